@@ -153,6 +153,8 @@ _COMMANDS: Final = {
         "experiments:ab",
     ),
     "bisect": ("find the commit that made a test slower", "experiments:bisect"),
+    "history": ("show what recorded runs measured, run after run", "history:history"),
+    "trends": ("find when tests became slower or faster, and what changed then", "history:trends"),
     "check": (
         "check captures against the optimization checklist; exit 1 on errors",
         "checklist:check",

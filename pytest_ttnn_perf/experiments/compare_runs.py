@@ -7,11 +7,10 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.gate.judge import representative
+from pytest_ttnn_perf.gate.judge import settled_value
 from pytest_ttnn_perf.records.hardware import Environment
-from pytest_ttnn_perf.records.metric import split_metric
 from pytest_ttnn_perf.records.observation import Observation
-from pytest_ttnn_perf.run.judge import change_by_op
+from pytest_ttnn_perf.run.judge import observed_change_by_op
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -145,22 +144,10 @@ def _pairs(before: Run, after: Run) -> Iterator[Pair]:
 def _by_op(before: Run, after: Run) -> Iterator[ByOp]:
     for test in before.tests:
         ours, theirs = _observation(before, test), _observation(after, test)
-        if ours.ops and theirs.ops and _other_hardware(before, after, test) is None:
-            sentence = change_by_op(ours.ops, theirs.ops, _kernel_times_ns(ours, theirs))
+        if _other_hardware(before, after, test) is None:
+            sentence = observed_change_by_op(ours, theirs)
             if sentence is not None:
                 yield ByOp(test, sentence)
-
-
-def _kernel_times_ns(ours: Observation, theirs: Observation) -> dict[str, tuple[float, float]]:
-    """Return the kernel times of the regions that both have."""
-    times: dict[str, tuple[float, float]] = {}
-    for name, observed in ours.metrics.items():
-        if observed.metric.is_kernel_time:
-            readings = (_reading(observed), _reading(theirs.metrics.get(name)))
-            values = [each.value for each in readings if each and each.value is not None]
-            if len(values) == len(readings):
-                times[split_metric(name)[1]] = (values[0], values[1])
-    return times
 
 
 def _either(first: Iterable[str], second: Iterable[str]) -> Iterable[str]:
@@ -189,13 +176,7 @@ def _other_metric(before: Metric, after: Metric) -> Difference | None:
 
 
 def _reading(observed: MetricObservation | None) -> Reading | None:
-    """Return the value of the last measurement that has one: it settled those before it."""
-    if observed is None:
-        return None
-    for samples in (*reversed(observed.confirmations), observed.samples):
-        if samples and all(map(isfinite, samples)):
-            return Reading(observed.metric, representative(observed.metric, samples))
-    return Reading(observed.metric, None)
+    return None if observed is None else Reading(observed.metric, settled_value(observed))
 
 
 def _changed_environment(before: Environment, after: Environment) -> Iterator[Difference]:

@@ -452,6 +452,14 @@ def representative(metric: Metric, samples: tuple[float, ...]) -> float:
     return max(samples) if metric.better is Better.LOWER else min(samples)
 
 
+def settled_value(observed: MetricObservation) -> float | None:
+    """Return the value of the last measurement that has one: it settled those before it."""
+    for samples in (*reversed(observed.confirmations), observed.samples):
+        if samples and all(map(math.isfinite, samples)):
+            return representative(observed.metric, samples)
+    return None
+
+
 def _fraction(part: float, whole: float) -> float | None:
     """Return part of whole; None where that is no number: a change from nothing has no size."""
     if part == 0:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test, settled_value
 from pytest_ttnn_perf.gate.machine import drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.records.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
@@ -68,6 +68,22 @@ def change_by_op(before: OpGroups, after: OpGroups, times_ns: RegionTimes) -> st
             )
         texts.append(": ".join(filter(None, (region, attribution_sentence(attribution)))))
     return "; ".join(texts) or None
+
+
+def observed_change_by_op(before: Observation, after: Observation) -> str | None:
+    """Say which ops make up the change between two observations of one test on one hardware.
+
+    None where one of them has no op table.
+    """
+    if not before.ops or not after.ops:
+        return None
+    times_ns: dict[str, tuple[float, float]] = {}
+    for name, observed in before.metrics.items():
+        if observed.metric.is_kernel_time and name in after.metrics:
+            then, now = settled_value(observed), settled_value(after.metrics[name])
+            if then is not None and now is not None:
+                times_ns[split_metric(name)[1]] = (then, now)
+    return change_by_op(before.ops, after.ops, times_ns)
 
 
 def judged_by_op(judged: JudgedTest, store: BaselineStore, hardware: Hardware) -> str | None:

@@ -1,0 +1,62 @@
+"""The words of commands that read many recorded runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.cli.words import add_format, number_within
+
+if TYPE_CHECKING:
+    import argparse
+
+#: More runs than anybody has.
+_MOST_RUNS = 1_000_000
+
+
+def history(parser: argparse.ArgumentParser) -> None:
+    """Declare ``ttnn-perf history``."""
+    parser.description = (
+        "Show what recorded runs measured, in the order of their commits. With a test, one row "
+        "per run; without one, one row per test, metric and hardware key."
+    )
+    parser.add_argument(
+        "test", metavar="TEST", nargs="?", help="a test id, file or folder, or a pattern"
+    )
+    _add_runs(parser)
+    parser.set_defaults(run="history:run")
+
+
+def trends(parser: argparse.ArgumentParser) -> None:
+    """Declare ``ttnn-perf trends``."""
+    parser.description = (
+        "Find when times and throughputs of recorded runs changed for good, for better or worse: "
+        "between which commits, on which hosts, what else changed, and which ops. A host that is "
+        "slow as a whole is named once. Nothing is judged: the exit code is 0."
+    )
+    _add_runs(parser)
+    parser.set_defaults(run="trends:run")
+
+
+def _add_runs(parser: argparse.ArgumentParser) -> None:
+    """Declare which runs are read."""
+    parser.add_argument(
+        "--runs",
+        metavar="PATH",
+        type=Path,
+        nargs="+",
+        help="run records, or folders of them (default: .ttnn_perf/runs)",
+    )
+    branches = parser.add_mutually_exclusive_group()
+    branches.add_argument(
+        "--branch", metavar="NAME", help="only runs of this branch (default: main, or master)"
+    )
+    branches.add_argument(
+        "--all-branches", action="store_true", help="also runs of other branches and pull requests"
+    )
+    parser.add_argument("--dirty", action="store_true", help="also runs with uncommitted changes")
+    parser.add_argument("--metric", metavar="NAME", help="only this metric")
+    parser.add_argument(
+        "--last", metavar="N", type=number_within(1, _MOST_RUNS), help="only the last N runs"
+    )
+    add_format(parser)

@@ -1,0 +1,1 @@
+"""Runs over time: what was measured, when it changed, and what changed with it."""

@@ -1,0 +1,282 @@
+"""Recorded runs: read from files, those of one branch kept, put into the order of commits."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf.analysis.captures.detect import read_run
+from pytest_ttnn_perf.gate.judge import settled_value
+from pytest_ttnn_perf.processes.lineage import lineage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.processes.lineage import Lineage
+    from pytest_ttnn_perf.records.hardware import Environment, Scalar
+    from pytest_ttnn_perf.records.metric import Metric
+    from pytest_ttnn_perf.records.observation import JudgedTest, Run
+    from pytest_ttnn_perf.records.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a run says of one metric of a test, on the hardware of ``key``.
+
+    ``setting`` is the configuration it was measured in: numbers of different ones are not
+    compared. ``explains``: it is part of another metric of the test. ``written``: its run stored it
+    as a baseline.
+    """
+
+    test: str
+    metric: Metric
+    key: str
+    setting: tuple[tuple[str, Scalar], ...]
+    value: float
+    verdict: Verdict | None
+    gated: bool
+    explains: bool
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A run as its record tells it; ``place`` is that of its commit, where git knows it.
+
+    ``software`` is what changes without a commit: versions, firmware, driver, kernel, governor.
+    """
+
+    file: Path
+    id: str | None
+    environment: Environment
+    label: str | None
+    complete: bool
+    software: Mapping[str, Scalar]
+    readings: tuple[Reading, ...]
+    place: int | None = None
+
+    @property
+    def at(self) -> str:
+        """When it started, by the clock of its host; empty where that is not known."""
+        return self.environment.started_at or ""
+
+    @property
+    def day(self) -> str:
+        """The day on which it started."""
+        return self.at[:10] or "-"
+
+    @property
+    def host(self) -> str:
+        """The name of its runner, or what stands for that of its host."""
+        environment = self.environment
+        return environment.runner or environment.host_hash or "unknown host"
+
+    @property
+    def commit(self) -> str | None:
+        """The commit that was checked out."""
+        return self.environment.commit
+
+    @property
+    def short_commit(self) -> str:
+        """The beginning of its name."""
+        return (self.commit or "-")[:9]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which runs are asked for: of one branch (None: the main one), or of all of them."""
+
+    branch: str | None = None
+    all_branches: bool = False
+    dirty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunHistory:
+    """Runs in the order of their commits, and what is not among them.
+
+    ``unreadable`` are files, each with what is wrong with it. ``left_out`` counts runs by why.
+    ``notes`` say how far the order can be trusted.
+    """
+
+    runs: tuple[RecordedRun, ...]
+    unreadable: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, int], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+#: Of the environment of a run, what may change how fast it is, as it is called here.
+_SOFTWARE: Final = {
+    "ttnn": "ttnn",
+    "system": "kernel",
+    "governor": "governor",
+    "python": "python",
+    "torch": "torch",
+    "numpy": "numpy",
+    "plugin": "pytest-ttnn-perf",
+}
+#: What tests tell of the board they ran on.
+_OF_BOARDS: Final = ("firmware", "driver")
+OTHER_BRANCH: Final = "of other branches or of pull requests (--branch NAME, --all-branches)"
+DIRTY: Final = "with uncommitted changes (--dirty)"
+UNKNOWN_COMMIT: Final = (
+    "of commits that git does not know, so that their branch is not known (git fetch, "
+    "--all-branches)"
+)
+TWICE: Final = "read twice"
+
+
+def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHistory:
+    """Read the records in files and folders; ``folder`` is in the repository of their commits.
+
+    Raises:
+        UsageError: a path does not exist, or a branch that was named does not.
+    """
+    read = [_read(file) for file in _files(paths)]
+    runs = [run for run in read if not isinstance(run, str)]
+    unreadable = [problem for problem in read if isinstance(problem, str)]
+    commits = {run.commit for run in runs if run.commit}
+    lineage = lineage_of(folder, sorted(commits), wanted.branch, all_branches=wanted.all_branches)
+    if lineage is None and wanted.branch is not None:
+        message = f"{folder} is in no git repository: nothing tells which runs are of a branch"
+        raise UsageError(message)
+    kept, left_out = _kept(runs, lineage, wanted)
+    ordered = in_order([replace(run, place=_place(run, lineage)) for run in kept])
+    return RunHistory(
+        tuple(ordered),
+        tuple(unreadable),
+        tuple(sorted(left_out.items())),
+        tuple(_notes(ordered, lineage)),
+    )
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield files, and those in folders that have the name of a record or of a journal."""
+    for path in paths:
+        if path.is_dir():
+            found = {*path.rglob("*.json"), *path.rglob("*.jsonl"), *path.rglob("*.json.gz")}
+            yield from sorted(file for file in found if file.is_file())
+        elif path.exists():
+            yield path
+        else:
+            message = f"{path}: expected a run record or a folder of them, found nothing"
+            raise UsageError(message)
+
+
+def _read(file: Path) -> RecordedRun | str:
+    """Return a run, or what is wrong with its file."""
+    try:
+        return _recorded(file, read_run(file))
+    except InputError as error:
+        return str(error)
+
+
+def _recorded(file: Path, run: Run) -> RecordedRun:
+    software = {
+        shown: value
+        for name, shown in _SOFTWARE.items()
+        if (value := getattr(run.environment, name)) is not None
+    }
+    for judged in run.tests.values():
+        told = judged.observation.environment
+        software |= {name: told[name] for name in _OF_BOARDS if told.get(name) is not None}
+    readings = [each for judged in run.tests.values() for each in _readings(judged, run)]
+    return RecordedRun(
+        file, run.id, run.environment, run.label, run.complete, software, tuple(readings)
+    )
+
+
+def _readings(judged: JudgedTest, run: Run) -> Iterator[Reading]:
+    observation = judged.observation
+    hardware = observation.hardware or run.hardware
+    if hardware is None:
+        return
+    verdicts = {verdict.metric.name: verdict for verdict in judged.verdicts}
+    setting = tuple(sorted(observation.setting.values.items(), key=lambda item: item[0]))
+    for name, observed in observation.metrics.items():
+        value = settled_value(observed)
+        if value is not None:
+            yield Reading(
+                observation.test,
+                observed.metric,
+                hardware.key,
+                setting,
+                value,
+                verdicts.get(name),
+                gated=observed.gated,
+                explains=any(total in observation.metrics for total in observed.metric.totals),
+                written=name in judged.written,
+            )
+
+
+def _kept(
+    runs: Iterable[RecordedRun], lineage: Lineage | None, wanted: Wanted
+) -> tuple[list[RecordedRun], Counter[str]]:
+    """Return the runs that are asked for, and count the others by why they are not."""
+    kept: list[RecordedRun] = []
+    left_out: Counter[str] = Counter()
+    seen: set[tuple[object, ...]] = set()
+    for run in runs:
+        why = _obstacle(run, lineage, wanted)
+        identity = (run.id, run.at, run.readings)
+        if why is None and run.id is not None and identity in seen:
+            why = TWICE
+        if why is None:
+            kept.append(run)
+            seen.add(identity)
+        else:
+            left_out[why] += 1
+    return kept, left_out
+
+
+def _obstacle(run: RecordedRun, lineage: Lineage | None, wanted: Wanted) -> str | None:
+    """Say why a run is not among those that are asked for; None if it is."""
+    if run.environment.dirty and not wanted.dirty:
+        return DIRTY
+    if lineage is None or wanted.all_branches or lineage.place(run.commit) is not None:
+        return None
+    return OTHER_BRANCH if run.commit in lineage.known else UNKNOWN_COMMIT
+
+
+def _place(run: RecordedRun, lineage: Lineage | None) -> int | None:
+    return None if lineage is None else lineage.place(run.commit)
+
+
+def in_order(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
+    """Return runs in the order of their commits; those of one commit as they started.
+
+    A run whose commit has no place comes after the last one that started before it.
+    """
+    by_time = sorted(runs, key=lambda run: (run.at, run.id or "", str(run.file)))
+    placed = [run for run in by_time if run.place is not None]
+    times = [run.at for run in placed]
+
+    def key(numbered: tuple[int, RecordedRun]) -> tuple[int, int]:
+        number, run = numbered
+        if run.place is not None:
+            return run.place, number
+        earlier = bisect_right(times, run.at)
+        before = placed[earlier - 1].place if earlier else None
+        return -1 if before is None else before, number
+
+    return [run for _, run in sorted(enumerate(by_time), key=key)]
+
+
+def _notes(runs: Sequence[RecordedRun], lineage: Lineage | None) -> Iterator[str]:
+    if lineage is None and runs:
+        yield (
+            "no git repository here: runs of all branches are taken, in the order of the clocks of "
+            "their hosts"
+        )
+        return
+    without = sum(run.place is None for run in runs)
+    if without:
+        yield (
+            f"git does not know the commits of {without} of {len(runs)} runs: these are placed by "
+            "the clocks of their hosts"
+        )

@@ -1,0 +1,192 @@
+"""Where the level of a series changes: steps in numbers that are noisy, and have outliers.
+
+Pure: a series is a list of logarithms in order. How often it is wrong is measured by
+``benchmarks/trends.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.gate.paired import t_quantile
+from pytest_ttnn_perf.records.metric import median, median_of_sorted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+#: A level is told after so many runs on it.
+LEAST_RUNS: Final = 3
+#: A level that was left again has more: a few runs apart from the others are outliers.
+_LEAST_RUNS_BEFORE: Final = 6
+#: Shorter series cannot have a step.
+LEAST_SERIES: Final = _LEAST_RUNS_BEFORE + LEAST_RUNS
+#: Smaller changes are not told: 2 %.
+LEAST_CHANGE: Final = math.log(1.02)
+#: How probable the largest of all splits of a series without a step may be.
+_CHANCE: Final = 1e-6
+#: Numbers further than this many MADs from their neighbours' median are moved there.
+_FURTHEST_MADS: Final = 3.0
+_TO_SD: Final = 1.4826
+#: Neighbours on each side. Three runs on a new level are most of five, and so no outliers.
+_NEIGHBOURS: Final = 2
+#: No series is believed to have less noise than this: a standard deviation of 0.1 %.
+LEAST_NOISE: Final = 0.001
+#: No window is narrower.
+_SHORTEST: Final = 8
+#: Neighbours are not believed to be more alike than this: there would be nothing left to find.
+_MOST_ALIKE: Final = 0.7
+
+
+class Step(NamedTuple):
+    """A step of ``size`` (of logarithms) at a ``position``, seen from ``start`` up to ``end``.
+
+    ``strength`` is how far it is above what chance makes: above 1.
+    """
+
+    start: int
+    position: int
+    end: int
+    size: float
+    strength: float
+
+
+def running_median(values: Sequence[float], neighbours: int) -> list[float]:
+    """Return the median of each value and its neighbours on both sides.
+
+    At the ends there are more on one side, and never fewer in all: two of the last three values
+    would make a level of outliers.
+
+    >>> running_median([1.0, 1.0, 1.0, 9.0, 9.0], 2), running_median([1.0, 1.0, 9.0, 9.0, 9.0], 2)
+    ([1.0, 1.0, 1.0, 1.0, 1.0], [9.0, 9.0, 9.0, 9.0, 9.0])
+    """
+    width, last = 2 * neighbours + 1, len(values) - 2 * neighbours - 1
+    starts = (max(0, min(place - neighbours, last)) for place in range(len(values)))
+    return [median(values[start : start + width]) for start in starts]
+
+
+def winsorised(values: Sequence[float]) -> list[float]:
+    """Return values with outliers moved to where they would be no longer."""
+    level = running_median(values, _NEIGHBOURS)
+    away = sorted(abs(value - middle) for value, middle in zip(values, level, strict=True))
+    if not away:
+        return []
+    # The median of few neighbours follows each of them: the value itself is one.
+    most = max(_FURTHEST_MADS * _TO_SD * median_of_sorted(away), _FURTHEST_MADS * LEAST_NOISE)
+    return [
+        min(max(value, middle - most), middle + most)
+        for value, middle in zip(values, level, strict=True)
+    ]
+
+
+def find_steps(values: Sequence[float]) -> list[Step]:
+    """Return the steps of a series without outliers, in order.
+
+    Windows of many lengths are looked at, so that a step is found beside another one. Each step
+    that is found is then measured between its neighbours, and is dropped if it is none there.
+    """
+    sums = _Sums(values)
+    positions = sorted(_split(sums, 0, len(values)))
+    while positions:
+        bounds = [0, *positions, len(values)]
+        steps = [sums.best(*outer) for outer in zip(bounds, bounds[2:], strict=False)]
+        strengths = [step.strength if step else 0.0 for step in steps]
+        doubtful = [place for place, strength in enumerate(strengths) if not strength]
+        for place, (before, position) in enumerate(zip(bounds, positions, strict=False)):
+            if position - before < _LEAST_RUNS_BEFORE:
+                doubtful += (max(place - 1, 0), place)
+        if not doubtful:
+            return [step for step in steps if step is not None]
+        del positions[min(doubtful, key=strengths.__getitem__)]
+    return []
+
+
+def best_split(values: Sequence[float]) -> int | None:
+    """Return where two levels describe a series best, whether or not that is more than chance."""
+    if len(values) < 2 * LEAST_RUNS:
+        return None
+    return _Sums(values).split(0, len(values))[0]
+
+
+def _split(sums: _Sums, start: int, end: int) -> Iterator[int]:
+    """Yield the positions of steps between two places, the clearest first."""
+    windows = [(start, end), *_windows(start, end)]
+    steps = [step for window in windows if (step := sums.best(*window)) is not None]
+    if steps:
+        clearest = max(steps, key=lambda step: step.strength)
+        yield clearest.position
+        yield from _split(sums, start, clearest.position)
+        yield from _split(sums, clearest.position, end)
+
+
+def _windows(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield windows of half the length, of a quarter and so on, each half over the next."""
+    length = (end - start) // 2
+    while length >= _SHORTEST:
+        for begin in range(start, end - length + 1, max(1, length // 2)):
+            yield begin, begin + length
+        length //= 2
+
+
+class _Sums:
+    """Sums over any part of a series."""
+
+    __slots__ = ("squares", "sums", "values")
+
+    def __init__(self, values: Sequence[float]) -> None:
+        # About their median: sums of large logarithms lose digits.
+        middle = median(values) if values else 0.0
+        self.values = [value - middle for value in values]
+        self.sums = [0.0, *accumulate(self.values)]
+        self.squares = [0.0, *accumulate(value * value for value in self.values)]
+
+    def split(self, start: int, end: int) -> tuple[int, float]:
+        """Return the best position between two places, and the sum of squares that it explains."""
+        sums, before = self.sums, self.sums[start]
+        total, n = sums[end] - before, end - start
+        position, most = start + LEAST_RUNS, -1.0
+        for left in range(LEAST_RUNS, n - LEAST_RUNS + 1):
+            part = sums[start + left] - before
+            other = total - part
+            explained = part * part / left + other * other / (n - left)
+            if explained > most:
+                position, most = start + left, explained
+        return position, most - total * total / n
+
+    def best(self, start: int, end: int) -> Step | None:
+        """Return the step between two places; None where the best split may be chance."""
+        n = end - start
+        if n < 2 * LEAST_RUNS:
+            return None
+        position, explained = self.split(start, end)
+        left, right = position - start, end - position
+        sums, squares = self.sums, self.squares
+        size = (sums[end] - sums[position]) / right - (sums[position] - sums[start]) / left
+        if abs(size) < LEAST_CHANGE:
+            return None
+        total = sums[end] - sums[start]
+        about = squares[end] - squares[start] - total * total / n - explained
+        variance = max(about / (n - 2), LEAST_NOISE**2)
+        strength = math.sqrt(explained / variance) / _threshold(n)
+        if strength > 1:
+            alike = self._likeness(start, position, end)
+            strength *= math.sqrt((1 - alike) / (1 + alike))
+        return Step(start, position, end, size, strength) if strength > 1 else None
+
+    def _likeness(self, start: int, position: int, end: int) -> float:
+        """Return how alike neighbours are about the two levels: their correlation, from 0 on."""
+        together = alone = 0.0
+        for begin, stop in ((start, position), (position, end)):
+            level = (self.sums[stop] - self.sums[begin]) / (stop - begin)
+            away = [value - level for value in self.values[begin:stop]]
+            alone += sum(value * value for value in away)
+            together += sum(one * next_ for one, next_ in pairwise(away))
+        return min(max(together / alone, 0.0), _MOST_ALIKE) if alone > 0 else 0.0
+
+
+@cache
+def _threshold(n: int) -> float:
+    """Return the t that the best of all splits of ``n`` values exceeds by chance this rarely."""
+    return t_quantile(1 - _CHANCE / (2 * n), n - 2)

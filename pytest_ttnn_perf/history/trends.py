@@ -1,0 +1,170 @@
+"""Changes in many series at once: first what tests of one host have in common, then each test."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from math import expm1, log
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf.history.causes import Change, Circumstances, Kind, Rival, explain
+from pytest_ttnn_perf.records.metric import Better, median
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_ttnn_perf.history.series import Series
+    from pytest_ttnn_perf.records.metric import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A series as numbers: logarithms, more is worse; and the runs they are from, ascending.
+
+    Tracks of one ``group`` can be slow together: they ran on one kind of hardware, and were
+    measured by one kind of clock.
+    """
+
+    group: tuple[str, str]
+    numbers: tuple[int, ...]
+    logs: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A change of one track, or of all tracks of a group (``track`` is None).
+
+    ``good`` and ``bad`` are the numbers of the last run before it and of the first after it.
+    ``hosts`` are those whose own runs show it.
+    """
+
+    track: int | None
+    group: tuple[str, str]
+    kind: Kind
+    rivals: tuple[Rival, ...]
+    size: float
+    good: int
+    bad: int
+    hosts: tuple[str, ...]
+
+    @property
+    def change(self) -> float:
+        """How much worse it is than before, as the gate has it (0.05 = 5 %)."""
+        return expm1(self.size)
+
+
+#: Fewer tests do not tell how fast a host is as a whole.
+LEAST_TESTS: Final = 5
+#: A host shows a change if its own runs changed by this share of it.
+_SHOWN: Final = 0.5
+
+
+def tracks_of(series: Sequence[Series]) -> list[Track]:
+    """Return series that are compared by ratio as numbers."""
+    return [
+        Track(
+            (one.key, one.metric.source.value),
+            tuple(point.number for point in one.points),
+            tuple(_worse(one.metric) * log(value) for value in one.values),
+        )
+        for one in series
+    ]
+
+
+def _worse(metric: Metric) -> float:
+    return -1.0 if metric.better is Better.HIGHER else 1.0
+
+
+def find_trends(tracks: Sequence[Track], runs: Sequence[Circumstances]) -> list[Trend]:
+    """Return the changes of tracks, and of groups of them."""
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, track in enumerate(tracks):
+        groups[track.group].append(number)
+    found: list[Trend] = []
+    for group, members in groups.items():
+        common = list(_common(group, [tracks[member] for member in members], runs))
+        told = [trend for trend in common if trend.kind in {Kind.HOST, Kind.ENVIRONMENT}]
+        found += told
+        # Where there is one host, nothing tells a slower machine from code that slows all tests.
+        alone = [trend for trend in common if trend.kind is Kind.CODE and len(trend.hosts) == 1]
+        one_host = len({runs[n].host for member in members for n in tracks[member].numbers}) == 1
+        for member in members:
+            for trend in _of_track(member, tracks[member], runs, told):
+                with_all = one_host and any(_together(trend, other) for other in alone)
+                found.append(_or_the_machine(trend) if with_all else trend)
+    return found
+
+
+def _common(
+    group: tuple[str, str], tracks: Sequence[Track], runs: Sequence[Circumstances]
+) -> Iterator[Trend]:
+    """Yield the changes of what most tests of a group do in a run."""
+    away: dict[int, list[float]] = defaultdict(list)
+    for track in tracks:
+        level = median(track.logs)
+        for number, value in zip(track.numbers, track.logs, strict=True):
+            away[number].append(value - level)
+    numbers = sorted(number for number, found in away.items() if len(found) >= LEAST_TESTS)
+    values = [median(away[number]) for number in numbers]
+    whole = Track(group, tuple(numbers), tuple(values))
+    return _trends(None, whole, explain(values, [runs[n] for n in numbers]), runs)
+
+
+def _of_track(
+    member: int, track: Track, runs: Sequence[Circumstances], known: Sequence[Trend]
+) -> Iterator[Trend]:
+    """Yield the changes of one track beside those that are known of all.
+
+    A host that changed is another one from then on.
+    """
+    own = [runs[number] for number in track.numbers]
+    places = []
+    for trend in known:
+        having = [p for p, number in enumerate(track.numbers) if number in trend.rivals[0].runs]
+        if trend.kind is Kind.HOST:
+            for place in having:
+                own[place] = own[place]._replace(host=f"{own[place].host} since {trend.bad}")
+        else:
+            places.append(frozenset(having))
+    return _trends(member, track, explain(track.logs, own, places), runs)
+
+
+def _trends(
+    member: int | None, track: Track, changes: Sequence[Change], runs: Sequence[Circumstances]
+) -> Iterator[Trend]:
+    """Yield changes with the numbers of runs in the place of those of the track."""
+    numbers = track.numbers
+    for change in changes:
+        ordered = (change.cause, *(rival for rival in change.rivals if rival is not change.cause))
+        rivals = tuple(
+            replace(rival, runs=frozenset(numbers[place] for place in rival.runs))
+            for rival in ordered
+        )
+        hosts = _showing(track, change, runs)
+        good, bad = numbers[change.good], numbers[change.bad]
+        yield Trend(member, track.group, change.kind, rivals, change.size, good, bad, hosts)
+
+
+def _showing(track: Track, change: Change, runs: Sequence[Circumstances]) -> tuple[str, ...]:
+    """Return the hosts whose own runs are on both levels, and differ as the change does."""
+    sides: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for place, number in enumerate(track.numbers):
+        after = place in change.cause.runs
+        sides[runs[number].host][after].append(track.logs[place])
+    return tuple(
+        host
+        for host, (then, now) in sorted(sides.items())
+        if then and now and (median(now) - median(then)) / change.size >= _SHOWN
+    )
+
+
+def _together(trend: Trend, other: Trend) -> bool:
+    same_way = (trend.size > 0) == (other.size > 0)
+    return same_way and trend.good < other.bad and other.good < trend.bad
+
+
+def _or_the_machine(trend: Trend) -> Trend:
+    host = trend.hosts[0] if trend.hosts else "the host"
+    machine = Rival(Kind.HOST, host, None, None, trend.rivals[0].runs)
+    return replace(trend, kind=Kind.CANNOT_TELL, rivals=(*trend.rivals, machine))

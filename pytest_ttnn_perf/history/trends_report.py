@@ -1,0 +1,274 @@
+"""Changes of many series, laid out: by what they come from, the newest first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.captures.detect import read_run
+from pytest_ttnn_perf.history.causes import NOTHING_RECORDED, Circumstances, Kind
+from pytest_ttnn_perf.history.history_report import history_document, history_lines
+from pytest_ttnn_perf.history.series import series_of
+from pytest_ttnn_perf.history.steps import LEAST_SERIES
+from pytest_ttnn_perf.history.trends import Trend, find_trends, tracks_of
+from pytest_ttnn_perf.records.metric import median
+from pytest_ttnn_perf.report.layout import DROPPED, METRIC, Line
+from pytest_ttnn_perf.report.numbers import (
+    Column,
+    Columns,
+    Listing,
+    format_change,
+    format_value,
+    id_column,
+)
+from pytest_ttnn_perf.report.sentences import command_line
+from pytest_ttnn_perf.run.judge import observed_change_by_op
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.history.causes import Rival
+    from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
+    from pytest_ttnn_perf.history.series import Series
+    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.records.observation import Observation, Run
+    from pytest_ttnn_perf.report.layout import Block
+
+#: Of one cause, so many tests are shown; the other formats have all.
+_SHOWN: Final = 10
+#: So much of a commit's name is given to git.
+_COMMIT: Final = 12
+#: The runs beside a change that its levels are taken of.
+_BESIDE: Final = 5
+
+
+class Told:
+    """A change with all that is said of it; ``series`` is None for one of a whole host."""
+
+    def __init__(
+        self, trend: Trend, series: Series | None, runs: Sequence[RecordedRun], records: _Records
+    ) -> None:
+        self.trend, self.series, self._records = trend, series, records
+        self.good, self.bad = runs[trend.good], runs[trend.bad]
+
+    @property
+    def change(self) -> float | None:
+        """How much more there is than before, as a reader finds it from two values."""
+        worse = self.trend.change
+        return self.series.metric.as_read(worse) if self.series else worse
+
+    @property
+    def direction(self) -> str:
+        """Whether that is for the better."""
+        return "worse" if self.trend.size > 0 else "better"
+
+    @cached_property
+    def levels(self) -> tuple[float, float] | None:
+        """The medians of the runs beside it, before and after."""
+        if self.series is None:
+            return None
+        places = self.trend.rivals[0].runs
+        points = self.series.points
+        then = [p.reading.value for p in points if p.number not in places]
+        now = [p.reading.value for p in points if p.number in places]
+        return (median(then[-_BESIDE:]), median(now[:_BESIDE])) if then and now else None
+
+    @property
+    def commits(self) -> int | None:
+        """How many commits there are in the range; None where git does not tell."""
+        if self.good.place is None or self.bad.place is None:
+            return None
+        return self.bad.place - self.good.place
+
+    @property
+    def software(self) -> dict[str, tuple[Scalar, Scalar]]:
+        """What else differs between the two runs beside it."""
+        then, now = self.good.software, self.bad.software
+        names = sorted({*then, *now})
+        return {n: (then.get(n), now.get(n)) for n in names if then.get(n) != now.get(n)}
+
+    @cached_property
+    def by_op(self) -> str | None:
+        """Which ops make it up; None where a run has no op table."""
+        if self.series is None:
+            return None
+        sides = [self._records.observation(run, self.series.test) for run in (self.good, self.bad)]
+        then, now = sides
+        return None if then is None or now is None else observed_change_by_op(then, now)
+
+    @property
+    def command(self) -> str | None:
+        """What finds the commit; None where there is none to be found, or it made things better."""
+        good, bad = self.good.commit, self.bad.commit
+        of_code = any(rival.kind is Kind.CODE for rival in self.trend.rivals)
+        if self.series is None or not of_code or self.direction == "better" or not (good and bad):
+            return None
+        commits = (good[:_COMMIT], bad[:_COMMIT])
+        metric = ("--metric", self.series.metric.name)
+        return command_line("ttnn-perf", "bisect", *commits, *metric, self.series.test)
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """What it may come from, in words."""
+        return tuple(dict.fromkeys(self._cause(rival) for rival in self.trend.rivals))
+
+    def _cause(self, rival: Rival) -> str:
+        if rival.kind is Kind.CODE:
+            good, bad = self.good.short_commit, self.bad.short_commit
+            count = "" if self.commits is None else f", {counted(self.commits, 'commit')}"
+            return f"the code: after {good} up to {bad}{count}"
+        if rival.kind is Kind.ENVIRONMENT:
+            return f"{rival.what} {_known(rival.before)} → {_known(rival.after)}"
+        if rival.what == NOTHING_RECORDED:
+            return "the machine: no commit and nothing else that is recorded changed"
+        if rival.before is not None:
+            return f"other hosts: {rival.before} → {rival.what}"
+        return f"{rival.what} itself"
+
+
+def _known(value: Scalar) -> str:
+    return "unknown" if value is None else str(value)
+
+
+class _Records:
+    """Records that are read again for their op tables: each once, if it is needed."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, Run | None] = {}
+
+    def observation(self, run: RecordedRun, test: str) -> Observation | None:
+        """Return what a run observed of a test."""
+        if run.file not in self._read:
+            try:
+                self._read[run.file] = read_run(run.file)
+            except InputError:  # it was there a moment ago: the ops are all that is lost
+                self._read[run.file] = None
+        read = self._read[run.file]
+        judged = read.tests.get(test) if read else None
+        return judged.observation if judged else None
+
+
+def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing:
+    """Find the changes of all series, and lay them out."""
+    every = series_of(history.runs, metric=metric)
+    by_ratio = [s for s in every if s.metric.compared_by_ratio and min(s.values) > 0]
+    looked_at = [s for s in by_ratio if s.gated or metric is not None]
+    long_enough = [s for s in looked_at if len(s.points) >= LEAST_SERIES]
+    runs = [Circumstances(r.commit, r.host, r.at, r.software) for r in history.runs]
+    records = _Records()
+    told = [
+        Told(
+            trend, None if trend.track is None else long_enough[trend.track], history.runs, records
+        )
+        for trend in find_trends(tracks_of(long_enough), runs)
+    ]
+    groups = _grouped(told)
+    lines: list[Block] = []
+    for group in groups:
+        lines += [*_group_lines(group), ""]
+    changes = counted(len(told), "change") if told else "no change"
+    lines.append(f"{changes} in {len(long_enough)} series of {counted(len(history.runs), 'run')}")
+    short = len(looked_at) - len(long_enough)
+    if short:
+        lines.append(f"too short to tell: {short} series of less than {LEAST_SERIES} runs")
+    if len(every) > len(looked_at):
+        others = len(every) - len(looked_at)
+        lines.append(f"not looked at: {others} series of what is no gated time or throughput")
+    lines += history_lines(history)
+    ordered = [one for group in groups for one in group]
+    document = {
+        "changes": [
+            {**one, "by_op": t.by_op}
+            for one, t in zip(_COLUMNS.objects(ordered), ordered, strict=True)
+        ],
+        "series": len(long_enough),
+        "too_short": short,
+        **history_document(history),
+    }
+    return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(ordered))
+
+
+def _grouped(told: Sequence[Told]) -> list[list[Told]]:
+    """Return changes of one cause together: hosts, software, code, what nobody can tell."""
+    groups: dict[tuple[object, ...], list[Told]] = defaultdict(list)
+    for one in told:
+        groups[one.trend.track is None, one.trend.kind, one.causes, one.good.id].append(one)
+    kinds = list(Kind)
+    return sorted(
+        (sorted(group, key=lambda t: -abs(t.trend.size)) for group in groups.values()),
+        key=lambda g: (g[0].trend.track is not None, kinds.index(g[0].trend.kind), -g[0].trend.bad),
+    )
+
+
+_COLUMNS: Final[Columns[Told]] = Columns(
+    Column("cause", lambda t: t.trend.kind.value),
+    Column("causes", lambda t: "; ".join(t.causes)),
+    id_column(lambda t: t.series.test if t.series else ""),
+    Column("metric", lambda t: t.series and t.series.metric.name, "metric", fit=METRIC),
+    Column("key", lambda t: t.trend.group[0]),
+    Column("unit", lambda t: t.series and t.series.metric.unit),
+    Column("before", lambda t: t.levels and t.levels[0], "before",
+           lambda t: _level(t, 0), right=True, fit=DROPPED[1]),
+    Column("after", lambda t: t.levels and t.levels[1], "after", lambda t: _level(t, 1),
+           right=True),
+    Column("change", lambda t: t.change, "change", lambda t: format_change(t.change), right=True),
+    Column("direction", lambda t: t.direction, "", None),
+    Column("", lambda t: t.direction, "way"),
+    Column("good", lambda t: t.good.commit),
+    Column("bad", lambda t: t.bad.commit),
+    Column("since", lambda t: t.bad.at),
+    Column("hosts", lambda t: ", ".join(t.trend.hosts), "hosts", lambda t: str(len(t.trend.hosts)),
+           right=True, fit=DROPPED[0]),
+    Column("command", lambda t: t.command),
+)  # fmt: skip
+
+
+def _level(told: Told, side: int) -> str:
+    if told.series is None or told.levels is None:
+        return "-"
+    return format_value(told.series.metric, told.levels[side], beside=told.levels[0])
+
+
+def _group_lines(group: Sequence[Told]) -> Iterator[Block]:
+    """Lay out what came of one cause."""
+    first = group[0]
+    yield Line(_headline(first), bad=any(t.direction == "worse" for t in group))
+    named = {rival.what for rival in first.trend.rivals}
+    beside = {n: pair for n, pair in first.software.items() if n not in named}
+    if first.trend.kind is Kind.HOST:
+        beside = {r.what: (r.before, r.after) for r in first.trend.rivals[1:]} | beside
+    changed = [f"{n} {_known(then)} → {_known(now)}" for n, (then, now) in beside.items()]
+    if changed:
+        yield f"  changed in that range as well: {', '.join(changed)}"
+    if first.series is None:
+        return
+    yield from _COLUMNS.table(group[:_SHOWN])
+    if len(group) > _SHOWN:
+        yield f"  and {len(group) - _SHOWN} more; --format csv lists all"
+    for one in group[:_SHOWN]:
+        if one.by_op is not None and one.series is not None:
+            yield f"  {one.series.test} by op: {one.by_op}"
+    command = next((one.command for one in group if one.command), None)
+    if command:
+        yield f"  to find the commit: {command}"
+
+
+def _headline(told: Told) -> str:
+    trend, since = told.trend, told.bad.day
+    if trend.track is None:
+        way = "slower" if trend.size > 0 else "faster"
+        size = percent(abs(trend.change))
+        key, clock = trend.group
+        if trend.kind is Kind.HOST:
+            what = trend.rivals[0].what
+            return f"{what} is {size} {way} since {since}, as a whole ({key}, {clock} times)"
+        causes = "; ".join(told.causes)
+        return f"most tests are {size} {way} with {causes} ({key}, {clock} times)"
+    when = f"{told.good.day} to {since}"
+    if trend.kind is Kind.CANNOT_TELL:
+        return f"CANNOT_TELL, {when}: {', or '.join(told.causes)}"
+    return f"{when}, {'; '.join(told.causes)}"

@@ -1,0 +1,237 @@
+"""``ttnn-perf history``: which runs are shown, in which order, and what is said of the others."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.harness.golden import assert_golden
+from tests.harness.histories import TEST, Histories
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+
+@pytest.fixture
+def histories(project: Project, monkeypatch: pytest.MonkeyPatch) -> Histories:
+    monkeypatch.setenv("COLUMNS", "80")
+    return Histories(project.path)
+
+
+def document(project: Project, *words: str) -> dict[str, Any]:
+    ran = project.cli(*words, "--format", "json")
+    assert (ran.code, ran.errors) == (0, "")
+    found: dict[str, Any] = json.loads(ran.text)
+    return found
+
+
+def shown(project: Project, *words: str) -> list[str]:
+    """Return the runs of the test that are shown, in order."""
+    return [row["run"] for row in document(project, "history", TEST, *words)["runs"]]
+
+
+def verdict(
+    outcome: str, centre: float | None = None, change: float | None = None
+) -> dict[str, Any]:
+    return {"unit": "ms", "outcome": outcome, "centre": centre, "change": change}
+
+
+@pytest.fixture
+def lived(histories: Histories) -> Histories:
+    """A test that got slower, was accepted, and was measured with changes and on a branch since."""
+    first, second, third = histories.commits(3)
+    histories.record(first, {TEST: 10.0}, day=0, verdicts=verdict("NO_BASELINE"),
+                     written=["latency"])  # fmt: skip
+    histories.record(second, {TEST: 10.1}, day=1, host="runner-2",
+                     verdicts=verdict("WITHIN", 10.0, 0.01), written=["latency"])  # fmt: skip
+    histories.record(third, {TEST: 11.0}, day=2, label="bfp8 weights", complete=False,
+                     verdicts=verdict("REGRESSED", 10.0, 0.1), written=["latency"])  # fmt: skip
+    histories.record(third, {TEST: 11.1, "models/test_llama.py::test_prefill": 90.0}, day=3,
+                     verdicts=verdict("WITHIN", 11.0, 0.009))  # fmt: skip
+    histories.record(third, {TEST: 5.0}, day=4, environment={"dirty": True})
+    histories.git("checkout", "-q", "-b", "pull-request")
+    (other,) = histories.commits(1)
+    histories.record(other, {TEST: 7.0}, day=5)
+    histories.git("checkout", "-q", "main")
+    (histories.path / ".ttnn_perf" / "runs" / "torn.json").write_text('{"format": 1, "te')
+    return histories
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_the_runs_of_a_test(lived: Histories, project: Project, shape: str) -> None:
+    del lived
+    ran = project.cli("history", TEST, "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"history_test_{shape}", ran.text)
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_all_series(lived: Histories, project: Project, shape: str) -> None:
+    del lived
+    ran = project.cli("history", "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"history_{shape}", ran.text)
+
+
+def test_runs_of_other_branches_and_dirty_ones_are_shown_if_asked_for(
+    lived: Histories, project: Project
+) -> None:
+    del lived
+    main = ["run-000", "run-001", "run-002", "run-003"]
+    assert shown(project) == main
+    assert shown(project, "--dirty") == [*main, "run-004"]
+    assert shown(project, "--branch", "pull-request") == [*main, "run-005"]
+    assert shown(project, "--all-branches") == [*main, "run-005"]
+    assert shown(project, "--last", "2") == main[-2:]
+
+
+def test_a_merged_pull_request_is_not_of_main(histories: Histories, project: Project) -> None:
+    (base,) = histories.commits(1)
+    histories.git("checkout", "-q", "-b", "topic")
+    (topic,) = histories.commits(1)
+    histories.git("checkout", "-q", "main")
+    histories.git("merge", "-q", "--no-ff", "-m", "merge", "topic")
+    merge = histories.git("rev-parse", "HEAD")
+    for day, commit in enumerate((base, topic, merge)):
+        histories.record(commit, {TEST: 10.0}, day=day)
+    found = document(project, "history", TEST)
+    assert [row["commit"] for row in found["runs"]] == [base, merge]
+    (left_out,) = found["left_out"]
+    assert left_out["runs"] == 1
+    assert "of other branches or of pull requests" in left_out["why"]
+
+
+def test_clocks_of_hosts_do_not_reorder_commits(histories: Histories, project: Project) -> None:
+    commits = histories.commits(6)
+    for place, commit in enumerate(commits):
+        # One host is a month ahead; files are written in another order than commits.
+        ahead = place % 2 * 30
+        histories.record(commit, {TEST: 10.0 + place}, day=20 - place + ahead, host=f"h{place % 2}")
+    assert [row["commit"] for row in document(project, "history", TEST)["runs"]] == commits
+
+
+def test_a_commit_that_git_does_not_know_is_left_out_and_can_be_asked_for(
+    histories: Histories, project: Project
+) -> None:
+    first, second = histories.commits(2)
+    histories.record(first, {TEST: 10.0}, day=0)
+    histories.record("f" * 40, {TEST: 10.0}, day=1)
+    histories.record(second, {TEST: 10.0}, day=2)
+    found = project.cli("history", TEST)
+    assert "left out: 1 run of commits that git does not know" in found.text
+    assert shown(project) == ["run-000", "run-002"]
+    with_all = document(project, "history", TEST, "--all-branches")
+    assert [row["run"] for row in with_all["runs"]] == ["run-000", "run-001", "run-002"]
+    assert with_all["notes"] == [
+        "git does not know the commits of 1 of 3 runs: these are placed by the clocks of their "
+        "hosts"
+    ]
+
+
+def test_without_git_runs_are_in_the_order_of_clocks_and_that_is_said(
+    histories: Histories, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(project.path.parent))
+    for day in (2, 0, 1):
+        histories.record(f"{day}" * 40, {TEST: 10.0 + day}, day=day)
+    found = document(project, "history", TEST)
+    assert [row["value"] for row in found["runs"]] == [10.0, 11.0, 12.0]
+    assert found["notes"] == [
+        "no git repository here: runs of all branches are taken, in the order of the clocks of "
+        "their hosts"
+    ]
+    ran = project.cli("history", "--branch", "main")
+    assert (ran.code, ran.text) == (2, "")
+    assert "is in no git repository: nothing tells which runs are of a branch" in ran.errors
+
+
+def test_a_main_branch_of_another_name_is_asked_for(histories: Histories, project: Project) -> None:
+    histories.nights([10.0, 10.1])
+    histories.git("branch", "-m", "main", "trunk")
+    ran = project.cli("history")
+    assert ran.code == 2
+    assert "git knows no branch main or master in" in ran.errors
+    assert shown(project, "--branch", "trunk") == ["run-000", "run-001"]
+    histories.git("branch", "-m", "trunk", "master")
+    assert shown(project) == ["run-000", "run-001"]
+
+
+def test_a_record_that_is_there_twice_counts_once(histories: Histories, project: Project) -> None:
+    (commit,) = histories.commits(1)
+    file = histories.record(commit, {TEST: 10.0}, day=0)
+    (file.parent / "copy.json").write_bytes(file.read_bytes())
+    found = document(project, "history", TEST)
+    assert len(found["runs"]) == 1
+    assert found["left_out"] == [{"why": "read twice", "runs": 1}]
+
+
+def test_another_configuration_is_another_series(histories: Histories, project: Project) -> None:
+    first, second = histories.commits(2)
+    for day, (commit, batch) in enumerate(((first, 8), (second, 32))):
+        file = histories.record(commit, {TEST: 10.0 * batch}, day=day)
+        read = json.loads(file.read_text())
+        read["tests"][TEST]["facts"] = {"batch": batch}
+        file.write_text(json.dumps(read))
+    rows = document(project, "history", TEST)["runs"]
+    assert [row["change"] for row in rows] == [None, None]
+    assert "batch=32" in project.cli("history", TEST).text
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("history",), 2, "expected run records, found no folder"),
+        (("trends", "--runs", "nowhere"), 2, "nowhere: expected a run record or a folder of them"),
+        (("history", "--runs", "torn.json"), 3, "none of the 1 files is a run record"),
+        (("history", "--branch", "a", "--all-branches"), 2, "not allowed with argument --branch"),
+        (("trends", "--last", "0"), 2, "expected a whole number from 1"),
+    ],
+)
+def test_what_cannot_be_meant(
+    project: Project, words: tuple[str, ...], code: int, message: str
+) -> None:
+    (project.path / "torn.json").write_text('{"format": 1, "te')
+    ran = project.cli(*words)
+    assert (ran.code, ran.text) == (code, "")
+    assert message in " ".join(ran.errors.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--branch", "nowhere"), "git knows no branch nowhere in"),
+        (("--branch", "--output=x"), "expected one argument"),
+        (("--metric", "nothing"), "no run has a metric 'nothing'; found: latency"),
+        (("no_such_test",), "no_such_test names no test in the 2 runs that are looked at"),
+    ],
+)
+def test_what_is_not_there(
+    histories: Histories, project: Project, words: tuple[str, ...], message: str
+) -> None:
+    histories.nights([10.0, 10.0])
+    ran = project.cli("history", *words)
+    assert ran.code == 2
+    assert message in ran.errors
+
+
+def test_names_that_others_chose_are_only_read(histories: Histories, project: Project) -> None:
+    hostile = "a.py::test[\x1b[31m\n::error::x ##[error]y]"
+    (commit,) = histories.commits(1)
+    histories.record(commit, {hostile: 10.0}, day=0, host="::error::\x1b[2J", label="##[error]z\n")
+    histories.record("--output=/tmp/x", {hostile: 10.0}, day=1, host="##vso[x]")
+    for words in (("history",), ("history", "a.py"), ("history", "a.py", "--all-branches")):
+        for shape in ("table", "csv"):
+            text = project.cli(*words, "--format", shape).text
+            assert "\x1b" not in text
+            assert "##[" not in text
+            assert not any(line.lstrip().startswith("::") for line in text.splitlines())
+
+
+def test_commits_of_other_producers_may_be_short(histories: Histories, project: Project) -> None:
+    first, second = histories.commits(2)
+    histories.record(second[:9], {TEST: 11.0}, day=0)
+    histories.record(first[:9], {TEST: 10.0}, day=1)
+    rows = document(project, "history", TEST)["runs"]
+    assert [row["value"] for row in rows] == [10.0, 11.0]

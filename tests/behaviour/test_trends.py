@@ -1,0 +1,252 @@
+"""``ttnn-perf trends``: what changed, between which commits, on which hosts."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, encode_groups
+from tests.harness.golden import assert_golden
+from tests.harness.histories import TEST, Histories, wobbled
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+HOSTS = ("runner-1", "runner-2", "runner-3")
+TESTS = tuple(f"models/test_llama.py::test_layer[{number}]" for number in range(6))
+
+
+@pytest.fixture
+def histories(project: Project, monkeypatch: pytest.MonkeyPatch) -> Histories:
+    monkeypatch.setenv("COLUMNS", "80")
+    return Histories(project.path)
+
+
+def changes(project: Project, *words: str) -> list[dict[str, Any]]:
+    ran = project.cli("trends", *words, "--format", "json")
+    assert (ran.code, ran.errors) == (0, "")
+    found: list[dict[str, Any]] = json.loads(ran.text)["changes"]
+    return found
+
+
+def test_a_constant_test_has_no_change(histories: Histories, project: Project) -> None:
+    histories.nights([10.0] * 20)
+    ran = project.cli("trends")
+    assert (ran.code, ran.text.strip()) == (0, "no change in 1 series of 20 runs")
+
+
+@pytest.mark.parametrize(("after", "way"), [(10.6, "worse"), (9.4, "better")])
+def test_a_change_is_between_two_commits(
+    histories: Histories, project: Project, after: float, way: str
+) -> None:
+    commits = histories.nights([10.0] * 12 + [after] * 8, HOSTS)
+    (change,) = changes(project)
+    assert (change["cause"], change["direction"]) == ("code", way)
+    assert (change["good"], change["bad"]) == (commits[11], commits[12])
+    assert change["change"] == pytest.approx(after / 10 - 1, abs=0.003)
+    assert change["hosts"] == "runner-1, runner-2, runner-3"
+    good, bad = commits[11][:12], commits[12][:12]
+    command = f"ttnn-perf bisect {good} {bad} --metric latency {TEST}"
+    assert change["command"] == (command if way == "worse" else None)
+
+
+def test_it_is_told_after_three_runs(histories: Histories, project: Project) -> None:
+    histories.nights([10.0] * 20 + [11.0] * 3)
+    assert len(changes(project)) == 1
+    (histories.made[-1]).unlink()
+    assert changes(project) == []
+
+
+def test_a_throughput_that_falls_is_worse(histories: Histories, project: Project) -> None:
+    histories.nights([10.0] * 12 + [9.0] * 8)
+    for file in histories.made:
+        read = json.loads(file.read_text())
+        read["tests"][TEST]["metrics"]["latency"]["unit"] = "tok/s"
+        file.write_text(json.dumps(read))
+    (change,) = changes(project)
+    assert change["direction"] == "worse"
+    assert change["change"] == pytest.approx(-0.1, abs=0.003)
+
+
+def fleet(histories: Histories, *, slow: str | None = None, since: int = 24, **more: Any) -> None:
+    """Write 48 nights of six tests on three hosts, one of which is 5 % slower from a night on."""
+    commits = histories.commits(48)
+    for day, commit in enumerate(commits):
+        host = HOSTS[day * 7 % 3]
+        factor = 1.05 if host == slow and day >= since else 1.0
+        values = {
+            test: wobbled(10.0 * factor * (1 + number), day * 3 + number)
+            for number, test in enumerate(TESTS)
+        }
+        device = more.get("device", lambda *_: {})(host, day)
+        histories.record(commit, values, day=day, host=host, device=device)
+
+
+def test_a_slow_host_is_named_once(histories: Histories, project: Project) -> None:
+    fleet(histories, slow="runner-2")
+    (change,) = changes(project)
+    assert (change["cause"], change["test"], change["hosts"]) == ("host", "", "runner-2")
+    assert change["change"] == pytest.approx(0.05, abs=0.002)
+    assert change["since"].startswith("2026-09-26")
+    assert "runner-2 is 4.9 % slower since 2026-09-26, as a whole" in project.cli("trends").text
+
+
+def test_software_of_one_host_is_named_with_it(histories: Histories, project: Project) -> None:
+    def device(host: str, day: int) -> dict[str, str]:
+        return {"firmware": "18.6.0" if host == "runner-2" and day >= 24 else "18.3.0"}
+
+    fleet(histories, slow="runner-2", device=device)
+    (change,) = changes(project)
+    assert change["cause"] == "host"
+    text = project.cli("trends").text
+    assert "changed in that range as well: firmware 18.3.0 → 18.6.0" in text
+
+
+def test_hosts_that_were_replaced_with_a_commit_cannot_be_told_from_it(
+    histories: Histories, project: Project
+) -> None:
+    commits = histories.commits(24)
+    for day, commit in enumerate(commits):
+        new = day >= 12
+        host = f"{'new' if new else 'old'}-{day % 2}"
+        value = wobbled(10.5 if new else 10.0, day)
+        histories.record(commit, {TEST: value}, day=day, host=host)
+    (change,) = changes(project)
+    assert change["cause"] == "cannot tell"
+    assert "other hosts: old-0, old-1 → new-0, new-1" in change["causes"]
+    assert "the code: after" in change["causes"]
+
+
+def test_software_that_changed_with_a_commit_cannot_be_told_from_it(
+    histories: Histories, project: Project
+) -> None:
+    commits = histories.commits(24)
+    for day, commit in enumerate(commits):
+        software = {"ttnn": "0.82.0" if day >= 12 else "0.81.1"}
+        value = wobbled(10.5 if day >= 12 else 10.0, day)
+        histories.record(commit, {TEST: value}, day=day, environment=software)
+    (change,) = changes(project)
+    assert change["cause"] == "cannot tell"
+    assert "ttnn 0.81.1 → 0.82.0" in change["causes"]
+
+
+def test_with_one_commit_it_is_not_the_code(histories: Histories, project: Project) -> None:
+    (commit,) = histories.commits(1)
+    for day in range(24):
+        kernel = {"system": "Linux 6.8" if day >= 12 else "Linux 5.15"}
+        value = wobbled(10.5 if day >= 12 else 10.0, day)
+        histories.record(commit, {TEST: value}, day=day, environment=kernel)
+    (change,) = changes(project)
+    assert (change["cause"], change["command"]) == ("environment", None)
+    assert change["causes"] == "kernel Linux 5.15 → Linux 6.8"
+
+
+def test_where_nothing_recorded_changed_it_is_the_machine(
+    histories: Histories, project: Project
+) -> None:
+    (commit,) = histories.commits(1)
+    for day in range(24):
+        histories.record(commit, {TEST: wobbled(10.5 if day >= 12 else 10.0, day)}, day=day)
+    (change,) = changes(project)
+    assert change["cause"] == "host"
+    assert change["causes"].startswith("the machine: no commit")
+
+
+def test_all_tests_of_a_single_host_cannot_be_told_from_the_machine(
+    histories: Histories, project: Project
+) -> None:
+    commits = histories.commits(24)
+    for day, commit in enumerate(commits):
+        factor = 1.06 if day >= 12 else 1.0
+        values = {t: wobbled(10.0 * factor, day * 3 + n) for n, t in enumerate(TESTS)}
+        histories.record(commit, values, day=day)
+    found = changes(project)
+    assert {change["test"] for change in found} == set(TESTS)
+    assert {change["cause"] for change in found} == {"cannot tell"}
+    assert "runner-1 itself" in found[0]["causes"]
+
+
+def ops(matmul_ns: float) -> dict[str, object]:
+    groups = tuple(
+        OpGroup(Signature(name), 64, None, "", 1, total, total)
+        for name, total in (("Conv", 4e6), ("Matmul", matmul_ns))
+    )
+    encoded: dict[str, object] = encode_groups(OpGroups("DEVICE KERNEL DURATION [ns]", groups))
+    return encoded
+
+
+def test_the_ops_that_moved_are_named(histories: Histories, project: Project) -> None:
+    for day, commit in enumerate(histories.commits(20)):
+        matmul_ns = 7e6 if day >= 12 else 6e6
+        value = wobbled(4.0 + matmul_ns / 1e6, day)
+        file = histories.record(commit, {TEST: value}, day=day, ops=ops(matmul_ns))
+        read = json.loads(file.read_text())
+        read["tests"][TEST]["metrics"] = {
+            "device_kernel_time": {"unit": "ns", "samples": [value * 1e6], "source": "device"}
+        }
+        file.write_text(json.dumps(read))
+    (change,) = changes(project)
+    assert "Matmul" in change["by_op"]
+    assert "Conv" not in change["by_op"]
+
+
+def test_the_order_of_files_does_not_matter(histories: Histories, project: Project) -> None:
+    histories.nights([10.0] * 12 + [10.6] * 8, HOSTS)
+    expected = changes(project)
+    names = list(range(len(histories.made)))
+    random.Random(7).shuffle(names)
+    for name, file in zip(names, histories.made, strict=True):
+        file.rename(file.with_name(f"moved-{name:03}.json"))
+    assert changes(project) == expected
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_trends_in_every_shape(histories: Histories, project: Project, shape: str) -> None:
+    """A slow host, a slower test, one that is too short, and one that is no time."""
+    fleet(histories, slow="runner-2")
+    for day, file in enumerate(histories.made):
+        read = json.loads(file.read_text())
+        tests = read["tests"]
+        if day >= 30:
+            metrics = tests[TESTS[3]]["metrics"]
+            metrics["latency"]["samples"] = [metrics["latency"]["samples"][0] * 1.08]
+        if day >= 45:
+            tests["models/test_new.py::test_new"] = {
+                "metrics": {"latency": {"unit": "ms", "samples": [3.0]}}
+            }
+        tests[TEST] = {"metrics": {"pcc": {"unit": "", "kind": "accuracy", "samples": [0.999]}}}
+        file.write_text(json.dumps(read))
+    ran = project.cli("trends", "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"trends_{shape}", ran.text)
+
+
+def test_names_that_others_chose_are_only_read(histories: Histories, project: Project) -> None:
+    hostile = "a.py::test[\x1b[31m\n::error::x ##[error]y]"
+    for day, commit in enumerate(histories.commits(20)):
+        value = wobbled(10.6 if day >= 12 else 10.0, day)
+        software = {"ttnn": "##[error]\x1b[2J" if day >= 12 else "0.81.1"}
+        histories.record(
+            commit, {hostile: value}, day=day, host="::error::\x1b[2J", environment=software
+        )
+    for shape in ("table", "csv"):
+        text = project.cli("trends", "--format", shape).text
+        assert "test[" in text
+        assert "\x1b" not in text
+        assert "##[" not in text
+        assert not any(line.lstrip().startswith("::") for line in text.splitlines())
+
+
+def test_a_test_that_is_slower_on_one_of_two_hosts_is_told_of_that_host(
+    histories: Histories, project: Project
+) -> None:
+    for day, commit in enumerate(histories.commits(60)):
+        host = HOSTS[day % 2]
+        value = 10.6 if host == "runner-2" and day >= 30 else 10.0
+        histories.record(commit, {TEST: wobbled(value, day * 3)}, day=day, host=host)
+    (change,) = changes(project)
+    assert (change["cause"], change["hosts"]) == ("host", "runner-2")
+    assert change["test"] == TEST

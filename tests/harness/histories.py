@@ -1,0 +1,102 @@
+"""Run records over time, in a repository: what hosts measured of commits, written by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEST = "models/test_llama.py::test_decode"
+#: Noise of some tenths of a per cent, the same in every test run.
+WOBBLE = (0.0, 0.3, -0.2, 0.1, -0.3, 0.2, -0.1)
+
+
+def wobbled(value: float, place: int) -> float:
+    """Return a value as it is measured the n-th time."""
+    return value * (1 + WOBBLE[place % len(WOBBLE)] / 100)
+
+
+@dataclass
+class Histories:
+    """A folder with run records, and a repository that their commits are of."""
+
+    path: Path
+    count: int = 0
+    made: list[Path] = field(default_factory=list)
+
+    def git(self, *words: str) -> str:
+        """Run git with settings and dates of its own, so that commits have the same names."""
+        environment = {
+            "PATH": os.environ["PATH"], "HOME": str(self.path), "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
+               (("NAME", "Ada"), ("EMAIL", "ada@example.org"), ("DATE", "2026-11-01T12:00:00Z"))},
+        }  # fmt: skip
+        done = subprocess.run(
+            ["git", *words], cwd=self.path, env=environment, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        return done.stdout.strip()
+
+    def commits(self, count: int) -> list[str]:
+        """Make commits on the branch that is checked out; the first call makes the repository."""
+        if not (self.path / ".git").exists():
+            self.git("init", "-q", "-b", "main")
+        made = []
+        for _ in range(count):
+            self.count += 1
+            self.git("commit", "-q", "--allow-empty", "-m", f"change {self.count}")
+            made.append(self.git("rev-parse", "HEAD"))
+        return made
+
+    def record(
+        self,
+        commit: str | None,
+        values: dict[str, float],
+        *,
+        day: int,
+        host: str = "runner-1",
+        **more: Any,
+    ) -> Path:
+        """Write a run record of latencies in milliseconds; ``more`` goes where it belongs."""
+        environment = {
+            "started_at": f"2026-{9 + day // 30:02}-{1 + day % 30:02}T02:00:00Z",
+            "commit": commit, "dirty": False, "runner": host, "ttnn": "0.81.1",
+            **more.pop("environment", {}),
+        }  # fmt: skip
+        verdicts = more.pop("verdicts", {})
+        written = more.pop("written", [])
+        ops = more.pop("ops", None)
+        device = more.pop("device", {})
+        tests = {
+            test: {
+                "metrics": {"latency": {"unit": "ms", "samples": [value]}},
+                "verdicts": {"latency": verdicts} if verdicts and test == TEST else {},
+                "written": written, "environment": device, "ops": ops,
+            }
+            for test, value in values.items()
+        }  # fmt: skip
+        number = len(self.made)
+        document = {
+            "format": 1, "id": f"run-{number:03}", "environment": environment, "tests": tests,
+            "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"}, **more,
+        }  # fmt: skip
+        folder = self.path / ".ttnn_perf" / "runs"
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"run-{number:03}.json"
+        file.write_text(json.dumps(document), encoding="utf-8")
+        self.made.append(file)
+        return file
+
+    def nights(self, values: list[float], hosts: tuple[str, ...] = ("runner-1",)) -> list[str]:
+        """Write one run of a commit each, of one test, on hosts in turns."""
+        commits = self.commits(len(values))
+        for day, (commit, value) in enumerate(zip(commits, values, strict=True)):
+            host = hosts[day % len(hosts)]
+            self.record(commit, {TEST: wobbled(value, day)}, day=day, host=host)
+        return commits

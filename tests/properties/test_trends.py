@@ -1,0 +1,119 @@
+"""Laws of trends, whatever was measured."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf.history.causes import Circumstances, Kind
+from pytest_ttnn_perf.history.runs import RecordedRun, in_order
+from pytest_ttnn_perf.history.series import sparkline
+from pytest_ttnn_perf.history.steps import find_steps, winsorised
+from pytest_ttnn_perf.history.trends import Track, find_trends
+from pytest_ttnn_perf.records.hardware import Environment
+from tests.properties.strategies import FEW, SOME
+
+GROUP = ("wormhole_b0-n150-1x1", "wall")
+LEVELS = st.floats(-20, 20)
+
+
+@SOME
+@given(LEVELS, st.integers(0, 60))
+def test_a_constant_series_has_no_step(level: float, n: int) -> None:
+    assert find_steps(winsorised([level] * n)) == []
+
+
+@SOME
+@given(st.lists(st.floats(-30, 30), max_size=60))
+def test_any_numbers_are_looked_at(values: list[float]) -> None:
+    steps = find_steps(winsorised(values))
+    assert all(0 < step.position < len(values) for step in steps)
+    assert [step.position for step in steps] == sorted({step.position for step in steps})
+
+
+@SOME
+@given(st.lists(st.floats(-1, 1), min_size=6, max_size=60), LEVELS)
+def test_another_unit_changes_nothing(values: list[float], factor: float) -> None:
+    def rounded(shift: float) -> list[float]:
+        return [round(value, 6) + shift for value in values]
+
+    scaled = find_steps(winsorised(rounded(round(factor, 6))))
+    plain = find_steps(winsorised(rounded(0.0)))
+    assert len(scaled) == len(plain)
+
+
+def fleet(
+    seed: int, factor: float, slow: str, since: int
+) -> tuple[list[Track], list[Circumstances]]:
+    """Return what four hosts measured of eight tests, one of them slower from a run on."""
+    rng = Random(seed)
+    hosts = [f"host-{number % 4}" for number in range(160)]
+    runs = [
+        Circumstances(f"{number:040x}", host, f"{number:06}", {})
+        for number, host in enumerate(hosts)
+    ]
+    tracks = [
+        Track(
+            GROUP,
+            tuple(range(160)),
+            tuple(
+                test + rng.gauss(0, 0.005) + factor * (host == slow and number >= since)
+                for number, host in enumerate(hosts)
+            ),
+        )
+        for test in range(8)
+    ]
+    return tracks, runs
+
+
+@FEW
+@given(
+    st.integers(0, 999),
+    st.sampled_from([1.04, 1.1, 1.3, 0.95, 0.8]),
+    st.integers(0, 3),
+    st.integers(40, 120),
+)
+def test_a_host_that_changed_as_a_whole_is_named(
+    seed: int, factor: float, number: int, since: int
+) -> None:
+    slow = f"host-{number}"
+    (trend,) = find_trends(*fleet(seed, math.log(factor), slow, since))
+    assert (trend.track, trend.kind, trend.rivals[0].what) == (None, Kind.HOST, slow)
+    assert abs(trend.size - math.log(factor)) < 0.01
+    assert trend.good < since + 4
+    assert trend.bad >= since - 4
+
+
+@FEW
+@given(st.integers(0, 999))
+def test_hosts_that_always_differ_are_no_change(seed: int) -> None:
+    tracks, runs = fleet(seed, math.log(1.2), "host-1", 0)
+    assert find_trends(tracks, runs) == []
+
+
+@SOME
+@given(st.data())
+def test_runs_are_in_the_order_of_commits_whatever_clocks_and_files_say(
+    data: st.DataObject,
+) -> None:
+    count = data.draw(st.integers(1, 12))
+    clocks = data.draw(st.lists(st.integers(0, 99), min_size=count, max_size=count))
+    runs = [
+        RecordedRun(
+            Path(f"{place}.json"), f"run-{place}", Environment(started_at=f"{clock:04}"), None,
+            complete=True, software={}, readings=(), place=place,
+        )
+        for place, clock in enumerate(clocks)
+    ]  # fmt: skip
+    shuffled = data.draw(st.permutations(runs))
+    assert [run.place for run in in_order(shuffled)] == list(range(count))
+
+
+@SOME
+@given(st.lists(st.floats(-1e9, 1e9), max_size=200), st.integers(1, 80))
+def test_a_sparkline_fits(values: list[float], width: int) -> None:
+    assert len(sparkline(values, width)) == min(len(values), width)
