@@ -253,7 +253,9 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     simulated = any(j.observation.has_ungated_simulated_times for j in tests)
     which = ", times of simulated devices among them" if simulated else ""
     parts += [f"{recorded} recorded only{which}"] if recorded else []
-    asked = sum(1 for judged in tests if not judged.verdicts and judged.observation.asked)
+    ungated = (judged.observation for judged in tests if not judged.verdicts)
+    # A point of a sweep that does not fit has its result.
+    asked = sum(1 for one in ungated if one.asked and one.out_of_memory is None)
     parts += [f"{counted(asked, 'test')} without a gated number"] if asked else []
     parts += filter(None, [findings_count(tests)])
     return "; ".join(parts)

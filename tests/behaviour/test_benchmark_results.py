@@ -207,8 +207,13 @@ def test_a_verbose_run_says_why_something_is_not_gated(
 
     lines = project.pytest("--ttnn-perf-update=new", "-v").text.splitlines()
 
-    assert "not gated, a compile time: time(s).compile_prefill" in lines
-    assert "not gated, unknown measurement name: mood.demo" in lines
+    start = lines.index("recorded, not gated, and why: 2 numbers")
+    assert lines[start + 1 : start + 5] == [
+        "  a compile time:",
+        "    test_model.py::test_demo: time(s).compile_prefill",
+        "  unknown measurement name:",
+        "    test_model.py::test_demo: mood.demo",
+    ]
     (mood,) = (line for line in lines if " mood.demo  " in line)
     (decode,) = (line for line in lines if f" {DECODE}  " in line)
     assert mood.split()[-2:] == ["not", "gated"]

@@ -56,7 +56,7 @@ def value_of(name: str, kind: str) -> str:
     values = {
         "flag": json.dumps(not default), "path": '"a"', "text": '"a"', "number from 0": "7",
         "number from 1": "7", "codes": '["TTP7"]', "names": '["a"]', "correlation": "0.5",
-        "rules": '{TTP203 = {waive = "a"}}',
+        "rules": '{TTP203 = {waive = "a"}}', "parts of the key": '["board", "mesh", "host"]',
     }  # fmt: skip
     return values[kind]
 
@@ -88,6 +88,7 @@ WRONG = {
     "names": ("1", "a list"),
     "correlation": ("2", "a correlation from -1 to 1"),
     "rules": ("1", "a table"),
+    "parts of the key": ("1", "a list"),
 }
 
 
