@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, isclose, isfinite, nan
 from typing import TYPE_CHECKING
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.analysis.checklist.savings import Claim, rank_savings
@@ -53,6 +53,7 @@ def test_each_adds_at_most_what_it_would_save_alone_and_the_first_all_of_it(
 
 
 @MANY
+@example({"TTP203": Claim({0: 1.0}), "TTP302": Claim({0: 1.0}, 1.0, last=True)}, {0: 1.0}, 1.0)
 @given(_CLAIMS, _TIMES, _GAPS)
 def test_what_a_saving_does_not_add_is_saved_by_those_before_it(
     claims: Mapping[str, Claim], times: Mapping[int, float], gaps_ns: float

@@ -74,6 +74,8 @@ def rank_savings(
                 saved[row] = (ns, name)
         of_ops = sum(claim.ops_ns.values())
         between, by = waiting.take(name, claim.waiting_ns, adds / of_ops if of_ops else None)
+        # Where nobody has saved gaps, those of ops go to whoever has saved the ops.
+        by = by or max(taken, key=taken.__getitem__, default="")
         if by and between < claim.waiting_ns:
             taken[by] += claim.waiting_ns - between
         ranked[name] = Saving(totals[name], min(adds + between, totals[name]), dict(taken))
