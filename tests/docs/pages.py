@@ -97,6 +97,7 @@ def _environment() -> dict[str, str]:
     return {
         "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(_STEADY_CLOCK.parent),
+        "PYTHONDONTWRITEBYTECODE": "",  # as a reader has it
         "PYTEST_ADDOPTS": "-p steady_clock -p no:hypothesispytest -p no:randomly",
         **{f"GIT_{who}_{what}": value for who, what, value in _AUTHOR},
     }
