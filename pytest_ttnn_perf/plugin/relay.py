@@ -244,7 +244,7 @@ class Relay(Listener):
             if isinstance(error, DecodeError):
                 why = f"reported a result that cannot be read: {error}"
                 self.gate.record_lost(test, why, place_of(report.location))
-            if not report.failed:
+            if report.passed or report.skipped:
                 fail_report(report, f"NO_DATA: the test's observation could not be judged: {error}")
             return
         again, suspected = self.gate.in_question(test), suspicion(judged)
@@ -255,7 +255,8 @@ class Relay(Listener):
                 self.emitter.progress(suspected)
             return
         text = self.gate.failure(judged)
-        if text is not None and not report.failed:
+        # Not one of pytest-rerunfailures, which is neither: the test goes on.
+        if text is not None and (report.passed or report.skipped):
             fail_report(report, text)
 
     def _emit(self, report: pytest.TestReport) -> None:
