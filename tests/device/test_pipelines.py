@@ -137,8 +137,7 @@ def test_one_alone_is_compared_with_what_all_have_stored(
 
     ran = rig.pytest(play(ops=OPS, wall=2.0), "--ttnn-perf", "-k", "preallocated")
 
-    assert counts_of(ran) == "1 passed, 3 deselected", ran.text
-    assert set(rig.outcomes("test_models.py::test_cnn[preallocated-]").values()) <= {
-        "WITHIN",
-        "IMPROVED",
-    }
+    outcomes = rig.outcomes("test_models.py::test_cnn[preallocated-]")
+    assert (outcomes["device_kernel_time"], outcomes["op_count"]) == ("WITHIN", "WITHIN"), ran.text
+    # How a busy machine's wall times compare is not the question: they are compared at all.
+    assert outcomes["throughput_time"] not in {"NO_BASELINE", "NOT_COMPARABLE", "NO_DATA"}, ran.text
