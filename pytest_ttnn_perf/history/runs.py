@@ -140,6 +140,15 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHist
     read = [_read(file) for file in _files(paths)]
     runs = [run for run in read if not isinstance(run, str)]
     unreadable = [problem for problem in read if isinstance(problem, str)]
+    return replace(arranged(runs, folder, wanted), unreadable=tuple(unreadable))
+
+
+def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: Wanted) -> RunHistory:
+    """Return those of some runs that are wanted, in the order of their commits.
+
+    Raises:
+        UsageError: a branch that was named does not exist.
+    """
     commits = {run.commit for run in runs if run.commit}
     lineage = lineage_of(folder, sorted(commits), wanted.branch, all_branches=wanted.all_branches)
     if lineage is None and wanted.branch is not None:
@@ -149,9 +158,8 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHist
     ordered = in_order([replace(run, place=_place(run, lineage)) for run in kept])
     return RunHistory(
         tuple(ordered),
-        tuple(unreadable),
-        tuple(sorted(left_out.items())),
-        tuple(_notes(ordered, lineage)),
+        left_out=tuple(sorted(left_out.items())),
+        notes=tuple(_notes(ordered, lineage)),
     )
 
 

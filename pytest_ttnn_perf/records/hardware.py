@@ -132,7 +132,12 @@ PlainConfiguration = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What was true of the host and the software during a run; recorded, never keyed on."""
+    """What was true of the host and the software during a run; recorded, never keyed on.
+
+    ``branch`` is what was checked out or, for a ``pull_request`` (its number or ref), what it came
+    from. ``committed_at`` is when the commit was made, ``parents`` are the commits that it follows.
+    ``attempt`` counts how often CI has started the same job, ``shard`` tells parts of a run apart.
+    """
 
     started_at: Omit[str | None] = None
     python: Omit[str | None] = None
@@ -149,8 +154,14 @@ class Environment:
     torch: Omit[str | None] = None
     ttnn: Omit[str | None] = None
     commit: Omit[str | None] = None
+    committed_at: Omit[str | None] = None
+    parents: Omit[tuple[str, ...]] = ()
+    branch: Omit[str | None] = None
+    pull_request: Omit[str | None] = None
     dirty: Omit[bool | None] = None
     runner: Omit[str | None] = None
+    attempt: Omit[int | None] = None
+    shard: Omit[str | None] = None
 
     @property
     def lasting(self) -> Mapping[str, Scalar]:
