@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.records.baseline import Accepted
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from tests.harness.baselines import ops, stored, times
 from tests.harness.repository import Repository
 
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 TEST = "test_m.py::test_a"
 FILE = "baselines/wormhole_b0-n150-1x1/test_m.json"
+
+
+def rate(*per_second: float, since: int = 0) -> MetricBaseline:
+    """Return a stored rate: more is better."""
+    sessions = tuple(Session(each, each / 1000, 10, f"run-{each}") for each in per_second)
+    return MetricBaseline(
+        Metric("tokens", "tok/s", Better.HIGHER, Kind.THROUGHPUT), sessions, since
+    )
+
+
 BEFORE = stored(times(10.0, 10.2), times(5.0, name="ttft"))
 WITH_REASON = Accepted("2026-11-16T10:00:00Z", "aaa1111", "float32 sums")
 WITHOUT = Accepted("2026-11-16T10:00:00Z", "aaa1111")
@@ -88,6 +99,21 @@ def test_what_is_worse_needs_a_reason_of_its_own(
     assert document["files"] == 1
     assert found.pop("file").endswith(FILE)
     assert found == {"test": TEST, "problem": problem}
+
+
+def test_a_rate_is_worse_where_it_falls(committed: Desk) -> None:
+    committed.store(TEST, stored(times(10.0, 10.2), TTFT, rate(20.0)))
+    Repository(committed).commit("with a rate")
+
+    committed.store(TEST, stored(times(10.0, 10.2), TTFT, rate(20.0, 24.0, since=1)))
+    assert committed.run("check").code == 0
+    committed.store(TEST, stored(times(10.0, 10.2), TTFT, rate(20.0, 16.0, since=1)))
+    ran = committed.run("check")
+    assert (ran.code, ran.text.splitlines()[0]) == (
+        1,
+        f"{TEST}: tokens is worse than in the last commit, without a reason: "
+        "20.00 tok/s → 16.00 tok/s",
+    )
 
 
 def test_a_file_that_is_none_is_named_with_what_is_wrong(committed: Desk) -> None:

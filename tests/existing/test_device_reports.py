@@ -171,6 +171,16 @@ def test_expected_rate_is_a_target_of_the_time(project: Project) -> None:
     assert metric(project)["target"] == pytest.approx(16 / 4358 * 1e9)
 
 
+def test_expected_sum_of_devices_is_no_target_of_the_slowest(project: Project) -> None:
+    call = "run_model_device_perf_test('pytest test_mesh.py', 2_500_000, 'unet', 'unet')"
+    write(project, "run_model_device_perf_test", call)
+
+    project.pytest("--ttnn-perf-update=new")
+
+    found = metric(project)
+    assert (found["samples"], found.get("target")) == ([1_500_000], None)
+
+
 def test_what_a_report_tells_again_is_not_gated_twice(project: Project) -> None:
     write_project(project, IDIOMS[0].text)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.gate.sweeps import sweeps_of
+from pytest_ttnn_perf.gate.sweeps import Measured, sweeps_of
 from pytest_ttnn_perf.records.hardware import Configuration
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from pytest_ttnn_perf.records.observation import (
@@ -74,6 +74,11 @@ def test_a_plateau_is_where_nothing_later_is_more(values: tuple[float, ...], at:
     (plateau,) = rates(*values).plateaus
     assert plateau.at == at
     assert plateau.last == 2 ** (len(values) - 1)
+
+
+def test_simulated_times_without_any_noise_are_compared_as_the_gate_does() -> None:
+    assert not Measured(100.4, 0.0).exceeds(Measured(100.0, 0.0))
+    assert Measured(110.0, 0.0).exceeds(Measured(100.0, 0.0))
 
 
 def test_what_cannot_be_told_apart_is_all_best() -> None:
