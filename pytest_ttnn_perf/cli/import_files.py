@@ -70,7 +70,8 @@ def run(options: argparse.Namespace) -> Result:
 
     Raises:
         InputError: a file is none, is damaged, or does not say what hardware it is of.
-        UsageError: the hardware is not spelt as keys are, or targets stand beside results.
+        UsageError: the hardware is not spelt as keys are, targets stand beside results, or a
+            model is named for what is no target.
     """
     targets = [file for file in options.files if is_target_file(file, _head(file))]
     if targets and len(targets) < len(options.files):
@@ -80,6 +81,9 @@ def run(options: argparse.Namespace) -> Result:
         from pytest_ttnn_perf.cli.import_targets import import_targets
 
         return import_targets(options, hardware=_hardware(options.hardware))
+    if options.model is not None:
+        message = f"--model is for targets, and {options.files[0]} has results, which name their own"
+        raise UsageError(message)
     for file in options.files:
         kind = kind_of(file)
         if kind is not ArtifactKind.BENCHMARK_JSON:

@@ -309,6 +309,8 @@ def test_targets_and_results_are_imported_by_themselves(falcon: Project) -> None
     ran = falcon.cli("import", "result.json", "model_targets.yaml")
     assert ran.code == 2
     assert "model_targets.yaml has targets, and others do not: import them by" in ran.errors
+    named = falcon.cli("import", "result.json", "--model", "falcon")
+    assert (named.code, "--model is for targets" in named.errors) == (2, True)
 
 
 def test_a_target_is_above_zero(project: Project) -> None:
