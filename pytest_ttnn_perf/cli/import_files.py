@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> Result:
 
         return import_targets(options, hardware=_hardware(options.hardware))
     if options.model is not None:
-        message = f"--model is for targets, and {options.files[0]} has results, which name their own"
+        message = f"--model is for targets, and {options.files[0]} has results: they name theirs"
         raise UsageError(message)
     for file in options.files:
         kind = kind_of(file)
