@@ -11,7 +11,6 @@ from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -35,7 +34,8 @@ from pytest_ttnn_perf.run.judge import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
     from pytest_ttnn_perf.records.hardware import Environment, Hardware
