@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.history.history_report import overview_listing, runs_listing
+from pytest_ttnn_perf.history.renames import follow, renamed_tests
 from pytest_ttnn_perf.history.runs import Wanted, read_history
 from pytest_ttnn_perf.history.series import chosen, series_of
 from pytest_ttnn_perf.report.numbers import Result
@@ -73,4 +75,17 @@ def wanted_history(options: argparse.Namespace) -> RunHistory:
     if history.unreadable and not history.runs and not history.left_out:
         problem = f"none of the {len(history.unreadable)} files is a run record that can be read"
         raise InputError(paths[0], f"{problem}; the first: {history.unreadable[0]}")
+    history = _with_renames(history, project_settings().baselines)
     return history if options.last is None else replace(history, runs=history.runs[-options.last :])
+
+
+def _with_renames(history: RunHistory, baselines: Path) -> RunHistory:
+    """Return runs with tests under their names of today, as the baselines tell these."""
+    if not baselines.is_dir():
+        return history
+    try:
+        renamed = renamed_tests(BaselineStore(baselines).all_files())
+    except InputError as error:
+        note = f"tests that were renamed are not followed: {error}"
+        return replace(history, notes=(*history.notes, note))
+    return replace(history, runs=follow(history.runs, renamed))

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.history.order import in_order
 from pytest_ttnn_perf.processes.lineage import lineage_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.processes.lineage import Lineage
@@ -30,7 +30,7 @@ class Reading:
 
     ``setting`` is the configuration it was measured in: numbers of different ones are not
     compared. ``explains``: it is part of another metric of the test. ``written``: its run stored it
-    as a baseline.
+    as a baseline. ``recorded_as`` is the id that the record has it under, if the test was renamed.
     """
 
     test: str
@@ -42,6 +42,7 @@ class Reading:
     gated: bool
     explains: bool
     written: bool
+    recorded_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class RecordedRun:
     """A run as its record tells it; ``place`` is that of its commit, where git knows it.
 
     ``software`` is what changes without a commit: versions, firmware, driver, kernel, governor.
+    ``reads`` reads the whole record where it is in no file.
     """
 
     file: Path
@@ -59,6 +61,15 @@ class RecordedRun:
     software: Mapping[str, Scalar]
     readings: tuple[Reading, ...]
     place: int | None = None
+    reads: Callable[[], Run] | None = None
+
+    def whole(self) -> Run:
+        """Read all of the record: what it observed, op tables included.
+
+        Raises:
+            InputError: it is gone, or unreadable.
+        """
+        return self.reads() if self.reads is not None else read_run(self.file)
 
     @property
     def at(self) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.history.causes import NOTHING_RECORDED, Circumstances, Kind
 from pytest_ttnn_perf.history.history_report import history_document, history_lines
 from pytest_ttnn_perf.history.series import series_of
@@ -96,8 +95,12 @@ class Told:
         """Which ops make it up; None where a run has no op table."""
         if self.series is None:
             return None
-        sides = [self._records.observation(run, self.series.test) for run in (self.good, self.bad)]
-        then, now = sides
+        names = {run.number: run.reading.recorded_as for run in self.series.points}
+        sides = ((self.trend.good, self.good), (self.trend.bad, self.bad))
+        then, now = (
+            self._records.observation(run, names.get(number) or self.series.test)
+            for number, run in sides
+        )
         return None if then is None or now is None else observed_change_by_op(then, now)
 
     @property
@@ -144,7 +147,7 @@ class _Records:
         """Return what a run observed of a test."""
         if run.file not in self._read:
             try:
-                self._read[run.file] = read_run(run.file)
+                self._read[run.file] = run.whole()
             except InputError:  # it was there a moment ago: the ops are all that is lost
                 self._read[run.file] = None
         read = self._read[run.file]

@@ -141,11 +141,20 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class Former:
+    """What a test was filed under before its baseline was renamed."""
+
+    key: str
+    test: str
+
+
+@dataclass(frozen=True, slots=True)
 class TestBaseline:
     """The stored numbers of one test.
 
     ``ops`` is the place of its op table, relative to the key's folder; ``op_table`` that table
-    itself, of a baseline that is yet to be written.
+    itself, of a baseline that is yet to be written. ``formerly`` is what it was filed under, the
+    oldest first: runs of that time are found by it.
     """
 
     __test__ = False  # a record, not something for pytest to collect
@@ -155,6 +164,13 @@ class TestBaseline:
     configuration: PlainConfiguration = Configuration()
     ops: Annotated[str | None, Coded(_read_place)] = None
     op_table: Annotated[OpGroups | None, Mark.ABSENT] = None
+    formerly: Omit[tuple[Former, ...]] = ()
+
+    def renamed_from(self, key: str, test: str) -> TestBaseline:
+        """Return this as a test has it that was filed under something else until now."""
+        before = Former(key, test)
+        kept = (former for former in self.formerly if former != before)
+        return replace(self, formerly=(*kept, before))
 
     def named_as(self, measured: Iterable[Metric]) -> TestBaseline:
         """Return this with metrics that were measured under another name since called by that."""
@@ -215,6 +231,8 @@ def _file_lines(file: BaselineFile) -> Iterator[str]:
 def _test_lines(test: TestBaseline) -> Iterator[str]:
     yield f'      "accepted": {_inline(encode(test.accepted))},'
     yield f'      "configuration": {_inline(dict(test.configuration.values))},'
+    if test.formerly:
+        yield f'      "formerly": {json.dumps([encode(former) for former in test.formerly])},'
     metrics = {name: _metric_lines(metric) for name, metric in test.metrics.items()}
     lines = list(_members("metrics", metrics, indent=6))
     if test.ops is None:

@@ -219,6 +219,31 @@ def test_a_record_that_is_there_twice_counts_once(histories: Histories, project:
     assert found["left_out"] == [{"why": "read twice", "runs": 1}]
 
 
+def test_a_renamed_test_keeps_its_history(histories: Histories, project: Project) -> None:
+    """Also where another test has taken its old name since."""
+    renamed = "models/test_llama.py::test_token"
+    first, second, third = histories.commits(3)
+    ran = histories.record(first, {TEST: 10.0}, day=0)
+    assert project.cli("baseline", "accept", str(ran)).code == 0
+    assert project.cli("baseline", "rename", TEST, "models/test_llama.py::test_step").code == 0
+    assert project.cli("baseline", "rename", "models/test_llama.py::test_step", renamed).code == 0
+    histories.record(second, {renamed: 11.0}, day=1)
+    histories.record(third, {renamed: 12.0, TEST: 3.0}, day=2)
+
+    def values(test: str) -> list[float]:
+        return [row["value"] for row in document(project, "history", test)["runs"]]
+
+    assert values(renamed) == [10.0, 11.0, 12.0]
+    assert values(TEST) == [3.0]
+    (file,) = (project.path / "baselines").rglob("*.json")
+    key = "wormhole_b0-n150-1x1"
+    assert json.loads(file.read_text())["tests"]["test_token"]["formerly"] == [
+        {"key": key, "test": TEST}, {"key": key, "test": "models/test_llama.py::test_step"},
+    ]  # fmt: skip
+    file.write_text("{")
+    assert "tests that were renamed are not followed" in project.cli("history", TEST).text
+
+
 def test_another_configuration_is_another_series(histories: Histories, project: Project) -> None:
     first, second = histories.commits(2)
     for day, (commit, batch) in enumerate(((first, 8), (second, 32))):
