@@ -150,7 +150,7 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHist
     Raises:
         UsageError: a path does not exist, or a branch that was named does not.
     """
-    read = [_read(file) for file in _files(paths)]
+    read = [_read(file) for file in record_files(paths)]
     runs = [run for run in read if not isinstance(run, str)]
     unreadable = [problem for problem in read if isinstance(problem, str)]
     return replace(arranged(runs, folder, wanted), unreadable=tuple(unreadable))
@@ -239,7 +239,7 @@ class _Branch:
         return UNKNOWN_COMMIT if lineage is not None or self.is_told else None
 
 
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
+def record_files(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield files, and those in folders that have the name of a record or of a journal."""
     for path in paths:
         if path.is_dir():
