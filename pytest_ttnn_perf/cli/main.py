@@ -144,7 +144,7 @@ def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
 
 
 #: Commands that may be given tests.
-_TAKE_IDS: Final = {("baseline", "accept"), ("baseline", "list")}
+_TAKE_IDS: Final = {("baseline", "accept"), ("baseline", "list"), ("baseline", "refresh")}
 #: What the list of commands says of each, and the module of ``words`` with the function that
 #: declares its arguments. A command of two words is looked for first.
 _COMMANDS: Final = {
@@ -177,7 +177,7 @@ _COMMANDS: Final = {
         "turn results of benchmarks into a run record, and targets into a file",
         "records:import_files",
     ),
-    "baseline": ("list, accept, prune, rename and merge baselines", "baseline:baseline"),
+    "baseline": ("list, accept, refresh, prune, rename and merge baselines", "baseline:baseline"),
     "doctor": (
         "report what this machine can measure; exit 1 when a gate would fail",
         "records:doctor",

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.history.causes import NOTHING_RECORDED, Circumstances, Kind
+from pytest_ttnn_perf.history.causes import NOTHING_RECORDED, Kind
 from pytest_ttnn_perf.history.history_report import history_document, history_lines
 from pytest_ttnn_perf.history.series import series_of
 from pytest_ttnn_perf.history.steps import LEAST_SERIES
-from pytest_ttnn_perf.history.trends import Trend, find_trends, tracks_of
+from pytest_ttnn_perf.history.trends import Trend, circumstances, find_trends, tracks_of
 from pytest_ttnn_perf.records.metric import median
 from pytest_ttnn_perf.report.layout import DROPPED, METRIC, Line
 from pytest_ttnn_perf.report.numbers import (
@@ -158,16 +158,14 @@ class _Records:
 def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing:
     """Find the changes of all series, and lay them out."""
     every = series_of(history.runs, metric=metric)
-    by_ratio = [s for s in every if s.metric.compared_by_ratio and min(s.values) > 0]
-    looked_at = [s for s in by_ratio if s.gated or metric is not None]
+    looked_at = [s for s in every if s.by_ratio and (s.gated or metric is not None)]
     long_enough = [s for s in looked_at if len(s.points) >= LEAST_SERIES]
-    runs = [Circumstances(r.commit, r.host, r.at, r.software) for r in history.runs]
     records = _Records()
     told = [
         Told(
             trend, None if trend.track is None else long_enough[trend.track], history.runs, records
         )
-        for trend in find_trends(tracks_of(long_enough), runs)
+        for trend in find_trends(tracks_of(long_enough), circumstances(history.runs))
     ]
     groups = _grouped(told)
     lines: list[Block] = []

@@ -50,14 +50,25 @@ CAPTURE: Final = "capture-"
 
 @dataclass(frozen=True, slots=True)
 class MetricBaseline:
-    """The sessions of one metric, newest last; those from ``since`` on follow the last accept."""
+    """The sessions of one metric, newest last; those from ``since`` on follow the last accept.
+
+    ``accepted_value`` is what it was when somebody last accepted it, if sessions were refreshed
+    since: however often that is done, no change beyond the limit gets in by small steps.
+    """
 
     metric: Annotated[Metric, INLINE]
     sessions: Annotated[tuple[Session, ...], Coded(lambda value: value)]
     since: int = 0
+    accepted_value: float | None = None
 
     @classmethod
-    def from_json(cls, metric: Metric, sessions: Value, since: int = 0) -> MetricBaseline:
+    def from_json(
+        cls,
+        metric: Metric,
+        sessions: Value,
+        since: int = 0,
+        accepted_value: float | None = None,
+    ) -> MetricBaseline:
         """Read the sessions: what they may be depends on the metric."""
         try:
             read = tuple(_read_session(item, metric) for item in sessions.array())
@@ -67,7 +78,9 @@ class MetricBaseline:
             raise error.below("sessions") from None
         if since >= len(read):
             raise DecodeError(("since",), f"an index into the {len(read)} sessions", str(since))
-        return cls(metric, read, since)
+        if accepted_value is not None and not 0 < accepted_value <= LARGEST:
+            raise DecodeError(("accepted_value",), "a number above 0", str(accepted_value))
+        return cls(metric, read, since, accepted_value)
 
     @property
     def current(self) -> tuple[Session, ...]:
@@ -244,7 +257,9 @@ def _test_lines(test: TestBaseline) -> Iterator[str]:
 
 
 def _metric_lines(baseline: MetricBaseline) -> Iterator[str]:
-    metric = encode(baseline.metric)
+    metric, accepted = encode(baseline.metric), baseline.accepted_value
+    if accepted is not None:
+        yield f'          "accepted_value": {json.dumps(_shortest(accepted))},'
     yield (
         f'          "better": {json.dumps(metric["better"])},'
         f' "kind": {json.dumps(metric["kind"])}, "sessions": ['

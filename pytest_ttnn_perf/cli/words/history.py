@@ -75,8 +75,8 @@ def trends(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run="trends:run")
 
 
-def _add_runs(parser: argparse.ArgumentParser) -> None:
-    """Declare which runs are read."""
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Declare where runs are read from."""
     parser.add_argument(
         "--runs",
         metavar="PATH",
@@ -84,10 +84,20 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="run records, or folders of them (default: .ttnn_perf/runs)",
     )
-    branches = parser.add_mutually_exclusive_group()
-    branches.add_argument(
+
+
+def add_branch(parser: argparse._ActionsContainer) -> None:
+    """Declare the branch that runs are of."""
+    parser.add_argument(
         "--branch", metavar="NAME", help="only runs of this branch (default: main, or master)"
     )
+
+
+def _add_runs(parser: argparse.ArgumentParser) -> None:
+    """Declare which runs are read."""
+    add_source(parser)
+    branches = parser.add_mutually_exclusive_group()
+    add_branch(branches)
     branches.add_argument(
         "--all-branches", action="store_true", help="also runs of other branches and pull requests"
     )
