@@ -76,7 +76,8 @@ def move(
                 if found is None:
                     continue
                 check_free(store, hardware, before, after, to=to)
-                goal[after] = _put(_with_table(store, hardware, before, found))
+                moved = found.renamed_from(hardware.key, before)
+                goal[after] = _put(_with_table(store, hardware, before, moved))
                 own.setdefault(before, _nothing)  # another test may take its id
         store.apply(changes)
 
@@ -99,7 +100,7 @@ def check_free(
 
 
 def _content(test: TestBaseline) -> TestBaseline:
-    return replace(test, ops=None, op_table=None)
+    return replace(test, ops=None, op_table=None, formerly=())
 
 
 def _with_table(

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.history.history_report import overview_listing, runs_listing
+from pytest_ttnn_perf.history.renames import follow, renamed_tests
 from pytest_ttnn_perf.history.runs import Wanted, read_history
 from pytest_ttnn_perf.history.series import chosen, series_of
 from pytest_ttnn_perf.report.numbers import Result
@@ -47,7 +49,7 @@ def _where(history: RunHistory) -> str:
     return f"the {len(history.runs)} runs that are looked at"
 
 
-def _from_here(folder: Path) -> Path:
+def from_here(folder: Path) -> Path:
     """Return a folder below the current one as seen from there."""
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
@@ -60,7 +62,7 @@ def wanted_history(options: argparse.Namespace) -> RunHistory:
         InputError: none of the records can be read.
         UsageError: there are no records, or no such branch.
     """
-    folder = _from_here(project_settings().artifacts / "runs")
+    folder = from_here(project_settings().artifacts / "runs")
     if options.runs is None and not folder.is_dir():
         message = (
             f"{folder}: expected run records, found no folder: make some with pytest --ttnn-perf, "
@@ -73,4 +75,17 @@ def wanted_history(options: argparse.Namespace) -> RunHistory:
     if history.unreadable and not history.runs and not history.left_out:
         problem = f"none of the {len(history.unreadable)} files is a run record that can be read"
         raise InputError(paths[0], f"{problem}; the first: {history.unreadable[0]}")
+    history = _with_renames(history, project_settings().baselines)
     return history if options.last is None else replace(history, runs=history.runs[-options.last :])
+
+
+def _with_renames(history: RunHistory, baselines: Path) -> RunHistory:
+    """Return runs with tests under their names of today, as the baselines tell these."""
+    if not baselines.is_dir():
+        return history
+    try:
+        renamed = renamed_tests(BaselineStore(baselines).all_files())
+    except InputError as error:
+        note = f"tests that were renamed are not followed: {error}"
+        return replace(history, notes=(*history.notes, note))
+    return replace(history, runs=follow(history.runs, renamed))

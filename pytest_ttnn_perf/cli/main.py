@@ -113,6 +113,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     behind two dashes is in ``ids`` for those that take ids of tests, which may look like anything.
     ``files`` of those that take them anywhere also has those after options, which argparse leaves.
     """
+    if " ".join(arguments[:2]) in _COMMANDS:
+        arguments = [" ".join(arguments[:2]), *arguments[2:]]
     parser = command_parser(arguments[0] if arguments else None)
     ids: list[str] = []
     if tuple(arguments[:2]) in _TAKE_IDS and "--" in arguments:
@@ -142,9 +144,9 @@ def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
 
 
 #: Commands that may be given tests.
-_TAKE_IDS: Final = {("baseline", "accept"), ("baseline", "list")}
+_TAKE_IDS: Final = {("baseline", "accept"), ("baseline", "list"), ("baseline", "refresh")}
 #: What the list of commands says of each, and the module of ``words`` with the function that
-#: declares its arguments.
+#: declares its arguments. A command of two words is looked for first.
 _COMMANDS: Final = {
     "gate": ("judge a run record against baselines; exit 1 when it fails", "records:gate"),
     "merge": ("judge the run records of several shards and systems together", "records:merge"),
@@ -154,6 +156,7 @@ _COMMANDS: Final = {
     ),
     "bisect": ("find the commit that made a test slower", "experiments:bisect"),
     "history": ("show what recorded runs measured, run after run", "history:history"),
+    "history prune": ("remove old run records", "history:prune"),
     "trends": ("find when tests became slower or faster, and what changed then", "history:trends"),
     "check": (
         "check captures against the optimization checklist; exit 1 on errors",
@@ -174,7 +177,7 @@ _COMMANDS: Final = {
         "turn results of benchmarks into a run record, and targets into a file",
         "records:import_files",
     ),
-    "baseline": ("list, accept, prune, rename and merge baselines", "baseline:baseline"),
+    "baseline": ("list, accept, refresh, prune, rename and merge baselines", "baseline:baseline"),
     "doctor": (
         "report what this machine can measure; exit 1 when a gate would fail",
         "records:doctor",

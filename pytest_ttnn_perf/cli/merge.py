@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
     from pytest_ttnn_perf.cli.gate import Gate, Gated
-    from pytest_ttnn_perf.records.hardware import Hardware
+    from pytest_ttnn_perf.records.hardware import Environment, Hardware
     from pytest_ttnn_perf.records.observation import Coverage, JudgedTest, Run
     from pytest_ttnn_perf.report.layout import Block
 
@@ -36,6 +36,7 @@ class Part:
     records: list[Path] = field(default_factory=list)
     complete: bool = True
     coverage: Coverage | None = None
+    environment: Environment | None = None
 
     @property
     def name(self) -> str:
@@ -52,6 +53,8 @@ class Part:
         self.tests.update(tests)
         self.records.append(record)
         self.complete = self.complete and run.complete
+        known = self.environment or run.environment
+        self.environment = known.shared_with(run.environment)
         if run.coverage is not None:
             # What ran on another system is no loss of this one.
             elsewhere = tuple(test for test in run.tests if test not in tests)
@@ -61,6 +64,7 @@ class Part:
     def run(self) -> Run:
         """Return all of it as one run."""
         whole = replace(self.first, hardware=self.hardware, tests=self.tests)
+        whole = replace(whole, environment=self.environment or whole.environment)
         return replace(whole, complete=self.complete, coverage=self.coverage)
 
 

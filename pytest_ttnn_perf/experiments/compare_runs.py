@@ -111,8 +111,10 @@ class RunComparison:
     by_op: tuple[ByOp, ...] = ()
 
 
-#: What differs between any two runs, and says nothing.
-_FLEETING: Final = frozenset({"started_at", "load_1m"})
+#: What differs between any two runs, or any two commits, and says nothing.
+_FLEETING: Final = frozenset(
+    {"started_at", "load_1m", "committed_at", "parents", "attempt", "shard"}
+)
 
 
 def compare_runs(before: Run, after: Run) -> RunComparison:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -11,10 +10,11 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.gate.judge import settled_value
+from pytest_ttnn_perf.history.order import in_order
 from pytest_ttnn_perf.processes.lineage import lineage_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.processes.lineage import Lineage
@@ -30,7 +30,7 @@ class Reading:
 
     ``setting`` is the configuration it was measured in: numbers of different ones are not
     compared. ``explains``: it is part of another metric of the test. ``written``: its run stored it
-    as a baseline.
+    as a baseline. ``recorded_as`` is the id that the record has it under, if the test was renamed.
     """
 
     test: str
@@ -42,6 +42,7 @@ class Reading:
     gated: bool
     explains: bool
     written: bool
+    recorded_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class RecordedRun:
     """A run as its record tells it; ``place`` is that of its commit, where git knows it.
 
     ``software`` is what changes without a commit: versions, firmware, driver, kernel, governor.
+    ``reads`` reads the whole record where it is in no file.
     """
 
     file: Path
@@ -59,6 +61,15 @@ class RecordedRun:
     software: Mapping[str, Scalar]
     readings: tuple[Reading, ...]
     place: int | None = None
+    reads: Callable[[], Run] | None = None
+
+    def whole(self) -> Run:
+        """Read all of the record: what it observed, op tables included.
+
+        Raises:
+            InputError: it is gone, or unreadable.
+        """
+        return self.reads() if self.reads is not None else read_run(self.file)
 
     @property
     def at(self) -> str:
@@ -122,6 +133,8 @@ _SOFTWARE: Final = {
 }
 #: What tests tell of the board they ran on.
 _OF_BOARDS: Final = ("firmware", "driver")
+#: Branches that are the main one, where nobody names another.
+_MAIN: Final = ("main", "master")
 OTHER_BRANCH: Final = "of other branches or of pull requests (--branch NAME, --all-branches)"
 DIRTY: Final = "with uncommitted changes (--dirty)"
 UNKNOWN_COMMIT: Final = (
@@ -137,7 +150,7 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHist
     Raises:
         UsageError: a path does not exist, or a branch that was named does not.
     """
-    read = [_read(file) for file in _files(paths)]
+    read = [_read(file) for file in record_files(paths)]
     runs = [run for run in read if not isinstance(run, str)]
     unreadable = [problem for problem in read if isinstance(problem, str)]
     return replace(arranged(runs, folder, wanted), unreadable=tuple(unreadable))
@@ -150,20 +163,83 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: Wanted) -> RunHi
         UsageError: a branch that was named does not exist.
     """
     commits = {run.commit for run in runs if run.commit}
-    lineage = lineage_of(folder, sorted(commits), wanted.branch, all_branches=wanted.all_branches)
-    if lineage is None and wanted.branch is not None:
-        message = f"{folder} is in no git repository: nothing tells which runs are of a branch"
-        raise UsageError(message)
-    kept, left_out = _kept(runs, lineage, wanted)
-    ordered = in_order([replace(run, place=_place(run, lineage)) for run in kept])
+    names = (wanted.branch,) if wanted.branch else _MAIN
+    lineage = lineage_of(folder, sorted(commits), names, all_branches=wanted.all_branches)
+    branch = _Branch(runs, lineage, names)
+    if not wanted.all_branches and not branch.is_told:
+        if lineage is not None:
+            message = (
+                f"git knows no branch {' or '.join(names)} in {folder}, and no run is of one: name "
+                "one with --branch, or take all runs with --all-branches"
+            )
+            raise UsageError(message)
+        if wanted.branch is not None:
+            message = f"{folder} is in no git repository: nothing tells which runs are of a branch"
+            raise UsageError(message)
+    kept, left_out = _kept(runs, branch, wanted)
+    placed = [replace(run, place=lineage.place(run.commit)) for run in kept] if lineage else kept
+    ordered, guessed = in_order(placed, lineage)
     return RunHistory(
         tuple(ordered),
         left_out=tuple(sorted(left_out.items())),
-        notes=tuple(_notes(ordered, lineage)),
+        notes=tuple(_notes(ordered, lineage, guessed)),
     )
 
 
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
+class _Branch:
+    """Which commits are of a branch: git decides; where it cannot tell, the records do."""
+
+    def __init__(
+        self, runs: Sequence[RecordedRun], lineage: Lineage | None, names: Sequence[str]
+    ) -> None:
+        self.lineage = lineage
+        told = {run.environment.branch for run in runs if run.environment.pull_request is None}
+        known = lineage.branch if lineage else None
+        self.name = known or next((name for name in names if name in told), None)
+        self.is_told = self.name is not None
+        self._commits = self._by_records(runs)
+
+    def _by_records(self, runs: Sequence[RecordedRun]) -> set[str]:
+        """Return the commits that were measured on the branch, and all first parents of these."""
+        parents = {self.full(r.commit): r.environment.parents for r in runs if r.commit}
+        found: set[str] = set()
+        waiting = [self.full(run.commit) for run in runs if run.commit and self._says_so(run)]
+        if self.lineage is not None and self.lineage.cut is not None:
+            waiting.append(self.lineage.cut)
+        while waiting:
+            commit = waiting.pop()
+            if commit not in found:
+                found.add(commit)
+                waiting += parents.get(commit, ())[:1]
+        return found
+
+    def _says_so(self, run: RecordedRun) -> bool:
+        about = run.environment
+        excluded = self.lineage is not None and self.lineage.excludes(run.commit)
+        return self.name == about.branch and about.pull_request is None and not excluded
+
+    def full(self, commit: str | None) -> str:
+        """Return the whole name of a commit, if git knows it."""
+        return self.lineage.full(commit) if self.lineage else commit or ""
+
+    def obstacle(self, run: RecordedRun) -> str | None:
+        """Say why a run is not of the branch; None if it is."""
+        about, lineage = run.environment, self.lineage
+        # Whatever its branch is called: that of a fork may be called main as well.
+        if about.pull_request is not None:
+            return OTHER_BRANCH
+        if lineage is not None and lineage.place(run.commit) is not None:
+            return None
+        if lineage is not None and lineage.excludes(run.commit):
+            return OTHER_BRANCH
+        if self.full(run.commit) in self._commits:
+            return None
+        if about.branch is not None:
+            return None if about.branch == self.name else OTHER_BRANCH
+        return UNKNOWN_COMMIT if lineage is not None or self.is_told else None
+
+
+def record_files(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield files, and those in folders that have the name of a record or of a journal."""
     for path in paths:
         if path.is_dir():
@@ -223,14 +299,16 @@ def _readings(judged: JudgedTest, run: Run) -> Iterator[Reading]:
 
 
 def _kept(
-    runs: Iterable[RecordedRun], lineage: Lineage | None, wanted: Wanted
+    runs: Iterable[RecordedRun], branch: _Branch, wanted: Wanted
 ) -> tuple[list[RecordedRun], Counter[str]]:
     """Return the runs that are asked for, and count the others by why they are not."""
     kept: list[RecordedRun] = []
     left_out: Counter[str] = Counter()
     seen: set[tuple[object, ...]] = set()
     for run in runs:
-        why = _obstacle(run, lineage, wanted)
+        why = None if wanted.all_branches else branch.obstacle(run)
+        if run.environment.dirty and not wanted.dirty:
+            why = DIRTY
         identity = (run.id, run.at, run.readings)
         if why is None and run.id is not None and identity in seen:
             why = TWICE
@@ -242,49 +320,22 @@ def _kept(
     return kept, left_out
 
 
-def _obstacle(run: RecordedRun, lineage: Lineage | None, wanted: Wanted) -> str | None:
-    """Say why a run is not among those that are asked for; None if it is."""
-    if run.environment.dirty and not wanted.dirty:
-        return DIRTY
-    if lineage is None or wanted.all_branches or lineage.place(run.commit) is not None:
-        return None
-    return OTHER_BRANCH if run.commit in lineage.known else UNKNOWN_COMMIT
-
-
-def _place(run: RecordedRun, lineage: Lineage | None) -> int | None:
-    return None if lineage is None else lineage.place(run.commit)
-
-
-def in_order(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
-    """Return runs in the order of their commits; those of one commit as they started.
-
-    A run whose commit has no place comes after the last one that started before it.
-    """
-    by_time = sorted(runs, key=lambda run: (run.at, run.id or "", str(run.file)))
-    placed = [run for run in by_time if run.place is not None]
-    times = [run.at for run in placed]
-
-    def key(numbered: tuple[int, RecordedRun]) -> tuple[int, int]:
-        number, run = numbered
-        if run.place is not None:
-            return run.place, number
-        earlier = bisect_right(times, run.at)
-        before = placed[earlier - 1].place if earlier else None
-        return -1 if before is None else before, number
-
-    return [run for _, run in sorted(enumerate(by_time), key=key)]
-
-
-def _notes(runs: Sequence[RecordedRun], lineage: Lineage | None) -> Iterator[str]:
-    if lineage is None and runs:
-        yield (
-            "no git repository here: runs of all branches are taken, in the order of the clocks of "
-            "their hosts"
-        )
+def _notes(runs: Sequence[RecordedRun], lineage: Lineage | None, guessed: int) -> Iterator[str]:
+    """Say how far the order of runs, and which of them there are, can be trusted."""
+    if not runs:
         return
-    without = sum(run.place is None for run in runs)
-    if without:
+    without = sum(run.place is None for run in runs) - guessed
+    if lineage is None:
+        unnamed = sum(run.environment.branch is None for run in runs)
+        taken = f"; {unnamed} of {len(runs)} name none, and are taken" if unnamed else ""
+        yield f"no git repository here: records tell the branch of a run{taken}"
+    elif without:
         yield (
             f"git does not know the commits of {without} of {len(runs)} runs: these are placed by "
-            "the clocks of their hosts"
+            "the parents and the times of commits in their records"
+        )
+    if guessed:
+        yield (
+            f"nothing tells the order of the commits of {guessed} of {len(runs)} runs: these are "
+            "placed by the clocks of their hosts"
         )

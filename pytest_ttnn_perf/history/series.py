@@ -55,6 +55,11 @@ class Series:
         return self.last.reading.gated and not self.last.reading.explains
 
     @property
+    def by_ratio(self) -> bool:
+        """Whether its changes are ratios: times and throughputs, all above zero."""
+        return self.metric.compared_by_ratio and min(self.values) > 0
+
+    @property
     def since_accept(self) -> float | None:
         """How much more the last runs have than the baseline that was last accepted (0.05 = 5 %).
 
@@ -63,11 +68,11 @@ class Series:
         verdict = self.last.reading.verdict
         if verdict is None or not verdict.centre:
             return None
-        return median(self.values[-_LATEST:]) / verdict.centre - 1
+        return median(self.values[-LATEST:]) / verdict.centre - 1
 
 
 #: So many runs say where a series is now.
-_LATEST: Final = 3
+LATEST: Final = 3
 #: Outcomes whose number becomes what the next one is compared with, once it is stored.
 _ACCEPTING: Final = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.SHIFTED})
 

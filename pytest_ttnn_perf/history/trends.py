@@ -14,6 +14,7 @@ from pytest_ttnn_perf.records.metric import Better, median
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pytest_ttnn_perf.history.runs import RecordedRun
     from pytest_ttnn_perf.history.series import Series
     from pytest_ttnn_perf.records.metric import Metric
 
@@ -58,6 +59,11 @@ class Trend:
 LEAST_TESTS: Final = 5
 #: A host shows a change if its own runs changed by this share of it.
 _SHOWN: Final = 0.5
+
+
+def circumstances(runs: Sequence[RecordedRun]) -> list[Circumstances]:
+    """Return what may explain a change of the numbers of runs."""
+    return [Circumstances(run.commit, run.host, run.at, run.software) for run in runs]
 
 
 def tracks_of(series: Sequence[Series]) -> list[Track]:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.captures.detect import read_run
-from pytest_ttnn_perf.history.causes import NOTHING_RECORDED, Circumstances, Kind
+from pytest_ttnn_perf.history.causes import NOTHING_RECORDED, Kind
 from pytest_ttnn_perf.history.history_report import history_document, history_lines
 from pytest_ttnn_perf.history.series import series_of
 from pytest_ttnn_perf.history.steps import LEAST_SERIES
-from pytest_ttnn_perf.history.trends import Trend, find_trends, tracks_of
+from pytest_ttnn_perf.history.trends import Trend, circumstances, find_trends, tracks_of
 from pytest_ttnn_perf.records.metric import median
 from pytest_ttnn_perf.report.layout import DROPPED, METRIC, Line
 from pytest_ttnn_perf.report.numbers import (
@@ -96,8 +95,12 @@ class Told:
         """Which ops make it up; None where a run has no op table."""
         if self.series is None:
             return None
-        sides = [self._records.observation(run, self.series.test) for run in (self.good, self.bad)]
-        then, now = sides
+        names = {run.number: run.reading.recorded_as for run in self.series.points}
+        sides = ((self.trend.good, self.good), (self.trend.bad, self.bad))
+        then, now = (
+            self._records.observation(run, names.get(number) or self.series.test)
+            for number, run in sides
+        )
         return None if then is None or now is None else observed_change_by_op(then, now)
 
     @property
@@ -144,7 +147,7 @@ class _Records:
         """Return what a run observed of a test."""
         if run.file not in self._read:
             try:
-                self._read[run.file] = read_run(run.file)
+                self._read[run.file] = run.whole()
             except InputError:  # it was there a moment ago: the ops are all that is lost
                 self._read[run.file] = None
         read = self._read[run.file]
@@ -155,16 +158,14 @@ class _Records:
 def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing:
     """Find the changes of all series, and lay them out."""
     every = series_of(history.runs, metric=metric)
-    by_ratio = [s for s in every if s.metric.compared_by_ratio and min(s.values) > 0]
-    looked_at = [s for s in by_ratio if s.gated or metric is not None]
+    looked_at = [s for s in every if s.by_ratio and (s.gated or metric is not None)]
     long_enough = [s for s in looked_at if len(s.points) >= LEAST_SERIES]
-    runs = [Circumstances(r.commit, r.host, r.at, r.software) for r in history.runs]
     records = _Records()
     told = [
         Told(
             trend, None if trend.track is None else long_enough[trend.track], history.runs, records
         )
-        for trend in find_trends(tracks_of(long_enough), runs)
+        for trend in find_trends(tracks_of(long_enough), circumstances(history.runs))
     ]
     groups = _grouped(told)
     lines: list[Block] = []

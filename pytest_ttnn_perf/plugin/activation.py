@@ -196,6 +196,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
     from pytest_ttnn_perf.plugin import orchestrator
     from pytest_ttnn_perf.plugin.reports import TestCollection
+    from pytest_ttnn_perf.run.ci_job import ci_job, of_split
     from pytest_ttnn_perf.run.gate_run import DeviceResults, GateRun
     from pytest_ttnn_perf.run.preflight import (
         check_paths,
@@ -203,7 +204,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
         has_devices,
         restrict_to_passes,
     )
-    from pytest_ttnn_perf.run.record import RunContext, ci_job
+    from pytest_ttnn_perf.run.record import RunContext
 
     isolated = _is_isolated(config, settings, rank)
     _name_role(config, "orchestrator" if isolated else "inline")
@@ -221,7 +222,11 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
             project=config.rootpath,
             cwd=config.invocation_params.dir,
             rerun=replace(_rerun(config), tracy=choice.tracy),
-            job=ci_job(os.environ, config.rootpath),
+            job=of_split(
+                ci_job(os.environ, config.rootpath),
+                group=config.getoption("group", None),
+                splits=config.getoption("splits", None),
+            ),
             isolated=isolated,
             profiler=str(choice),
             has_devices=has_devices(os.environ),

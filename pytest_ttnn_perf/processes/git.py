@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 import subprocess
+from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -194,27 +195,60 @@ def top_level(folder: Path) -> Path | None:
     return top
 
 
-def state(folder: Path) -> tuple[str | None, bool | None]:
-    """Return the commit and whether tracked files differ from it; None where git cannot tell."""
+class CheckedOut(NamedTuple):
+    """What is checked out; None where git cannot tell.
+
+    ``branch`` is None as well where a commit is checked out and no branch, as CI systems do it.
+    ``dirty``: tracked files differ from the commit. ``parents`` are what the commit itself names,
+    also in a shallow clone, which does not have them.
+    """
+
+    commit: str | None = None
+    dirty: bool | None = None
+    branch: str | None = None
+    committed_at: str | None = None
+    parents: tuple[str, ...] = ()
+
+
+def state(folder: Path) -> CheckedOut:
+    """Return what is checked out in the working tree around a folder."""
     top = work_tree(folder)
     words = ["status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     words.append("--ignore-submodules=dirty")  # looking into large ones takes seconds
     answer = Git(top).ask(*words, timeout_s=_STATE_TIMEOUT_S) if top else None
-    if answer is None:
-        return None, None
+    if top is None or answer is None:
+        return CheckedOut()
     lines = answer.splitlines()
-    commits = [line.split()[-1] for line in lines if line.startswith("# branch.oid ")]
-    commit = commits[0] if commits and commits[0] != "(initial)" else None
-    return commit, any(not line.startswith("#") for line in lines)
+    about = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# branch."))
+    commit, branch = about.get("branch.oid", "(initial)"), about.get("branch.head", "(detached)")
+    found = CheckedOut(
+        None if commit == "(initial)" else commit,
+        any(not line.startswith("#") for line in lines),
+        None if branch == "(detached)" else branch,
+    )
+    # The object itself: of a commit at the end of a shallow clone, a log shows no parents.
+    asked = ("--no-replace-objects", "cat-file", "commit", commit)
+    text = found.commit and Git(top).ask(*asked, timeout_s=_STATE_TIMEOUT_S)
+    if not text:
+        return found
+    committed_at, parents = described_commit(text)
+    return found._replace(committed_at=committed_at, parents=parents)
 
 
-def head(folder: Path) -> tuple[str | None, str | None]:
-    """Return the branch that is checked out, and when its last commit was made; None if unknown."""
-    top = work_tree(folder)
-    if top is None:
-        return None, None
-    branch = Git(top).ask("symbolic-ref", "--quiet", "--short", "HEAD")
-    return branch or None, Git(top).ask("show", "--no-patch", "--format=%cI", "HEAD") or None
+def described_commit(text: str) -> tuple[str | None, tuple[str, ...]]:
+    r"""Return when a commit was made, in UTC, and its parents, from the text of its object.
+
+    >>> described_commit("tree 1\nparent 2\ncommitter A <a@b> 1793534400 +0100\n\nparent 3")
+    ('2026-11-01T12:00:00Z', ('2',))
+    """
+    heading = text.partition("\n\n")[0].split("\n")
+    parents = tuple(line[7:] for line in heading if line.startswith("parent "))
+    made = next((line for line in heading if line.startswith("committer ")), "")
+    try:
+        moment = datetime.fromtimestamp(int(made.rsplit(" ", 2)[1]), timezone.utc)
+    except (IndexError, ValueError, OverflowError, OSError):  # anybody can write an object
+        return None, parents
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}", parents
 
 
 def staged_version(file: Path, stage: int) -> str | None:

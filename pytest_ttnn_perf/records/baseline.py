@@ -50,14 +50,25 @@ CAPTURE: Final = "capture-"
 
 @dataclass(frozen=True, slots=True)
 class MetricBaseline:
-    """The sessions of one metric, newest last; those from ``since`` on follow the last accept."""
+    """The sessions of one metric, newest last; those from ``since`` on follow the last accept.
+
+    ``accepted_value`` is what it was when somebody last accepted it, if sessions were refreshed
+    since: however often that is done, no change beyond the limit gets in by small steps.
+    """
 
     metric: Annotated[Metric, INLINE]
     sessions: Annotated[tuple[Session, ...], Coded(lambda value: value)]
     since: int = 0
+    accepted_value: float | None = None
 
     @classmethod
-    def from_json(cls, metric: Metric, sessions: Value, since: int = 0) -> MetricBaseline:
+    def from_json(
+        cls,
+        metric: Metric,
+        sessions: Value,
+        since: int = 0,
+        accepted_value: float | None = None,
+    ) -> MetricBaseline:
         """Read the sessions: what they may be depends on the metric."""
         try:
             read = tuple(_read_session(item, metric) for item in sessions.array())
@@ -67,7 +78,9 @@ class MetricBaseline:
             raise error.below("sessions") from None
         if since >= len(read):
             raise DecodeError(("since",), f"an index into the {len(read)} sessions", str(since))
-        return cls(metric, read, since)
+        if accepted_value is not None and not 0 < accepted_value <= LARGEST:
+            raise DecodeError(("accepted_value",), "a number above 0", str(accepted_value))
+        return cls(metric, read, since, accepted_value)
 
     @property
     def current(self) -> tuple[Session, ...]:
@@ -141,11 +154,20 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class Former:
+    """What a test was filed under before its baseline was renamed."""
+
+    key: str
+    test: str
+
+
+@dataclass(frozen=True, slots=True)
 class TestBaseline:
     """The stored numbers of one test.
 
     ``ops`` is the place of its op table, relative to the key's folder; ``op_table`` that table
-    itself, of a baseline that is yet to be written.
+    itself, of a baseline that is yet to be written. ``formerly`` is what it was filed under, the
+    oldest first: runs of that time are found by it.
     """
 
     __test__ = False  # a record, not something for pytest to collect
@@ -155,6 +177,13 @@ class TestBaseline:
     configuration: PlainConfiguration = Configuration()
     ops: Annotated[str | None, Coded(_read_place)] = None
     op_table: Annotated[OpGroups | None, Mark.ABSENT] = None
+    formerly: Omit[tuple[Former, ...]] = ()
+
+    def renamed_from(self, key: str, test: str) -> TestBaseline:
+        """Return this as a test has it that was filed under something else until now."""
+        before = Former(key, test)
+        kept = (former for former in self.formerly if former != before)
+        return replace(self, formerly=(*kept, before))
 
     def named_as(self, measured: Iterable[Metric]) -> TestBaseline:
         """Return this with metrics that were measured under another name since called by that."""
@@ -215,6 +244,8 @@ def _file_lines(file: BaselineFile) -> Iterator[str]:
 def _test_lines(test: TestBaseline) -> Iterator[str]:
     yield f'      "accepted": {_inline(encode(test.accepted))},'
     yield f'      "configuration": {_inline(dict(test.configuration.values))},'
+    if test.formerly:
+        yield f'      "formerly": {json.dumps([encode(former) for former in test.formerly])},'
     metrics = {name: _metric_lines(metric) for name, metric in test.metrics.items()}
     lines = list(_members("metrics", metrics, indent=6))
     if test.ops is None:
@@ -226,7 +257,9 @@ def _test_lines(test: TestBaseline) -> Iterator[str]:
 
 
 def _metric_lines(baseline: MetricBaseline) -> Iterator[str]:
-    metric = encode(baseline.metric)
+    metric, accepted = encode(baseline.metric), baseline.accepted_value
+    if accepted is not None:
+        yield f'          "accepted_value": {json.dumps(_shortest(accepted))},'
     yield (
         f'          "better": {json.dumps(metric["better"])},'
         f' "kind": {json.dumps(metric["kind"])}, "sessions": ['

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -169,7 +169,24 @@ class Environment:
         named = {name: getattr(self, name) for name in _LASTING}
         return {name: value for name, value in named.items() if value is not None}
 
+    def shared_with(self, other: Environment) -> Environment:
+        """Return this without what another shard of the run says otherwise of where it is from."""
+        unlike = {name: None for name in _ORIGIN if getattr(self, name) != getattr(other, name)}
+        parents = self.parents if self.parents == other.parents else ()
+        dirty = True if self.dirty or other.dirty else self.dirty
+        return replace(self, **unlike, parents=parents, dirty=dirty)
 
+
+#: Where a run is from, and which part of it a record has.
+_ORIGIN: Final = (
+    "commit",
+    "committed_at",
+    "branch",
+    "pull_request",
+    "runner",
+    "attempt",
+    "shard",
+)
 #: Not load, time or commit, which always differ; not ttnn, which is stored by itself.
 _LASTING: Final = (
     "host_hash",
@@ -228,13 +245,20 @@ class CiJob:
 
     ``annotates``: it turns lines of the output into annotations, as GitHub does. ``step_summary``
     is the file that it shows beside the job. ``runner`` is the name of the machine. ``folder``
-    leads from the repository's root to where test ids start.
+    leads from the repository's root to where test ids start. The job was started for ``commit``
+    of ``branch``, or for a ``pull_request`` that comes from that branch. ``attempt`` and ``shard``
+    are as in ``Environment``.
     """
 
     annotates: bool = False
     step_summary: Path | None = None
     runner: str | None = None
     folder: str = ""
+    commit: str | None = None
+    branch: str | None = None
+    pull_request: str | None = None
+    attempt: int | None = None
+    shard: str | None = None
 
     def path(self, file: str) -> str:
         """Return a file as seen from the repository's root."""

@@ -8,7 +8,6 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.files import write_text
-from pytest_ttnn_perf.processes.git import head
 from pytest_ttnn_perf.report.benchmark_json import Origin, benchmark_files
 
 if TYPE_CHECKING:
@@ -18,24 +17,22 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import Run
 
 
-def write_benchmarks(run: Run, folder: Path, project: Path) -> None:
+def write_benchmarks(run: Run, folder: Path) -> None:
     """Write the tests of a run that ends now into a folder.
 
     Raises:
         WriteError: the folder or the disk refused.
     """
     now = datetime.now(timezone.utc)
-    for file in benchmark_files(run, origin_of(run, os.environ, project, now=now)):
+    for file in benchmark_files(run, origin_of(run, os.environ, now=now)):
         write_text(folder / file.name, file.text)
 
 
-def origin_of(run: Run, variables: Mapping[str, str], project: Path, *, now: datetime) -> Origin:
-    """Return what GitHub's variables, git and the run itself tell of a run that ends now."""
+def origin_of(run: Run, variables: Mapping[str, str], *, now: datetime) -> Origin:
+    """Return what GitHub's variables and the run itself tell of a run that ends now."""
     ended = now.isoformat(timespec="seconds")
     repository, pipeline = variables.get("GITHUB_REPOSITORY"), variables.get("GITHUB_RUN_ID")
-    server, branch, committed = variables.get("GITHUB_SERVER_URL"), None, None
-    if run.environment.commit is not None:
-        branch, committed = head(project)
+    server = variables.get("GITHUB_SERVER_URL")
     actor = variables.get("GITHUB_TRIGGERING_ACTOR") or variables.get("GITHUB_ACTOR")
     linked = server and repository and pipeline
     return Origin(
@@ -44,8 +41,8 @@ def origin_of(run: Run, variables: Mapping[str, str], project: Path, *, now: dat
         device_hostname=variables.get("RUNNER_NAME") or platform.node(),
         git_repo_name=repository or None,
         git_commit_hash=run.environment.commit,
-        git_commit_ts=_utc(committed),
-        git_branch_name=_branch(variables) or branch,
+        git_commit_ts=_utc(run.environment.committed_at),
+        git_branch_name=_branch(variables) or run.environment.branch,
         github_pipeline_id=_id(pipeline),
         github_pipeline_link=f"{server}/{repository}/actions/runs/{pipeline}" if linked else None,
         # GitHub does not tell a job its id: a step before has to ask for it.

@@ -170,8 +170,7 @@ class GateRun:
         self._asked = frozenset(map(self.identity, tests))
         self._begun = True
         self._store.preload(tests)
-        environment = environment_of(self.context.project)
-        environment = replace(environment, runner=self.context.job.runner)
+        environment = environment_of(self.context.project, self.context.job)
         self._run = replace(self._run, environment=environment)
         # What was collected is written when it is known which of it was measured.
         self._journal.open(replace(self._run, coverage=None))
@@ -452,7 +451,7 @@ class GateRun:
         if results is not None:
             from pytest_ttnn_perf.run.benchmark_output import write_benchmarks
 
-            self._attempt(partial(write_benchmarks, run, results, self.context.project))
+            self._attempt(partial(write_benchmarks, run, results))
         result = RunResult(
             self.context, run, self._store, health, written, records, self._errors
         ).with_ci_report()

@@ -11,7 +11,6 @@ from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -35,7 +34,8 @@ from pytest_ttnn_perf.run.judge import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
     from pytest_ttnn_perf.records.hardware import Environment, Hardware
@@ -201,42 +201,25 @@ def _add_to_step_summary(file: Path, report: CiReport) -> None:
         raise WriteError(file, cause) from cause
 
 
-#: Where the repository is checked out, on GitHub and on GitLab.
-_REPOSITORY: Final = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
-_RUNNER: Final = ("RUNNER_NAME", "CI_RUNNER_DESCRIPTION")
+def environment_of(project: Path, job: CiJob = CiJob()) -> Environment:
+    """Return what is true now of this host and of the ``project`` checked out on it.
 
-
-def ci_job(environment: Mapping[str, str], root: Path) -> CiJob:
-    """Return the job that this process is part of; test ids start at ``root``."""
-    summary = environment.get("GITHUB_STEP_SUMMARY")
-    repository = _first(environment, _REPOSITORY)
-    return CiJob(
-        annotates=environment.get("GITHUB_ACTIONS") == "true",
-        step_summary=Path(summary) if summary else None,
-        runner=_first(environment, _RUNNER),
-        folder=_below(Path(repository), root) if repository else "",
-    )
-
-
-def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    return next((value for name in names if (value := environment.get(name))), None)
-
-
-def _below(repository: Path, root: Path) -> str:
-    """Return the way down; nothing where it leads elsewhere: then ids say what is known."""
-    for above, below in ((repository, root), (repository.resolve(), root.resolve())):
-        if below.is_relative_to(above):
-            way = below.relative_to(above).as_posix()
-            return "" if way == "." else way
-    return ""
-
-
-def environment_of(project: Path) -> Environment:
-    """Return what is true now of this host and of the ``project`` checked out on it."""
+    The branch is that of git. CI systems often check out a commit alone: then it is that of the
+    job, if it was started for this commit. Any job of a pull request measures what nobody merged.
+    """
     from pytest_ttnn_perf.processes.git import state
 
-    commit, dirty = state(project)
-    return replace(host_environment(now=datetime.now(timezone.utc)), commit=commit, dirty=dirty)
+    checked_out = state(project)
+    of_job = job.branch if job.commit in {None, checked_out.commit} else None
+    branch = job.branch if job.pull_request else checked_out.branch or of_job
+    return replace(
+        host_environment(now=datetime.now(timezone.utc)),
+        **checked_out._asdict() | {"branch": branch},
+        pull_request=job.pull_request,
+        runner=job.runner,
+        attempt=job.attempt,
+        shard=job.shard,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,8 +125,8 @@ def test_a_commit_that_git_does_not_know_is_left_out_and_can_be_asked_for(
     with_all = document(project, "history", TEST, "--all-branches")
     assert [row["run"] for row in with_all["runs"]] == ["run-000", "run-001", "run-002"]
     assert with_all["notes"] == [
-        "git does not know the commits of 1 of 3 runs: these are placed by the clocks of their "
-        "hosts"
+        "nothing tells the order of the commits of 1 of 3 runs: these are placed by the clocks of "
+        "their hosts"
     ]
 
 
@@ -139,12 +139,64 @@ def test_without_git_runs_are_in_the_order_of_clocks_and_that_is_said(
     found = document(project, "history", TEST)
     assert [row["value"] for row in found["runs"]] == [10.0, 11.0, 12.0]
     assert found["notes"] == [
-        "no git repository here: runs of all branches are taken, in the order of the clocks of "
-        "their hosts"
+        "no git repository here: records tell the branch of a run; 3 of 3 name none, and are taken",
+        "nothing tells the order of the commits of 3 of 3 runs: these are placed by the clocks of "
+        "their hosts",
     ]
     ran = project.cli("history", "--branch", "main")
     assert (ran.code, ran.text) == (2, "")
     assert "is in no git repository: nothing tells which runs are of a branch" in ran.errors
+
+
+def test_runs_of_pull_requests_are_not_of_main_whatever_their_branch_is_called(
+    histories: Histories, project: Project
+) -> None:
+    first, second = histories.commits(2)
+    fork = {"branch": "main", "pull_request": "17"}
+    histories.record(first, {TEST: 10.0}, day=0)
+    histories.record("f" * 40, {TEST: 11.0}, day=1, environment={**fork, "parents": [first]})
+    histories.record(second, {TEST: 12.0}, day=2, environment=fork)
+    assert shown(project) == ["run-000"]
+    assert shown(project, "--all-branches") == ["run-000", "run-001", "run-002"]
+
+
+def test_where_git_does_not_know_a_commit_its_record_tells_the_branch(
+    histories: Histories, project: Project
+) -> None:
+    """A clone of the last commit alone, and hosts whose clocks are off."""
+    commits = histories.commits(5)
+    about = [
+        {"branch": "main", "parents": commits[max(place - 1, 0) : place]} for place in range(5)
+    ]
+    del about[1]["branch"]  # the commit after it is of main, and follows it
+    for place in (3, 0, 4, 2, 1):
+        histories.record(commits[place], {TEST: 10.0 + place}, day=20 - place,
+                         environment=about[place])  # fmt: skip
+    histories.record("a" * 40, {TEST: 1.0}, day=3, environment={"branch": "topic"})
+    histories.record("b" * 40, {TEST: 2.0}, day=3)
+    whole = [row["value"] for row in document(project, "history", TEST)["runs"]]
+    source = histories.path.rename(histories.path.with_name("whole"))
+    histories.git_in(source.parent, "clone", "-q", "--depth=1", f"file://{source}", project.path)
+    (source / ".ttnn_perf").rename(project.path / ".ttnn_perf")
+    found = document(project, "history", TEST)
+    assert [row["value"] for row in found["runs"]] == whole == [10.0, 11.0, 12.0, 13.0, 14.0]
+    assert [(left["runs"], left["why"][:20]) for left in found["left_out"]] == [
+        (1, "of commits that git "), (1, "of other branches or"),
+    ]  # fmt: skip
+    assert found["notes"] == [
+        "git does not know the commits of 4 of 5 runs: these are placed by the parents and the "
+        "times of commits in their records"
+    ]
+
+
+def test_without_git_records_tell_the_branch(
+    histories: Histories, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(project.path.parent))
+    for day, branch in enumerate(("main", "topic", None)):
+        histories.record(f"{day}" * 40, {TEST: 10.0}, day=day, environment={"branch": branch})
+    assert shown(project) == ["run-000"]
+    assert shown(project, "--branch", "topic") == ["run-001"]
 
 
 def test_a_main_branch_of_another_name_is_asked_for(histories: Histories, project: Project) -> None:
@@ -165,6 +217,31 @@ def test_a_record_that_is_there_twice_counts_once(histories: Histories, project:
     found = document(project, "history", TEST)
     assert len(found["runs"]) == 1
     assert found["left_out"] == [{"why": "read twice", "runs": 1}]
+
+
+def test_a_renamed_test_keeps_its_history(histories: Histories, project: Project) -> None:
+    """Also where another test has taken its old name since."""
+    renamed = "models/test_llama.py::test_token"
+    first, second, third = histories.commits(3)
+    ran = histories.record(first, {TEST: 10.0}, day=0)
+    assert project.cli("baseline", "accept", str(ran)).code == 0
+    assert project.cli("baseline", "rename", TEST, "models/test_llama.py::test_step").code == 0
+    assert project.cli("baseline", "rename", "models/test_llama.py::test_step", renamed).code == 0
+    histories.record(second, {renamed: 11.0}, day=1)
+    histories.record(third, {renamed: 12.0, TEST: 3.0}, day=2)
+
+    def values(test: str) -> list[float]:
+        return [row["value"] for row in document(project, "history", test)["runs"]]
+
+    assert values(renamed) == [10.0, 11.0, 12.0]
+    assert values(TEST) == [3.0]
+    (file,) = (project.path / "baselines").rglob("*.json")
+    key = "wormhole_b0-n150-1x1"
+    assert json.loads(file.read_text())["tests"]["test_token"]["formerly"] == [
+        {"key": key, "test": TEST}, {"key": key, "test": "models/test_llama.py::test_step"},
+    ]  # fmt: skip
+    file.write_text("{")
+    assert "tests that were renamed are not followed" in project.cli("history", TEST).text
 
 
 def test_another_configuration_is_another_series(histories: Histories, project: Project) -> None:

@@ -93,6 +93,7 @@ def test_selection_is_split_once(beside: Beside) -> None:
 
     assert counts_of(ran) == "2 failed, 2 deselected"
     assert beside.executed("fine", *names) == [0, 0, 3, 3]
+    assert record_of(beside.project)["environment"]["shard"] == "2/2"
 
 
 @plugin("pytest_rerunfailures", "rerunfailures")

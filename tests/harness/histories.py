@@ -31,6 +31,10 @@ class Histories:
 
     def git(self, *words: str) -> str:
         """Run git with settings and dates of its own, so that commits have the same names."""
+        return self.git_in(self.path, *words)
+
+    def git_in(self, folder: Path, *words: str | Path) -> str:
+        """Run it in another folder."""
         environment = {
             "PATH": os.environ["PATH"], "HOME": str(self.path), "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
@@ -38,7 +42,7 @@ class Histories:
                (("NAME", "Ada"), ("EMAIL", "ada@example.org"), ("DATE", "2026-11-01T12:00:00Z"))},
         }  # fmt: skip
         done = subprocess.run(
-            ["git", *words], cwd=self.path, env=environment, capture_output=True, text=True,
+            ["git", *words], cwd=folder, env=environment, capture_output=True, text=True,
             check=True,
         )  # fmt: skip
         return done.stdout.strip()

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.history.causes import Circumstances, Kind
-from pytest_ttnn_perf.history.runs import RecordedRun, in_order
 from pytest_ttnn_perf.history.series import sparkline
 from pytest_ttnn_perf.history.steps import find_steps, winsorised
 from pytest_ttnn_perf.history.trends import Track, find_trends
-from pytest_ttnn_perf.records.hardware import Environment
 from tests.properties.strategies import FEW, SOME
 
 GROUP = ("wormhole_b0-n150-1x1", "wall")
@@ -93,24 +90,6 @@ def test_a_host_that_changed_as_a_whole_is_named(
 def test_hosts_that_always_differ_are_no_change(seed: int) -> None:
     tracks, runs = fleet(seed, math.log(1.2), "host-1", 0)
     assert find_trends(tracks, runs) == []
-
-
-@SOME
-@given(st.data())
-def test_runs_are_in_the_order_of_commits_whatever_clocks_and_files_say(
-    data: st.DataObject,
-) -> None:
-    count = data.draw(st.integers(1, 12))
-    clocks = data.draw(st.lists(st.integers(0, 99), min_size=count, max_size=count))
-    runs = [
-        RecordedRun(
-            Path(f"{place}.json"), f"run-{place}", Environment(started_at=f"{clock:04}"), None,
-            complete=True, software={}, readings=(), place=place,
-        )
-        for place, clock in enumerate(clocks)
-    ]  # fmt: skip
-    shuffled = data.draw(st.permutations(runs))
-    assert [run.place for run in in_order(shuffled)] == list(range(count))
 
 
 @SOME

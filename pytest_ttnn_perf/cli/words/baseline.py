@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.cli.words import add_baselines, add_change, add_format
+from pytest_ttnn_perf.cli.words import add_baselines, add_change, add_format, number_within
 
 if TYPE_CHECKING:
     import argparse
@@ -37,6 +37,7 @@ def baseline(parser: argparse.ArgumentParser) -> None:
     listing.set_defaults(run="baseline_list:run")
     _check(actions)
     _accept(actions)
+    _refresh(actions)
     _prune(actions)
     _rename(actions)
     _merge_baselines(actions)
@@ -82,6 +83,39 @@ def _accept(actions: Actions) -> None:
     )
     add_change(accept, "baseline_accept:run")
     accept.set_defaults(passes_on=True)  # tests may stand after the options
+
+
+def _refresh(actions: Actions) -> None:
+    from pytest_ttnn_perf.cli.words.history import add_branch, add_source
+    from pytest_ttnn_perf.history.series import LATEST
+    from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
+
+    refresh = actions.add_parser(
+        "refresh",
+        usage="ttnn-perf baseline refresh --from-history [TEST ...] [options] [-- ID ...]",
+        help="make baselines of the last recorded runs of a branch",
+        description="Make baselines of the last recorded runs of a branch, such as those of every "
+        "night. What got worse than the gate's limit since it was last accepted is refused, "
+        "however slowly; so is what changed within these runs. Exit 1 if a test is refused.",
+    )
+    refresh.add_argument("tests", metavar="TEST", nargs="*", help="only these tests")
+    refresh.add_argument(
+        "--from-history", action="store_true", required=True, help="take runs that were recorded"
+    )
+    add_source(refresh)
+    add_branch(refresh)
+    refresh.add_argument(
+        "--last",
+        metavar="N",
+        type=number_within(LATEST, MAX_SESSIONS),
+        default=MAX_SESSIONS,
+        help=f"how many runs of each test to take (default: {MAX_SESSIONS})",
+    )
+    refresh.add_argument(
+        "--reason", metavar="TEXT", help="what to store as the reason (default: which runs)"
+    )
+    add_change(refresh, "baseline_refresh:run")
+    refresh.set_defaults(passes_on=True, all_branches=False, dirty=False)
 
 
 def _prune(actions: Actions) -> None:

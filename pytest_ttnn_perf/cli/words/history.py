@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from pytest_ttnn_perf.cli.words import add_format, number_within
+from pytest_ttnn_perf.cli.words import add_baselines, add_format, number_within
 
-if TYPE_CHECKING:
-    import argparse
+
+class Kept(NamedTuple):
+    """What stays of a history: so many days of it, or so many runs."""
+
+    days: int | None = None
+    newest: int | None = None
+
 
 #: More runs than anybody has.
 _MOST_RUNS = 1_000_000
@@ -18,13 +24,44 @@ def history(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf history``."""
     parser.description = (
         "Show what recorded runs measured, in the order of their commits. With a test, one row "
-        "per run; without one, one row per test, metric and hardware key."
+        "per run; without one, one row per test, metric and hardware key. A test that is called as "
+        "a command is, such as prune, stands behind two dashes."
     )
     parser.add_argument(
         "test", metavar="TEST", nargs="?", help="a test id, file or folder, or a pattern"
     )
     _add_runs(parser)
     parser.set_defaults(run="history:run")
+
+
+def prune(parser: argparse.ArgumentParser) -> None:
+    """Declare ``ttnn-perf history prune``."""
+    parser.description = (
+        "Remove old run records from .ttnn_perf/runs. Records that baselines cite are kept, and so "
+        "are journals of runs that may be under way, and files that are no run records."
+    )
+    parser.add_argument(
+        "--keep",
+        metavar="AGE|N",
+        required=True,
+        type=_kept,
+        help="what to keep: an age in days such as 90d, or the number of newest records",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be removed without removing it"
+    )
+    add_baselines(parser)
+    add_format(parser)
+    parser.set_defaults(run="history_prune:run")
+
+
+def _kept(text: str) -> Kept:
+    """Read what is kept."""
+    number = text.removesuffix("d")
+    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= _MOST_RUNS):
+        message = f"expected days such as 90d, or a number of records such as 200, found {text!r}"
+        raise argparse.ArgumentTypeError(message)
+    return Kept(days=int(number)) if text.endswith("d") else Kept(newest=int(number))
 
 
 def trends(parser: argparse.ArgumentParser) -> None:
@@ -38,8 +75,8 @@ def trends(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run="trends:run")
 
 
-def _add_runs(parser: argparse.ArgumentParser) -> None:
-    """Declare which runs are read."""
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Declare where runs are read from."""
     parser.add_argument(
         "--runs",
         metavar="PATH",
@@ -47,10 +84,20 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="run records, or folders of them (default: .ttnn_perf/runs)",
     )
-    branches = parser.add_mutually_exclusive_group()
-    branches.add_argument(
+
+
+def add_branch(parser: argparse._ActionsContainer) -> None:
+    """Declare the branch that runs are of."""
+    parser.add_argument(
         "--branch", metavar="NAME", help="only runs of this branch (default: main, or master)"
     )
+
+
+def _add_runs(parser: argparse.ArgumentParser) -> None:
+    """Declare which runs are read."""
+    add_source(parser)
+    branches = parser.add_mutually_exclusive_group()
+    add_branch(branches)
     branches.add_argument(
         "--all-branches", action="store_true", help="also runs of other branches and pull requests"
     )

@@ -1,0 +1,244 @@
+"""``ttnn-perf baseline refresh --from-history``: which runs become baselines, and which do not."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.cli.main import parse
+from tests.harness.baselines import N150
+from tests.harness.golden import assert_golden
+from tests.harness.histories import TEST, Histories, wobbled
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.records.baseline import TestBaseline
+    from tests.harness.project import Project, Ran
+
+OTHER = "models/test_llama.py::test_prefill"
+
+
+@pytest.fixture
+def histories(project: Project, monkeypatch: pytest.MonkeyPatch) -> Histories:
+    """Return records that say themselves of which branch they are: git is not needed."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(project.path.parent))
+    return Histories(project.path)
+
+
+def night(histories: Histories, value: float, test: str = TEST, **more: Any) -> None:
+    """Write the run of one more night of main; values differ by some tenths of a per cent."""
+    day = len(histories.made)
+    about = {"branch": "main", "parents": [f"{day:040x}"] if day else []}
+    more["environment"] = {**about, **more.get("environment", {})}
+    histories.record(f"{day + 1:040x}", {test: wobbled(value, day)}, day=day, **more)
+
+
+def accept(histories: Histories, project: Project) -> None:
+    ran = project.cli("baseline", "accept", str(histories.made[-1]), "--reason", "right")
+    assert ran.code == 0, ran.errors
+
+
+def refresh(project: Project, *words: str) -> Ran:
+    return project.cli("baseline", "refresh", "--from-history", *words)
+
+
+def stored(project: Project, test: str = TEST) -> TestBaseline:
+    found = BaselineStore(project.path / "baselines").find(N150, test)
+    assert found is not None
+    return found
+
+
+def medians(project: Project) -> list[float]:
+    return [session.median for session in stored(project).metrics["latency"].sessions]
+
+
+def refused(ran: Ran) -> str:
+    """Return why a test was refused, in one line."""
+    assert (ran.code, ran.errors) == (1, "")
+    text = " ".join(ran.text.split())
+    assert f"refused {TEST} on wormhole_b0-n150-1x1: " in text
+    assert "wrote" not in text
+    return text
+
+
+def test_the_last_runs_become_the_sessions(histories: Histories, project: Project) -> None:
+    night(histories, 10.0)
+    accept(histories, project)
+    for _ in range(8):
+        night(histories, 10.1)
+    dry = refresh(project, "--branch", "main", "--last", "6", "--dry-run")
+    assert "dry run: nothing is written" in dry.text
+    assert medians(project) == [10.0]
+    ran = refresh(project, "--branch", "main", "--last", "6", TEST)
+    assert (ran.code, ran.errors) == (0, "")
+    assert medians(project) == [pytest.approx(wobbled(10.1, day)) for day in range(3, 9)]
+    found = stored(project)
+    sessions = found.metrics["latency"].sessions
+    assert [session.run for session in sessions] == [f"run-{day:03}" for day in range(3, 9)]
+    assert found.accepted.commit == f"{9:040x}"[:12]
+    assert found.accepted.reason == "refreshed from 6 runs of main, 2026-09-04 to 2026-09-09"
+    assert found.metrics["latency"].accepted_value == 10.0
+    again = refresh(project, "--last", "6")
+    assert "1 test as in these runs already" in again.text
+
+
+def test_a_slow_creep_is_refused_by_name(histories: Histories, project: Project) -> None:
+    """0.3 % a night, for 30 nights: no single night is beyond the limit."""
+    for _ in range(3):
+        night(histories, 10.0)
+        accept(histories, project)
+    for day in range(1, 31):
+        night(histories, 10.0 * 1.003**day)
+    ran = refresh(project, "--branch", "main", "--last", "20")
+    text = refused(ran)
+    assert "latency" in text
+    command = text.partition("accept it with: ")[2].partition(" -- ")[0]
+    assert "run-032.json" in command
+    assert "dry run" not in text
+    assert len(medians(project)) == 3
+    assert_golden("baseline/refresh_refused", ran.text)
+
+
+def test_a_creep_does_not_get_in_by_many_refreshes(histories: Histories, project: Project) -> None:
+    """Every week the last five nights: each time only a little has changed."""
+    for _ in range(3):
+        night(histories, 10.0)
+        accept(histories, project)
+    outcomes = []
+    for day in range(1, 41):
+        night(histories, 10.0 * 1.003**day)
+        if day % 5 == 0:
+            outcomes.append(refresh(project, "--last", "5").code)
+    assert outcomes == [0, *outcomes[1:]]
+    assert outcomes[-1] == 1
+    centre = sorted(medians(project))[len(medians(project)) // 2]
+    assert centre < 10.0 * 1.06
+    assert stored(project).metrics["latency"].accepted_value in {10.0, None}
+    # Somebody who accepts it on purpose begins anew.
+    text = " ".join(refresh(project, "--last", "5").text.split())
+    words = shlex.split(text.partition("accept it with: ")[2].partition(" no git")[0])
+    assert words[:3] == ["ttnn-perf", "baseline", "accept"]
+    assert project.cli(*words[1:]).code == 0
+    assert stored(project).metrics["latency"].accepted_value is None
+
+
+def test_what_got_faster_is_taken(histories: Histories, project: Project) -> None:
+    for _ in range(3):
+        night(histories, 10.0)
+        accept(histories, project)
+    for _ in range(5):
+        night(histories, 8.0)
+    ran = refresh(project, "--last", "5")
+    assert (ran.code, ran.errors) == (0, "")
+    assert "accepted" in ran.text
+    assert stored(project).metrics["latency"].accepted_value is None
+
+
+def test_a_change_within_the_runs_is_refused(histories: Histories, project: Project) -> None:
+    for value in [10.0] * 12 + [9.4] * 8:
+        night(histories, value)
+    text = refused(refresh(project, "--last", "20"))
+    assert "latency changed within these runs, −6." in text
+    assert "between 00000000 of 2026-09-12 and" in text.replace("0" * 9, "0" * 8)
+    assert "take the 8 runs since then with --last 8" in text
+    assert refresh(project, "--last", "8").code == 0
+
+
+def test_other_configurations_are_refused(histories: Histories, project: Project) -> None:
+    for day in range(6):
+        night(histories, 10.0)
+        read = json.loads(histories.made[-1].read_text())
+        read["tests"][TEST]["facts"] = {"batch": 8 if day < 2 else 32}
+        histories.made[-1].write_text(json.dumps(read))
+    text = refused(refresh(project, "--last", "5"))
+    assert "the configuration changed within these runs: batch 8 → 32" in text
+    assert "--last 4" in text
+    assert project.cli("baseline", "accept", str(histories.made[0])).code == 0
+    text = refused(refresh(project, "--last", "4"))
+    assert "another configuration: batch is 32, in the baseline 8" in text
+
+
+def test_other_hardware_is_refused(histories: Histories, project: Project) -> None:
+    night(histories, 10.0, hardware={"arch": "wormhole_b0", "board": "t3k", "mesh": "2x4"})
+    accept(histories, project)
+    histories.made.pop().unlink()
+    for _ in range(3):
+        night(histories, 10.0)
+    text = refused(refresh(project, "--last", "3"))
+    assert "these runs are of wormhole_b0-n150-1x1, its baselines of wormhole_b0-t3k-2x4" in text
+
+
+def test_runs_that_do_not_count(histories: Histories, project: Project) -> None:
+    """Pull requests, uncommitted changes, runs that were cut short, and tests that raised."""
+    night(histories, 10.0)
+    night(histories, 20.0, environment={"pull_request": "7"})
+    night(histories, 30.0, environment={"dirty": True})
+    night(histories, 40.0, complete=False)
+    night(histories, 50.0)
+    read = json.loads(histories.made[-1].read_text())
+    read["tests"][TEST]["raised"] = "RuntimeError: device lost"
+    histories.made[-1].write_text(json.dumps(read))
+    night(histories, 10.0)
+    text = refused(refresh(project, "--last", "4"))
+    assert "expected 4 runs, found 2; 2 more were cut short, had no result" in text
+    night(histories, 10.0)
+    assert refresh(project, "--last", "3").code == 0
+    assert max(medians(project)) < 10.1
+
+
+def test_a_loss_of_accuracy_is_not_taken_with_it(histories: Histories, project: Project) -> None:
+    def with_pcc(value: float) -> None:
+        night(histories, 10.0)
+        read = json.loads(histories.made[-1].read_text())
+        pcc = {"unit": "", "kind": "accuracy", "samples": [value]}
+        read["tests"][TEST]["metrics"]["pcc"] = pcc
+        histories.made[-1].write_text(json.dumps(read))
+
+    with_pcc(0.9995)
+    accept(histories, project)
+    for value in (0.9995, 0.98, 0.9995):
+        with_pcc(value)
+    assert "run-002: pcc" in refused(refresh(project, "--last", "3"))
+
+
+def test_one_test_that_is_refused_does_not_keep_another(
+    histories: Histories, project: Project
+) -> None:
+    for day in range(6):
+        night(histories, 10.0, test=OTHER if day % 2 else TEST)
+    night(histories, 10.0)
+    ran = refresh(project, "--last", "4")
+    assert ran.code == 1
+    assert f"refused {OTHER}" in " ".join(ran.text.split())
+    assert len(medians(project)) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--last", "2"), "expected a whole number from 3 to 20"),
+        (("--last", "21"), "expected a whole number from 3 to 20"),
+        (("--branch", "nowhere"), "is in no git repository: nothing tells which runs"),
+        (("no_such_test",), "no_such_test names no test in the 3 runs of the main branch"),
+        (("--lost",), "unrecognized arguments: --lost"),
+    ],
+)
+def test_what_cannot_be_meant(
+    histories: Histories, project: Project, words: tuple[str, ...], message: str
+) -> None:
+    for _ in range(3):
+        night(histories, 10.0)
+    ran = refresh(project, *words)
+    assert (ran.code, ran.text) == (2, "")
+    assert message in ran.errors
+
+
+def test_it_is_said_where_runs_come_from(project: Project) -> None:
+    ran = project.cli("baseline", "refresh")
+    assert ran.code == 2
+    assert "required: --from-history" in ran.errors
+    assert parse(["baseline", "refresh", "a", "--from-history", "b"]).rest == ["b"]

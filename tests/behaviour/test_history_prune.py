@@ -1,0 +1,105 @@
+"""``ttnn-perf history prune``: what goes, what stays, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.harness.histories import TEST, Histories
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+
+@pytest.fixture
+def histories(project: Project, monkeypatch: pytest.MonkeyPatch) -> Histories:
+    monkeypatch.setenv("COLUMNS", "80")
+    return Histories(project.path)
+
+
+def aged(histories: Histories, days: float) -> Path:
+    """Write the record of a run that started so many days ago."""
+    at = datetime.now(timezone.utc) - timedelta(days=days)
+    about = {"started_at": f"{at:%Y-%m-%dT%H:%M:%SZ}"}
+    return histories.record(None, {TEST: 10.0}, day=0, environment=about)
+
+
+def left(histories: Histories) -> list[str]:
+    return sorted(file.name for file in (histories.path / ".ttnn_perf/runs").iterdir())
+
+
+def fates(project: Project, *words: str) -> dict[str, str]:
+    ran = project.cli("history", "prune", *words, "--format", "json")
+    assert (ran.code, ran.errors) == (0, "")
+    files: list[dict[str, Any]] = json.loads(ran.text)["files"]
+    return {file["record"].rpartition("/")[2]: file["fate"] for file in files}
+
+
+@pytest.mark.parametrize("keep", ["30d", "2"])
+def test_old_records_go(histories: Histories, project: Project, keep: str) -> None:
+    for days in (1, 100, 29, 31):
+        aged(histories, days)
+    dry = project.cli("history", "prune", "--keep", keep, "--dry-run")
+    assert "would remove 2 records, 0.0 MB\nkept 2: new enough" in dry.text
+    assert len(left(histories)) == 4
+    ran = project.cli("history", "prune", "--keep", keep)
+    assert (ran.code, ran.errors) == (0, "")
+    assert "removing 2 records" in ran.text
+    assert left(histories) == ["run-000.json", "run-002.json"]
+
+
+def test_what_baselines_cite_and_what_is_no_record_stays(
+    histories: Histories, project: Project
+) -> None:
+    cited = aged(histories, 300)
+    assert project.cli("baseline", "accept", str(cited)).code == 0
+    aged(histories, 200)
+    folder = cited.parent
+    journal = json.dumps({**json.loads(cited.read_text()), "tests": {}, "id": "x", "journal": True})
+    for name, hours in (("live.jsonl", 1), ("killed.jsonl", 50)):
+        (folder / name).write_text(journal + "\n")
+        os.utime(folder / name, times=(time.time() - hours * 3600,) * 2)
+    (folder / "torn.json").write_text('{"format": 1, "te')
+    (folder / "notes.json").write_text('{"mine": true}')
+    (folder / "link.json").symlink_to(cited)
+    assert fates(project, "--keep", "90d") == {
+        "run-000.json": "cited by a baseline", "run-001.json": "removed",
+        "live.jsonl": "a run that may be under way", "killed.jsonl": "removed",
+        "torn.json": "no run record", "notes.json": "no run record", "link.json": "no run record",
+    }  # fmt: skip
+    kept = ["link.json", "live.jsonl", "notes.json", "run-000.json", "torn.json"]
+    assert left(histories) == kept
+
+
+def test_nothing_goes_where_nobody_knows_what_baselines_cite(
+    histories: Histories, project: Project
+) -> None:
+    file = aged(histories, 300)
+    assert project.cli("baseline", "accept", str(file)).code == 0
+    (baseline,) = (project.path / "baselines").rglob("*.json")
+    baseline.write_text("{")
+    ran = project.cli("history", "prune", "--keep", "1d")
+    assert (ran.code, ran.text) == (3, "")
+    assert left(histories) == ["run-000.json"]
+
+
+@pytest.mark.parametrize("keep", ["", "d", "0", "-5", "90", "1.5d", "90 d", "9" * 30])
+def test_what_cannot_be_meant(project: Project, keep: str) -> None:
+    ran = project.cli("history", "prune", f"--keep={keep}")
+    assert ran.code == 2
+    expected = "expected days such as 90d, or a number of records such as 200"
+    nothing = "expected run records, found no folder"
+    assert (nothing if keep == "90" else f"{expected}, found {keep!r}") in ran.errors
+
+
+def test_a_test_that_is_called_prune(histories: Histories, project: Project) -> None:
+    (commit,) = histories.commits(1)
+    histories.record(commit, {"prune": 10.0}, day=0)
+    assert "prune, latency" in project.cli("history", "--", "prune").text
