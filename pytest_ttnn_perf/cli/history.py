@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError
-from pytest_ttnn_perf.cli.baseline_edits import select_tests
+from pytest_ttnn_perf.cli.baseline_edits import matches, select_tests
 from pytest_ttnn_perf.history.history_report import overview_listing, runs_listing
 from pytest_ttnn_perf.history.runs import Wanted, read_history
 from pytest_ttnn_perf.history.series import chosen, series_of
+from pytest_ttnn_perf.records.database_url import check_installed
 from pytest_ttnn_perf.report.numbers import Result
-from pytest_ttnn_perf.run.settings import project_settings
+from pytest_ttnn_perf.run.settings import project_settings, read_database, with_environment
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from pytest_ttnn_perf.history.runs import RunHistory
+    from pytest_ttnn_perf.records.database_url import DatabaseUrl
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -47,20 +51,54 @@ def _where(history: RunHistory) -> str:
     return f"the {len(history.runs)} runs that are looked at"
 
 
-def _from_here(folder: Path) -> Path:
-    """Return a folder below the current one as seen from there."""
-    here = Path.cwd()
+def records_folder() -> Path:
+    """Return where the project keeps its run records, as seen from here if it is below."""
+    folder, here = project_settings().artifacts / "runs", Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
+
+
+def asked_database(options: argparse.Namespace) -> DatabaseUrl | None:
+    """Return the database that is meant: by the option, a variable or the file; None for none.
+
+    Raises:
+        UsageError: its URL cannot be read, or what it needs is not installed.
+    """
+    cwd = Path.cwd()
+    if options.history is not None:
+        url = read_database(options.history, cwd, "--history: ")
+    else:
+        url = with_environment(project_settings(), os.environ, cwd).history
+    if url is not None:
+        check_installed(url)
+    return url
+
+
+def _read_database(url: DatabaseUrl, options: argparse.Namespace, wanted: Wanted) -> RunHistory:
+    from pytest_ttnn_perf.history.database import Database
+    from pytest_ttnn_perf.history.database_reading import Asked, read_runs
+
+    selector = getattr(options, "test", None)
+
+    def named(tests: Sequence[str]) -> list[str]:
+        return [test for test in tests if selector and matches(test, selector)]
+
+    asked = Asked(options.last, named if selector else None, options.metric)
+    return read_runs(Database(url), Path.cwd(), wanted, asked)
 
 
 def wanted_history(options: argparse.Namespace) -> RunHistory:
     """Read the runs that options name.
 
     Raises:
+        HistoryError: the database cannot be read.
         InputError: none of the records can be read.
         UsageError: there are no records, or no such branch.
     """
-    folder = _from_here(project_settings().artifacts / "runs")
+    wanted = Wanted(options.branch, all_branches=options.all_branches, dirty=options.dirty)
+    url = None if options.runs else asked_database(options)
+    if url is not None:
+        return _read_database(url, options, wanted)
+    folder = records_folder()
     if options.runs is None and not folder.is_dir():
         message = (
             f"{folder}: expected run records, found no folder: make some with pytest --ttnn-perf, "
@@ -68,7 +106,6 @@ def wanted_history(options: argparse.Namespace) -> RunHistory:
         )
         raise UsageError(message)
     paths = options.runs or [folder]
-    wanted = Wanted(options.branch, all_branches=options.all_branches, dirty=options.dirty)
     history = read_history(paths, Path.cwd(), wanted)
     if history.unreadable and not history.runs and not history.left_out:
         problem = f"none of the {len(history.unreadable)} files is a run record that can be read"

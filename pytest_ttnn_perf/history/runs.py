@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError
@@ -44,6 +44,37 @@ class Reading:
     written: bool
 
 
+class Source(Protocol):
+    """Where the record of a run is: a file, or a database."""
+
+    @property
+    def name(self) -> str:
+        """What it is called there."""
+
+    def read(self) -> Run:
+        """Read the whole record, with samples and op tables.
+
+        Raises:
+            TtnnPerfError: it cannot be read, or is not there any more.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """A record in a file."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The path of the file."""
+        return str(self.path)
+
+    def read(self) -> Run:
+        """Read the file."""
+        return read_run(self.path)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
     """A run as its record tells it; ``place`` is that of its commit, where git knows it.
@@ -51,7 +82,7 @@ class RecordedRun:
     ``software`` is what changes without a commit: versions, firmware, driver, kernel, governor.
     """
 
-    file: Path
+    source: Source
     id: str | None
     environment: Environment
     label: str | None
@@ -137,7 +168,7 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHist
     Raises:
         UsageError: a path does not exist, or a branch that was named does not.
     """
-    read = [_read(file) for file in _files(paths)]
+    read = [_read(file) for file in record_files(paths)]
     runs = [run for run in read if not isinstance(run, str)]
     unreadable = [problem for problem in read if isinstance(problem, str)]
     return replace(arranged(runs, folder, wanted), unreadable=tuple(unreadable))
@@ -163,8 +194,12 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: Wanted) -> RunHi
     )
 
 
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield files, and those in folders that have the name of a record or of a journal."""
+def record_files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield files, and those in folders that have the name of a record or of a journal.
+
+    Raises:
+        UsageError: a path does not exist.
+    """
     for path in paths:
         if path.is_dir():
             found = {*path.rglob("*.json"), *path.rglob("*.jsonl"), *path.rglob("*.json.gz")}
@@ -179,12 +214,13 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 def _read(file: Path) -> RecordedRun | str:
     """Return a run, or what is wrong with its file."""
     try:
-        return _recorded(file, read_run(file))
+        return recorded_run(RecordFile(file), read_run(file))
     except InputError as error:
         return str(error)
 
 
-def _recorded(file: Path, run: Run) -> RecordedRun:
+def recorded_run(source: Source, run: Run) -> RecordedRun:
+    """Return what histories are made of, of a whole record."""
     software = {
         shown: value
         for name, shown in _SOFTWARE.items()
@@ -195,7 +231,7 @@ def _recorded(file: Path, run: Run) -> RecordedRun:
         software |= {name: told[name] for name in _OF_BOARDS if told.get(name) is not None}
     readings = [each for judged in run.tests.values() for each in _readings(judged, run)]
     return RecordedRun(
-        file, run.id, run.environment, run.label, run.complete, software, tuple(readings)
+        source, run.id, run.environment, run.label, run.complete, software, tuple(readings)
     )
 
 
@@ -231,7 +267,8 @@ def _kept(
     seen: set[tuple[object, ...]] = set()
     for run in runs:
         why = _obstacle(run, lineage, wanted)
-        identity = (run.id, run.at, run.readings)
+        environment = run.environment
+        identity = (run.id, run.at, environment.shard, environment.attempt, run.readings)
         if why is None and run.id is not None and identity in seen:
             why = TWICE
         if why is None:
@@ -260,7 +297,7 @@ def in_order(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
 
     A run whose commit has no place comes after the last one that started before it.
     """
-    by_time = sorted(runs, key=lambda run: (run.at, run.id or "", str(run.file)))
+    by_time = sorted(runs, key=lambda run: (run.at, run.id or "", run.source.name))
     placed = [run for run in by_time if run.place is not None]
     times = [run.at for run in placed]
 

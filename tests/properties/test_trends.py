@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.history.causes import Circumstances, Kind
-from pytest_ttnn_perf.history.runs import RecordedRun, in_order
+from pytest_ttnn_perf.history.runs import RecordedRun, RecordFile, in_order
 from pytest_ttnn_perf.history.series import sparkline
 from pytest_ttnn_perf.history.steps import find_steps, winsorised
 from pytest_ttnn_perf.history.trends import Track, find_trends
@@ -104,7 +104,7 @@ def test_runs_are_in_the_order_of_commits_whatever_clocks_and_files_say(
     clocks = data.draw(st.lists(st.integers(0, 99), min_size=count, max_size=count))
     runs = [
         RecordedRun(
-            Path(f"{place}.json"), f"run-{place}", Environment(started_at=f"{clock:04}"), None,
+            RecordFile(Path(f"{place}.json")), f"run-{place}", Environment(started_at=f"{clock:04}"), None,
             complete=True, software={}, readings=(), place=place,
         )
         for place, clock in enumerate(clocks)
