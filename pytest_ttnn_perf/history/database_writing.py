@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 CHUNK: Final = 500
 #: A longer name of a run is cut: an index takes some 2,700 bytes.
 _LONGEST_NAME: Final = 200
+#: Digits of samples are not worth a longer search.
+_QUICKLY: Final = 3
 #: What a column of whole numbers holds.
 _LARGEST: Final = 2**31 - 1
 
@@ -81,13 +83,16 @@ class _Prepared:
     record: bytes
 
 
-def send(database: Database, run: Run, source: Source) -> Sent:
+def send(database: Database, run: Run, source: Source, *, text: str | None = None) -> Sent:
     """Send a run; a run that is there already changes nothing.
+
+    ``text`` is its record, if somebody has written it.
 
     Raises:
         HistoryError: it could not be sent, and nothing of it is there.
     """
-    prepared = _prepared(recorded_run(source, run), zlib.compress(run_text(run).encode()))
+    record = (run_text(run) if text is None else text).encode("utf-8", "backslashreplace")
+    prepared = _prepared(recorded_run(source, run), zlib.compress(record, _QUICKLY))
     return database.write(partial(_write, prepared))
 
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError
+from pytest_ttnn_perf._base.files import read_text
 from pytest_ttnn_perf.report.layout import Line
 from pytest_ttnn_perf.report.sentences import command_line, place_of
 
@@ -25,7 +26,9 @@ def send_run(result: RunResult, url: DatabaseUrl, *, url_given: bool) -> Line:
 
     record = result.records[0] if result.records else None
     try:
-        send(Database(url), result.run, RecordFile(record or result.context.settings.artifacts))
+        source = RecordFile(record or result.context.settings.artifacts)
+        text = None if record is None else read_text(record).rstrip()
+        send(Database(url), result.run, source, text=text)
     except TtnnPerfError as error:
         if record is None:
             return Line(f"history: not sent: {error}", bad=True)
