@@ -65,6 +65,9 @@ class Database:
     def __init__(self, url: DatabaseUrl, *, pause: Callable[[float], None] = time.sleep) -> None:
         self.url = url
         self._pause = pause
+        #: By whether they write; statements are compiled once for each.
+        self._engines: dict[bool, Engine] = {}
+        self._is_current = False
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Return what ``work`` reads.
@@ -76,7 +79,8 @@ class Database:
             raise HistoryError(self.url, "expected a database, found nothing")
 
         def checked(connection: Connection) -> T:
-            check_schema(connection)
+            if not self._is_current:
+                check_schema(connection)
             return work(connection)
 
         return self._attempts(checked, writes=False)
@@ -92,10 +96,13 @@ class Database:
         """
 
         def upgraded(connection: Connection) -> T:
-            upgrade(connection)
+            if not self._is_current:
+                upgrade(connection)
             return work(connection)
 
-        return self._attempts(upgraded, writes=True)
+        done = self._attempts(upgraded, writes=True)
+        self._is_current = True
+        return done
 
     def compact(self) -> None:
         """Give the room of what was deleted back; a server does so by itself.
@@ -125,6 +132,11 @@ class Database:
         raise AssertionError
 
     def _engine(self, *, writes: bool) -> Engine:
+        if writes not in self._engines:
+            self._engines[writes] = self._new_engine(writes=writes)
+        return self._engines[writes]
+
+    def _new_engine(self, *, writes: bool) -> Engine:
         if self.url.file is None:
             return create_engine(self._server(), poolclass=NullPool, hide_parameters=True)
         engine = create_engine(

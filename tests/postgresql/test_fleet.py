@@ -14,8 +14,8 @@ from pytest_ttnn_perf.history.database_reading import Asked, read_runs
 from pytest_ttnn_perf.history.database_writing import Sent, send
 from pytest_ttnn_perf.history.runs import RecordFile, Wanted
 from pytest_ttnn_perf.records.database_url import VARIABLE, database_url
+from tests.harness.history_writer import METRICS, TESTS, run_of, value_of
 from tests.postgresql.server import PASSWORD
-from tests.postgresql.writer import METRICS, TESTS, run_of, value_of
 
 if TYPE_CHECKING:
     from tests.postgresql.server import Server
@@ -31,7 +31,7 @@ def test_all_runs_arrive_once_though_the_server_is_killed_meanwhile(
     environment = {**os.environ, VARIABLE: url}
     writers = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.postgresql.writer", str(writer), str(RUNS)],
+            [sys.executable, "-m", "tests.harness.history_writer", str(writer), str(RUNS)],
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for writer in range(WRITERS)

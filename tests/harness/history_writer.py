@@ -1,4 +1,4 @@
-"""One of several programs that send runs at once: ``python -m tests.postgresql.writer 3 100``.
+"""One of several programs that send runs at once: ``python -m tests.harness.history_writer 3 100``.
 
 Prints the ids of runs that could not be sent, for somebody to send them later.
 """
