@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-workers test-plugins test-ttlang test-ttnn test-matrix check docs benchmarks gate-quality end-to-end clean
+.PHONY: demo test test-workers test-plugins test-ttlang test-postgresql test-ttnn test-matrix check docs benchmarks gate-quality end-to-end clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml
@@ -51,6 +51,16 @@ test-ttlang: .ttlang/.ready  ## a real kernel in tt-lang's simulator, in an envi
 	$(PYTHON) -m tests.ttnn.environments install
 	@touch $@
 
+.postgresql/.ready: pyproject.toml
+	$(PYTHON) -m venv .postgresql
+	.postgresql/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	.postgresql/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[history]' \
+		--group test
+	@touch $@
+
+test-postgresql: .postgresql/.ready  ## runs that many machines send to a real server, which is killed meanwhile
+	TTNN_PERF_TEST_POSTGRESQL=required .postgresql/bin/python -m pytest tests/postgresql
+
 test-ttnn: .ttnn/.ready  ## with TTNN itself on its mock devices, in environments of their own
 	$(PYTHON) -m tests.ttnn.environments test
 
@@ -70,7 +80,7 @@ test-matrix:  ## the wheel, on every supported Python with the oldest and the ne
 
 benchmarks: $(READY)  ## side by side with pytest-benchmark, and the bars
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group benchmark
-	@missed=; for name in gate measure startup unmeasured pcc capture checklist ab ab_rates bisect_rates trends; do \
+	@missed=; for name in gate measure startup unmeasured pcc capture checklist ab ab_rates bisect_rates trends history_database; do \
 		$(BIN)/python benchmarks/$$name.py || missed="$$missed $$name"; \
 	done; test -z "$$missed" || { echo "missed a bar:$$missed"; exit 1; }
 
@@ -82,4 +92,4 @@ end-to-end: $(READY)  ## the real thing: slowed work is caught, unchanged work i
 	$(BIN)/python benchmarks/end_to_end.py --out docs/explanation/end-to-end.md
 
 clean:
-	rm -rf $(VENV) .matrix .plugins .ttlang .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf
+	rm -rf $(VENV) .matrix .plugins .ttlang .postgresql .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf

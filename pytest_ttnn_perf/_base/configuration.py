@@ -92,6 +92,13 @@ OPTIONS: Final = (
         "DIR",
         "Write a CompleteBenchmarkRun JSON of each test into DIR, for dashboards",
     ),
+    (
+        "history",
+        "database",
+        "URL",
+        "Also send the run to a database: sqlite:///FILE, postgresql+psycopg://... "
+        "(with a password: set TTNN_PERF_HISTORY instead)",
+    ),
     ("label", "text", "TEXT", "Name of this run's change"),
     ("artifacts", "path", "DIR", "Where run records are kept (default: .ttnn_perf)"),
     (

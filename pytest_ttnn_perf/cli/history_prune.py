@@ -1,4 +1,4 @@
-"""``ttnn-perf history prune``: removes old run records."""
+"""``ttnn-perf history prune``: removes old run records, or old runs of a database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import counted, inert
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.baseline_edits import edited_settings
-from pytest_ttnn_perf.cli.history import from_here
+from pytest_ttnn_perf.cli.history import records_folder
 from pytest_ttnn_perf.history.retention import Aged, Fate, cited_runs, sort_out
 from pytest_ttnn_perf.history.runs import record_files
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, Result
@@ -24,21 +24,36 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Show which records are old, and remove them.
+    """Remove old runs: of a database only if one is asked for, else the records that are here.
 
     Raises:
-        UsageError: there is no folder of records.
+        HistoryError: the database cannot be changed.
+        UsageError: there is no folder of records, no database, or it is not said what stays.
         InputError: a baseline is unreadable, so that nobody knows what it cites.
     """
+    if options.keep is None and (options.keep_samples is None or options.history is None):
+        message = "expected what stays, found nothing: --keep 90d, or --keep 200"
+        raise UsageError(message)
+    if options.history is not None:
+        from pytest_ttnn_perf.cli.history_database import prune_runs
+
+        return prune_runs(options)
+    if options.keep_samples is not None:
+        message = "--keep-samples is for a database: run records are kept, or removed, as a whole"
+        raise UsageError(message)
+    return _prune_records(options)
+
+
+def _prune_records(options: argparse.Namespace) -> Result:
+    """Show which records are old, and remove them."""
     settings = edited_settings(options)
-    folder = from_here(settings.artifacts / "runs")
+    folder = records_folder()
     if not folder.is_dir():
         message = f"{folder}: expected run records, found no folder: there is nothing to remove"
         raise UsageError(message)
     baselines = settings.baselines
     cited = cited_runs(BaselineStore(baselines).all_files()) if baselines.is_dir() else frozenset()
-    kept = options.keep
-    found = sort_out(list(record_files([folder])), cited, days=kept.days, newest=kept.newest)
+    found = sort_out(list(record_files([folder])), cited, options.keep)
     text = _listing(found, dry_run=options.dry_run).text(options.format)
     old = [aged.file for aged in found if aged.fate is Fate.REMOVED]
     if options.dry_run or not old:

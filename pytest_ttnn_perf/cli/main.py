@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
 from dataclasses import replace
 from enum import IntEnum
@@ -96,7 +97,7 @@ def _report_defect(words: Sequence[str]) -> ExitCode:
         f"{traceback.format_exc()}"
         f"ttnn-perf: internal error, a defect of ttnn-perf {__version__} and no verdict; please "
         "report it with\n"
-        f"  the command: {shlex.join(['ttnn-perf', *words])}\n"
+        f"  the command: {shlex.join(['ttnn-perf', *map(_without_password, words)])}\n"
         "  the traceback above, and the files that the command read, if they may be shared\n"
         f"  the versions: ttnn-perf {__version__}, Python {platform.python_version()}, "
         f"{platform.system()}\n"
@@ -113,7 +114,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     behind two dashes is in ``ids`` for those that take ids of tests, which may look like anything.
     ``files`` of those that take them anywhere also has those after options, which argparse leaves.
     """
-    if " ".join(arguments[:2]) in _COMMANDS:
+    if " ".join(arguments[:2]) in _COMMANDS:  # of a command that takes a test in that place
         arguments = [" ".join(arguments[:2]), *arguments[2:]]
     parser = command_parser(arguments[0] if arguments else None)
     ids: list[str] = []
@@ -126,8 +127,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         rest = [word for word in rest if word.startswith("-")]
     options.rest, options.ids = rest, ids
     if rest and not getattr(options, "passes_on", False):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        parser.error(f"unrecognized arguments: {' '.join(map(_without_password, rest))}")
     return options
+
+
+def _without_password(word: str) -> str:
+    """Return a word of a command line that may be repeated in an output.
+
+    >>> _without_password("--history=postgresql://ci:p@ss/word@db/perf")
+    '--history=postgresql://ci:***@db/perf'
+    """
+    return re.sub(r"(://[^:/?#@]*):.*@", r"\1:***@", word)
 
 
 def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
@@ -156,7 +166,9 @@ _COMMANDS: Final = {
     ),
     "bisect": ("find the commit that made a test slower", "experiments:bisect"),
     "history": ("show what recorded runs measured, run after run", "history:history"),
-    "history prune": ("remove old run records", "history:prune"),
+    "history import": ("send run records to a database", "history:history_import"),
+    "history export": ("write the run records of a database", "history:history_export"),
+    "history prune": ("remove old run records, or old runs of a database", "history:prune"),
     "trends": ("find when tests became slower or faster, and what changed then", "history:trends"),
     "check": (
         "check captures against the optimization checklist; exit 1 on errors",

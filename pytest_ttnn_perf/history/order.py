@@ -162,7 +162,7 @@ def _sorted(every: Sequence[_Commit]) -> list[_Commit]:
 
 
 def _start(run: RecordedRun) -> tuple[str, str, str]:
-    return run.at, run.id or "", str(run.file)
+    return run.at, run.id or "", run.source.name
 
 
 def seconds_of(moment: str | None) -> float | None:

@@ -13,7 +13,7 @@ from math import expm1, isfinite, log, log1p
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
@@ -31,10 +31,9 @@ from pytest_ttnn_perf.run.update import Action, Change, acceptance_now, sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
-    from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
+    from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory, Source
     from pytest_ttnn_perf.history.series import Series
     from pytest_ttnn_perf.history.trends import Trend
     from pytest_ttnn_perf.records.baseline import Session, TestBaseline
@@ -54,7 +53,7 @@ class Taken(NamedTuple):
     @property
     def name(self) -> str:
         """What a session calls it."""
-        return self.run.id or f"{self.run.file.name} of {self.run.at}"
+        return self.run.id or f"{self.run.source.name} of {self.run.at}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ class Refresh:
         self.history, self.store, self.settings = history, store, settings
         self.last, self.options = last, options
         self._policies = Policies(store)
-        self._records: dict[Path, Run | None] = {}
+        self._records: dict[Source, Run | None] = {}
 
     def windows(self) -> Iterator[Window]:
         """Yield the last runs of each test and key that are fit to be compared with."""
@@ -151,12 +150,12 @@ class Refresh:
 
     def _fit(self, run: RecordedRun, test: str) -> Observation | None:
         """Return what a run observed of a test; None if it must not be compared with."""
-        if run.file not in self._records:
+        if run.source not in self._records:
             try:
-                self._records[run.file] = run.whole()
-            except InputError:  # its numbers are known, and what they are made of is gone
-                self._records[run.file] = None
-        read = self._records[run.file]
+                self._records[run.source] = run.source.read()
+            except TtnnPerfError:  # its numbers are known, and what they are made of is gone
+                self._records[run.source] = None
+        read = self._records[run.source]
         judged = read.tests.get(test) if read else None
         if read is None or judged is None or not read.complete or read.shift is not None:
             return None
@@ -181,7 +180,9 @@ class Refresh:
         return judge_observation(taken.observation, self._policies, hardware=window.hardware)
 
     def _accept(self, window: Window) -> str:
-        return accept_command([str(window.newest.run.file)], (window.test,), self.options)
+        source = window.newest.run.source
+        accept = accept_command([source.file], (window.test,), self.options)
+        return f"(after ttnn-perf history export -o .) {accept}" if source.is_stored else accept
 
     def _too_few(self, window: Window) -> Obstacle:
         count = len(window.runs)

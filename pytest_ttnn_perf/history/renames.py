@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.baselines.store import StoredFile
     from pytest_ttnn_perf.history.runs import Reading, RecordedRun
 
 #: The key and the id that something is filed under.
 Name = tuple[str, str]
+#: What tests were filed under before, the oldest first, by what they are now.
+Renamed = Mapping[Name, tuple[Name, ...]]
 
 
-def renamed_tests(files: Iterable[StoredFile]) -> dict[Name, tuple[Name, ...]]:
+def renamed_tests(files: Iterable[StoredFile]) -> Renamed:
     """Return what tests were filed under before, the oldest first, by what they are now."""
     found = {}
     for file in files:
@@ -27,9 +30,7 @@ def renamed_tests(files: Iterable[StoredFile]) -> dict[Name, tuple[Name, ...]]:
     return found
 
 
-def follow(
-    runs: Sequence[RecordedRun], renamed: Mapping[Name, tuple[Name, ...]]
-) -> tuple[RecordedRun, ...]:
+def follow(runs: Sequence[RecordedRun], renamed: Renamed) -> tuple[RecordedRun, ...]:
     """Return runs that are in order with all readings of a test under its name of today.
 
     A name may be that of another test by now: what has it once the test is there under a later

@@ -21,6 +21,13 @@ _DAY_S: Final = 24 * 60 * 60.0
 _JOURNAL: Final = ".jsonl"
 
 
+class Kept(NamedTuple):
+    """What stays of a history: so many days of it, or so many runs."""
+
+    days: int | None = None
+    newest: int | None = None
+
+
 class Fate(Enum):
     """What becomes of a file, and why."""
 
@@ -51,16 +58,14 @@ def cited_runs(files: Iterable[StoredFile]) -> frozenset[str]:
     )
 
 
-def sort_out(
-    files: Sequence[Path], cited: Collection[str], *, days: int | None, newest: int | None
-) -> list[Aged]:
+def sort_out(files: Sequence[Path], cited: Collection[str], kept: Kept) -> list[Aged]:
     """Return what becomes of files, the oldest first: what is older, or more, than is kept goes."""
     now_s = time.time()
     found = sorted(_aged(files, cited, now_s), key=lambda aged: (aged.started_s, aged.file))
     runs = [aged for aged in found if aged.fate is not Fate.NO_RECORD]
-    recent = {aged.file for aged in runs[len(runs) - min(newest or 0, len(runs)) :]}
-    if days is not None:
-        recent = {aged.file for aged in runs if aged.started_s >= now_s - days * _DAY_S}
+    recent = {aged.file for aged in runs[len(runs) - min(kept.newest or 0, len(runs)) :]}
+    if kept.days is not None:
+        recent = {aged.file for aged in runs if aged.started_s >= now_s - kept.days * _DAY_S}
     return [
         aged._replace(fate=Fate.NEW) if aged.fate is Fate.REMOVED and aged.file in recent else aged
         for aged in found

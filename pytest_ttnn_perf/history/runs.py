@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError
@@ -14,7 +14,7 @@ from pytest_ttnn_perf.history.order import in_order
 from pytest_ttnn_perf.processes.lineage import lineage_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.processes.lineage import Lineage
@@ -45,15 +45,59 @@ class Reading:
     recorded_as: str | None = None
 
 
+class Source(Protocol):
+    """Where the record of a run is: a file, or a database, where it ``is_stored``."""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it is in a database."""
+
+    @property
+    def name(self) -> str:
+        """What it is called there."""
+
+    @property
+    def file(self) -> str:
+        """The file that it is in, or that it is exported to."""
+
+    def read(self) -> Run:
+        """Read the whole record, with samples and op tables.
+
+        Raises:
+            TtnnPerfError: it cannot be read, or is not there any more.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """A record in a file."""
+
+    path: Path
+    is_stored: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The path of the file."""
+        return str(self.path)
+
+    @property
+    def file(self) -> str:
+        """The path of the file."""
+        return str(self.path)
+
+    def read(self) -> Run:
+        """Read the file."""
+        return read_run(self.path)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
     """A run as its record tells it; ``place`` is that of its commit, where git knows it.
 
     ``software`` is what changes without a commit: versions, firmware, driver, kernel, governor.
-    ``reads`` reads the whole record where it is in no file.
     """
 
-    file: Path
+    source: Source
     id: str | None
     environment: Environment
     label: str | None
@@ -61,15 +105,6 @@ class RecordedRun:
     software: Mapping[str, Scalar]
     readings: tuple[Reading, ...]
     place: int | None = None
-    reads: Callable[[], Run] | None = None
-
-    def whole(self) -> Run:
-        """Read all of the record: what it observed, op tables included.
-
-        Raises:
-            InputError: it is gone, or unreadable.
-        """
-        return self.reads() if self.reads is not None else read_run(self.file)
 
     @property
     def at(self) -> str:
@@ -240,7 +275,11 @@ class _Branch:
 
 
 def record_files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield files, and those in folders that have the name of a record or of a journal."""
+    """Yield files, and those in folders that have the name of a record or of a journal.
+
+    Raises:
+        UsageError: a path does not exist.
+    """
     for path in paths:
         if path.is_dir():
             found = {*path.rglob("*.json"), *path.rglob("*.jsonl"), *path.rglob("*.json.gz")}
@@ -255,12 +294,13 @@ def record_files(paths: Sequence[Path]) -> Iterator[Path]:
 def _read(file: Path) -> RecordedRun | str:
     """Return a run, or what is wrong with its file."""
     try:
-        return _recorded(file, read_run(file))
+        return recorded_run(RecordFile(file), read_run(file))
     except InputError as error:
         return str(error)
 
 
-def _recorded(file: Path, run: Run) -> RecordedRun:
+def recorded_run(source: Source, run: Run) -> RecordedRun:
+    """Return what histories are made of, of a whole record."""
     software = {
         shown: value
         for name, shown in _SOFTWARE.items()
@@ -271,7 +311,7 @@ def _recorded(file: Path, run: Run) -> RecordedRun:
         software |= {name: told[name] for name in _OF_BOARDS if told.get(name) is not None}
     readings = [each for judged in run.tests.values() for each in _readings(judged, run)]
     return RecordedRun(
-        file, run.id, run.environment, run.label, run.complete, software, tuple(readings)
+        source, run.id, run.environment, run.label, run.complete, software, tuple(readings)
     )
 
 
@@ -309,7 +349,8 @@ def _kept(
         why = None if wanted.all_branches else branch.obstacle(run)
         if run.environment.dirty and not wanted.dirty:
             why = DIRTY
-        identity = (run.id, run.at, run.readings)
+        environment = run.environment
+        identity = (run.id, run.at, environment.shard, environment.attempt, run.readings)
         if why is None and run.id is not None and identity in seen:
             why = TWICE
         if why is None:

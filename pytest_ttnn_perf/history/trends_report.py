@@ -6,7 +6,7 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.history.causes import NOTHING_RECORDED, Kind
 from pytest_ttnn_perf.history.history_report import history_document, history_lines
@@ -28,10 +28,9 @@ from pytest_ttnn_perf.run.judge import observed_change_by_op
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.history.causes import Rival
-    from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
+    from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory, Source
     from pytest_ttnn_perf.history.series import Series
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.observation import Observation, Run
@@ -141,16 +140,16 @@ class _Records:
     """Records that are read again for their op tables: each once, if it is needed."""
 
     def __init__(self) -> None:
-        self._read: dict[Path, Run | None] = {}
+        self._read: dict[Source, Run | None] = {}
 
     def observation(self, run: RecordedRun, test: str) -> Observation | None:
         """Return what a run observed of a test."""
-        if run.file not in self._read:
+        if run.source not in self._read:
             try:
-                self._read[run.file] = run.whole()
-            except InputError:  # it was there a moment ago: the ops are all that is lost
-                self._read[run.file] = None
-        read = self._read[run.file]
+                self._read[run.source] = run.source.read()
+            except TtnnPerfError:  # gone since, or pruned: the ops are all that is lost
+                self._read[run.source] = None
+        read = self._read[run.source]
         judged = read.tests.get(test) if read else None
         return judged.observation if judged else None
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from pytest_ttnn_perf._base.configuration import option_of
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.text import inert
 from pytest_ttnn_perf.device.chips import Touched
@@ -166,7 +167,7 @@ class Orchestrator:
 
 def _arguments(config: pytest.Config, folder: Path) -> list[str]:
     """Return a worker's arguments: the user's own, and those that keep it off the user's files."""
-    words = [str(word) for word in config.invocation_params.args]
+    words = _without_history([str(word) for word in config.invocation_params.args])
     own: list[str] = []
     if config.pluginmanager.has_plugin("cacheprovider"):
         cache = folder / "cache"
@@ -187,6 +188,19 @@ def _arguments(config: pytest.Config, folder: Path) -> list[str]:
     return ["-m", "pytest", *words[:end], *own, *words[end:]]
 
 
+def _without_history(words: list[str]) -> list[str]:
+    """Leave out the URL of a database: a worker sends nothing, and need not know the password.
+
+    >>> _without_history(["-q", "--ttnn-perf-history", "sqlite:///x", "test_a.py"])
+    ['-q', 'test_a.py']
+    """
+    option = option_of("history")
+    if option in words:
+        place = words.index(option)
+        return _without_history(words[:place] + words[place + 2 :])
+    return [word for word in words if not word.startswith(f"{option}=")]
+
+
 #: Nothing failed by name, but the machine is slower as a whole.
 EXIT_SHIFTED: Final = 6
 #: A plugin that annotates failed tests, and these are failed tests like any other.
@@ -203,6 +217,8 @@ class RunSummary:
 
     gate: GateRun
     session: pytest.Session | None = None
+    #: What came of sending the run to a database.
+    sent: Line | None = None
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Say what is on, and for which key."""
@@ -245,6 +261,13 @@ class RunSummary:
             elif (idle := result.axes_text()) is not None:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
                 _fail_run(session, "axis without effect", idle)
+        # Last: whatever becomes of it, the run is judged and recorded.
+        url = result.context.settings.history
+        if url is not None and result.run.tests and not refused:
+            from pytest_ttnn_perf.plugin.history import send_run
+
+            given = session.config.known_args_namespace.ttnn_perf_history is not None
+            self.sent = send_run(result, url, url_given=given)
 
     def _summarise(self, terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
         ran = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, EXIT_SHIFTED}
@@ -266,6 +289,8 @@ class RunSummary:
         lines: list[Block] = [*result.summary(told=told, verbosity=verbosity)]
         lines += [Line(f"not written: {error}", bad=True) for error in result.errors]
         lines += result.closing() if judged and verbosity >= 0 else ()
+        if self.sent is not None and (self.sent.bad or verbosity >= 0):
+            lines.append(self.sent)
         for text in printed(lines, style):
             terminalreporter.write_line(text)
         if not judged:

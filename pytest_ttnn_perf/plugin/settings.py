@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +21,7 @@ from pytest_ttnn_perf.records.settings import (
     finite_number,
     whole_number,
 )
-from pytest_ttnn_perf.run.settings import load_settings, with_options
+from pytest_ttnn_perf.run.settings import load_settings, with_environment, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,10 +38,11 @@ def settings_of(config: pytest.Config, *, root: Path | None = None) -> Settings:
     """
     if _SETTINGS not in config.stash:
         try:
-            from_file = load_settings(root or config.rootpath)
+            from_file, cwd = load_settings(root or config.rootpath), config.invocation_params.dir
+            settings = with_environment(from_file, os.environ, cwd)
+            settings = with_options(settings, _given(config), cwd)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
-        settings = with_options(from_file, _given(config), config.invocation_params.dir)
         unexplained = not (settings.reason or "").strip()
         if settings.enabled and settings.update is Update.ALL and unexplained:
             message = '--ttnn-perf-update=all needs --ttnn-perf-reason "why the change is right"'

@@ -16,6 +16,7 @@ from pytest_ttnn_perf.records.metric import OF_DEVICE, Source
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_ttnn_perf.records.database_url import DatabaseUrl
     from pytest_ttnn_perf.records.finding import Severity
     from pytest_ttnn_perf.records.observation import SweepPoint
 
@@ -153,6 +154,7 @@ class Settings:
     markdown: Path | None = None
     gitlab: Path | None = None
     benchmark_json: Path | None = None
+    history: DatabaseUrl | None = None
     annotations: bool = True
     step_summary: bool = True
     junit_properties: bool = True

@@ -14,8 +14,9 @@ from pytest_ttnn_perf._base.configuration import (
     SHARED_FILE,
     files_of,
     is_meant,
+    option_of,
 )
-from pytest_ttnn_perf._base.errors import DecodeError, InputError
+from pytest_ttnn_perf._base.errors import DecodeError, InputError, UsageError
 from pytest_ttnn_perf._base.files import LARGEST_TEXT_BYTES, read_text
 from pytest_ttnn_perf._base.text import did_you_mean
 from pytest_ttnn_perf.records.finding import Severity
@@ -37,6 +38,8 @@ from pytest_ttnn_perf.records.settings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from enum import Enum
+
+    from pytest_ttnn_perf.records.database_url import DatabaseUrl
 
 
 def load_settings(root: Path) -> Settings:
@@ -219,10 +222,53 @@ def _from_option(name: str, value: Any, cwd: Path) -> Any:
             return _path(value, cwd)
         case "choice" | "choice, bare":
             return _CHOICES[name](value)
+        case "database":
+            return read_database(value, cwd, f"{option_of(name)}: ")
         case "codes":
             return tuple(code.strip().upper() for code in value.split(",") if code.strip())
         case _:
             return value
+
+
+def with_environment(settings: Settings, environment: Mapping[str, str], cwd: Path) -> Settings:
+    """Return the settings with what variables give instead of the file.
+
+    Raises:
+        UsageError: a variable says what cannot be meant.
+    """
+    text = environment.get("TTNN_PERF_HISTORY")
+    if not text:  # as a secret of CI is that this job may not see
+        return settings
+    return replace(settings, history=read_database(text, cwd, "TTNN_PERF_HISTORY: "))
+
+
+def read_database(text: str, folder: Path, place: str) -> DatabaseUrl | None:
+    """Return the database of a URL; an empty one turns off what the file or a variable says.
+
+    Raises:
+        UsageError: it is no such URL; begins with ``place``, and does not repeat it.
+    """
+    if not text:
+        return None
+    from pytest_ttnn_perf.records.database_url import database_url
+
+    try:
+        return database_url(text, folder)
+    except UsageError as error:
+        message = f"{place}{error}"
+        raise UsageError(message) from None
+
+
+def _database_of_file(value: Value, root: Path) -> DatabaseUrl | None:
+    expected = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
+    try:
+        found = read_database(value.string(), root, "")
+    except UsageError:
+        raise DecodeError(value.path, expected, "what is no such URL") from None
+    if found is not None and found.password is not None:
+        expected = "no password, which all who can read this file would know"
+        raise DecodeError(value.path, expected, "one: give the URL in TTNN_PERF_HISTORY instead")
+    return found
 
 
 def _path(text: str, folder: Path) -> Path:
@@ -243,6 +289,7 @@ _READERS: Final[Mapping[str, Callable[[str, Value, Path], Any]]] = {
     "names": lambda _, value, __: value.strings(),
     "parts of the key": lambda _, value, __: _key_parts(value),
     "correlation": lambda _, value, __: _correlation(value),
+    "database": lambda _, value, root: _database_of_file(value, root),
     "rules": lambda _, value, __: {code: _rule(item) for code, item in value.items()},
 }
 _CHOICES: Final[Mapping[str, type[Enum]]] = {

@@ -230,10 +230,13 @@ def test_a_renamed_test_keeps_its_history(histories: Histories, project: Project
     histories.record(second, {renamed: 11.0}, day=1)
     histories.record(third, {renamed: 12.0, TEST: 3.0}, day=2)
 
-    def values(test: str) -> list[float]:
-        return [row["value"] for row in document(project, "history", test)["runs"]]
+    def values(test: str, *words: str) -> list[float]:
+        return [row["value"] for row in document(project, "history", test, *words)["runs"]]
 
     assert values(renamed) == [10.0, 11.0, 12.0]
+    database = ("--history", "sqlite:///perf.db")
+    assert project.cli("history", "import", *database).code == 0
+    assert values(renamed, *database) == [10.0, 11.0, 12.0]
     assert values(TEST) == [3.0]
     (file,) = (project.path / "baselines").rglob("*.json")
     key = "wormhole_b0-n150-1x1"

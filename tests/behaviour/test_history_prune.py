@@ -94,7 +94,7 @@ def test_nothing_goes_where_nobody_knows_what_baselines_cite(
 def test_what_cannot_be_meant(project: Project, keep: str) -> None:
     ran = project.cli("history", "prune", f"--keep={keep}")
     assert ran.code == 2
-    expected = "expected days such as 90d, or a number of records such as 200"
+    expected = "expected days such as 90d, or a number of runs such as 200"
     nothing = "expected run records, found no folder"
     assert (nothing if keep == "90" else f"{expected}, found {keep!r}") in ran.errors
 

@@ -57,6 +57,7 @@ def value_of(name: str, kind: str) -> str:
         "flag": json.dumps(not default), "path": '"a"', "text": '"a"', "number from 0": "7",
         "number from 1": "7", "codes": '["TTP7"]', "names": '["a"]', "correlation": "0.5",
         "rules": '{TTP203 = {waive = "a"}}', "parts of the key": '["board", "mesh", "host"]',
+        "database": '"sqlite:///a.db"',
     }  # fmt: skip
     return values[kind]
 
@@ -89,6 +90,7 @@ WRONG = {
     "correlation": ("2", "a correlation from -1 to 1"),
     "rules": ("1", "a table"),
     "parts of the key": ("1", "a list"),
+    "database": ("1", "a string"),
 }
 
 

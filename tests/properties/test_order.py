@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.history.order import in_order
-from pytest_ttnn_perf.history.runs import RecordedRun
+from pytest_ttnn_perf.history.runs import RecordedRun, RecordFile
 from pytest_ttnn_perf.processes.lineage import Lineage
 from pytest_ttnn_perf.records.hardware import Environment
 from tests.properties.strategies import SOME
@@ -29,7 +29,7 @@ def moment(minute: int) -> str:
 def recorded(number: int, commit: int, *, clock: int, **about: object) -> RecordedRun:
     environment = Environment(commit=name(commit), started_at=moment(clock), **about)  # type: ignore[arg-type]
     return RecordedRun(
-        Path(f"{number}.json"), f"run-{number}", environment, None,
+        RecordFile(Path(f"{number}.json")), f"run-{number}", environment, None,
         complete=True, software={}, readings=(),
     )  # fmt: skip
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.words import add_baselines, add_format, number_within
 
-
-class Kept(NamedTuple):
-    """What stays of a history: so many days of it, or so many runs."""
-
-    days: int | None = None
-    newest: int | None = None
-
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.history.retention import Kept
 
 #: More runs than anybody has.
 _MOST_RUNS = 1_000_000
@@ -34,18 +29,63 @@ def history(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run="history:run")
 
 
+def history_import(parser: argparse.ArgumentParser) -> None:
+    """Declare ``ttnn-perf history import``."""
+    parser.description = (
+        "Send run records to a database. What is there already is left as it is, so that a command "
+        "that was interrupted can be given again."
+    )
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        type=Path,
+        nargs="*",
+        help="run records, or folders of them (default: .ttnn_perf/runs)",
+    )
+    _add_database(parser)
+    parser.set_defaults(run="history_database:send_records")
+
+
+def history_export(parser: argparse.ArgumentParser) -> None:
+    """Declare ``ttnn-perf history export``."""
+    parser.description = "Write the run records of a database to files. Files stay as they are."
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        type=Path,
+        help="where to write them (default: .ttnn_perf/runs)",
+    )
+    _add_database(parser)
+    parser.set_defaults(run="history_database:export_records")
+
+
 def prune(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf history prune``."""
     parser.description = (
         "Remove old run records from .ttnn_perf/runs. Records that baselines cite are kept, and so "
-        "are journals of runs that may be under way, and files that are no run records."
+        "are journals of runs that may be under way, and files that are no run records. With "
+        "--history, remove old runs from a database instead, or their samples and op tables alone, "
+        "which take most of its room."
     )
     parser.add_argument(
         "--keep",
         metavar="AGE|N",
-        required=True,
         type=_kept,
-        help="what to keep: an age in days such as 90d, or the number of newest records",
+        help="what to keep: an age in days such as 90d, or the number of newest runs",
+    )
+    parser.add_argument(
+        "--keep-samples",
+        metavar="AGE|N",
+        type=_kept,
+        help="of a database: the runs whose samples and op tables stay",
+    )
+    parser.add_argument(
+        "--history",
+        metavar="URL",
+        nargs="?",
+        const="",
+        help="the database to prune; without a URL, that of TTNN_PERF_HISTORY or the setting",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be removed without removing it"
@@ -57,11 +97,23 @@ def prune(parser: argparse.ArgumentParser) -> None:
 
 def _kept(text: str) -> Kept:
     """Read what is kept."""
+    from pytest_ttnn_perf.history.retention import Kept
+
     number = text.removesuffix("d")
     if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= _MOST_RUNS):
-        message = f"expected days such as 90d, or a number of records such as 200, found {text!r}"
+        message = f"expected days such as 90d, or a number of runs such as 200, found {text!r}"
         raise argparse.ArgumentTypeError(message)
     return Kept(days=int(number)) if text.endswith("d") else Kept(newest=int(number))
+
+
+def _add_database(parser: argparse._ActionsContainer) -> None:
+    """Declare which database is meant."""
+    parser.add_argument(
+        "--history",
+        metavar="URL",
+        help="a database of runs: sqlite:///FILE or postgresql+psycopg://... "
+        "(default: TTNN_PERF_HISTORY, or the setting history)",
+    )
 
 
 def trends(parser: argparse.ArgumentParser) -> None:
@@ -77,13 +129,15 @@ def trends(parser: argparse.ArgumentParser) -> None:
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Declare where runs are read from."""
-    parser.add_argument(
+    sources = parser.add_mutually_exclusive_group()
+    sources.add_argument(
         "--runs",
         metavar="PATH",
         type=Path,
         nargs="+",
         help="run records, or folders of them (default: .ttnn_perf/runs)",
     )
+    _add_database(sources)
 
 
 def add_branch(parser: argparse._ActionsContainer) -> None:

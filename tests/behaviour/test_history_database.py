@@ -1,0 +1,423 @@
+"""A history database: runs are sent there, and read, exported and pruned like records in files."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sqlite3
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.history.database import Database
+from pytest_ttnn_perf.history.database_writing import Sent, send
+from pytest_ttnn_perf.history.runs import RecordFile
+from pytest_ttnn_perf.records.database_url import database_url
+from pytest_ttnn_perf.records.observation import decode_run
+from tests.behaviour.model import configure, record_of, refusal_of, write_latency
+from tests.harness.golden import assert_golden
+from tests.harness.histories import TEST, Histories, wobbled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+URL = "sqlite:///perf.db"
+DATABASE = ("--history", URL)
+OTHER = "models/test_llama.py::test_prefill"
+
+
+@pytest.fixture
+def histories(project: Project, monkeypatch: pytest.MonkeyPatch) -> Histories:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("TTNN_PERF_HISTORY", raising=False)
+    return Histories(project.path)
+
+
+@pytest.fixture
+def sent(histories: Histories, project: Project) -> Histories:
+    """Nights of two tests that are in files and in a database: a step, a branch, a dirty run."""
+    commits = histories.commits(14)
+    for day, commit in enumerate(commits):
+        verdict = {"unit": "ms", "outcome": "WITHIN", "centre": 10.0, "change": 0.01, "limit": 0.05}
+        histories.record(
+            commit, {TEST: wobbled(10.0 if day < 8 else 11.0, day), OTHER: wobbled(90.0, day)},
+            day=day, host=f"runner-{day % 2}", verdicts=verdict, written=["latency"],
+            environment={"ttnn": "0.81.1" if day < 8 else "0.82.0"},
+        )  # fmt: skip
+    histories.record(commits[-1], {TEST: 5.0}, day=15, environment={"dirty": True})
+    histories.git("checkout", "-q", "-b", "topic")
+    histories.record(histories.commits(1)[0], {TEST: 7.0}, day=16)
+    histories.git("checkout", "-q", "main")
+    ran = project.cli("history", "import", *DATABASE)
+    assert (ran.code, ran.text) == (0, f"sent 16 runs to {URL}")
+    return histories
+
+
+def rows(project: Project, statement: str) -> list[tuple[Any, ...]]:
+    """Return what a statement finds in the database, for anybody who can read SQLite."""
+    connection = sqlite3.connect(project.path / "perf.db")
+    try:
+        return connection.execute(statement).fetchall()
+    finally:
+        connection.close()
+
+
+def document(project: Project, *words: str) -> dict[str, Any]:
+    ran = project.cli(*words, "--format", "json")
+    assert (ran.code, ran.errors) == (0, "")
+    found: dict[str, Any] = json.loads(ran.text)
+    return found
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("history",),
+        ("history", TEST),
+        ("history", "models", "--all-branches", "--dirty", "--last", "3"),
+        ("history", "--branch", "topic", "--metric", "latency"),
+        ("trends",),
+    ],
+    ids=" ".join,
+)
+def test_a_database_tells_what_files_tell(
+    sent: Histories, project: Project, words: tuple[str, ...]
+) -> None:
+    del sent
+    of_files, of_database = document(project, *words), document(project, *words, *DATABASE)
+    assert of_database.pop("notes") == [*of_files.pop("notes"), f"read from {URL}"]
+    assert of_database == of_files
+
+
+def test_only_what_is_asked_for_is_read(
+    sent: Histories, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del sent
+    from pytest_ttnn_perf.history import database_reading
+
+    read: list[str] = []
+    reading = database_reading._reading
+
+    def noted(series: Any, measured: Any) -> Any:
+        read.append(series.test)
+        return reading(series, measured)
+
+    monkeypatch.setattr(database_reading, "_reading", noted)
+    project.cli("history", OTHER, "--last", "5", *DATABASE)
+    assert read == [OTHER] * 5
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("history", "nothing"), "nothing names no test in the 14 runs that are looked at"),
+        (("history", "--metric", "x"), "no run has a metric 'x'; found: latency"),
+        (("history", "--branch", "x"), "git knows no branch x in"),
+    ],
+)
+def test_what_is_not_in_it_is_said_as_of_files(
+    sent: Histories, project: Project, words: tuple[str, ...], message: str
+) -> None:
+    del sent
+    ran = project.cli(*words, *DATABASE)
+    assert ran.code == 2
+    assert message in ran.errors
+
+
+def test_sending_twice_changes_nothing(sent: Histories, project: Project) -> None:
+    before = (project.path / "perf.db").read_bytes()
+    ran = project.cli("history", "import", ".ttnn_perf/runs", *DATABASE)
+    assert ran.text == f"sent 0 runs to {URL}, 16 were there already"
+    assert (project.path / "perf.db").read_bytes() == before
+
+    torn, file = sent.path / ".ttnn_perf" / "runs" / "torn.json", sent.made[0]
+    torn.write_text('{"format": 1, "te')
+    other = json.loads(file.read_text())
+    other["tests"][TEST]["metrics"]["latency"]["samples"] = [1.0]
+    file.write_text(json.dumps(other))
+    assert_golden("history_import", project.cli("history", "import", *DATABASE).text)
+    assert len(rows(project, "SELECT * FROM perf_runs")) == 16
+
+
+def test_a_run_that_was_sent_before_it_was_over_is_completed(
+    histories: Histories, project: Project
+) -> None:
+    (commit,) = histories.commits(1)
+    file = histories.record(commit, {TEST: 10.0}, day=0, complete=False)
+    project.cli("history", "import", *DATABASE)
+    whole = {**json.loads(file.read_text()), "complete": True}
+    whole["tests"][OTHER] = whole["tests"][TEST]
+    file.write_text(json.dumps(whole))
+
+    ran = project.cli("history", "import", *DATABASE)
+
+    assert ran.text.splitlines() == [
+        f"sent 1 run to {URL}",
+        "1 of them had been sent before they were over",
+    ]
+    assert rows(project, "SELECT complete, count(*) FROM perf_values") == [(1, 2)]
+
+
+def test_shards_and_attempts_of_one_run_are_runs(histories: Histories, project: Project) -> None:
+    (commit,) = histories.commits(1)
+    for place in ({"shard": "1/2"}, {"shard": "2/2"}, {"shard": "2/2", "attempt": 2}):
+        histories.record(commit, {TEST: 10.0}, day=0, id="night", environment=place)
+    project.cli("history", "import", *DATABASE)
+    found = rows(project, "SELECT run, shard, attempt FROM perf_runs ORDER BY 1, 2, 3")
+    assert found == [("night", "1/2", 0), ("night", "2/2", 0), ("night", "2/2", 2)]
+    assert len(document(project, "history", TEST, *DATABASE)["runs"]) == 3
+    project.cli("history", "export", *DATABASE, "-o", "out")
+    assert len(list((project.path / "out").iterdir())) == 3
+
+
+def test_records_come_back_as_they_were(project: Project, histories: Histories) -> None:
+    del histories
+    write_latency(project, 10.0, 10.1)
+    project.pytest("--ttnn-perf-update=new", "--ttnn-perf-history", URL)
+    project.pytest("--ttnn-perf", "--ttnn-perf-history", URL)
+    runs = project.path / ".ttnn_perf" / "runs"
+    before = {file.name: file.read_text() for file in runs.iterdir()}
+
+    ran = project.cli("history", "export", *DATABASE, "-o", "out")
+    assert ran.text == "wrote 2 run records to out"
+    assert {file.name: file.read_text() for file in (project.path / "out").iterdir()} == before
+    # Into the folder of records, where one is missing.
+    next(runs.iterdir()).unlink()
+    ran = project.cli("history", "export", *DATABASE)
+    assert ran.text.splitlines() == [
+        "wrote 1 run record to .ttnn_perf/runs",
+        "1 run record there already",
+    ]
+    assert {file.name: file.read_text() for file in runs.iterdir()} == before
+
+
+def test_names_of_runs_are_no_paths(histories: Histories, project: Project) -> None:
+    (commit,) = histories.commits(1)
+    histories.record(commit, {TEST: 10.0}, day=0, id="../../escaped")
+    histories.record(commit, {TEST: 10.0}, day=1, id="x" * 5000)
+    project.cli("history", "import", *DATABASE)
+    project.cli("history", "export", *DATABASE, "-o", "out")
+    (first, second) = (project.path / "out").iterdir()
+    assert first.name.startswith("run-")
+    assert second.name.startswith("run-")
+    assert not (project.path.parent / "escaped.json").exists()
+
+
+def test_old_runs_are_removed_and_samples_before_them(
+    sent: Histories, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del sent
+    trends = document(project, "trends", *DATABASE)
+    ran = project.cli("history", "prune", "--keep-samples", "4", *DATABASE)
+    assert ran.text == "removed 0 runs and the samples of 12 other runs; kept 16 runs"
+    assert document(project, "trends", *DATABASE) == trends
+    ran = project.cli("history", "export", *DATABASE, "-o", "out")
+    assert_golden("history_export_pruned", ran.text)
+
+    end = time.mktime(time.strptime("2026-09-18", "%Y-%m-%d"))
+    monkeypatch.setattr(time, "time", lambda: end)
+    words = ("history", "prune", "--keep", "10d", *DATABASE)
+    before = (project.path / "perf.db").read_bytes()
+    said = project.cli(*words, "--dry-run").text
+    assert said == "would remove 7 runs of 2026-09-01 to 2026-09-07; kept 9 runs"
+    assert (project.path / "perf.db").read_bytes() == before
+    assert project.cli(*words).text == said.replace("would remove", "removed")
+    assert len(rows(project, "SELECT * FROM perf_runs")) == 9
+    assert rows(project, "SELECT count(DISTINCT run_id) FROM ttnn_perf_observation") == [(9,)]
+
+
+def test_a_run_is_sent_at_its_end_and_says_so(project: Project, histories: Histories) -> None:
+    del histories
+    write_latency(project, 10.0, 10.1)
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-history", URL)
+    assert (ran.code, ran.text.splitlines()[-2]) == (0, f"history: sent to {URL}")
+    assert "history" not in project.pytest("--ttnn-perf", "--ttnn-perf-history", URL, "-q").text
+    run = record_of(project)
+    ((name, value, verdict, written),) = rows(
+        project, "SELECT run, value, verdict, written FROM perf_values ORDER BY time DESC LIMIT 1"
+    )
+    assert (value, verdict, written) == (10.05, "WITHIN", 0)
+    assert name == run["id"]
+    assert URL not in json.dumps(run)
+
+
+@pytest.mark.parametrize("given", ["file", "variable", "option over both"])
+def test_where_the_url_may_stand(
+    project: Project, histories: Histories, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    del histories
+    write_latency(project, 10.0, 10.1)
+    if given != "variable":
+        configure(project, 'history = "sqlite:///file.db"')
+    if given != "file":
+        monkeypatch.setenv("TTNN_PERF_HISTORY", "sqlite:///variable.db")
+    option = ["--ttnn-perf-history=sqlite:///option.db"] if given.startswith("option") else []
+    (project.path / "below").mkdir()
+    monkeypatch.chdir(project.path)
+
+    project.pytest("--ttnn-perf-update=new", *option)
+
+    name = given.split(maxsplit=1)[0]
+    assert {file.name for file in project.path.glob("*.db")} == {f"{name}.db"}
+    words = ("--history", "sqlite:///option.db") if option else ()
+    assert f"read from sqlite:///{name}.db" in project.cli("history", *words).text
+    assert "read from" not in project.cli("history", "--runs", ".ttnn_perf/runs").text
+    assert "were there already" in project.cli("history", "import", *words).text
+
+
+def test_an_empty_url_turns_it_off(
+    project: Project, histories: Histories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del histories
+    monkeypatch.setenv("TTNN_PERF_HISTORY", "")  # a secret of CI that a fork does not see
+    configure(project, 'history = "sqlite:///file.db"')
+    write_latency(project, 10.0)
+    project.pytest("--ttnn-perf-update=new", "--ttnn-perf-history=")
+    assert not (project.path / "file.db").exists()
+
+
+def test_a_run_that_cannot_be_sent_keeps_its_verdict_and_says_how_to_send_it(
+    project: Project, histories: Histories
+) -> None:
+    del histories
+    write_latency(project, 10.0, 10.1)
+    project.pytest("--ttnn-perf-update=new")
+    (project.path / "perf.db").write_text("this is a diary, and has never been a database\n" * 99)
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-history", URL, "-q")
+
+    assert ran.code == 0
+    assert_golden("history_not_sent", ran.text)
+    (project.path / "perf.db").unlink()
+    (command,) = (
+        line for line in " ".join(ran.text.split()).split("; ") if line.startswith("send it later")
+    )
+    words = command.partition(" ttnn-perf ")[2].split()[:5]
+    words[2] = f".ttnn_perf/runs/{record_of(project)['id']}.json"  # which the harness replaces
+    assert project.cli(*words).text == f"sent 1 run to {URL}"
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("perf.db", "found no URL of a database"),
+        ("mysql://ci:hunter2@db/perf", "found a URL that begins with mysql://"),
+        ("sqlite://", "as in sqlite:///perf.db"),
+        ("sqlite:///nowhere/perf.db", "expected the folder"),
+        ("postgresql://ci:hunter2@db", "found a URL without a database"),
+        ("postgresql://ci:hunter2/x@db/perf", "found a URL whose host or port cannot be read"),
+        ("postgresql://ci@db/perf?password=hunter2", "password is a parameter"),
+    ],
+)
+def test_a_url_that_cannot_be_meant_is_refused_before_any_test_runs(
+    project: Project, monkeypatch: pytest.MonkeyPatch, url: str, says: str
+) -> None:
+    write_latency(project, 10.0)
+    by_option = project.pytest("--ttnn-perf", "--ttnn-perf-history", url)
+    of_command = project.cli("history", "import", "--history", url)
+    monkeypatch.setenv("TTNN_PERF_HISTORY", url)
+    by_variable = project.pytest("--ttnn-perf")
+    assert says in refusal_of(by_option)
+    assert says in refusal_of(by_variable)
+    assert (of_command.code, says in of_command.errors) == (2, True)
+    for ran in (by_option, by_variable, of_command):
+        assert "hunter2" not in ran.text + ran.errors
+    assert not (project.path / ".ttnn_perf").exists()
+
+
+def test_a_password_in_a_file_is_refused(project: Project) -> None:
+    write_latency(project, 10.0)
+    configure(project, 'history = "postgresql://ci:hunter2@db/perf"')
+    ran = project.pytest("--ttnn-perf")
+    assert refusal_of(ran).endswith(
+        "[tool.ttnn_perf] history: expected no password, which all who can read this file would "
+        "know, found one: give the URL in TTNN_PERF_HISTORY instead"
+    )
+    assert "hunter2" not in ran.text + ran.errors
+
+
+@pytest.mark.parametrize(
+    ("missing", "url"), [("sqlalchemy", URL), ("psycopg", "postgresql://ci:hunter2@db/perf")]
+)
+def test_a_missing_extra_is_named_before_any_test_runs(
+    project: Project, monkeypatch: pytest.MonkeyPatch, missing: str, url: str
+) -> None:
+    write_latency(project, 10.0)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "pytest_ttnn_perf.records.database_url.find_spec",
+        lambda name: None if name == missing else find(name),
+    )
+    expected = (
+        f"a history database needs {missing}, which is not installed: "
+        "pip install 'pytest-ttnn-perf[history]'"
+    )
+    assert refusal_of(project.pytest("--ttnn-perf", "--ttnn-perf-history", url)) == expected
+    assert expected in project.cli("trends", "--history", url).errors
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("import",), "expected a database, found none: give --history URL"),
+        (("import", *DATABASE), "expected run records, found none"),
+        (("import", "nowhere", *DATABASE), "nowhere: expected a run record or a folder of them"),
+        (("prune", *DATABASE), "expected what stays, found nothing"),
+        (("prune", "--keep", "week", *DATABASE), "expected days such as 90d, or a number of runs"),
+        (("prune", "--keep", "0", *DATABASE), "expected days such as 90d, or a number of runs"),
+        (("--runs", "x", *DATABASE), "not allowed with argument --runs"),
+    ],
+)
+def test_what_cannot_be_meant(
+    histories: Histories, project: Project, words: tuple[str, ...], message: str
+) -> None:
+    (histories.path / ".ttnn_perf" / "runs").mkdir(parents=True)
+    ran = project.cli("history", *words)
+    assert (ran.code, ran.text) == (2, "")
+    assert message in " ".join(ran.errors.split())
+
+
+@pytest.mark.parametrize("words", [("history",), ("trends",), ("history", "prune", "--keep", "3"),
+                                   ("history", "export")], ids=" ".join)  # fmt: skip
+def test_what_is_only_read_is_not_made(project: Project, words: tuple[str, ...]) -> None:
+    ran = project.cli(*words, *DATABASE)
+    assert (ran.code, ran.text) == (3, "")
+    assert ran.errors == f"ttnn-perf: {URL}: expected a database, found nothing"
+    (project.path / "perf.db").touch()
+    ran = project.cli(*words, *DATABASE)
+    assert ran.errors == (
+        f"ttnn-perf: {URL}: it has no history yet: send runs with ttnn-perf history import"
+    )
+    assert (project.path / "perf.db").read_bytes() == b""
+
+
+def test_texts_of_others_are_kept_and_do_nothing(project: Project, tmp_path: Path) -> None:
+    names: Mapping[str, Any] = {
+        "test": "a.py::test['; DROP TABLE perf_runs; --\x1b[31m\ud800]" + "y" * 9000,
+        "runner": "::error::\0 %s {} :x",
+        "started_at": "yesterday",
+    }
+    run = decode_run(
+        {
+            "format": 1, "id": None, "label": "\0\udfff",
+            "environment": {"runner": names["runner"], "started_at": names["started_at"],
+                            "attempt": 10**30, "parents": ["\0"], "commit": "'"},
+            "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"},
+            "tests": {names["test"]: {"metrics": {"m": {"unit": "\0ms", "samples": [1.5]}},
+                                      "facts": {"\0": "\ud800", "b": 2}}},
+        }
+    )  # fmt: skip
+    database = Database(database_url(URL, project.path))
+    source = RecordFile(tmp_path)
+    assert [send(database, run, source) for _ in range(2)] == [Sent.NEW, Sent.THERE]
+    for shape in ("table", "csv"):
+        text = project.cli("history", "--all-branches", *DATABASE, "--format", shape).text
+        assert "\x1b" not in text
+        assert "DROP TABLE" in text
+    assert rows(project, "SELECT time, started_at FROM perf_runs, ttnn_perf_run") == [
+        (None, "yesterday")
+    ]

@@ -1,0 +1,43 @@
+"""What the tests of this folder may use, and what becomes of them without a server."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.postgresql.server import Server, programs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Set by ``make test-postgresql``: there, a server that is missing is an error.
+REQUIRED = "TTNN_PERF_TEST_POSTGRESQL"
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """Return a running server."""
+    missing = "psycopg" if find_spec("psycopg") is None else None
+    if programs() is None:
+        missing = "a server of PostgreSQL"
+    if missing is not None:
+        reason = f"{missing} is not installed; make test-postgresql needs it"
+        if os.environ.get(REQUIRED) == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    made = Server()
+    try:
+        yield made.initialise().start()
+    finally:
+        made.remove()
+
+
+@pytest.fixture
+def url(server: Server, request: pytest.FixtureRequest) -> str:
+    """Return the URL of an empty database of the test's own."""
+    name = f"d{abs(hash(request.node.nodeid))}"
+    server.psql(f"CREATE DATABASE {name}")
+    return server.url(name)
