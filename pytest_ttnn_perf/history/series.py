@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import Better, median
 from pytest_ttnn_perf.records.verdict import Outcome
 
@@ -77,19 +79,39 @@ LATEST: Final = 3
 _ACCEPTING: Final = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.SHIFTED})
 
 
-def series_of(runs: Sequence[RecordedRun], *, metric: str | None = None) -> list[Series]:
-    """Return the series of runs that are in order: those of one metric, if it is named."""
+def series_of(
+    runs: Sequence[RecordedRun], *, metric: str | None = None, across_hosts: bool = False
+) -> list[Series]:
+    """Return the series of runs that are in order: those of one metric, if it is named.
+
+    Where keys have the host in them, each host has series of its own, unless ``across_hosts``.
+    """
     found: dict[tuple[object, ...], list[Point]] = defaultdict(list)
+    keys: dict[str, str] = {}
     for number, run in enumerate(runs):
         for reading in run.readings:
             if metric is None or reading.metric.name == metric:
-                identity = (reading.test, reading.metric, reading.key, reading.setting)
+                key = reading.key
+                if across_hosts:
+                    key = keys.get(key) or keys.setdefault(key, _without_host(key))
+                identity = (reading.test, reading.metric, key, reading.setting)
                 found[identity].append(Point(number, run, reading))
     return [
-        Series(first.test, first.metric, first.key, first.setting, tuple(points))
+        Series(first.test, first.metric, _without_host(first.key) if across_hosts else first.key,
+               first.setting, tuple(points))
         for points in found.values()
         for first in (points[0].reading,)
-    ]
+    ]  # fmt: skip
+
+
+def _without_host(key: str) -> str:
+    """Return the key that hosts of one kind share.
+
+    >>> _without_host("wormhole_b0-n150-1x1-host_lab7"), _without_host("anything else")
+    ('wormhole_b0-n150-1x1', 'anything else')
+    """
+    hardware = Hardware.from_key(key)
+    return replace(hardware, host=None).key if hardware and hardware.host else key
 
 
 def chosen(series: Sequence[Series], tests: Collection[str]) -> list[Series]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -23,11 +23,11 @@ from pytest_ttnn_perf.report.numbers import (
     format_value,
     id_column,
 )
-from pytest_ttnn_perf.report.sentences import command_line
+from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.run.judge import observed_change_by_op
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.history.causes import Rival
     from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory, Source
@@ -50,7 +50,7 @@ class Told:
     def __init__(
         self, trend: Trend, series: Series | None, runs: Sequence[RecordedRun], records: _Records
     ) -> None:
-        self.trend, self.series, self._records = trend, series, records
+        self.trend, self.series, self._runs, self._records = trend, series, runs, records
         self.good, self.bad = runs[trend.good], runs[trend.bad]
 
     @property
@@ -66,13 +66,18 @@ class Told:
 
     @cached_property
     def levels(self) -> tuple[float, float] | None:
-        """The medians of the runs beside it, before and after."""
+        """The medians of the runs beside it, before and after.
+
+        Hosts differ: they are of one host that shows the change, if there is one.
+        """
         if self.series is None:
             return None
-        places = self.trend.rivals[0].runs
-        points = self.series.points
-        then = [p.reading.value for p in points if p.number not in places]
-        now = [p.reading.value for p in points if p.number in places]
+        places, points = self.trend.rivals[0].runs, self.series.points
+        count = Counter(p.run.host for p in points if p.run.host in self.trend.hosts)
+        (host, _), *_ = (*count.most_common(1), (None, 0))
+        own = [p for p in points if host in {None, p.run.host}]
+        then = [p.reading.value for p in own if p.number not in places]
+        now = [p.reading.value for p in own if p.number in places]
         return (median(then[-_BESIDE:]), median(now[:_BESIDE])) if then and now else None
 
     @property
@@ -84,23 +89,35 @@ class Told:
 
     @property
     def software(self) -> dict[str, tuple[Scalar, Scalar]]:
-        """What else differs between the two runs beside it."""
-        then, now = self.good.software, self.bad.software
-        names = sorted({*then, *now})
-        return {n: (then.get(n), now.get(n)) for n in names if then.get(n) != now.get(n)}
+        """What else differs between the runs beside it, of hosts that ran on both sides.
+
+        Hosts that always differ have not changed; without such a host it is that of both runs.
+        """
+        found: dict[str, tuple[Scalar, Scalar]] = {}
+        for then, now in self._beside() or [(self.good.software, self.bad.software)]:
+            for name in sorted({*then, *now}):
+                if then.get(name) != now.get(name):
+                    found.setdefault(name, (then.get(name), now.get(name)))
+        return found
+
+    def _beside(self) -> list[tuple[Mapping[str, Scalar], Mapping[str, Scalar]]]:
+        """Return the software of hosts in their last runs before it and their first ones after."""
+        before = {run.host: run.software for run in self._runs[: self.trend.good + 1]}
+        after = {run.host: run.software for run in reversed(self._runs[self.trend.bad :])}
+        return [(before[h], after[h]) for h in self.trend.hosts if h in before and h in after]
 
     @cached_property
     def by_op(self) -> str | None:
         """Which ops make it up; None where a run has no op table."""
+        then, now = self._observed(self.trend.good), self._observed(self.trend.bad)
+        return None if then is None or now is None else observed_change_by_op(then, now)
+
+    def _observed(self, number: int) -> Observation | None:
+        """Return what a run observed of the test, under the name that it had then."""
         if self.series is None:
             return None
-        names = {run.number: run.reading.recorded_as for run in self.series.points}
-        sides = ((self.trend.good, self.good), (self.trend.bad, self.bad))
-        then, now = (
-            self._records.observation(run, names.get(number) or self.series.test)
-            for number, run in sides
-        )
-        return None if then is None or now is None else observed_change_by_op(then, now)
+        names = {point.number: point.reading.recorded_as for point in self.series.points}
+        return self._records.observation(self._runs[number], names.get(number) or self.series.test)
 
     @property
     def command(self) -> str | None:
@@ -111,7 +128,10 @@ class Told:
             return None
         commits = (good[:_COMMIT], bad[:_COMMIT])
         metric = ("--metric", self.series.metric.name)
-        return command_line("ttnn-perf", "bisect", *commits, *metric, self.series.test)
+        # By the id that pytest knows: what it is filed under may lack some of its parameters.
+        newest = self._observed(self.series.last.number)
+        test = newest.node_id if newest and newest.node_id else self.series.test
+        return command_line("ttnn-perf", "bisect", *commits, *metric, place_of(test))
 
     @property
     def causes(self) -> tuple[str, ...]:
@@ -156,7 +176,8 @@ class _Records:
 
 def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing:
     """Find the changes of all series, and lay them out."""
-    every = series_of(history.runs, metric=metric)
+    # A host whose numbers have a key of their own is compared with the others as well.
+    every = series_of(history.runs, metric=metric, across_hosts=True)
     looked_at = [s for s in every if s.by_ratio and (s.gated or metric is not None)]
     long_enough = [s for s in looked_at if len(s.points) >= LEAST_SERIES]
     records = _Records()

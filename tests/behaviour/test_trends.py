@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.cli.main import parse
+from pytest_ttnn_perf.processes.git import Repository
 from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, encode_groups
 from tests.harness.golden import assert_golden
 from tests.harness.histories import TEST, Histories, wobbled
@@ -51,6 +54,22 @@ def test_a_change_is_between_two_commits(
     good, bad = commits[11][:12], commits[12][:12]
     command = f"ttnn-perf bisect {good} {bad} --metric latency {TEST}"
     assert change["command"] == (command if way == "worse" else None)
+    if way == "worse":  # as the command itself reads it, in this repository
+        options = parse(shlex.split(command)[1:])
+        assert (options.good, options.metric, options.rest) == (good, "latency", [bad, TEST])
+        repository = Repository.around(histories.path)
+        found = repository.between(repository.commit(good), repository.commit(bad))
+        assert [each.commit.id for each in found] == [commits[12]]
+
+
+def test_bisect_is_given_the_id_that_pytest_knows(histories: Histories, project: Project) -> None:
+    histories.nights([10.0] * 12 + [11.0] * 8)
+    for file in histories.made:
+        read = json.loads(file.read_text())
+        read["tests"][TEST]["node_id"] = f"{TEST}[8-expected 21.4]"
+        file.write_text(json.dumps(read))
+    (change,) = changes(project)
+    assert shlex.split(change["command"])[-1] == f"{TEST}[8-expected 21.4]"
 
 
 def test_it_is_told_after_three_runs(histories: Histories, project: Project) -> None:
@@ -92,6 +111,41 @@ def test_a_slow_host_is_named_once(histories: Histories, project: Project) -> No
     assert change["change"] == pytest.approx(0.05, abs=0.002)
     assert change["since"].startswith("2026-09-26")
     assert "runner-2 is 4.9 % slower since 2026-09-26, as a whole" in project.cli("trends").text
+
+
+def keyed_by_host(histories: Histories) -> None:
+    """Make records those of a project that gives every host its own baselines."""
+    for file in histories.made:
+        read = json.loads(file.read_text())
+        read["hardware"]["host"] = read["environment"]["runner"].replace("-", "_")
+        file.write_text(json.dumps(read))
+
+
+def test_hosts_are_compared_where_each_has_a_key_of_its_own(
+    histories: Histories, project: Project
+) -> None:
+    fleet(histories, slow="runner-2")
+    keyed_by_host(histories)
+    (change,) = changes(project)
+    assert (change["cause"], change["test"], change["hosts"]) == ("host", "", "runner-2")
+    assert change["key"] == "wormhole_b0-n150-1x1"
+
+
+def test_a_commit_is_told_once_where_each_host_has_a_key_of_its_own(
+    histories: Histories, project: Project
+) -> None:
+    commits = histories.commits(30)
+    for day, commit in enumerate(commits):
+        always = (1.0, 1.3, 0.8)[day % 3]
+        value = wobbled(10.0 * always * (1.06 if day >= 18 else 1.0), day)
+        system = {"system": f"Linux {day % 3}"}  # differs, and does not change
+        histories.record(commit, {TEST: value}, day=day, host=HOSTS[day % 3], environment=system)
+    keyed_by_host(histories)
+    (change,) = changes(project)
+    assert (change["cause"], change["bad"]) == ("code", commits[18])
+    assert change["after"] / change["before"] == pytest.approx(1.06, abs=0.004)
+    text = project.cli("trends").text
+    assert "changed in that range as well" not in text
 
 
 def test_software_of_one_host_is_named_with_it(histories: Histories, project: Project) -> None:
