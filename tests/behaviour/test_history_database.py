@@ -237,11 +237,8 @@ def test_a_run_is_sent_at_its_end_and_says_so(project: Project, histories: Histo
     assert (ran.code, ran.text.splitlines()[-2]) == (0, f"history: sent to {URL}")
     assert "history" not in project.pytest("--ttnn-perf", "--ttnn-perf-history", URL, "-q").text
     run = record_of(project)
-    ((name, value, verdict, written),) = rows(
-        project, "SELECT run, value, verdict, written FROM perf_values ORDER BY time DESC LIMIT 1"
-    )
-    assert (value, verdict, written) == (10.05, "WITHIN", 0)
-    assert name == run["id"]
+    query = f"SELECT value, verdict, written FROM perf_values WHERE run = '{run['id']}'"
+    assert rows(project, query) == [(10.05, "WITHIN", 0)]
     assert URL not in json.dumps(run)
 
 

@@ -105,7 +105,8 @@ def test_runs_are_in_the_order_of_commits_whatever_clocks_and_files_say(
     runs = [
         RecordedRun(
             RecordFile(Path(f"{place}.json")), f"run-{place}",
-            Environment(started_at=f"{clock:04}"), None, complete=True, software={}, readings=(), place=place,
+            Environment(started_at=f"{clock:04}"), None, complete=True, software={}, readings=(),
+            place=place,
         )
         for place, clock in enumerate(clocks)
     ]  # fmt: skip
