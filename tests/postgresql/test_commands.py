@@ -17,6 +17,7 @@ from pytest_ttnn_perf.records.database_url import VARIABLE, database_url
 from pytest_ttnn_perf.records.observation import decode_run
 from tests.behaviour.model import write_latency
 from tests.harness.histories import TEST, Histories, wobbled
+from tests.harness.history_writer import run_of
 from tests.postgresql.server import PASSWORD
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def test_gated_runs_keep_the_password_to_themselves(
         ran = project.pytest(*options)
         assert ran.code == 0
         assert said in ran.text
-        assert ("--history postgresql" in ran.text) == (given == "option" and each == wrong)
+        assert ("--history URL" in ran.text) == (given == "option" and each == wrong)
         outputs.append(ran)
     assert (project.path / "seen.txt").exists()
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -163,7 +164,4 @@ def test_a_server_that_comes_back_is_waited_for(
         server.start()
 
     database = Database(database_url(url, tmp_path), pause=restart)
-    run = decode_run(
-        {"format": 1, "id": "one", "hardware": {"arch": "a", "board": "b"}, "tests": {}}
-    )
-    assert send(database, run, RecordFile(tmp_path)) is Sent.NEW
+    assert send(database, run_of(0, 0), RecordFile(tmp_path)) is Sent.NEW
