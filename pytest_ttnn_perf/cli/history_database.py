@@ -80,8 +80,8 @@ def send_records(options: argparse.Namespace) -> Result:
         problem = f"none of the {len(files)} files is a run record that can be read"
         raise InputError(files[0].parent, f"{problem}; the first: {unreadable[0]}")
     sent = done[Sent.NEW] + done[Sent.COMPLETED]
-    there = f"{done[Sent.THERE]} were there already" if done[Sent.THERE] else ""
-    lines = [", ".join(filter(None, (f"sent {counted(sent, 'run')} to {database.url}", there)))]
+    there = f"; {done[Sent.THERE]} already there" if done[Sent.THERE] else ""
+    lines = [f"sent {counted(sent, 'run')} to {database.url}{there}"]
     if done[Sent.COMPLETED]:
         lines.append(f"{done[Sent.COMPLETED]} of them had been sent before they were over")
     lines += _listed(
@@ -140,7 +140,7 @@ def export_records(options: argparse.Namespace) -> Result:
         ticker.close()
     lines = [f"wrote {counted(written, 'run record')} to {shown_path(folder, folder.cwd())}"]
     if existing:
-        lines.append(f"{counted(existing, 'run record')} there already")
+        lines[0] += f"; {existing} already there"
     lines += _listed("not written, as samples and op tables were pruned", "run", pruned)
     return _result(lines)
 

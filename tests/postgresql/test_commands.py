@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,16 +15,17 @@ from pytest_ttnn_perf.records.database_url import VARIABLE, database_url
 from pytest_ttnn_perf.records.observation import decode_run
 from tests.behaviour.model import write_latency
 from tests.harness.histories import TEST, Histories, wobbled
-from tests.harness.history_writer import run_of
+from tests.harness.history_writer import queries, run_of
 from tests.postgresql.server import PASSWORD
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.harness.project import Project, Ran
     from tests.postgresql.server import Server
 
 #: The password as it is, and as it stands in a URL.
 SECRETS = (PASSWORD, "s3cret")
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "keep-a-history-database.md"
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +55,11 @@ def test_a_database_tells_what_files_tell_and_gives_them_back(
     histories = Histories(project.path)
     for day, commit in enumerate(histories.commits(12)):
         value = wobbled(10.0 if day < 6 else 11.0, day)
-        histories.record(commit, {TEST: value}, day=day, host=f"runner-{day % 2}")
+        histories.record(
+            commit, {TEST: value}, day=day, host=f"runner-{day % 2}",
+            environment={"branch": "main"},
+            verdicts={"unit": "ms", "outcome": "REGRESSED", "centre": 10.0, "change": 0.1},
+        )  # fmt: skip
     sent = project.cli("history", "import", "--history", url)
     assert sent.text.startswith("sent 12 runs to postgresql+psycopg://ci:***@127.0.0.1:")
     for words in (("history",), ("history", TEST, "--last", "5"), ("trends",)):
@@ -74,9 +77,8 @@ def test_a_database_tells_what_files_tell_and_gives_them_back(
     assert exported.text.splitlines()[0] == "wrote 4 run records to out"
     assert_secret(project, sent, pruned, exported)
     name = url.rpartition("/")[2]
-    # As the page has it, for Grafana.
-    for query in re.findall(r"```sql\n-- PostgreSQL[^\n]*\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        assert server.psql(query.replace("$__timeFilter(time)", "true"), name)
+    for query in queries("PostgreSQL"):
+        assert server.psql(query.replace("$__timeFilter(time)", "time > '2026-01-01'"), name)
 
 
 @pytest.mark.parametrize("given", ["variable", "option"])
