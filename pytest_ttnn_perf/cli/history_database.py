@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: In a log, progress is told at each of so many parts of the way.
 _MILESTONES: Final = 10
+#: So many files or runs are named.
+_SHOWN: Final = 10
 
 
 def _database(options: argparse.Namespace) -> Database:
@@ -77,12 +79,14 @@ def send_records(options: argparse.Namespace) -> Result:
         problem = f"none of the {len(files)} files is a run record that can be read"
         raise InputError(files[0].parent, f"{problem}; the first: {unreadable[0]}")
     sent = done[Sent.NEW] + done[Sent.COMPLETED]
-    there = f"{done[Sent.THERE]} were there already" if done[Sent.THERE] else ""
-    lines = [", ".join(filter(None, (f"sent {counted(sent, 'run')} to {database.url}", there)))]
+    there = f"; {done[Sent.THERE]} already there" if done[Sent.THERE] else ""
+    lines = [f"sent {counted(sent, 'run')} to {database.url}{there}"]
     if done[Sent.COMPLETED]:
         lines.append(f"{done[Sent.COMPLETED]} of them had been sent before they were over")
-    lines += _listed("not sent, as another run of the same id, shard and attempt is there", others)
-    lines += _listed("not sent, as they cannot be read", unreadable)
+    lines += _listed(
+        "not sent, as another run of the same id, shard and attempt is there", "file", others
+    )
+    lines += _listed("not sent, as they cannot be read", "file", unreadable)
     return _result(lines)
 
 
@@ -91,8 +95,13 @@ def _show(ticker: Ticker, line: str, number: int, count: int) -> None:
     ticker.show(line, number % part == 0 and count > _MILESTONES)
 
 
-def _listed(what: str, items: Sequence[str]) -> list[str]:
-    return [f"{what}: {counted(len(items), 'file')}", *(f"  {i}" for i in items)] if items else []
+def _listed(what: str, noun: str, items: Sequence[str]) -> list[str]:
+    """Say what there are some of, with the first of them; nothing where there is none."""
+    if not items:
+        return []
+    lines = [f"{what}: {counted(len(items), noun)}", *(f"  {item}" for item in items[:_SHOWN])]
+    more = len(items) - _SHOWN
+    return [*lines, f"  and {more} more"] if more > 0 else lines
 
 
 def _result(lines: Sequence[str]) -> Result:
@@ -130,12 +139,8 @@ def export_records(options: argparse.Namespace) -> Result:
         ticker.close()
     lines = [f"wrote {counted(written, 'run record')} to {shown_path(folder, folder.cwd())}"]
     if existing:
-        lines.append(f"{counted(existing, 'run record')} there already")
-    if pruned:
-        lines.append(
-            f"not written, as samples and op tables were pruned: {counted(len(pruned), 'run')}"
-        )
-        lines += [f"  {name}" for name in pruned]
+        lines[0] += f"; {existing} already there"
+    lines += _listed("not written, as samples and op tables were pruned", "run", pruned)
     return _result(lines)
 
 

@@ -34,7 +34,7 @@ def send_run(result: RunResult, url: DatabaseUrl, *, url_given: bool) -> Line:
             return Line(f"history: not sent: {error}", bad=True)
         words = [place_of(os.path.relpath(record, result.context.cwd))]
         if url_given:
-            words += ["--history", str(url)]
+            words += ["--history", str(url) if url.password is None else "URL"]
         command = command_line("ttnn-perf", "history", "import", *words)
         return Line(f"history: not sent: {error}; send it later: {command}", bad=True)
     return Line(f"history: sent to {url}")

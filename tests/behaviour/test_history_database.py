@@ -18,6 +18,7 @@ from pytest_ttnn_perf.records.observation import decode_run
 from tests.behaviour.model import configure, record_of, refusal_of, write_latency
 from tests.harness.golden import assert_golden
 from tests.harness.histories import TEST, Histories, wobbled
+from tests.harness.history_writer import queries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,7 @@ def sent(histories: Histories, project: Project) -> Histories:
         histories.record(
             commit, {TEST: wobbled(10.0 if day < 8 else 11.0, day), OTHER: wobbled(90.0, day)},
             day=day, host=f"runner-{day % 2}", verdicts=verdict, written=["latency"],
-            environment={"ttnn": "0.81.1" if day < 8 else "0.82.0"},
+            environment={"ttnn": "0.81.1" if day < 8 else "0.82.0", "branch": "main"},
         )  # fmt: skip
     histories.record(commits[-1], {TEST: 5.0}, day=15, environment={"dirty": True})
     histories.git("checkout", "-q", "-b", "topic")
@@ -93,6 +94,15 @@ def test_a_database_tells_what_files_tell(
     assert of_database == of_files
 
 
+def test_the_queries_of_the_page_find_something(sent: Histories, project: Project) -> None:
+    del sent
+    found = queries("SQLite")
+    assert len(found) >= 4
+    for query in found:
+        since = query.replace("$__from", "0").replace("$__to", str(2**53))
+        assert rows(project, since.replace("REGRESSED", "WITHIN")), query
+
+
 def test_only_what_is_asked_for_is_read(
     sent: Histories, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +141,7 @@ def test_what_is_not_in_it_is_said_as_of_files(
 def test_sending_twice_changes_nothing(sent: Histories, project: Project) -> None:
     before = (project.path / "perf.db").read_bytes()
     ran = project.cli("history", "import", ".ttnn_perf/runs", *DATABASE)
-    assert ran.text == f"sent 0 runs to {URL}, 16 were there already"
+    assert ran.text == f"sent 0 runs to {URL}; 16 already there"
     assert (project.path / "perf.db").read_bytes() == before
 
     torn, file = sent.path / ".ttnn_perf" / "runs" / "torn.json", sent.made[0]
@@ -188,10 +198,7 @@ def test_records_come_back_as_they_were(project: Project, histories: Histories) 
     # Into the folder of records, where one is missing.
     next(runs.iterdir()).unlink()
     ran = project.cli("history", "export", *DATABASE)
-    assert ran.text.splitlines() == [
-        "wrote 1 run record to .ttnn_perf/runs",
-        "1 run record there already",
-    ]
+    assert ran.text == "wrote 1 run record to .ttnn_perf/runs; 1 already there"
     assert {file.name: file.read_text() for file in runs.iterdir()} == before
 
 
@@ -237,11 +244,8 @@ def test_a_run_is_sent_at_its_end_and_says_so(project: Project, histories: Histo
     assert (ran.code, ran.text.splitlines()[-2]) == (0, f"history: sent to {URL}")
     assert "history" not in project.pytest("--ttnn-perf", "--ttnn-perf-history", URL, "-q").text
     run = record_of(project)
-    ((name, value, verdict, written),) = rows(
-        project, "SELECT run, value, verdict, written FROM perf_values ORDER BY time DESC LIMIT 1"
-    )
-    assert (value, verdict, written) == (10.05, "WITHIN", 0)
-    assert name == run["id"]
+    query = f"SELECT value, verdict, written FROM perf_values WHERE run = '{run['id']}'"
+    assert rows(project, query) == [(10.05, "WITHIN", 0)]
     assert URL not in json.dumps(run)
 
 
@@ -266,7 +270,7 @@ def test_where_the_url_may_stand(
     words = ("--history", "sqlite:///option.db") if option else ()
     assert f"read from sqlite:///{name}.db" in project.cli("history", *words).text
     assert "read from" not in project.cli("history", "--runs", ".ttnn_perf/runs").text
-    assert "were there already" in project.cli("history", "import", *words).text
+    assert "already there" in project.cli("history", "import", *words).text
 
 
 def test_an_empty_url_turns_it_off(

@@ -6,6 +6,7 @@ Prints the ids of runs that could not be sent, for somebody to send them later.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -42,6 +43,13 @@ def run_of(writer: int, number: int) -> Run:
             "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"},
         }
     )  # fmt: skip
+
+
+def queries(dialect: str) -> list[str]:
+    """Return the queries of the how-to page that a database of this kind is to answer."""
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "keep-a-history-database.md"
+    blocks = re.findall(r"```sql\n-- ([^\n]*)\n(.*?)```", page.read_text(), re.DOTALL)
+    return [query for heading, query in blocks if dialect in heading]
 
 
 def value_of(writer: int, number: int, test: int) -> float:

@@ -10,6 +10,10 @@ import pytest
 
 from tests.postgresql.server import Server, programs
 
+# A run in this process forgets what it imported: then errors would be of other classes each time.
+if find_spec("psycopg") is not None:
+    import psycopg  # noqa: F401
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -56,12 +56,29 @@ def _test() -> int:
         if not python.exists():
             _say(f"WARNING: no Python {version} here: NOTHING IS TESTED WITH TTNN ON {version}")
             continue
+        code |= _resolve(version, str(python))
         _say(f"--- {tests} on Python {version}")
         subprocess.run([python, Path(__file__).with_name("placeholder.py")], check=True)
         command = [str(python), "-m", "pytest", "-n", "auto", tests]
         environment = {**os.environ, "TTNN_PERF_TEST_TTNN": "required"}
         code |= subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     return 1 if code else 0
+
+
+def _resolve(version: str, python: str) -> int:
+    """Let the installer find out whether every extra, and all of them, can be beside TTNN."""
+    ask = "from importlib.metadata import metadata as of; print(*of('pytest-ttnn-perf').get_all("
+    listed = subprocess.run(
+        [python, "-c", f"{ask}'Provides-Extra')or())"], capture_output=True, text=True, check=True
+    )
+    extras = listed.stdout.split()
+    pip = [python, "-m", "pip", "install", "--dry-run", "--quiet", "--disable-pip-version-check"]
+    code = 0
+    for wanted in (*extras, ",".join(extras)):
+        _say(f"--- .[{wanted}] beside ttnn on Python {version}")
+        done = subprocess.run([*pip, f".[{wanted}]", "--group", "ttnn"], cwd=ROOT, check=False)
+        code |= done.returncode
+    return code
 
 
 def _say(text: str) -> None:

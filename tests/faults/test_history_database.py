@@ -1,0 +1,227 @@
+"""A history database that is damaged, full, locked or newer: nothing is lost, nothing twice."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import text
+
+from pytest_ttnn_perf.history import database as databases
+from pytest_ttnn_perf.history import database_schema
+from pytest_ttnn_perf.history.database import Database, HistoryError
+from pytest_ttnn_perf.history.database_reading import Asked, read_runs
+from pytest_ttnn_perf.history.database_writing import Sent, send
+from pytest_ttnn_perf.history.runs import RecordFile, Wanted
+from pytest_ttnn_perf.records.database_url import VARIABLE, database_url
+from tests.harness.history_writer import METRICS, TESTS, run_of
+from tests.harness.project import run_command
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+SOURCE = RecordFile(Path("-"))
+#: Sends a run, and dies when all of it is written and nothing is committed. A cache of one page
+#: makes SQLite write into the file meanwhile, so that the next one finds a file to be mended.
+DYING = """
+import os, signal
+from sqlalchemy import event
+from pytest_ttnn_perf.history.database import Database
+from tests.harness.history_writer import *
+made = Database._new_engine
+def dying(self, *, writes):
+    engine = made(self, writes=writes)
+    event.listen(engine, "connect", lambda c, _: c.execute("PRAGMA cache_size = 1"))
+    event.listen(engine, "commit", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+    return engine
+Database._new_engine = dying
+send(Database(database_url(os.environ[VARIABLE], Path.cwd())), run_of(0, 1), RecordFile(Path("-")))
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with one run in it, to be copied."""
+    folder = tmp_path_factory.mktemp("made")
+    send(Database(database_url("sqlite:///perf.db", folder)), run_of(0, 0), SOURCE)
+    return folder / "perf.db"
+
+
+@pytest.fixture
+def database(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """A database with one run in it; nobody waits long for it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(databases, "_WAIT_S", 0.01)
+    shutil.copy(made, "perf.db")
+    return Database(database_url("sqlite:///perf.db", tmp_path), pause=lambda _: None)
+
+
+def runs_in(database: Database) -> list[tuple[str | None, int]]:
+    history = read_runs(database, Path.cwd(), Wanted(all_branches=True), Asked())
+    return [(run.id, len(run.readings)) for run in history.runs]
+
+
+WHOLE = TESTS * len(METRICS)
+
+
+def problem_of_sending(database: Database) -> str:
+    with pytest.raises(HistoryError) as raised:
+        send(database, run_of(0, 1), SOURCE)
+    assert raised.value.__cause__ is None
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"a diary\n" * 999, "expected a database of SQLite, found another file"),
+        (None, "database disk image is malformed"),
+    ],
+    ids=["another file", "damaged"],
+)
+def test_what_is_no_database_is_said_and_left_alone(
+    database: Database, content: bytes | None, problem: str
+) -> None:
+    file = Path("perf.db")
+    content = content or file.read_bytes()[:4096] + b"\xff" * (file.stat().st_size - 4096)
+    file.write_bytes(content)
+    assert problem_of_sending(database) == f"sqlite:///perf.db: {problem}"
+    for words in (["history"], ["trends"], ["history", "export"], ["history", "prune", "--keep=1"]):
+        ran = run_command(*words, "--history", "sqlite:///perf.db")
+        assert (ran.code, ran.errors) == (3, f"ttnn-perf: sqlite:///perf.db: {problem}\n")
+    assert file.read_bytes() == content
+
+
+def test_a_disk_that_is_full_costs_the_run_that_is_sent_and_no_other(database: Database) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        problem = problem_of_sending(database)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert problem.startswith("sqlite:///perf.db: d")  # disk I/O error, or database or disk is full
+    assert runs_in(database) == [("night-000", WHOLE)]
+    assert send(database, run_of(0, 1), SOURCE) is Sent.NEW
+
+
+def test_a_database_that_can_only_be_read_is_read(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(_: Database, *, writes: bool) -> sqlite3.Connection:
+        del writes
+        place = f"file:{Path('perf.db').absolute()}?mode=ro"
+        return sqlite3.connect(place, uri=True, isolation_level=None)
+
+    monkeypatch.setattr(Database, "_open_file", read_only)
+    assert problem_of_sending(database) == (
+        "sqlite:///perf.db: attempt to write a readonly database"
+    )
+    assert runs_in(database) == [("night-000", WHOLE)]
+
+
+def test_a_place_where_nothing_can_be_made_is_said(tmp_path: Path) -> None:
+    database = Database(database_url("sqlite:////sys/kernel/perf.db", tmp_path))
+    assert "unable to open database file" in problem_of_sending(database)
+
+
+def test_a_newer_database_is_refused_by_name(database: Database) -> None:
+    with closing(sqlite3.connect("perf.db")) as newer, newer:
+        newer.execute("INSERT INTO ttnn_perf_schema VALUES (7, '9.1.0', 0)")
+    before = Path("perf.db").read_bytes()
+    problem = problem_of_sending(database)
+    assert "it has version 7 of the tables, of pytest-ttnn-perf 9.1.0; this is" in problem
+    assert problem.endswith("pip install 'pytest-ttnn-perf[history]' --upgrade")
+    with pytest.raises(HistoryError, match="version 7 of the tables"):
+        runs_in(database)
+    assert Path("perf.db").read_bytes() == before
+
+
+def test_an_older_database_is_brought_forward_by_who_writes(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add_place(connection: Connection) -> None:
+        connection.execute(text("ALTER TABLE ttnn_perf_host ADD COLUMN place TEXT"))
+
+    monkeypatch.setattr(database_schema, "VERSION", 2)
+    monkeypatch.setattr(database_schema, "STEPS", {2: add_place})
+    with pytest.raises(
+        HistoryError, match="it has version 1 of the tables, and this reads version"
+    ):
+        runs_in(database)
+    assert send(database, run_of(0, 1), SOURCE) is Sent.NEW
+    assert runs_in(database) == [("night-000", WHOLE), ("night-001", WHOLE)]
+    with closing(sqlite3.connect("perf.db")) as found:
+        assert found.execute("SELECT version FROM ttnn_perf_schema").fetchall() == [(1,), (2,)]
+        assert found.execute("SELECT place FROM ttnn_perf_host").fetchall() == [(None,)]
+        assert found.execute("SELECT count(*) FROM perf_values").fetchall() == [(2 * WHOLE,)]
+
+
+def test_a_step_that_fails_leaves_the_older_database(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(connection: Connection) -> None:
+        connection.execute(text("DROP TABLE ttnn_perf_parent"))
+        connection.execute(text("DROP TABLE not_there"))
+
+    monkeypatch.setattr(database_schema, "VERSION", 2)
+    monkeypatch.setattr(database_schema, "STEPS", {2: fail})
+    assert "no such table: not_there" in problem_of_sending(database)
+    monkeypatch.undo()
+    assert send(Database(database.url), run_of(0, 1), SOURCE) is Sent.NEW
+
+
+def test_a_locked_database_is_waited_for_but_not_for_ever(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(database, "_pause", pauses.append)
+    with closing(sqlite3.connect("perf.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert problem_of_sending(database) == "sqlite:///perf.db: database is locked"
+        assert len(pauses) == 7
+        assert pauses[-1] > pauses[0]
+
+        def let_go(_: float) -> None:
+            if other.in_transaction:
+                other.execute("ROLLBACK")
+
+        monkeypatch.setattr(database, "_pause", let_go)
+        assert send(database, run_of(0, 1), SOURCE) is Sent.NEW
+
+
+def test_a_run_whose_sender_is_killed_is_not_there_and_can_be_sent(database: Database) -> None:
+    environment = {**os.environ, VARIABLE: "sqlite:///perf.db", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", DYING], env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert Path("perf.db-journal").stat().st_size > 0
+    assert runs_in(database) == [("night-000", WHOLE)]
+    assert send(database, run_of(0, 1), SOURCE) is Sent.NEW
+    assert send(database, run_of(0, 1), SOURCE) is Sent.THERE
+
+
+def test_runs_of_processes_that_write_at_once_arrive_whole(database: Database) -> None:
+    Path("perf.db").unlink()  # who makes the tables is not agreed either
+    environment = {**os.environ, VARIABLE: "sqlite:///perf.db", "PYTHONPATH": str(ROOT)}
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.harness.history_writer", str(writer), "10"],
+            env=environment, stdout=subprocess.PIPE, text=True,
+        )
+        for writer in range(2)
+    ]  # fmt: skip
+    assert [writer.communicate()[0] for writer in writers] == ["", ""]
+    found = runs_in(database)
+    assert len(found) == 20
+    assert {count for _, count in found} == {WHOLE}
+
+
+ROOT = Path(__file__).parents[2]

@@ -1,0 +1,169 @@
+"""Commands and gated runs with a database of PostgreSQL; its password is nowhere to be found."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.history import database as databases
+from pytest_ttnn_perf.history.database import Database
+from pytest_ttnn_perf.history.database_writing import Sent, send
+from pytest_ttnn_perf.history.runs import RecordFile
+from pytest_ttnn_perf.records.database_url import VARIABLE, database_url
+from pytest_ttnn_perf.records.observation import decode_run
+from tests.behaviour.model import write_latency
+from tests.harness.histories import TEST, Histories, wobbled
+from tests.harness.history_writer import queries, run_of
+from tests.postgresql.server import PASSWORD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project, Ran
+    from tests.postgresql.server import Server
+
+#: The password as it is, and as it stands in a URL.
+SECRETS = (PASSWORD, "s3cret")
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(databases, "_PAUSES_S", (0.01, 0.02))
+
+
+def document(project: Project, *words: str) -> dict[str, Any]:
+    ran = project.cli(*words, "--format", "json")
+    assert (ran.code, ran.errors) == (0, "")
+    found: dict[str, Any] = json.loads(ran.text)
+    return found
+
+
+def assert_secret(project: Project, *outputs: Ran) -> None:
+    """Check that no output and no file has the password in it."""
+    texts = [text for ran in outputs for text in (ran.text, ran.errors)]
+    files = [file.read_bytes() for file in project.path.rglob("*") if file.is_file()]
+    for secret in SECRETS:
+        assert not any(secret in text for text in texts)
+        assert not any(secret.encode() in content for content in files)
+
+
+def test_a_database_tells_what_files_tell_and_gives_them_back(
+    project: Project, server: Server, url: str
+) -> None:
+    histories = Histories(project.path)
+    for day, commit in enumerate(histories.commits(12)):
+        value = wobbled(10.0 if day < 6 else 11.0, day)
+        histories.record(
+            commit, {TEST: value}, day=day, host=f"runner-{day % 2}",
+            environment={"branch": "main"},
+            verdicts={"unit": "ms", "outcome": "REGRESSED", "centre": 10.0, "change": 0.1},
+        )  # fmt: skip
+    sent = project.cli("history", "import", "--history", url)
+    assert sent.text.startswith("sent 12 runs to postgresql+psycopg://ci:***@127.0.0.1:")
+    for words in (("history",), ("history", TEST, "--last", "5"), ("trends",)):
+        of_files, of_database = (
+            document(project, *words),
+            document(project, *words, "--history", url),
+        )
+        assert of_database.pop("notes")[:-1] == of_files.pop("notes")
+        assert of_database == of_files
+    pruned = project.cli(
+        "history", "prune", "--keep", "10", "--keep-samples", "4", "--history", url
+    )
+    assert pruned.text.startswith("removed 2 runs of 2026-09-01 to 2026-09-02 and the samples of 6")
+    exported = project.cli("history", "export", "--history", url, "-o", "out")
+    assert exported.text.splitlines()[0] == "wrote 4 run records to out"
+    assert_secret(project, sent, pruned, exported)
+    name = url.rpartition("/")[2]
+    for query in queries("PostgreSQL"):
+        assert server.psql(query.replace("$__timeFilter(time)", "time > '2026-01-01'"), name)
+
+
+@pytest.mark.parametrize("given", ["variable", "option"])
+def test_gated_runs_keep_the_password_to_themselves(
+    project: Project, monkeypatch: pytest.MonkeyPatch, url: str, given: str
+) -> None:
+    write_latency(project, 10.0, 10.1)
+    # Workers neither see it nor need it; what they see, tests may print.
+    project.write(
+        conftest="""
+            import os, sys
+            def pytest_sessionfinish():
+                if os.environ.get("TTNN_PERF_ROLE") == "worker":
+                    with open("seen.txt", "a") as file:
+                        print(sys.argv, dict(os.environ), file=file)
+        """
+    )
+    wrong = url.replace("s3cret", "s3cret-no-more")
+    outputs = []
+    for each, said in ((url, "history: sent to"), (wrong, "password authentication failed")):
+        options = [
+            "--ttnn-perf-isolate=process",
+            "--ttnn-perf-update=new",
+            "-p",
+            "no:cacheprovider",
+        ]
+        if given == "variable":
+            monkeypatch.setenv(VARIABLE, each)
+        else:
+            options.append(f"--ttnn-perf-history={each}")
+        ran = project.pytest(*options)
+        assert ran.code == 0
+        assert said in ran.text
+        assert ("--history URL" in ran.text) == (given == "option" and each == wrong)
+        outputs.append(ran)
+    assert (project.path / "seen.txt").exists()
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert_secret(project, *outputs)
+
+
+def test_failures_are_told_without_the_password(project: Project, server: Server, url: str) -> None:
+    gone = url.replace(server.address, "127.0.0.1:1")
+    nobody = url.rpartition("/")[0] + "/nothing"
+    option = f"{url}?sslmode=maybe"
+    outputs = []
+    for each, said in (
+        (gone, "onnection refused"),
+        (nobody, 'database "nothing" does not exist'),
+        (option, "sslmode"),
+        (url, "it has no history yet"),
+    ):
+        ran = project.cli("history", "--history", each)
+        assert (ran.code, ran.text) == (3, "")
+        assert said in ran.errors
+        assert len(ran.errors.splitlines()) == 1
+        outputs.append(ran)
+    outputs.append(project.cli("history", "--histroy", url))
+    assert "unrecognized arguments" in outputs[-1].errors
+    assert_secret(project, *outputs)
+
+
+def test_texts_of_any_length_and_letters_are_kept(url: str, tmp_path: Path) -> None:
+    run = decode_run(
+        {
+            "format": 1, "id": "x" * 9000, "label": "\0\udfff",
+            "environment": {"runner": "\0" * 9000, "started_at": "yesterday", "attempt": 10**30},
+            "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"},
+            "tests": {"a.py::test[\ud800" + "y" * 9000: {
+                "metrics": {"m" * 9000: {"unit": "\0ms", "samples": [1.5]}},
+                "facts": {f"\0{n}": "\ud800" * 99 for n in range(99)}}},
+        }
+    )  # fmt: skip
+    database = Database(database_url(url, tmp_path))
+    outcomes = [send(database, run, RecordFile(tmp_path)) for _ in range(2)]
+    assert outcomes == [Sent.NEW, Sent.THERE]
+
+
+def test_a_server_that_comes_back_is_waited_for(
+    server: Server, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "_PAUSES_S", (0.1,))
+    server.kill()
+
+    def restart(_: float) -> None:
+        server.start()
+
+    database = Database(database_url(url, tmp_path), pause=restart)
+    assert send(database, run_of(0, 0), RecordFile(tmp_path)) is Sent.NEW
