@@ -190,7 +190,9 @@ def test_a_daemon_ends_with_its_worker_and_other_children_of_ours_do_not(
         child = started(tmp_path, DAEMON + f"    {end}\n")
         with subprocess.Popen(forever) as beside:
             try:
-                heard(child, silence_s=2 if FOR_EVER in end else PATIENCE_S)
+                with child:
+                    next(child.documents(silence_s=PATIENCE_S), None)
+                    child.ending(patience_s=0.1 if FOR_EVER in end else PATIENCE_S)
                 daemon = int((tmp_path / "daemon").read_text())
                 assert not Path(f"/proc/{daemon}").exists(), "neither it nor a zombie"
                 assert (before.poll(), beside.poll()) == (None, None)
