@@ -65,7 +65,9 @@ class Reader:
 
     def _run(self, command: str, columns: int) -> str:
         """Run a command as a reader's shell would, which stays in the folder that it went to."""
-        newest = max(self.folder.glob(".ttnn_perf/runs/*.json"), default=None)
+        records = self.folder.glob(".ttnn_perf/runs/*.json")
+        # Not by their names, which tell runs of the same second in any order.
+        newest = max(records, key=lambda file: file.stat().st_mtime_ns, default=None)
         if newest is not None:
             command = _RUN.sub(newest.stem, command)
         place = self.folder / "went to"

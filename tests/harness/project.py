@@ -99,8 +99,10 @@ class Project:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the run records, oldest first."""
-        folder = self.path / ".ttnn_perf" / "runs"
-        return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+        # Not by their names, which tell runs of the same second in any order.
+        files = (self.path / ".ttnn_perf" / "runs").glob("*.json")
+        in_order = sorted(files, key=lambda file: file.stat().st_mtime_ns)
+        return [json.loads(file.read_text()) for file in in_order]
 
     def files(self) -> set[str]:
         """Return all files but caches and bytecode."""

@@ -84,7 +84,9 @@ class Versions:
     def git(self, *words: str) -> str:
         """Run git as somebody, whatever this machine is set up for."""
         who = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
-        environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
+        # The same commits have the same names whenever the tests run.
+        dates = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2026-11-16T10:00:00Z")
+        environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, **dates}
         command = ["git", *who, *words]
         done = subprocess.run(
             command, cwd=self.root, env=environment, capture_output=True, text=True, check=True
@@ -102,8 +104,7 @@ class Versions:
 
     def commit(self, subject: str) -> None:
         self.git("add", "--all")
-        # Its short name must be the same wherever the tests run.
-        self.git("commit", "--quiet", "--date=2026-11-16T10:00:00Z", "-m", subject)
+        self.git("commit", "--quiet", "-m", subject)
 
     def environment(self, *python_path: str, **variables: str) -> dict[str, str]:
         """Return variables for a run; modules are looked for in ``python_path`` first."""

@@ -16,7 +16,9 @@ ORCHESTRATOR, WORKER = 53, 54
 RULES = "pytest_ttnn_perf.analysis.checklist.rules."
 #: Writes what each process of the run has imported when it ends; the worker is the second one.
 CONFTEST = """
-import atexit, json, os, sys
+import atexit, itertools, json, os, sys, time
+# A busy machine must not make a suspect: its words would be imported.
+time.perf_counter_ns = itertools.count(0, 1_000_000).__next__
 role = "worker" if "LISTED" in os.environ else "orchestrator"
 os.environ["LISTED"] = "yes"
 def write():
@@ -29,13 +31,9 @@ def write():
 atexit.register(write)
 """
 TESTS = """
-import time
-import pytest
-# A busy machine must not make a suspect: its words would be imported.
-pytestmark = pytest.mark.ttnn_perf(tolerance=0.9)
-def test_a(ttnn_perf): ttnn_perf.measure(lambda: time.sleep(0.001))
-def test_b(ttnn_perf): ttnn_perf.measure(lambda: time.sleep(0.001))
-def test_c(ttnn_perf): ttnn_perf.measure(lambda: time.sleep(0.001))
+def test_a(ttnn_perf): ttnn_perf.measure(int)
+def test_b(ttnn_perf): ttnn_perf.measure(int)
+def test_c(ttnn_perf): ttnn_perf.measure(int)
 """
 
 
@@ -46,7 +44,8 @@ def imported(project: Project, *options: str) -> dict[str, list[str]]:
     words = (sys.executable, "-m", "pytest", *plugin, "--ttnn-perf-isolate=process", *options)
     stored = project.run(*words, "--ttnn-perf-update=new")
     assert stored.code == 0, stored.text
-    project.run(*words)
+    ran = project.run(*words)
+    assert ran.code == 0, ran.text
     roles = ("orchestrator", "worker")
     return {role: json.loads((project.path / f"{role}.json").read_text()) for role in roles}
 

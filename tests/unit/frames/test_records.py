@@ -47,7 +47,7 @@ def model(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 def test_what_runs_leave_is_a_row_per_test_and_metric(model: Project) -> None:
     frame = frames.runs()
 
-    records = model.records()
+    records = sorted(model.records(), key=lambda record: str(record["id"]))
     assert frame["run"].unique().tolist() == [record["id"] for record in records]
     assert str(frame["started_at"].dtype) == "datetime64[ns, UTC]"
     assert frame["started_at"].notna().all()
@@ -110,7 +110,7 @@ def test_findings_are_rows_with_their_numbers(model: Project) -> None:
 
     told = [
         (record["id"], test, found["code"], found["outcome"])
-        for record in model.records()
+        for record in sorted(model.records(), key=lambda record: str(record["id"]))
         for test, judged in record["tests"].items()
         for found in judged["findings"]
     ]
