@@ -121,11 +121,11 @@ def _metric(
     samples: int = 10,
 ) -> PageMetric:  # fmt: skip
     values = [level * chance.lognormvariate(0, 0.008) for _ in range(sessions)]
-    values[-1] = level * (1 + slower) * chance.lognormvariate(0, 0.002)
+    values[-1] = level * (1 + (slower or 0.004))
     outcome = "REGRESSED" if slower > 0 else "IMPROVED" if slower < 0 else "WITHIN"
     return PageMetric(
         name, "ms", 1e-6, "lower", outcome,
-        f"{name} {values[-1] / 1e6:.2f} ms, baseline {level / 1e6:.2f} ms: {slower:+.1%}, limit +3.0 %",
+        f"{name} {values[-1] / 1e6:.2f} ms, baseline {level / 1e6:.2f} ms: {slower or 0.004:+.1%}, limit +3.0 %",
         value=values[-1], baseline=level, limit=level * 1.03,
         samples=tuple(values[-1] * chance.lognormvariate(0, 0.004) for _ in range(samples)),
         history=PageHistory(

@@ -8,20 +8,21 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_ttnn_perf._base.dataclass import defaults_of
 from pytest_ttnn_perf._base.text import visible
 from pytest_ttnn_perf.records.verdict import Outcome
-from pytest_ttnn_perf.report.page.contents import PageHistory, PageTest
+from pytest_ttnn_perf.report.page.contents import PageHistory, PageMetric, PageTest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_ttnn_perf.report.page.contents import Page, PageMetric
+    from pytest_ttnn_perf.report.page.contents import Page
 
 #: How an outcome is coloured, the worst first. Failures have their colour whatever their outcome.
 TONES: Final = {
     Outcome.REGRESSED.value: "bad",
-    Outcome.NO_DATA.value: "bad",
-    Outcome.TOO_NOISY.value: "bad",
+    Outcome.NO_DATA.value: "unsure",
+    Outcome.TOO_NOISY.value: "unsure",
     Outcome.SHIFTED.value: "unsure",
     Outcome.NOT_COMPARABLE.value: "unsure",
     Outcome.NO_BASELINE.value: "unsure",
@@ -29,6 +30,8 @@ TONES: Final = {
     Outcome.WITHIN.value: "good",
 }
 _RANKS: Final = {outcome: rank for rank, outcome in enumerate(TONES)}
+#: There are many of these.
+_MANY: Final = (PageTest, PageMetric)
 #: What would end a script element, or a line in older scripts, as JSON spells it as well.
 _SPELT: Final = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
@@ -36,10 +39,11 @@ _SPELT: Final = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 def page_json(page: Page) -> str:
     """Return a page as JSON that can stand in a script element, whatever its texts are.
 
-    A member is a field, a tuple is a list. Shorter than that: numbers have seven digits, and the
-    columns of a history are as ``_history`` writes them.
+    A member is a field, a tuple is a list. Shorter than that: fractions have seven digits, tests
+    and metrics lack fields that have their default, histories are as ``_history`` writes them.
     """
-    document = {"page": _plain(page), "tones": TONES}
+    defaults = {one.__name__: _plain(defaults_of(one)) for one in _MANY}
+    document = {"page": _plain(page), "tones": TONES, "defaults": defaults}
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(_SPELT)
 
@@ -83,23 +87,35 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_plain(one) for one in value]
     if dataclasses.is_dataclass(value):
-        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return fields | {"main": main_metric(value)} if isinstance(value, PageTest) else fields
+        return _record(value)
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
     return value
 
 
-def _short(value: float) -> float | int | None:
-    """Return a number with seven digits, more than are ever shown; None where it is none.
+def _record(record: Any) -> dict[str, Any]:
+    found = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    if isinstance(record, _MANY):
+        defaults = defaults_of(type(record))
+        found = {n: value for n, value in found.items() if n not in defaults or value != defaults[n]}
+    if isinstance(record, PageTest):
+        found["main"] = main_metric(record)
+    return {name: _plain(value) for name, value in found.items()}
 
-    >>> _short(12_410_000.25), _short(0.99999998), _short(float("nan"))
-    (12410000, 0.99999998, None)
+
+def _short(value: float) -> float | int | None:
+    """Return a fraction with seven digits, more than are ever shown; None where it is no number.
+
+    >>> _short(12_410_000.25), _short(16_777_217.0), _short(0.99999998), _short(float("nan"))
+    (12410000, 16777217, 0.99999998, None)
     """
     if not math.isfinite(value):
         return None
-    rounded = float(f"{value:.7g}")
-    if rounded == 1 != value:  # what is short of 1 never reads as 1
+    # A count is told whole, and what is short of 1 never reads as 1.
+    rounded = value if value.is_integer() else float(f"{value:.7g}")
+    if rounded == 1 != value:
         return value
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
 
 
 def _history(history: PageHistory) -> dict[str, Any]:

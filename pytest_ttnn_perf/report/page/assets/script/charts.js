@@ -34,14 +34,14 @@ const sizes = new ResizeObserver((entries) => {
 // reader can go to. `label` says in words what the chart shows.
 function chart({ title, label, legend = [], kind, paint, after = [] }) {
   const plot = draw("svg", { class: "plot", role: "img", "aria-label": `${title}. ${label}`, "data-chart": kind });
-  const holder = make("div", null, plot);
+  const holder = make("div", { class: "holder" }, plot);
   const figure = make("figure", { class: "chart" }, make("figcaption", null, title),
     legend.length ? make("div", { class: "legend", "aria-hidden": "true" }, legend.map(legendEntry)) : null, holder, after);
   const explore = explorer(plot);
   const repaint = (width) => {
     const { height, shapes, points = [] } = paint(width);
     plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    plot.replaceChildren(...[shapes].flat(3).filter(Boolean));
+    plot.replaceChildren(...[shapes].flat(Infinity).filter(Boolean));
     explore(points);
   };
   drawn.set(holder, { width: 0, paint: repaint });

@@ -1,5 +1,10 @@
 // What the page shows, as written into it. Records have the names and units of contents.py.
-const { page, tones } = JSON.parse(document.getElementById("data").textContent);
+// Tests and metrics lack what is as in most of them: that is written once.
+const { page, tones, defaults } = JSON.parse(document.getElementById("data").textContent);
+page.tests = page.tests.map((test) => {
+  const whole = { ...defaults.PageTest, ...test };
+  return { ...whole, metrics: whole.metrics.map((metric) => ({ ...defaults.PageMetric, ...metric })) };
+});
 
 const toneOf = (outcome) => tones[outcome.toUpperCase().replaceAll(" ", "_")] ?? "none";
 const toneOfTest = (test) => (test.failed ? "bad" : toneOf(test.outcome));

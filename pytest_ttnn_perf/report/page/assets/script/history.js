@@ -21,9 +21,9 @@ function historyChart(metric) {
 }
 
 function historyLegend(metric, points) {
-  const words = [...new Set(points.map((point) => point.outcome).filter(Boolean))];
+  const words = Map.groupBy(new Set(points.map((point) => point.outcome).filter(Boolean)), toneOf);
   return [
-    ...words.map((word) => [word, dot(8, 5, toneOf(word))]),
+    ...[...words].map(([tone, those]) => [those.join(", "), dot(8, 5, tone)]),
     ...(points.some((point) => point.mark) ? [["baseline accepted or stored", acceptMark(8, 9)]] : []),
     ...(metric.history.changes.length ? [["change", stroke("change")]] : []),
     ...(metric.baseline !== null && metric.limit !== null ? [["allowed, baseline to limit", swatch("band")]] : []),

@@ -14,7 +14,7 @@ function rooflineChart(region) {
       `; ${counted(ops.length, "op")} with ${percent(known)} of the time`,
     legend: [...boundLegend(ops), ["area: time", draw("circle", { class: "ghost", cx: 8, cy: 5, r: 4.5 })]],
     paint: (width) => paintRoofline(roof, ops, width),
-    after: make("p", { class: "hint" }, [region.bottleneck, `Shown: ops with ${percent(known)} of the time; those without FLOPs or DRAM traffic have no place here.`].filter(Boolean).join(" ")),
+    after: make("p", { class: "hint" }, `Shown: ops with ${percent(known)} of the time; those without FLOPs or DRAM traffic have no place here.`),
   });
   return figure;
 }
@@ -43,6 +43,7 @@ function paintRoofline(roof, ops, width) {
       axisBottom(box, x, ten(xRange), "FLOP per byte of DRAM", plain(ten(xRange))),
       roofLines(roof, xRange, yRange, x, y, box),
       circles.map((circle) => draw("circle", { class: `bubble ${boundKind(circle.op)}`, cx: circle.x, cy: circle.y, r: circle.r })),
+      roofNames(roof, y, box),
       opNames(circles, box, peaks.map((peak) => y(peak))),
     ],
     points: circles.map((circle) => ({ x: circle.x, y: circle.y, lines: opLines(circle.op) })),
@@ -53,11 +54,16 @@ function roofLines(roof, xRange, yRange, x, y, box) {
   const slope = roof.dram_gb_s / 1000;  // TFLOP/s at one FLOP per byte
   const top = Math.max(...roof.peaks_tflops.map(([, peak]) => peak));
   const start = Math.max(xRange[0], yRange[0] / slope);
-  const peaks = roof.peaks_tflops.map(([name, peak]) => ({ peak, y: y(peak) - 4, text: `${name} ${digits(peak)}` }));
   return [
     draw("line", { class: "roof", x1: x(start), y1: y(start * slope), x2: x(top / slope), y2: y(top) }),
     roof.peaks_tflops.map(([, peak]) => draw("line", { class: "roof", x1: x(Math.max(xRange[0], peak / slope)), x2: box.right, y1: y(peak), y2: y(peak) })),
-    spread(peaks, 12, box.top, box.bottom).map((label) => draw("text", { class: "strong", x: box.right - 2, y: label.y, "text-anchor": "end" }, label.text)),
+  ];
+}
+
+function roofNames(roof, y, box) {
+  const peaks = roof.peaks_tflops.map(([name, peak]) => ({ y: y(peak) - 4, text: `${name} ${digits(peak)}` }));
+  return [
+    spread(peaks, 12, box.top + 8, box.bottom).map((label) => draw("text", { class: "strong", x: box.right - 2, y: label.y, "text-anchor": "end" }, label.text)),
     draw("text", { class: "strong", x: box.left + 6, y: box.top + 10 }, `DRAM ${digits(roof.dram_gb_s)} GB/s`),
   ];
 }

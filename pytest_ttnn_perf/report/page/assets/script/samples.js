@@ -6,7 +6,7 @@ function samplesChart(metric) {
   const strips = [["this run", metric.samples], ...metric.confirmations.map((samples, place) => [`confirmation ${place + 1}`, samples])]
     .map(([name, samples]) => ({ name, samples: samples.filter((sample) => sample !== null) }))
     .filter(({ samples }) => samples.length);
-  if (!strips.length) return null;
+  if (strips.every(({ samples }) => samples.length < 2)) return null;
   const { figure } = chart({
     kind: "samples",
     title: `Samples of ${metric.name}`,

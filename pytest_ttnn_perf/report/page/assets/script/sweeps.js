@@ -51,16 +51,25 @@ function paintFrontier(first, second, points, width) {
 }
 
 function frontierNames(frontier, placed, box) {
-  const taken = placed.map((one) => [one.x - 6, one.y - 6, one.x + 6, one.y + 6]);
+  const taken = [...placed, ...alongLine(frontier)].map((one) => [one.x - 5, one.y - 5, one.x + 5, one.y + 5]);
   return frontier.map(({ point, x, y }) => {
     const text = fitted(axesOf(point), 160);
     const width = textWidth(text);
-    const spots = [[x + 10, y - 6], [x - width - 10, y - 6], [x + 10, y + 14], [x - width - 10, y + 14]];
+    const spots = [[x + 8, y + 17], [x - width - 8, y - 8], [x + 8, y - 8], [x - width - 8, y + 17]];
     const spot = spots.find(([left, base]) => left > box.left && left + width < box.right && base - 10 > box.top && base + 3 < box.bottom &&
       taken.every((other) => left + width < other[0] || other[2] < left || base + 3 < other[1] || other[3] < base - 10));
     if (!spot) return null;
     taken.push([spot[0], spot[1] - 10, spot[0] + width, spot[1] + 3]);
     return draw("text", { class: "strong", x: spot[0], y: spot[1] }, text);
+  });
+}
+
+// Places on a line, close enough that no label fits between them.
+function alongLine(corners) {
+  return corners.slice(1).flatMap((end, place) => {
+    const start = corners[place];
+    const steps = Math.ceil(Math.hypot(end.x - start.x, end.y - start.y) / 8);
+    return Array.from({ length: steps }, (_, step) => ({ x: start.x + ((end.x - start.x) * step) / steps, y: start.y + ((end.y - start.y) * step) / steps }));
   });
 }
 

@@ -3,12 +3,12 @@
 const EXTRA_ROWS = 8;
 const tableView = { rows: [], cursor: -1, from: -1, to: -1, body: null, whole: false };
 
-// Columns that sort: what they sort by, the first direction being down the table.
+// Columns that sort: what comes first has the least of these.
 const SORTS = {
   outcome: (test) => test.worst,
   test: (test) => test.id,
   metric: (test) => shownMetric(test)?.name ?? "",
-  change: (test) => -Math.abs(against(shownMetric(test)) ?? -1),
+  change: (test) => -Math.abs(against(shownMetric(test)) ?? 0),
   saving: (test) => -largestSaving(test),
 };
 
@@ -105,6 +105,13 @@ function spaceRow(height) {
   return make("tr", { class: "space", "aria-hidden": "true" }, cell);
 }
 
+// An id as its folder and file, and the test in it.
+function idParts(id) {
+  const end = id.indexOf("::");
+  const cut = end < 0 ? 0 : end + 2;
+  return [make("bdi", { class: "folder" }, id.slice(0, cut)), make("bdi", { class: "name" }, id.slice(cut))];
+}
+
 function testRow(test, place) {
   const metric = shownMetric(test);
   const tone = state.metric && metric ? toneOf(metric.outcome) : toneOfTest(test);
@@ -113,7 +120,7 @@ function testRow(test, place) {
   const cell = (kind, ...content) => make("td", { class: kind, role: "cell" }, content);
   const row = make("tr", { role: "row", "data-place": place, "aria-rowindex": place + 2, class: place === tableView.cursor ? "cursor" : "" },
     cell("outcome", badge(state.metric && metric ? metric.outcome : test.outcome, tone)),
-    cell("test", make("a", { class: "id", href: addressOf({ test: names.get(test) }), title: test.id }, make("bdi", null, test.id)), make("small", null, test.key)),
+    cell("test", make("a", { class: "id", href: addressOf({ test: names.get(test) }), title: test.id }, idParts(test.id)), make("small", null, test.key)),
     cell("metric quiet", metric?.name ?? ""),
     cell("value number", metric ? amount(metric, metric.value) : ""),
     cell(`change number ${metric ? toneOf(metric.outcome) : ""}`, change === null ? "" : signedPercent(change)),

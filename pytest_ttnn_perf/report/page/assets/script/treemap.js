@@ -34,9 +34,10 @@ function paintTreemap(ops, width) {
 }
 
 function treemapTile({ x, y, width, height }, op) {
-  const lines = [op.name, `${percent(op.share)}  ${microseconds(op.time_us)}`, op.shape]
-    .slice(0, Math.floor((height - 6) / 14))
-    .map((line) => (width > 34 ? fitted(line, width - 12) : ""));
+  const room = width - 12;
+  // Of names, a part tells something; of numbers, it would tell something else.
+  const numbers = [`${percent(op.share)}  ${microseconds(op.time_us)}`, percent(op.share), ""].find((text) => textWidth(text) <= room);
+  const lines = [fitted(op.name, room), numbers, fitted(op.shape, room)].slice(0, room < 24 ? 0 : Math.floor((height - 6) / 14));
   return draw("g", null,
     draw("rect", { class: `tile ${boundKind(op)}`, x, y, width, height }),
     lines.map((line, place) => (line ? draw("text", { class: "on", x: x + 6, y: y + 15 + place * 14 }, line) : null)));

@@ -6,7 +6,7 @@ function digits(value) {
   if (value === 0) return "0";
   const size = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(4)))));
   if (size < -5 || size >= 15) return value.toExponential(3);
-  return grouped(value.toFixed(Math.max(0, 3 - size)));
+  return grouped(Number(value.toPrecision(4)).toFixed(Math.max(0, 3 - size)));
 }
 
 // Six digits, for what is close to 1; what is short of 1 never reads as 1.
@@ -26,9 +26,10 @@ const withUnit = (text, unit) => (unit ? `${text} ${unit}` : text);
 // A number of a metric, in the unit that it is shown in.
 function amount(metric, value) {
   if (value === null || value === undefined) return "–";
+  if (Number.isInteger(value) && metric.scale === 1) return withUnit(grouped(String(value)), metric.unit);
   const shown = value * metric.scale;
   if (!metric.unit && Math.abs(shown) <= 1 && Math.abs(shown) >= 0.5) return accuracy(shown);
-  return withUnit(Number.isInteger(shown) && Math.abs(shown) < 1e4 ? String(shown) : digits(shown), metric.unit);
+  return withUnit(digits(shown), metric.unit);
 }
 
 const microseconds = (value) => withUnit(value === null ? "–" : grouped(value.toFixed(Math.abs(value) < 100 ? 2 : 1)), "µs");
