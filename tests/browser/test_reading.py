@@ -29,7 +29,9 @@ def test_failures_come_first_with_their_sentence_and_commands(reader: Reader) ->
     assert "no longer runs DRAM-sharded" in first.inner_text()
     assert first.locator("code").first.inner_text().startswith("ttnn-perf baseline accept")
     first.get_by_role("button", name="Copy").first.click()
-    page.wait_for_function("/Copied|Selected/.test(document.querySelector('.command button').textContent)")
+    page.wait_for_function(
+        "/Copied|Selected/.test(document.querySelector('.command button').textContent)"
+    )
 
 
 def test_filters_search_and_sort_choose_and_order_tests(reader: Reader) -> None:
@@ -106,7 +108,9 @@ def test_keys_go_through_tests(reader: Reader) -> None:
     page.locator("#test header h2").wait_for()
     assert page.locator("#test header h2").inner_text() == second
     page.keyboard.press("k")
-    page.wait_for_function("document.querySelector('#test header h2').textContent.includes('test_llama')")
+    page.wait_for_function(
+        "document.querySelector('#test header h2').textContent.includes('test_llama')"
+    )
     page.keyboard.press("Escape")
     page.locator("#overview").wait_for(state="visible")
     page.keyboard.press("/")
@@ -123,7 +127,9 @@ def test_keys_go_through_tests(reader: Reader) -> None:
 def test_a_thousand_tests_have_as_many_rows_as_fit(reader: Reader) -> None:
     page = reader.open("large")
     assert page.locator(ROWS).count() < 60
-    page.evaluate("scrollTo(0, document.querySelector('.tests').getBoundingClientRect().bottom - 900)")
+    page.evaluate(
+        "scrollTo(0, document.querySelector('.tests').getBoundingClientRect().bottom - 900)"
+    )
     page.wait_for_function("document.querySelector('tr[aria-rowindex=\"1001\"]') !== null")
     assert page.locator(ROWS).count() < 60
     page.keyboard.press("/")
@@ -186,7 +192,10 @@ def test_a_timeline_is_zoomed_and_moved(reader: Reader) -> None:
     page.mouse.move(box["x"] + 600, box["y"] + 40)
     for _ in range(6):
         page.mouse.wheel(0, -200)
-    page.wait_for_function("t => document.querySelector('[data-chart=timeline] .axes text').textContent !== t", arg=whole[0])
+    page.wait_for_function(
+        "t => document.querySelector('[data-chart=timeline] .axes text').textContent !== t",
+        arg=whole[0],
+    )
     near = ticks()
     assert plot.locator("text.on").count() > 0, "spans that are wide enough have names"
     page.mouse.down()
@@ -204,7 +213,9 @@ def test_the_parts_of_a_change_add_up(reader: Reader) -> None:
     page = reader.open(test=REGRESSED)
     bars = page.locator("[data-chart=waterfall] rect.fill")
     bars.first.wait_for()
-    boxes = bars.evaluate_all("all => all.map(r => [r.x.baseVal.value, r.x.baseVal.value + r.width.baseVal.value])")
+    boxes = bars.evaluate_all(
+        "all => all.map(r => [r.x.baseVal.value, r.x.baseVal.value + r.width.baseVal.value])"
+    )
     level = boxes[0][1]
     for start, end in boxes[1:-1]:
         near = start if abs(start - level) < abs(end - level) else end

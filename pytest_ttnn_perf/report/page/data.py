@@ -12,21 +12,26 @@ from pytest_ttnn_perf._base.dataclass import defaults_of
 from pytest_ttnn_perf._base.text import visible
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.page.contents import PageHistory, PageMetric, PageTest
+from pytest_ttnn_perf.report.sentences import ACCEPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_ttnn_perf.report.page.contents import Page
 
-#: How an outcome is coloured, the worst first. Failures have their colour whatever their outcome.
+#: How outcomes of metrics and words for tests are coloured, the worst first. Tests that failed
+#: have the colour of that, whatever else is said of them.
 TONES: Final = {
+    "ERROR": "bad",
     Outcome.REGRESSED.value: "bad",
     Outcome.NO_DATA.value: "unsure",
     Outcome.TOO_NOISY.value: "unsure",
     Outcome.SHIFTED.value: "unsure",
     Outcome.NOT_COMPARABLE.value: "unsure",
     Outcome.NO_BASELINE.value: "unsure",
+    "FINDING": "unsure",
     Outcome.IMPROVED.value: "better",
+    ACCEPTED: "good",
     Outcome.WITHIN.value: "good",
 }
 _RANKS: Final = {outcome: rank for rank, outcome in enumerate(TONES)}
@@ -97,7 +102,9 @@ def _record(record: Any) -> dict[str, Any]:
     found = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
     if isinstance(record, _MANY):
         defaults = defaults_of(type(record))
-        found = {n: value for n, value in found.items() if n not in defaults or value != defaults[n]}
+        found = {
+            n: value for n, value in found.items() if n not in defaults or value != defaults[n]
+        }
     if isinstance(record, PageTest):
         found["main"] = main_metric(record)
     return {name: _plain(value) for name, value in found.items()}

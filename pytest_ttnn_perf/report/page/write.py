@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -68,7 +69,7 @@ class _Row:
     value: str
     baseline: str
     points: str
-    sentences: tuple[str, ...]
+    told: str
 
 
 def _row(test: PageTest) -> _Row:
@@ -81,8 +82,14 @@ def _row(test: PageTest) -> _Row:
         value=_amount(metric, metric.value) if metric else "",
         baseline=_amount(metric, metric.baseline) if metric else "",
         points=_points(metric.history) if metric else "",
-        sentences=tuple(m.sentence for m in test.metrics if m.sentence and tone(m.outcome) != "good"),
+        told=_told(test),
     )
+
+
+def _told(test: PageTest) -> str:
+    """Return the summary of a test, or else what its metrics say that are not as before."""
+    others = (one for one in test.metrics if one.gated and tone(one.outcome) != "good")
+    return test.summary or "\n".join(one.sentence for one in others if one.sentence)
 
 
 def _amount(metric: PageMetric, value: float | None) -> str:
@@ -91,7 +98,7 @@ def _amount(metric: PageMetric, value: float | None) -> str:
 
 def _points(history: PageHistory) -> str:
     """Return the corners of a line through the values of a history; none for less than two."""
-    values = [value for value in history.values if value == value]  # without NaN
+    values = [value for value in history.values if isfinite(value)]
     if len(values) < 2:
         return ""
     low, high = min(values), max(values)

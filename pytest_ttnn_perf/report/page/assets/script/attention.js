@@ -24,5 +24,5 @@ function failureItem(test) {
 // The summary of a test, or else what its metrics say that are not as before.
 function whatHappened(test) {
   if (test.summary) return test.summary;
-  return test.metrics.filter((metric) => metric.sentence && toneOf(metric.outcome) !== "good").map((metric) => metric.sentence).join("\n");
+  return test.metrics.filter((metric) => metric.gated && metric.sentence && toneOf(metric.outcome) !== "good").map((metric) => metric.sentence).join("\n");
 }

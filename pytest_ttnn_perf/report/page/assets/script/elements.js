@@ -53,6 +53,8 @@ function opened(summary, content) {
   return details;
 }
 
-function section(title, ...content) {
-  return make("section", null, make("h2", null, title), ...content);
+const section = (title, ...content) => sectionOf("", title, ...content);
+
+function sectionOf(kind, title, ...content) {
+  return make("section", { class: kind }, make("h2", null, title), ...content);
 }

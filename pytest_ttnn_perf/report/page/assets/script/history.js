@@ -21,9 +21,10 @@ function historyChart(metric) {
 }
 
 function historyLegend(metric, points) {
-  const words = Map.groupBy(new Set(points.map((point) => point.outcome).filter(Boolean)), toneOf);
+  const words = [...new Set(points.map((point) => point.outcome).filter(Boolean))];
+  const tones = [...new Set(words.map(toneOf))];
   return [
-    ...[...words].map(([tone, those]) => [those.join(", "), dot(8, 5, tone)]),
+    ...tones.map((tone) => [words.filter((word) => toneOf(word) === tone).join(", "), dot(8, 5, tone)]),
     ...(points.some((point) => point.mark) ? [["baseline accepted or stored", acceptMark(8, 9)]] : []),
     ...(metric.history.changes.length ? [["change", stroke("change")]] : []),
     ...(metric.baseline !== null && metric.limit !== null ? [["allowed, baseline to limit", swatch("band")]] : []),

@@ -17,7 +17,7 @@ function overview() {
     make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()),
     trendsSection(),
     differencesSection(),
-    page.sweeps.length ? section("Sweeps", make("div", { class: "stack" }, page.sweeps.map(sweepSection))) : null);
+    page.sweeps.length ? sectionOf("run", "Sweeps", make("div", { class: "stack" }, page.sweeps.map(sweepSection))) : null);
 }
 
 // A list to choose from; nothing where there is no choice.
@@ -52,7 +52,7 @@ function refreshTools() {
 
 function trendsSection() {
   if (!page.trends.length) return null;
-  return section("Trends", make("ul", { class: "stack" }, page.trends.map((trend) => {
+  return sectionOf("run", "Trends", make("ul", { class: "stack" }, page.trends.map((trend) => {
     const links = trend.tests.filter((id) => byName.has(id)).map((id) => make("li", null, make("a", { class: "id", href: addressOf({ test: id }) }, id)));
     return make("li", { class: "panel stack" },
       make("div", { class: "metric-head" }, badge(trend.kind, trend.worse ? "bad" : "better"), make("h3", null, trend.title)),
@@ -64,7 +64,7 @@ function trendsSection() {
 
 function differencesSection() {
   if (!page.differences.length) return null;
-  return section("What is different from the runs before", make("div", { class: "panel" }, listing([
+  return sectionOf("run", "What is different from the runs before", make("div", { class: "panel" }, listing([
     ["What", (difference) => difference.name],
     ["Before", (difference) => difference.before],
     ["Now", (difference) => difference.now],

@@ -31,6 +31,7 @@ function showTest(test) {
 // On paper there is no window to draw rows in.
 function printed(whole) {
   tableView.whole = whole;
+  fitCharts(whole);
   drawRows();
 }
 

@@ -33,7 +33,9 @@ function chosenTests() {
     words.every((word) => searchText(test).includes(word)));
   const [column, reverse] = sortOf();
   const keys = new Map(chosen.map((test) => [test, SORTS[column](test)]));
-  const order = (one, other) => compared(keys.get(one), keys.get(other)) || one.worst - other.worst || compared(one.id, other.id);
+  // Of equal ones, the page has the worse first.
+  const places = new Map(page.tests.map((test, place) => [test, place]));
+  const order = (one, other) => compared(keys.get(one), keys.get(other)) || places.get(one) - places.get(other);
   chosen.sort(reverse ? (one, other) => order(other, one) : order);
   return chosen;
 }
@@ -100,7 +102,7 @@ function drawRows() {
 }
 
 function spaceRow(height) {
-  const cell = make("td", { colspan: 7 });
+  const cell = make("td");
   cell.style.height = `${height}px`;
   return make("tr", { class: "space", "aria-hidden": "true" }, cell);
 }
@@ -120,7 +122,7 @@ function testRow(test, place) {
   const cell = (kind, ...content) => make("td", { class: kind, role: "cell" }, content);
   const row = make("tr", { role: "row", "data-place": place, "aria-rowindex": place + 2, class: place === tableView.cursor ? "cursor" : "" },
     cell("outcome", badge(state.metric && metric ? metric.outcome : test.outcome, tone)),
-    cell("test", make("a", { class: "id", href: addressOf({ test: names.get(test) }), title: test.id }, idParts(test.id)), make("small", null, test.key)),
+    cell("test", make("div", { class: "line" }, make("a", { class: "id", href: addressOf({ test: names.get(test) }), title: test.id }, idParts(test.id)), make("small", null, test.key))),
     cell("metric quiet", metric?.name ?? ""),
     cell("value number", metric ? amount(metric, metric.value) : ""),
     cell(`change number ${metric ? toneOf(metric.outcome) : ""}`, change === null ? "" : signedPercent(change)),
