@@ -8,24 +8,15 @@ from dataclasses import replace
 from pytest_ttnn_perf.report.page.contents import (
     Page,
     PageChange,
-    PageColumn,
     PageDifference,
     PageFinding,
     PageHistory,
-    PageLane,
     PageMetric,
-    PageOp,
-    PagePart,
-    PagePoint,
-    PageRegion,
-    PageRoof,
     PageRun,
-    PageSweep,
     PageTest,
-    PageTimeline,
     PageTrend,
-    PageWaterfall,
 )
+from tests.browser.sample_ops import findings, region, sweep, timeline, waterfall
 
 #: Ids that would do something if they were markup, or could turn or hide what stands beside them.
 HOSTILE = (
@@ -78,7 +69,7 @@ def small() -> Page:
                 command="ttnn-perf bisect 1111111 2222222 --test test_resnet50",
             ),
         ),
-        sweeps=(_sweep(),),
+        sweeps=(sweep(REGRESSED),),
         notes=("3 runs of pull requests are left out of histories.",),
     )
 
@@ -170,61 +161,11 @@ def _metric(
 
 def _regressed() -> PageTest:
     chance = random.Random(1)
-    wall = _metric("wall_time", 12_410_000, chance, slower=0.082, samples=20)
-    level = wall.baseline or 0
-    confirmations = tuple(
-        tuple(level * 1.081 * chance.lognormvariate(0, 0.004) for _ in range(20)) for _ in range(2)
-    )
-    values = [
-        value * (1.06 if place < 14 else 1) for place, value in enumerate(wall.history.values)
-    ]
-    wall = replace(
-        wall,
-        target=11_900_000.0,
-        confirmations=confirmations,
-        history=replace(
-            wall.history,
-            values=tuple(values),
-            outcomes=("WITHIN",) * 14
-            + ("IMPROVED",) * 2
-            + ("WITHIN",) * 13
-            + ("TOO_NOISY",)
-            + ("WITHIN",) * 8
-            + ("REGRESSED",) * 2,
-            marks=("stored",) + ("",) * 15 + ("accepted",) + ("",) * 23,
-            changes=(
-                PageChange(13, 14, -0.057, worse=False, cause="code: sharded the attention output"),
-                PageChange(
-                    37,
-                    38,
-                    0.079,
-                    worse=True,
-                    cause="code: MatmulDeviceOperation took 0.9 ms more",
-                    command="ttnn-perf bisect 3f0c9d2a71 4f0c9d2a71 --test test_decode",
-                ),
-            ),
-        ),
-    )
     kernel = _metric("device_kernel_time", 9_870_000, chance, slower=0.091)
-    pcc = PageMetric(
-        "pcc",
-        "",
-        1.0,
-        "higher",
-        "WITHIN",
-        "pcc 0.998712, limit 0.99",
-        value=0.998712,
-        limit=0.99,
-        samples=(0.998712,),
-    )
-    compile_time = replace(
-        _metric("first_call_time", 4.2e9, chance),
-        gated=False,
-        outcome="",
-        why_ungated="it depends on the kernel cache",
-        unit="s",
-        scale=1e-9,
-    )
+    pcc = PageMetric("pcc", "", 1.0, "higher", "WITHIN", "pcc 0.998712, limit 0.99", limit=0.99)
+    pcc = replace(pcc, value=0.998712, samples=(0.998712,))
+    first = _metric("first_call_time", 4.2e9, chance)
+    first = replace(first, gated=False, outcome="", unit="s", scale=1e-9)
     return PageTest(
         REGRESSED,
         "REGRESSED",
@@ -240,14 +181,43 @@ def _regressed() -> PageTest:
             f"ttnn-perf baseline accept '{REGRESSED}' --reason '...'",
             "ttnn-perf compare .ttnn_perf/runs/before.json .ttnn_perf/runs/after.json",
         ),
-        metrics=(pcc, wall, kernel, compile_time),
-        findings=_findings(),
-        waterfalls=(_waterfall(),),
-        regions=(_region(),),
-        timelines=(_timeline(),),
+        metrics=(
+            pcc,
+            _regressed_wall_time(chance),
+            kernel,
+            replace(first, why_ungated="it depends on the kernel cache"),
+        ),
+        findings=findings(),
+        waterfalls=(waterfall(),),
+        regions=(region(),),
+        timelines=(timeline(),),
         visualizer="ttnn-visualizer --profiler-path .ttnn_perf/reports/test_decode",
         trace="trace.json",
     )
+
+
+def _regressed_wall_time(chance: random.Random) -> PageMetric:
+    """Return a metric with all that a history can have: changes, marks, outcomes, hosts."""
+    metric = _metric("wall_time", 12_410_000, chance, slower=0.082, samples=20)
+    within = ("WITHIN",)
+    faster = PageChange(13, 14, -0.057, worse=False, cause="code: sharded the attention output")
+    cause = "code: MatmulDeviceOperation took 0.9 ms more"
+    slower = PageChange(37, 38, 0.079, worse=True, cause=cause, command="ttnn-perf bisect 3f0 4f0")
+    history = replace(
+        metric.history,
+        values=tuple(
+            value * (1.06 if place < 14 else 1) for place, value in enumerate(metric.history.values)
+        ),
+        outcomes=within * 14 + ("IMPROVED",) * 2 + within * 13 + ("TOO_NOISY",) + within * 8
+        + ("REGRESSED",) * 2,
+        marks=("stored",) + ("",) * 15 + ("accepted",) + ("",) * 23,
+        changes=(faster, slower),
+    )  # fmt: skip
+    confirmations = tuple(
+        tuple(12_410_000 * 1.081 * chance.lognormvariate(0, 0.004) for _ in range(20))
+        for _ in range(2)
+    )
+    return replace(metric, target=11_900_000.0, confirmations=confirmations, history=history)
 
 
 def _improved() -> PageTest:
@@ -266,60 +236,22 @@ def _improved() -> PageTest:
 
 def _others() -> tuple[PageTest, ...]:
     chance = random.Random(3)
-    new = replace(
-        _metric("wall_time", 2e6, chance),
-        outcome="NO_BASELINE",
-        baseline=None,
-        limit=None,
-        history=PageHistory(),
-        sentence="wall_time has no baseline for n300",
-    )
-    none = PageMetric(
-        "wall_time", "ms", 1e-6, "lower", "NO_DATA", "the worker ended: Segmentation fault"
-    )
-    count = PageMetric(
-        "ops",
-        "",
-        1.0,
-        "equal",
-        "WITHIN",
-        "ops 412, as before",
-        value=412.0,
-        baseline=412.0,
-        limit=412.0,
-        samples=(412.0,),
-    )
-    path = "models/tests/test_vit.py::"
+    steady = _metric("wall_time", 7e6, chance)
+    new = replace(steady, outcome="NO_BASELINE", baseline=None, limit=None, history=PageHistory())
+    new = replace(new, sentence="wall_time has no baseline for n300")
+    none = PageMetric("wall_time", "ms", 1e-6, "lower", "NO_DATA", "the worker ended: SIGSEGV")
+    count = PageMetric("ops", "", 1.0, "equal", "WITHIN", "ops 412, as before", value=412.0)
+    count = replace(count, baseline=412.0, limit=412.0, samples=(412.0,))
+    file = "models/tests/test_vit.py"
+    crash = PageTest(f"{file}::test_crash", "NO_DATA", failed=True, worst=1, key="n300")
+    first = PageTest(f"{file}::test_new", "NO_BASELINE", failed=False, worst=5, key="n300")
+    within = PageTest(f"{file}::test_steady", "WITHIN", failed=False, worst=7, key="n150")
     return (
-        PageTest(
-            path + "test_new", "NO_BASELINE", failed=False, worst=5, key="n300", metrics=(new,)
-        ),
-        PageTest(
-            path + "test_crash",
-            "NO_DATA",
-            failed=True,
-            worst=1,
-            key="n300",
-            metrics=(none,),
-            summary="The worker ended during the test: Segmentation fault.",
-        ),
-        PageTest(
-            path + "test_steady",
-            "WITHIN",
-            failed=False,
-            worst=7,
-            key="n150",
-            metrics=(_metric("wall_time", 7e6, chance), count),
-        ),
-        PageTest(path + "test_empty", "skipped", failed=False, worst=8, key="n150"),
-        PageTest(
-            path + "test_steady",
-            "WITHIN",
-            failed=False,
-            worst=7,
-            key="n300",
-            metrics=(_metric("wall_time", 5e6, chance),),
-        ),
+        replace(crash, metrics=(none,), summary="The worker ended during the test: SIGSEGV."),
+        replace(first, metrics=(new,)),
+        replace(within, metrics=(steady, count)),
+        replace(within, key="n300", metrics=(_metric("wall_time", 5e6, chance),)),
+        PageTest(f"{file}::test_empty", "skipped", failed=False, worst=8, key="n150"),
     )
 
 
@@ -338,148 +270,4 @@ def _hostile(id_: str) -> PageTest:
         metrics=(replace(metric, sentence=id_),),
         findings=(finding,),
         trace="javascript:alert(1)",
-    )
-
-
-def _findings() -> tuple[PageFinding, ...]:
-    return (
-        PageFinding(
-            "TTP311",
-            "matmul-not-dram-sharded",
-            "found",
-            region="decode",
-            saving_us=712.4,
-            share=0.072,
-            evidence=("MatmulDeviceOperation 32 x 4096 x 14336: 1,204.1 µs, at best 491.7 µs",),
-            fix=("give it a MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig",),
-        ),
-        PageFinding(
-            "TTP203",
-            "layout-conversions",
-            "found",
-            region="decode",
-            saving_us=130.2,
-            share=0.013,
-            evidence=("TilizeWithValPadding: 88.0 µs", "Untilize: 42.2 µs"),
-        ),
-        PageFinding(
-            "TTP901",
-            "pcc-below-limit",
-            "found",
-            fails=True,
-            evidence=("layer 3: 0.981, limit 0.99",),
-        ),
-        PageFinding("TTP402", "trace-not-used", "waived", evidence=("waived: shapes are dynamic",)),
-        PageFinding(
-            "TTP304",
-            "low-l1-headroom",
-            "not measured",
-            evidence=("no circular buffers in the graph",),
-        ),
-    )
-
-
-def _waterfall() -> PageWaterfall:
-    parts = (
-        PagePart("MatmulDeviceOperation 32 x 4096 x 14336", 712.4, "no longer DRAM-sharded"),
-        PagePart("AllGatherAsync", 240.0, "waits longer for device 1"),
-        PagePart("InterleavedToShardedDeviceOperation", 131.1, "added"),
-        PagePart("LayerNormDeviceOperation", -96.5, "fewer cores idle"),
-        PagePart("6 others", 12.0),
-        PagePart("SoftmaxDeviceOperation", -101.0, "fidelity LoFi"),
-    )
-    return PageWaterfall(
-        "device_kernel_time", "decode", 9870.0, 9870.0 + sum(p.change_us for p in parts), parts
-    )
-
-
-def _region() -> PageRegion:
-    rows = (
-        ("MatmulDeviceOperation", "32 x 4096 x 14336 BF8", 32, 3853.1, 1573.0, "dram", 31.2, 30.1),
-        ("MatmulDeviceOperation", "32 x 14336 x 4096 BF8", 32, 2204.0, 1573.0, "dram", 31.0, 52.7),
-        ("ScaledDotProductAttentionDecode", "32 x 8 x 128", 32, 1490.2, 890.0, "dram", 7.8, 6.4),
-        ("AllGatherAsync", "32 x 4096 BF16", 64, 1102.0, None, "", None, None),
-        (
-            "MatmulDeviceOperation",
-            "2048 x 2048 x 2048 BF16",
-            4,
-            864.2,
-            810.0,
-            "compute",
-            341.0,
-            128.9,
-        ),
-        ("LayerNormDeviceOperation", "32 x 4096 BF16", 65, 501.2, 96.0, "dram", 1.9, 0.11),
-        ("BinaryDeviceOperation", "32 x 4096 BF16", 96, 402.7, None, "", 0.17, 0.021),
-        ("InterleavedToSharded", "32 x 4096", 32, 131.1, None, "", None, None),
-        ("RotaryEmbedding", "32 x 128", 64, 120.0, None, "", 2.2, 0.05),
-        *((f"SmallOp{n}", "1 x 32", 4, 60.0 / n, None, "", None, None) for n in range(1, 9)),
-    )
-    total = sum(row[3] for row in rows)
-    return PageRegion(
-        "decode",
-        total,
-        3,
-        tuple(
-            PageOp(name, shape, calls, time, time / total, ideal, bound, 64, intensity, tflops)
-            for name, shape, calls, time, ideal, bound, intensity, tflops in rows
-        ),
-        PageRoof(576.0, (("LoFi", 262.0), ("HiFi2", 131.0), ("HiFi4", 65.5))),
-        "It is bound by DRAM: 72 % of its time is in ops that are.",
-    )
-
-
-def _timeline() -> PageTimeline:
-    chance = random.Random(5)
-    names = ("MatmulDeviceOperation", "LayerNormDeviceOperation", "AllGatherAsync", "from_torch")
-    lanes = []
-    for device in range(4):
-        at, starts, durations, which, kinds = device * 2.0, [], [], [], ""
-        for step in range(300):
-            name = 2 if step % 9 == 8 else 3 if step == 0 else step % 2
-            lasts = chance.lognormvariate(3.2, 0.5) * (3 if name == 2 else 1)
-            starts.append(round(at, 3))
-            durations.append(round(lasts, 3))
-            which.append(name)
-            kinds += "kkwh"[name]
-            at += lasts + (chance.expovariate(0.3) if step % 20 else 90)
-        lanes.append(
-            PageLane(f"device {device}", tuple(starts), tuple(durations), tuple(which), kinds)
-        )
-    return PageTimeline(
-        "decode", names, tuple(lanes), "The first 300 ops of each device are shown."
-    )
-
-
-def _sweep() -> PageSweep:
-    chance = random.Random(6)
-    points = []
-    for batch in (1, 2, 4, 8, 16, 32):
-        for grid in ("8x4", "8x8"):
-            fast = 1 if grid == "8x8" else 0.72
-            latency, rate = (
-                (3 + batch * 0.42 / fast) * 1e6,
-                batch / (3 + batch * 0.42 / fast) * 1000,
-            )
-            gone = batch == 32 and grid == "8x4"
-            values = (None, None) if gone else (latency, rate * chance.uniform(0.98, 1.0))
-            points.append(
-                PagePoint(
-                    REGRESSED,
-                    (("batch", str(batch)), ("grid", grid)),
-                    values,
-                    best=batch == 16 and grid == "8x8",
-                    frontier=grid == "8x8" and not gone,
-                    note="L1 is full" if gone else "",
-                )
-            )
-    columns = (
-        PageColumn("wall_time", "ms", 1e-6, "lower"),
-        PageColumn("samples_per_second", "1/s", 1.0, "higher"),
-    )
-    return PageSweep(
-        "test_resnet50: batch x grid",
-        columns,
-        tuple(points),
-        "batch 16 on 8x8 is best: 1,676 samples per second.",
     )

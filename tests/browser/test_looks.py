@@ -134,4 +134,4 @@ def _cpu_s(chromium: Any, file: Path) -> float:
     page.wait_for_timeout(300)  # what a page does after it is drawn counts too
     processes = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
     browser.close()
-    return sum(process["cpuTime"] for process in processes)
+    return float(sum(process["cpuTime"] for process in processes))
