@@ -22,8 +22,8 @@ function findingItem(finding, most) {
   return make("li", { class: "finding" },
     make("div", { class: "metric-head" },
       make("code", { class: finding.fails ? "bad" : "" }, finding.code), make("span", null, finding.title),
-      finding.fails ? badge("fails the test", "bad") : null, saving,
-      finding.region ? make("span", { class: "quiet" }, `in ${finding.region}`) : null),
+      finding.fails ? badge("fails the test", "bad") : null),
+    saving ? make("div", { class: "metric-head" }, saving, finding.region ? make("span", { class: "quiet" }, `in ${finding.region}`) : null) : null,
     finding.saving_us !== null && most > 0 ? savingBar(finding.saving_us / most) : null,
     finding.evidence.length ? make("ul", null, finding.evidence.map((line) => make("li", null, line))) : null,
     finding.fix.length ? make("ul", { class: "fix" }, finding.fix.map((line) => make("li", null, line))) : null);

@@ -74,7 +74,8 @@ function opNames(circles, box, roofs) {
   roofs.forEach((y) => taken.push([box.right - 110, y - 16, box.right, y + 1]));
   taken.push([box.left, box.top, box.left + 120, box.top + 14]);
   return [...circles].sort((one, other) => other.op.time_us - one.op.time_us).slice(0, NAMED_OPS).map(({ op, x, y, r }) => {
-    const name = fitted(op.name, 130);
+    const alone = circles.filter((circle) => circle.op.name === op.name).length === 1;
+    const name = fitted(alone ? op.name : `${op.name} ${op.shape}`, 150);
     const width = textWidth(name);
     const spots = [[x + r + 3, y + 4], [x - r - 3 - width, y + 4], [x - width / 2, y - r - 4], [x - width / 2, y + r + 12]];
     const spot = spots.find(([left, base]) => {

@@ -43,10 +43,13 @@ function roundNumbers(low, high, count) {
   return found;
 }
 
+// Powers of ten in a range; where that is less than three, two and five times them as well.
 function powersOfTen(low, high) {
   const found = [];
-  for (let power = Math.ceil(Math.log10(low)); 10 ** power <= high; power += 1) found.push(Number(`1e${power}`));
-  return found;
+  for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1) found.push(...[1, 2, 5].map((factor) => Number(`${factor}e${power}`)));
+  const inside = found.filter((number) => number >= low && number <= high);
+  const tens = inside.filter((number) => Number.isInteger(Number(Math.log10(number).toFixed(9))));
+  return tens.length < 3 ? inside : tens;
 }
 
 // The range of numbers, with room about it.

@@ -107,11 +107,11 @@ function spaceRow(height) {
   return make("tr", { class: "space", "aria-hidden": "true" }, cell);
 }
 
-// An id as its folder and file, and the test in it.
+// An id as its folder and file, and the test in it; that of a capture as its folder and file.
 function idParts(id) {
   const end = id.indexOf("::");
-  const cut = end < 0 ? 0 : end + 2;
-  return [make("bdi", { class: "folder" }, id.slice(0, cut)), make("bdi", { class: "name" }, id.slice(cut))];
+  const cut = end < 0 ? id.lastIndexOf("/") + 1 : end + 2;
+  return [cut ? make("bdi", { class: "folder" }, id.slice(0, cut)) : null, make("bdi", { class: "name" }, id.slice(cut))];
 }
 
 function testRow(test, place) {

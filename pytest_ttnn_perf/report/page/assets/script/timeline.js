@@ -1,12 +1,14 @@
 // What devices did during a call, one lane each: kernels, waits for others, the host; gaps are empty.
 
-const LANE = 30;
+const SPAN = 18;
+const MOST_LEVELS = 3;
 const KINDS = { k: ["kernel", "dram"], w: ["waits for other devices", "compute"], h: ["host", "host"] };
 
 function timelineChart(timeline) {
   const end = Math.max(...timeline.lanes.flatMap((lane) => lane.starts_us.map((start, place) => start + lane.durations_us[place])));
   if (!Number.isFinite(end) || end <= 0) return null;
   const view = { from: 0, to: end, end };
+  const levels = new Map(timeline.lanes.map((lane) => [lane, levelsOfLane(lane)]));
   const kinds = Object.entries(KINDS).filter(([kind]) => timeline.lanes.some((lane) => lane.kinds.includes(kind)));
   const buttons = make("div", { class: "zoom" });
   const made = chart({
@@ -14,7 +16,7 @@ function timelineChart(timeline) {
     title: `Timeline of ${timeline.region || "the test"}`,
     label: timeline.lanes.map((lane) => laneInWords(lane, end)).join("; "),
     legend: [...kinds.map(([, [name, kind]]) => [name, swatch(kind)]), ["gap", draw("rect", { class: "ghost", x: 2, y: 0.5, width: 12, height: 9 })]],
-    paint: (width) => paintTimeline(timeline, view, width),
+    paint: (width) => paintTimeline(timeline, levels, view, width),
     after: [buttons, make("p", { class: "hint" }, [timeline.shortened,
       "Click it, then: wheel or + and − zoom, drag or ← and → move, 0 shows all."].filter(Boolean).join(" ")),
       opened("Numbers", () => laneListing(timeline, end))],
@@ -25,34 +27,51 @@ function timelineChart(timeline) {
   return made.figure;
 }
 
-function paintTimeline(timeline, view, width) {
+// Ops of one device overlap: one that starts before another ends is drawn below it.
+function levelsOfLane(lane) {
+  const ends = [];
+  const ofSpans = lane.starts_us.map((start, place) => {
+    const free = ends.findIndex((end) => end <= start);
+    const level = free < 0 ? Math.min(ends.length, MOST_LEVELS - 1) : free;
+    ends[level] = Math.max(ends[level] ?? 0, start + lane.durations_us[place]);
+    return level;
+  });
+  return { ofSpans, height: SPAN * Math.max(1, ends.length) + 6 };
+}
+
+function paintTimeline(timeline, levels, view, width) {
   const names = Math.min(width * 0.2, Math.max(...timeline.lanes.map((lane) => textWidth(lane.device))) + 10);
-  const box = { left: names, right: width - 6, top: 4, bottom: 4 + timeline.lanes.length * LANE, width };
+  const heights = timeline.lanes.map((lane) => levels.get(lane).height);
+  const box = { left: names, right: width - 6, top: 4, bottom: 4 + heights.reduce((sum, height) => sum + height, 0), width };
   const x = linear([view.from, view.to], [box.left, box.right]);
   const ticks = roundNumbers(view.from, view.to, Math.max(2, (box.right - box.left) / 90));
   const points = [];
+  let top = box.top;
   const lanes = timeline.lanes.map((lane, row) => {
-    const top = box.top + row * LANE;
-    const spans = spansInView(lane, view, x, box).map((span) => {
-      points.push({ x: (span.start + span.end) / 2, y: top + 13, lines: spanLines(timeline, lane, span) });
-      return spanShape(span, timeline.names[lane.names[span.place]], top);
+    const first = top + 1;
+    top += heights[row];
+    const spans = spansInView(lane, levels.get(lane).ofSpans, view, x, box).map((span) => {
+      const above = first + span.level * SPAN;
+      points.push({ x: (span.start + span.end) / 2, y: above + SPAN / 2, lines: spanLines(timeline, lane, span) });
+      return spanShape(span, timeline.names[lane.names[span.place]], above);
     });
-    return [draw("rect", { class: "ghost", x: box.left, width: box.right - box.left, y: top + 2, height: LANE - 6 }),
-      draw("text", { class: "strong", x: box.left - 6, y: top + 18, "text-anchor": "end" }, fitted(lane.device, names - 8)), spans];
+    return [draw("rect", { class: "ghost", x: box.left, width: box.right - box.left, y: first, height: heights[row] - 6 }),
+      draw("text", { class: "strong", x: box.left - 6, y: first + 13, "text-anchor": "end" }, fitted(lane.device, names - 8)), spans];
   });
   return { height: box.bottom + 36, shapes: [axisBottom(box, x, ticks, "µs since the first start"), lanes], points };
 }
 
 // Spans that can be seen; those narrower than a pixel are drawn as one where they meet.
-function spansInView(lane, view, x, box) {
+function spansInView(lane, levels, view, x, box) {
   const found = [];
+  const lasts = [];
   lane.starts_us.forEach((from, place) => {
     const to = from + lane.durations_us[place];
     if (to < view.from || from > view.to) return;
-    const span = { start: Math.max(box.left, x(from)), end: Math.min(box.right, x(to)), kind: lane.kinds[place], place, count: 1, from, to };
-    const last = found.at(-1);
+    const span = { start: Math.max(box.left, x(from)), end: Math.min(box.right, x(to)), kind: lane.kinds[place], level: levels[place], place, count: 1, from, to };
+    const last = lasts[span.level];
     if (last && last.kind === span.kind && span.end - last.start < 1.5) Object.assign(last, { end: Math.max(last.end, span.end), to, count: last.count + 1 });
-    else found.push(span);
+    else found.push((lasts[span.level] = span));
   });
   return found;
 }
@@ -61,10 +80,10 @@ function spanShape(span, name, top) {
   const width = Math.max(0.75, span.end - span.start - 0.5);
   const text = span.count === 1 && width > 30 ? fitted(name, width - 8) : "";
   return [
-    draw("rect", { class: (KINDS[span.kind] ?? KINDS.k)[1], x: span.start, width, y: top + 2, height: LANE - 6 }),
+    draw("rect", { class: (KINDS[span.kind] ?? KINDS.k)[1], x: span.start, width, y: top, height: SPAN - 1 }),
     // Waits have stripes: they are told apart without colours.
-    span.kind === "w" && width > 6 ? draw("path", { class: "grid", d: stripes(span.start, width, top + 2, LANE - 6) }) : null,
-    text ? draw("text", { class: "on", x: span.start + 4, y: top + 18 }, text) : null,
+    span.kind === "w" && width > 6 ? draw("path", { class: "grid", d: stripes(span.start, width, top, SPAN - 1) }) : null,
+    text ? draw("text", { class: "on", x: span.start + 4, y: top + 12.5 }, text) : null,
   ];
 }
 

@@ -21,7 +21,8 @@ function grouped(text) {
   return fraction ? `${spaced}.${fraction}` : spaced;
 }
 
-const withUnit = (text, unit) => (unit ? `${text} ${unit}` : text);
+// A terminal has us for µs.
+const withUnit = (text, unit) => (unit ? `${text} ${unit === "us" ? "µs" : unit}` : text);
 
 // A number of a metric, in the unit that it is shown in.
 function amount(metric, value) {
