@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-workers test-plugins test-ttlang test-postgresql test-ttnn test-matrix check docs benchmarks gate-quality end-to-end clean
+.PHONY: demo test test-workers test-plugins test-browser test-ttlang test-postgresql test-ttnn test-matrix check docs benchmarks gate-quality end-to-end clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml
@@ -36,6 +36,17 @@ test-workers: $(READY)  ## what holds in one process, with every test in a worke
 test-plugins: .plugins/.ready  ## beside the plugins that other projects use, in an environment of its own
 	.plugins/bin/python -m pytest -p no:randomly -p no:sugar -n auto --dist worksteal \
 		tests/behaviour/test_other_plugins.py
+
+.browser/.ready: pyproject.toml
+	command -v chromium || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
+	$(PYTHON) -m venv .browser
+	.browser/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	.browser/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
+		--group test --group browser
+	@touch $@
+
+test-browser: .browser/.ready  ## pages in Chromium, in an environment of its own
+	TTNN_PERF_TEST_BROWSER=required .browser/bin/python -m pytest tests/browser
 
 .ttlang/.ready: pyproject.toml
 	$(PYTHON) -m venv .ttlang
@@ -92,4 +103,4 @@ end-to-end: $(READY)  ## the real thing: slowed work is caught, unchanged work i
 	$(BIN)/python benchmarks/end_to_end.py --out docs/explanation/end-to-end.md
 
 clean:
-	rm -rf $(VENV) .matrix .plugins .ttlang .postgresql .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf
+	rm -rf $(VENV) .matrix .plugins .browser .ttlang .postgresql .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf

@@ -1,0 +1,73 @@
+// All tests: what failed, the table with its filters, and what is true of the run as a whole.
+
+const search = make("input", { type: "search", placeholder: "Search tests ( / )", "aria-label": "Search tests", autocomplete: "off", spellcheck: "false" });
+const shownCount = make("span", { class: "quiet", role: "status" });
+const choices = {};
+
+function overview() {
+  search.addEventListener("input", () => goOn({ search: search.value.trim() ? search.value : "", test: "" }));
+  const tools = make("div", { class: "tools", role: "search" }, search,
+    choice("outcome", "All outcomes", page.tests.map((test) => test.outcome)),
+    choice("metric", "Main metric", page.tests.flatMap((test) => test.metrics.map((metric) => metric.name))),
+    choice("key", "All keys", page.tests.map((test) => test.key)),
+    make("button", { type: "button", "aria-label": "Keys", onclick: showHelp }, "?"), shownCount);
+  pressableCounts();
+  return make("div", { id: "overview" },
+    attentionSection(),
+    make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()),
+    trendsSection(),
+    differencesSection(),
+    page.sweeps.length ? sectionOf("run", "Sweeps", make("div", { class: "stack" }, page.sweeps.map(sweepSection))) : null);
+}
+
+// A list to choose from; nothing where there is no choice.
+function choice(name, all, words) {
+  const known = [...new Set(words)].filter(Boolean);
+  if (known.length < 2) return null;
+  const select = make("select", { "aria-label": all, "data-filter": name }, make("option", { value: "" }, all), known.map((word) => make("option", { value: word }, word)));
+  select.addEventListener("change", () => go({ [name]: select.value, test: "" }));
+  choices[name] = select;
+  return select;
+}
+
+// Counts of outcomes that tests have become buttons that show these tests.
+function pressableCounts() {
+  const outcomes = new Set(page.tests.map((test) => test.outcome));
+  [...document.querySelectorAll("#counts li")].forEach((item, place) => {
+    const [word] = page.counts[place];
+    if (!outcomes.has(word)) return;
+    const button = make("button", { type: "button", "aria-pressed": "false", "data-outcome": word }, ...item.childNodes);
+    button.addEventListener("click", () => go({ outcome: state.outcome === word ? "" : word, test: "" }));
+    item.replaceChildren(button);
+  });
+}
+
+function refreshTools() {
+  if (document.activeElement !== search) search.value = state.search;
+  for (const [name, select] of Object.entries(choices)) select.value = state[name];
+  for (const button of document.querySelectorAll("#counts button")) button.setAttribute("aria-pressed", button.dataset.outcome === state.outcome);
+  const [some, all] = [tableView.rows.length, page.tests.length];
+  shownCount.textContent = some === all ? counted(all, "test") : `${grouped(String(some))} of ${counted(all, "test")}`;
+}
+
+function trendsSection() {
+  if (!page.trends.length) return null;
+  return sectionOf("run", "Trends", make("ul", { class: "stack" }, page.trends.map((trend) => {
+    const links = trend.tests.filter((id) => byName.has(id)).map((id) => make("li", null, make("a", { class: "id", href: addressOf({ test: id }) }, id)));
+    return make("li", { class: "panel stack" },
+      make("div", { class: "metric-head" }, badge(trend.kind, trend.worse ? "bad" : "better"), make("h3", null, trend.title)),
+      trend.detail.map((line) => make("p", { class: "sentence quiet" }, line)),
+      links.length > 3 ? opened(counted(links.length, "test"), () => make("ul", null, links)) : make("ul", null, links),
+      trend.command ? command(trend.command) : null);
+  })));
+}
+
+function differencesSection() {
+  if (!page.differences.length) return null;
+  return sectionOf("run", "What is different from the runs before", make("div", { class: "panel" }, listing([
+    ["What", (difference) => difference.name],
+    ["Before", (difference) => difference.before],
+    ["Now", (difference) => difference.now],
+    ["", (difference) => difference.note],
+  ], page.differences)));
+}

@@ -1,0 +1,240 @@
+"""What a reader does with a page: filters, search, links, keys, charts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.browser.sample import HOSTILE, IMPROVED, REGRESSED
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import Reader
+
+ROWS = "tr[data-place]"
+
+
+def ids(page: Any) -> list[str]:
+    """Return the tests of the table that are in the document, from top to bottom."""
+    found: list[str] = page.locator(f"{ROWS} a").evaluate_all("all => all.map(a => a.title)")
+    return found
+
+
+def test_failures_come_first_with_their_sentence_and_commands(reader: Reader) -> None:
+    page = reader.open()
+    first = page.locator(".attention li").first
+    assert REGRESSED in first.inner_text()
+    assert "8.2 % slower, limit 3.0 %; confirmed by 2 of 2." in first.inner_text()
+    assert "no longer runs DRAM-sharded" in first.inner_text()
+    assert first.locator("code").first.inner_text().startswith("ttnn-perf baseline accept")
+    first.get_by_role("button", name="Copy").first.click()
+    page.wait_for_function(
+        "/Copied|Selected/.test(document.querySelector('.command button').textContent)"
+    )
+
+
+def test_filters_search_and_sort_choose_and_order_tests(reader: Reader) -> None:
+    page = reader.open()
+    assert len(ids(page)) == 12
+    page.locator("[data-outcome=IMPROVED]").click()
+    page.wait_for_function("location.hash === '#outcome=IMPROVED'")
+    assert ids(page) == [IMPROVED]
+    assert page.locator("[data-outcome=IMPROVED]").get_attribute("aria-pressed") == "true"
+    page.go_back()
+    page.get_by_label("All keys").select_option("n150")
+    page.get_by_label("Search tests").fill("VIT steady")
+    page.wait_for_function("document.querySelectorAll('tr[data-place]').length === 1")
+    assert ids(page) == ["models/tests/test_vit.py::test_steady"]
+    assert page.locator(".tools [role=status]").inner_text() == "1 of 12 tests"
+    page.get_by_label("Search tests").fill("no such test")
+    page.get_by_role("link", name="Show all").click()
+    page.wait_for_function("document.querySelectorAll('tr[data-place]').length === 12")
+    page.locator("[data-filter=metric]").select_option("device_kernel_time")
+    page.wait_for_function("document.querySelectorAll('tr[data-place]').length === 1")
+    assert "10.77 ms" in page.locator(ROWS).inner_text()
+
+
+@pytest.mark.parametrize(
+    ("column", "first"), [("test", REGRESSED), ("change", REGRESSED), ("saving", REGRESSED)]
+)
+def test_columns_sort_both_ways(reader: Reader, column: str, first: str) -> None:
+    page = reader.open()
+    page.locator(f"[data-sort={column}]").click()
+    page.wait_for_function(f"location.hash === '#sort={column}'")
+    down = ids(page)
+    assert down[0] == first
+    page.locator(f"[data-sort={column}]").click()
+    page.wait_for_function(f"location.hash === '#sort=-{column}'")
+    assert ids(page) == down[::-1]
+
+
+def test_a_link_restores_what_was_looked_at_and_the_back_button_goes_back(reader: Reader) -> None:
+    page = reader.open(address=f"#search=resnet&sort=test&test={quote(IMPROVED, safe='')}")
+    assert page.locator("#test header h2").inner_text() == IMPROVED
+    assert not page.locator("#overview").is_visible()
+    page.get_by_text("← All tests").click()
+    page.locator("#overview").wait_for(state="visible")
+    assert ids(page) == [IMPROVED]
+    assert page.get_by_label("Search tests").input_value() == "resnet"
+    page.go_back()
+    page.locator("#test header h2").wait_for()
+    assert IMPROVED in page.title()
+    page.go_forward()
+    page.locator("#overview").wait_for(state="visible")
+    assert page.locator("#test header h2").count() == 0
+
+
+def test_a_link_to_what_is_not_there_shows_all_tests(reader: Reader) -> None:
+    page = reader.open(address="#test=gone&sort=nonsense&outcome=")
+    assert len(ids(page)) == 12
+
+
+def test_tests_of_one_id_have_links_of_their_own(reader: Reader) -> None:
+    page = reader.open(address="#search=test_steady")
+    links = page.locator(f"{ROWS} a").evaluate_all("all => all.map(a => a.href)")
+    assert len(set(links)) == 2
+    page.locator(f"{ROWS} a").nth(1).click()
+    assert "n300" in page.locator("#test header").inner_text()
+
+
+def test_keys_go_through_tests(reader: Reader) -> None:
+    page = reader.open()
+    for key in ("j", "j", "j", "k"):
+        page.keyboard.press(key)
+    second = ids(page)[1]
+    assert page.evaluate("document.activeElement.title") == second
+    page.keyboard.press("Enter")
+    page.locator("#test header h2").wait_for()
+    assert page.locator("#test header h2").inner_text() == second
+    page.keyboard.press("k")
+    page.wait_for_function(
+        "document.querySelector('#test header h2').textContent.includes('test_llama')"
+    )
+    page.keyboard.press("Escape")
+    page.locator("#overview").wait_for(state="visible")
+    page.keyboard.press("/")
+    page.wait_for_function("document.activeElement.type === 'search'")
+    page.keyboard.type("j?")
+    assert page.get_by_label("Search tests").input_value() == "j?"
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert page.get_by_role("dialog").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.get_by_role("dialog").is_visible()
+
+
+def test_a_thousand_tests_have_as_many_rows_as_fit(reader: Reader) -> None:
+    page = reader.open("large")
+    assert page.locator(ROWS).count() < 60
+    page.evaluate(
+        "scrollTo(0, document.querySelector('.tests').getBoundingClientRect().bottom - 900)"
+    )
+    page.wait_for_function("document.querySelector('tr[aria-rowindex=\"1001\"]') !== null")
+    assert page.locator(ROWS).count() < 60
+    page.keyboard.press("/")
+    page.keyboard.type("model_777.py")
+    page.wait_for_function("document.querySelectorAll('tr[data-place]').length === 1")
+
+
+@pytest.mark.parametrize("place", range(len(HOSTILE)))
+def test_hostile_texts_are_texts(reader: Reader, place: int) -> None:
+    page = reader.open()
+    row = page.locator(ROWS).filter(has_text=f"test_{'abcde'[place]}[")
+    row.locator("a").click()
+    told = page.locator("#test header h2").inner_text()
+    assert told.isprintable()
+    if place != 3:  # that one has what cannot be seen, and is spelt out
+        assert told == HOSTILE[place]
+    else:
+        assert told.endswith(r"[\u202egnp.exe\x1b[31m\x00\u2028]")
+    assert page.locator("img, main script, main b > *").count() == 0
+    assert page.evaluate("document.scripts.length") == 2
+    assert page.title() == f"{told} · Performance of models/tests"
+    assert page.locator("a[href^=javascript]").count() == 0
+    page.reload()
+    assert page.locator("#test header h2").inner_text() == told
+
+
+def test_a_change_tells_its_cause_under_the_pointer_and_with_keys(reader: Reader) -> None:
+    page = reader.open(test=REGRESSED)
+    plot = page.locator("[data-chart=history]").first
+    plot.locator("polyline").wait_for()
+    plot.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    tip = page.locator("#tip")
+    assert "MatmulDeviceOperation took 0.9 ms more" in tip.inner_text()
+    assert "REGRESSED" in tip.inner_text()
+    plot.locator(".dot.better").first.hover()
+    assert "sharded the attention output" in tip.inner_text()
+    page.mouse.move(1, 1)
+    assert not tip.is_visible()
+
+
+def test_a_timeline_is_zoomed_and_moved(reader: Reader) -> None:
+    page = reader.open(test=REGRESSED)
+    plot = page.locator("[data-chart=timeline]")
+    plot.locator("rect").first.wait_for()
+    plot.scroll_into_view_if_needed()
+
+    def ticks() -> list[str]:
+        found: list[str] = plot.locator(".axes text").all_text_contents()
+        return found
+
+    whole = ticks()
+    plot.hover()
+    page.mouse.wheel(0, -200)  # the page's, until the chart is used
+    assert ticks() == whole
+    plot.scroll_into_view_if_needed()
+    plot.focus()
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + 600, box["y"] + 40)
+    for _ in range(6):
+        page.mouse.wheel(0, -200)
+    page.wait_for_function(
+        "t => document.querySelector('[data-chart=timeline] .axes text').textContent !== t",
+        arg=whole[0],
+    )
+    near = ticks()
+    assert plot.locator("text.on").count() > 0, "spans that are wide enough have names"
+    page.mouse.down()
+    page.mouse.move(box["x"] + 300, box["y"] + 40, steps=3)
+    page.mouse.up()
+    moved = ticks()
+    assert moved != near
+    page.keyboard.press("ArrowLeft")
+    assert ticks() != moved
+    page.keyboard.press("0")
+    assert ticks() == whole
+
+
+def test_the_parts_of_a_change_add_up(reader: Reader) -> None:
+    page = reader.open(test=REGRESSED)
+    bars = page.locator("[data-chart=waterfall] rect.fill")
+    bars.first.wait_for()
+    boxes = bars.evaluate_all(
+        "all => all.map(r => [r.x.baseVal.value, r.x.baseVal.value + r.width.baseVal.value])"
+    )
+    level = boxes[0][1]
+    for start, end in boxes[1:-1]:
+        near = start if abs(start - level) < abs(end - level) else end
+        assert near == pytest.approx(level, abs=0.01)
+        level = end if near == start else start
+    assert level == pytest.approx(boxes[-1][1], abs=0.01)
+
+
+def test_a_trace_is_linked_and_the_visualizer_named(reader: Reader) -> None:
+    page = reader.open(test=REGRESSED)
+    assert page.get_by_role("link", name="Trace: trace.json").get_attribute("href") == "trace.json"
+    assert "ttnn-visualizer --profiler-path" in page.locator("#test header").inner_text()
+
+
+def test_without_scripts_there_are_verdicts_and_sparklines(reader: Reader) -> None:
+    page = reader.open(java_script_enabled=False)
+    rows = page.locator("noscript tbody tr")
+    assert rows.count() == 12
+    assert page.locator("noscript polyline").count() == 9
+    text = page.locator("noscript").inner_text()
+    assert "ttnn-perf baseline accept" in text
+    assert HOSTILE[0] in text

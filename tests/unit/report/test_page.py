@@ -1,0 +1,134 @@
+"""A page as a document: nothing in it is markup that we did not write. Charts: tests/browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.report.page.contents import Page, PageHistory, PageMetric, PageTest
+from pytest_ttnn_perf.report.page.data import main_metric, page_json
+from pytest_ttnn_perf.report.page.write import page_html
+from tests.browser.sample import HOSTILE, small
+
+
+class Tags(HTMLParser):
+    """Notes the tags and the texts of a document, as a browser without scripts sees them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.attributes: set[str] = set()
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def document() -> str:
+    return page_html(small())
+
+
+def data_of(document: str) -> Any:
+    found = re.findall(r'<script type="application/json" id="data">(.*?)</script>', document)
+    assert len(found) == 1
+    return json.loads(found[0])
+
+
+def test_texts_of_others_are_no_markup(document: str) -> None:
+    tags = Tags(document)
+    assert tags.found.count("script") == 2
+    assert not {"img", "iframe", "object", "b2"} & set(tags.found)
+    assert not [name for name in tags.attributes if name.startswith("on") or name == "style"]
+    assert HOSTILE[0] in tags.texts
+    assert HOSTILE[4] in tags.texts  # neither entities nor templates
+    assert "\u202e" not in document
+    assert "\x00" not in document
+
+
+def test_the_policy_allows_our_style_and_our_script_and_nothing_else(document: str) -> None:
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', document)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.replace("&#39;", "'").split(";"))
+    assert rules["default-src"] == "'none'"
+    for tag, rule in (("style", "style-src"), ("script", "script-src")):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", document, flags=re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules[rule] == f"'sha256-{digest}'"
+    assert not re.findall(r"""(?:src|href)=["']?(?!data:)\w*:?//""", document)
+
+
+@given(st.text())
+def test_any_text_arrives_as_it_is_seen(text: str) -> None:
+    page = Page(title=text, headline="", failed=False, facts=(), counts=(), runs=(), tests=())
+    written = page_json(page)
+    assert not set("<>&\u2028\u2029") & set(written)
+    told = json.loads(written)["page"]["title"]
+    if text.isprintable():
+        assert told == text
+    assert all(line.isprintable() for line in told.split("\n"))
+
+
+def test_a_history_can_be_read_back() -> None:
+    history = PageHistory(
+        runs=(0, 1, 2, 5, 6), values=(1.0, 2.5, float("nan"), 4.0, 16_777_217.0),
+        outcomes=("", "WITHIN", "WITHIN", "REGRESSED", "REGRESSED"),
+        marks=("stored", "", "", "", ""),
+    )  # fmt: skip
+    metric = PageMetric("m", "ms", 1.0, "lower", "WITHIN", "", history=history)
+    test = PageTest("t", "WITHIN", failed=False, worst=0, key="", metrics=(metric,))
+    page = replace(small(), tests=(test,))
+    (told,) = json.loads(page_json(page))["page"]["tests"][0]["metrics"]
+    assert told["history"] == {
+        "runs_ahead": [[0, 3], [2, 2]], "values": [1, 2.5, None, 4, 16_777_217],
+        "outcomes": [["", 1], ["WITHIN", 2], ["REGRESSED", 2]], "marks": [["stored", 1], ["", 4]],
+        "changes": [],
+    }  # fmt: skip
+    assert "samples" not in told  # as by default, which is written once
+
+
+def test_the_worst_gated_metric_stands_for_a_test(document: str) -> None:
+    (test, *_) = small().tests
+    place = main_metric(test)
+    assert place is not None
+    assert test.metrics[place].name == "wall_time"
+    assert data_of(document)["page"]["tests"][0]["main"] == place
+    assert main_metric(replace(test, metrics=())) is None
+
+
+def test_without_scripts_there_is_a_table_with_sparklines(document: str) -> None:
+    (table,) = re.findall(r"<noscript>.*?</noscript>", document, flags=re.DOTALL)
+    rows = table.split("<tr>")[2:]
+    assert len(rows) == len(small().tests)
+    assert '<span class="badge bad">REGRESSED</span>' in rows[0]
+    assert "8.2 % slower, limit 3.0 %; confirmed by 2 of 2." in rows[0]
+    assert "<pre>ttnn-perf baseline accept" in rows[0]
+    assert "<td>13.43 ms</td><td>12.41 ms</td>" in rows[0]
+    (points,) = re.findall(r'points="([^"]*)"', rows[0])
+    corners = [tuple(map(int, corner.split(","))) for corner in points.split()]
+    assert len(corners) == 40
+    assert all(0 <= x <= 120 and 0 <= y <= 20 for x, y in corners)
+    assert "<svg" not in next(row for row in rows if "test_new" in row)
+
+
+def test_without_jinja2_the_command_that_installs_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(UsageError, match=r"pip install 'pytest-ttnn-perf\[html\]'"):
+        page_html(small())
