@@ -228,14 +228,7 @@ def failure_text(
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     """Count the tests that were gated, the outcomes of metrics, and what was only recorded."""
-    outcomes = Counter(
-        outcome_word(verdict, judged)
-        for judged in tests
-        for verdict in judged.verdicts
-        if verdict.reason is not Reason.EXPLAINS
-    )
-    words = (*(outcome.value for outcome in Outcome), ACCEPTED)
-    outcome_counts = ", ".join(f"{outcomes[word]} {word}" for word in words if outcomes[word])
+    outcomes = ", ".join(f"{count} {word}" for word, count in outcome_counts(tests))
     gated = sum(1 for judged in tests if judged.verdicts)
     explaining = sum(
         verdict.reason is Reason.EXPLAINS for judged in tests for verdict in judged.verdicts
@@ -245,7 +238,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     parts += [f"{failed} failed"] if failed else []
     written = sum(1 for judged in tests if judged.written)
     parts += [f"{written} written"] if written else []
-    parts += [f"metrics: {outcome_counts}"] if outcome_counts else []
+    parts += [f"metrics: {outcomes}"] if outcomes else []
     if explaining:
         parts.append(
             f"{counted(explaining, 'part')} {'explains' if explaining == 1 else 'explain'} a change"
@@ -259,6 +252,19 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     parts += [f"{counted(asked, 'test')} without a gated number"] if asked else []
     parts += filter(None, [findings_count(tests)])
     return "; ".join(parts)
+
+
+def outcome_counts(tests: Sequence[JudgedTest]) -> Iterator[tuple[str, int]]:
+    """Yield how many metrics ended how; what explains another one does not count."""
+    outcomes = Counter(
+        outcome_word(verdict, judged)
+        for judged in tests
+        for verdict in judged.verdicts
+        if verdict.reason is not Reason.EXPLAINS
+    )
+    for word in (*(outcome.value for outcome in Outcome), ACCEPTED):
+        if outcomes[word]:
+            yield word, outcomes[word]
 
 
 class _Row(NamedTuple):
