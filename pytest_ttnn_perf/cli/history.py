@@ -47,7 +47,7 @@ def _where(history: RunHistory) -> str:
     return f"the {len(history.runs)} runs that are looked at"
 
 
-def _from_here(folder: Path) -> Path:
+def from_here(folder: Path) -> Path:
     """Return a folder below the current one as seen from there."""
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
@@ -60,7 +60,7 @@ def wanted_history(options: argparse.Namespace) -> RunHistory:
         InputError: none of the records can be read.
         UsageError: there are no records, or no such branch.
     """
-    folder = _from_here(project_settings().artifacts / "runs")
+    folder = from_here(project_settings().artifacts / "runs")
     if options.runs is None and not folder.is_dir():
         message = (
             f"{folder}: expected run records, found no folder: make some with pytest --ttnn-perf, "

@@ -155,6 +155,7 @@ _COMMANDS: Final = {
     "bisect": ("find the commit that made a test slower", "experiments:bisect"),
     "history": ("show what recorded runs measured, run after run", "history:history"),
     "trends": ("find when tests became slower or faster, and what changed then", "history:trends"),
+    "report": ("write a page for a browser, of a run or of captures", "history:report"),
     "check": (
         "check captures against the optimization checklist; exit 1 on errors",
         "checklist:check",
