@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.files import check_writable
 from pytest_ttnn_perf._base.text import counted, inert_lines
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of, read_run
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf._base.errors import InputError
     from pytest_ttnn_perf.cli.artifacts import Capture
     from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.settings import Settings
@@ -63,6 +62,8 @@ def run(options: argparse.Namespace) -> Result:
     """
     settings, page_file = project_settings(), options.output
     if options.baselines is not None:
+        if not options.baselines.is_dir():
+            raise InputError(options.baselines, "expected a folder of baselines, found none")
         settings = replace(settings, baselines=options.baselines)
     if page_file.is_dir():
         message = f"{page_file}: expected a file for the page, found a folder"

@@ -61,13 +61,15 @@ def earlier_runs(history: RunHistory) -> EarlierRuns:
 
 
 def seen(metric: Metric, value: float) -> float:
-    """Return a number in as many digits as can be seen; what is counted is exact.
+    """Return a number in as many digits as can be seen; counts and accuracies are exact.
+
+    Of a PCC, the last digits are those that matter: what is short of 1 never reads as 1.
 
     >>> from pytest_ttnn_perf.records.metric import Metric
     >>> seen(Metric("wall_time", "ns"), 12_345_678.9), seen(Metric("wall_time", "ms"), 1 / 3)
     (12345700, 0.333333)
     """
-    exact = metric.kind in {Kind.COUNT, Kind.BYTES} or metric.better is Better.EQUAL
+    exact = metric.kind in {Kind.COUNT, Kind.BYTES, Kind.ACCURACY} or metric.better is Better.EQUAL
     rounded = value if exact else float(f"{value:.6g}")
     whole = int(rounded) if abs(rounded) < 1e15 else None
     return whole if whole == rounded else rounded

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: Of more samples, those at equal distances are drawn.
 MOST_SAMPLES: Final = 200
 #: Words for tests that no verdict names, and for those that fail whatever their verdicts are.
-_RECORDED, _MISTAKE, _FINDING = "RECORDED", "ERROR", "FINDING"
+_RECORDED, _NO_ROOM, _MISTAKE, _FINDING = "RECORDED", "OUT_OF_MEMORY", "ERROR", "FINDING"
 #: What comes first, the worst.
 _ORDER: Final = (
     _MISTAKE,
@@ -49,6 +49,7 @@ _ORDER: Final = (
     Outcome.SHIFTED.value,
     ACCEPTED,
     Outcome.IMPROVED.value,
+    _NO_ROOM,
     Outcome.WITHIN.value,
     _RECORDED,
 )
@@ -96,11 +97,14 @@ def _outcome(report: CiReport, judged: JudgedTest) -> str:
     words = [outcome_word(verdict, judged) for verdict in judged.verdicts]
     if report.failed(judged) and report.enforced and any(f.fails for f in judged.findings):
         words.append(_FINDING)
-    return min(words, key=_ORDER.index, default=_RECORDED)
+    # It is a result of a point of a sweep, and no failure.
+    alone = _RECORDED if judged.observation.out_of_memory is None else _NO_ROOM
+    return min(words, key=_ORDER.index, default=alone)
 
 
 def _change(judged: JudgedTest) -> float:
-    return max((verdict.change or 0.0 for verdict in judged.verdicts), default=0.0)
+    """Return the largest change for the worse, without what is noise of the last digits."""
+    return round(max((verdict.change or 0.0 for verdict in judged.verdicts), default=0.0), 3)
 
 
 def _summary(judged: JudgedTest, outcome: str) -> Iterator[str]:
@@ -186,7 +190,8 @@ def _metric(
 
 def _recorded(metric: Metric, value: float | None, observed: MetricObservation | None) -> str:
     if value is None:
-        return ": ".join(filter(None, (f"{metric.name} not measured", observed and observed.note)))
+        note = observed.note if observed else None
+        return ": ".join(filter(None, (f"{metric.name} not measured", note)))
     return f"{metric.name} {format_value(metric, value)}, recorded only"
 
 
