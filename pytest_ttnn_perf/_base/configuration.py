@@ -85,6 +85,7 @@ OPTIONS: Final = (
     ("ignore", "codes", "CODES", "Do not ask these rules, or prefixes"),
     ("json", "path", "PATH", "Write the run record to PATH"),
     ("markdown", "path", "PATH", "Write a report for reviewers to PATH"),
+    ("html", "path", "PATH", "Write a page for a browser to PATH"),
     ("gitlab", "path", "PATH", "Write a code quality report to PATH"),
     (
         "benchmark_json",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 from pytest_ttnn_perf._base.errors import DecodeError, InputError, WriteError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from _typeshed import WriteableBuffer
 
@@ -48,7 +48,12 @@ def encoded(text: str, file: Path) -> bytes:
 
 
 def write_bytes(file: Path, content: bytes) -> None:
-    """Replace ``file`` by ``content`` in one step.
+    """Replace ``file`` by ``content`` in one step; see ``write_parts``."""
+    write_parts(file, (content,))
+
+
+def write_parts(file: Path, parts: Iterable[bytes]) -> None:
+    """Replace ``file`` by all ``parts`` in one step; they are never in memory together.
 
     The new content reaches the disk before the name does: after a crash or a full disk the file
     holds its old content or all of the new one. What writers that were killed have left beside it
@@ -62,7 +67,8 @@ def write_bytes(file: Path, content: bytes) -> None:
         if target.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if target.exists() and not target.is_file():  # a pipe or a device, such as /dev/stdout
-            target.write_bytes(content)
+            with target.open("wb") as stream:
+                stream.writelines(parts)
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = _unfinished(target)
@@ -70,7 +76,7 @@ def write_bytes(file: Path, content: bytes) -> None:
         raise WriteError(file, cause) from cause
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            stream.writelines(parts)
             stream.flush()
             os.fsync(stream.fileno())
             # mkstemp makes private files; a baseline is shared like any source file.

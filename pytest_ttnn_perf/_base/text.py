@@ -65,10 +65,18 @@ def scaled(
     value: float, units: tuple[tuple[str, float], ...], *, beside: float | None = None
 ) -> str:
     """Return a value in the first unit that it fills, or that ``beside`` does."""
-    deciding = abs(value if beside is None else beside)
-    # Half a unit of the last digit below the boundary: 999.96 ms would print as "1000 ms".
-    unit, factor = next((u for u in units if deciding >= u[1] * 0.99995), units[-1])
+    unit, factor = unit_filled_by(value if beside is None else beside, units)
     return f"{digits(value / factor)} {unit}"
+
+
+def unit_filled_by(value: float, units: tuple[tuple[str, float], ...]) -> tuple[str, float]:
+    """Return the first unit that a value fills, and how much it is; the last one for what is less.
+
+    >>> unit_filled_by(2048, BYTE_UNITS)
+    ('KiB', 1024.0)
+    """
+    # Half a unit of the last digit below the boundary: 999.96 ms would print as "1000 ms".
+    return next((u for u in units if abs(value) >= u[1] * 0.99995), units[-1])
 
 
 def digits(value: float) -> str:

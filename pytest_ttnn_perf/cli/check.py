@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> Result:
     captures = captures_of(options, options.files)
     reports, errors = look_at(
         captures,
-        lambda each: _checked(each.read(options), rules, settings.rules, options.region),
+        lambda each: checked(each.read(options), rules, settings.rules, options.region),
     )
     if not reports:
         return complaining(Result(""), errors)
@@ -75,12 +75,13 @@ def run(options: argparse.Namespace) -> Result:
     return complaining(Result(listing.text(options.format), failed=bool(failed)), errors)
 
 
-def _checked(
+def checked(
     subject: Subject,
     rules: Sequence[Rule],
     settings: Mapping[str, RuleSettings],
     region: str | None,
 ) -> Checklist:
+    """Return what rules say of artifacts, as the project configures them."""
     waived = {code for code, rule in settings.items() if rule.waive}
     findings = as_configured(run_in_regions(rules, subject, waived), settings)
     bottleneck, kind = held_back(subject, settings)

@@ -170,6 +170,7 @@ _COMMANDS: Final = {
     "history export": ("write the run records of a database", "history:history_export"),
     "history prune": ("remove old run records, or old runs of a database", "history:prune"),
     "trends": ("find when tests became slower or faster, and what changed then", "history:trends"),
+    "report": ("write a page for a browser, of a run or of captures", "history:report"),
     "check": (
         "check captures against the optimization checklist; exit 1 on errors",
         "checklist:check",

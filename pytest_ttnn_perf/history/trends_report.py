@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.history.causes import NOTHING_RECORDED, Kind
@@ -174,8 +175,21 @@ class _Records:
         return judged.observation if judged else None
 
 
-def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing:
-    """Find the changes of all series, and lay them out."""
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes of all series, those of one cause together; and how many were looked at.
+
+    ``too_short`` are series of too few runs, ``others`` those of no gated time or throughput.
+    """
+
+    groups: tuple[tuple[Told, ...], ...]
+    series: int
+    too_short: int
+    others: int
+
+
+def changes_of(history: RunHistory, *, metric: str | None = None) -> Changes:
+    """Find the changes of all series, or of those of one metric."""
     # A host whose numbers have a key of their own is compared with the others as well.
     every = series_of(history.runs, metric=metric, across_hosts=True)
     looked_at = [s for s in every if s.by_ratio and (s.gated or metric is not None)]
@@ -187,27 +201,33 @@ def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing
         )
         for trend in find_trends(tracks_of(long_enough), circumstances(history.runs))
     ]
-    groups = _grouped(told)
+    short, others = len(looked_at) - len(long_enough), len(every) - len(looked_at)
+    return Changes(tuple(map(tuple, _grouped(told))), len(long_enough), short, others)
+
+
+def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing:
+    """Find the changes of all series, and lay them out."""
+    found = changes_of(history, metric=metric)
     lines: list[Block] = []
-    for group in groups:
+    for group in found.groups:
         lines += [*_group_lines(group), ""]
-    changes = counted(len(told), "change") if told else "no change"
-    lines.append(f"{changes} in {len(long_enough)} series of {counted(len(history.runs), 'run')}")
-    short = len(looked_at) - len(long_enough)
-    if short:
-        lines.append(f"too short to tell: {short} series of less than {LEAST_SERIES} runs")
-    if len(every) > len(looked_at):
-        others = len(every) - len(looked_at)
-        lines.append(f"not looked at: {others} series of what is no gated time or throughput")
+    ordered = [one for group in found.groups for one in group]
+    changes = counted(len(ordered), "change") if ordered else "no change"
+    lines.append(f"{changes} in {found.series} series of {counted(len(history.runs), 'run')}")
+    if found.too_short:
+        lines.append(
+            f"too short to tell: {found.too_short} series of less than {LEAST_SERIES} runs"
+        )
+    if found.others:
+        lines.append(f"not looked at: {found.others} series of what is no gated time or throughput")
     lines += history_lines(history)
-    ordered = [one for group in groups for one in group]
     document = {
         "changes": [
             {**one, "by_op": t.by_op}
             for one, t in zip(_COLUMNS.objects(ordered), ordered, strict=True)
         ],
-        "series": len(long_enough),
-        "too_short": short,
+        "series": found.series,
+        "too_short": found.too_short,
         **history_document(history),
     }
     return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(ordered))
@@ -257,14 +277,8 @@ def _level(told: Told, side: int) -> str:
 def _group_lines(group: Sequence[Told]) -> Iterator[Block]:
     """Lay out what came of one cause."""
     first = group[0]
-    yield Line(_headline(first), bad=any(t.direction == "worse" for t in group))
-    named = {rival.what for rival in first.trend.rivals}
-    beside = {n: pair for n, pair in first.software.items() if n not in named}
-    if first.trend.kind is Kind.HOST:
-        beside = {r.what: (r.before, r.after) for r in first.trend.rivals[1:]} | beside
-    changed = [f"{n} {_known(then)} → {_known(now)}" for n, (then, now) in beside.items()]
-    if changed:
-        yield f"  changed in that range as well: {', '.join(changed)}"
+    yield Line(headline(first), bad=any(t.direction == "worse" for t in group))
+    yield from (f"  {text}" for text in changed_beside(first))
     if first.series is None:
         return
     yield from _COLUMNS.table(group[:_SHOWN])
@@ -278,7 +292,19 @@ def _group_lines(group: Sequence[Told]) -> Iterator[Block]:
         yield f"  to find the commit: {command}"
 
 
-def _headline(told: Told) -> str:
+def changed_beside(told: Told) -> Iterator[str]:
+    """Say what else changed in the range, if anything did."""
+    named = {rival.what for rival in told.trend.rivals}
+    beside = {n: pair for n, pair in told.software.items() if n not in named}
+    if told.trend.kind is Kind.HOST:
+        beside = {r.what: (r.before, r.after) for r in told.trend.rivals[1:]} | beside
+    changed = [f"{n} {_known(then)} → {_known(now)}" for n, (then, now) in beside.items()]
+    if changed:
+        yield f"changed in that range as well: {', '.join(changed)}"
+
+
+def headline(told: Told) -> str:
+    """Say when it changed, and what that comes from."""
     trend, since = told.trend, told.bad.day
     if trend.track is None:
         way = "slower" if trend.size > 0 else "faster"

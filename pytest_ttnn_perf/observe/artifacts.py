@@ -236,7 +236,7 @@ def read_recorded(root: Path, names: Sequence[str], region: str | None = None) -
     A test of which nothing was recorded, or something that is damaged, has a kernel time without
     samples that says so.
     """
-    files = next(filter(None, (_recorded_files(root, test) for test in names)), [])
+    files = next(filter(None, (recorded_files(root, test) for test in names)), [])
     if not files:
         known = (place for test in names for place in _places(root, test))
         places = dict.fromkeys(f"{place.relative_to(root)}.*" for place in known)
@@ -360,7 +360,7 @@ def _places(root: Path, test: str) -> Iterator[Path]:
     yield escaped.parent.with_suffix("") / escaped.name
 
 
-def _recorded_files(root: Path, test: str) -> list[Path]:
+def recorded_files(root: Path, test: str) -> list[Path]:
     """Return the files of a test: those in the folder of its name, or named as it."""
     for place in _places(root, test):
         if place.is_dir():

@@ -241,6 +241,7 @@ class Recorder:
             sweep=self.settings.sweep,
             asked=self.asked,
             profiles_itself=self.profiles_itself,
+            attached=self._files_below(),
         )
         observation = self._located(observation)
         if self._tokens is not None:
@@ -248,6 +249,14 @@ class Recorder:
 
             observation = with_rooflines(observation, self._tokens)
         return self._checked(observation)
+
+    def _files_below(self) -> tuple[str, ...]:
+        """Return what was attached; where the user keeps other files is nobody's business."""
+        if not self._attached:
+            return ()
+        here = Path.cwd().resolve()
+        below = (file.relative_to(here) for file in self._attached if file.is_relative_to(here))
+        return tuple(sorted(file.as_posix() for file in below))
 
     def _located(self, observation: Observation) -> Observation:
         """Return an observation with what is known of the hardware, whoever tells it."""

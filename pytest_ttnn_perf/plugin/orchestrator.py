@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -250,6 +250,7 @@ class RunSummary:
         else:
             result = self.gate.finish(complete=ran and not stopped)
             result.errors.extend(report_run(session.config, result.run))
+            result = _with_page(result)
         session.config.stash[_RESULT] = result
         if session.exitstatus == pytest.ExitCode.OK:
             shifted = result.shift_text()
@@ -299,6 +300,19 @@ class RunSummary:
         annotated = config.pluginmanager.has_plugin(_ANNOTATES_FAILURES)
         for text in result.annotations(failures=not annotated):
             terminalreporter.write_line(text)
+
+
+def _with_page(result: RunResult) -> RunResult:
+    """Write the page, if one is wanted: one that cannot be written costs no record."""
+    if result.context.settings.html is None:
+        return result
+    from pytest_ttnn_perf.history.page_sources import write_page_of_run
+
+    try:
+        return replace(result, page=write_page_of_run(result))
+    except TtnnPerfError as error:
+        result.errors.append(str(error))
+        return result
 
 
 @contextmanager

@@ -164,7 +164,8 @@ class Observation:
     gated; None for a test that was taken in with all others. ``profiles_itself``: it starts a
     profiled process of its own. ``test`` is what it is filed under; ``node_id`` is what pytest
     knows it by, where that is not the same. ``out_of_memory`` says what a point of a ``sweep`` had
-    no room for; it is a result of such a test, and not an error.
+    no room for; it is a result of such a test, and not an error. ``attached`` are the files it was
+    told by, from the folder that it ran in, as far as they are below that.
     """
 
     # In the order of the file.
@@ -193,6 +194,7 @@ class Observation:
     node_id: Omit[str | None] = None
     sweep: Omit[SweepPoint | None] = None
     out_of_memory: Omit[str | None] = None
+    attached: Omit[tuple[str, ...]] = ()
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:

@@ -152,6 +152,7 @@ class Settings:
     limits: PccLimits = PccLimits.ASKED
     json: Path | None = None
     markdown: Path | None = None
+    html: Path | None = None
     gitlab: Path | None = None
     benchmark_json: Path | None = None
     history: DatabaseUrl | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.records.json import Inline, Omit, decode
-from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.metric import Better, Metric
 
 
 class Outcome(Enum):
@@ -112,6 +112,19 @@ class Verdict(NamedTuple):
         """Whether it tells that a model runs more or fewer ops: their list may say which."""
         changed = self.outcome in {Outcome.REGRESSED, Outcome.IMPROVED} and self.reason is None
         return changed and self.metric.counts_ops
+
+    @property
+    def worst_allowed(self) -> float | None:
+        """What the metric may be at worst, in its unit; None where nothing limits it."""
+        if self.bound is not None:
+            return self.bound
+        centre, limit = self.centre, self.limit
+        if centre is None or limit is None:
+            return None
+        lower = self.metric.better is Better.LOWER
+        if self.metric.compared_by_ratio:
+            return centre * (1 + limit) if lower else centre / (1 + limit)
+        return centre + abs(centre) * (limit if lower else -limit)
 
     @property
     def change_as_read(self) -> float | None:

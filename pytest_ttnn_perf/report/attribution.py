@@ -12,6 +12,7 @@ from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.ops import short_code
 from pytest_ttnn_perf.report.layout import BELOW, DROPPED, NAME, Fit, table_of
 from pytest_ttnn_perf.report.numbers import Listing, format_change, format_value
+from pytest_ttnn_perf.report.page.contents import PagePart, PageWaterfall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -203,6 +204,31 @@ def op_times_sentence(attribution: Attribution) -> str | None:
     """Say that the same ops took another time; None where none did."""
     words = {ChangeKind.SLOWER: "got slower", ChangeKind.FASTER: "got faster"}
     return _sum_up(attribution, words) or None
+
+
+def waterfall_of(attribution: Attribution, metric: str) -> PageWaterfall:
+    """Return a change as the steps from before to after, which add up to the nanosecond.
+
+    What is not worth a step of its own is summed up, as in a table.
+    """
+    parts, rest, _ = _shown(attribution, most=_IN_TABLE, digits=_DIGITS_IN_TABLE)
+    steps = [(_label(part), part.delta_ns, _why(part, most=_CAUSES_IN_TABLE)) for part in parts]
+    if rest:
+        steps.append((f"{len(rest)} smaller ones", sum(part.delta_ns for part in rest), ""))
+    before_ns, after_ns = round(attribution.before_ns), round(attribution.after_ns)
+    steps.append((_others(attribution), attribution.unexplained_ns, ""))
+    changes_ns = _round_to_sum([ns for _, ns, _ in steps], after_ns - before_ns)
+    return PageWaterfall(
+        metric,
+        attribution.region or "",
+        before_ns / 1000,
+        after_ns / 1000,
+        tuple(
+            PagePart(name, ns / 1000, why)
+            for (name, _, why), ns in zip(steps, changes_ns, strict=True)
+            if ns
+        ),
+    )
 
 
 def attribution_document(attribution: Attribution) -> dict[str, object]:

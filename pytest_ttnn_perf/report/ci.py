@@ -57,6 +57,30 @@ class CiReport:
         """All tests, in the order in which they ran."""
         return list(self.run.tests.values())
 
+    @property
+    def headline(self) -> str:
+        """How it went in one line, and for how many tests."""
+        gated = sum(1 for judged in self.tests if judged.verdicts)
+        options = self.summary_options
+        text = f"{counted(gated, 'test')} gated, all passed"
+        if options.failed:
+            text = f"{len(options.failed)} of {counted(len(self.tests), 'test')} failed"
+        elif options.health.lost:
+            lost = counted(len(options.health.lost), "test")
+            text = f"{lost} with a baseline did not run, and required is set"
+        elif options.shift is not None and options.shift.worse:
+            text = f"environment shifted; {counted(gated, 'test')} gated, none failed individually"
+        elif not gated:
+            text = "no test was gated"
+        return text if self.run.complete else f"the run was cut short: {text}"
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the run fails: by a test, by its machine, or as some of it is missing."""
+        options = self.summary_options
+        slower = options.shift is not None and options.shift.worse
+        return bool(options.failed or options.health.lost or slower) or not self.run.complete
+
     def place(self, judged: JudgedTest) -> Location:
         """Return where a test is written, from the repository's root; else what its id tells."""
         test, found = judged.observation.test, judged.observation.location

@@ -408,25 +408,12 @@ def _parts(report: CiReport) -> Iterator[Section]:
 
 def _headline(report: CiReport, *, quiet: bool) -> str:
     """Say in one line how it went, and for how many tests."""
-    gated = sum(1 for judged in report.tests if judged.verdicts)
-    text, sign = f"{counted(gated, 'test')} gated, all passed", _PASSED
-    shift, failed = report.summary_options.shift, len(report.summary_options.failed)
-    if failed:
-        of = counted(len(report.tests), "test")
-        text, sign = f"{failed} of {of} failed", _FAILED
-    elif report.summary_options.health.lost:
-        lost = counted(len(report.summary_options.health.lost), "test")
-        text, sign = f"{lost} with a baseline did not run, and required is set", _FAILED
-    elif shift is not None and shift.worse:
-        text = f"environment shifted; {counted(gated, 'test')} gated, none failed individually"
-        sign = _FAILED
-    elif not gated:
-        text, sign = "no test was gated", _WARNED
-    if not report.run.complete:
-        text, sign = f"the run was cut short: {text}", _FAILED
+    gated = any(judged.verdicts for judged in report.tests)
+    sign = _FAILED if report.is_bad else _PASSED if gated else _WARNED
     if quiet:
-        return f"{sign} **ttnn-perf: {text}**\n"
-    return f"## {sign} ttnn-perf: {text}\n\n{prose(count_line(report.tests, failed=failed))}\n"
+        return f"{sign} **ttnn-perf: {report.headline}**\n"
+    counts = count_line(report.tests, failed=len(report.summary_options.failed))
+    return f"## {sign} ttnn-perf: {report.headline}\n\n{prose(counts)}\n"
 
 
 def _lost(report: CiReport) -> Iterator[Section]:

@@ -15,6 +15,7 @@ from pytest_ttnn_perf._base.text import (
     inert,
     percent,
     scaled,
+    unit_filled_by,
 )
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from pytest_ttnn_perf.records.verdict import Outcome
@@ -65,6 +66,22 @@ def format_value(metric: Metric, value: float | None, *, beside: float | None = 
     if value == int(value) and (metric.kind in _COUNTED or metric.better is Better.EQUAL):
         return _with_unit(str(int(value)), metric.unit)
     return _with_unit(digits(value), metric.unit)
+
+
+def display_unit(metric: Metric, value: float | None) -> tuple[str, float]:
+    """Return the unit that a value is shown in, and what it is multiplied by for that.
+
+    >>> display_unit(Metric("wall_time", "us"), 12_410.0)
+    ('ms', 0.001)
+    """
+    if metric.kind is not Kind.ACCURACY and value is not None:
+        if metric.unit in NANOSECONDS_IN:
+            unit, factor = unit_filled_by(value * NANOSECONDS_IN[metric.unit], _TIME_UNITS)
+            return unit, NANOSECONDS_IN[metric.unit] / factor
+        if metric.unit == "B":
+            unit, factor = unit_filled_by(value, BYTE_UNITS)
+            return unit, 1 / factor
+    return metric.unit, 1.0
 
 
 def format_ns(nanoseconds: float) -> str:

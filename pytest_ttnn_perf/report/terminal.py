@@ -37,7 +37,7 @@ from pytest_ttnn_perf.report.sentences import (
     Rerun,
     accept_line,
     outcome_word,
-    remedy,
+    remedy_of,
     sentence,
 )
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.sweep import Sweep
     from pytest_ttnn_perf.records.verdict import Drifting, Shift, Verdict
     from pytest_ttnn_perf.report.layout import Table
+    from pytest_ttnn_perf.report.sentences import Remedy
 
 
 #: How many tests are named; the others are counted.
@@ -219,23 +220,16 @@ def failure_text(
     lines = list(judged.observation.problems)
     lines += [line for finding in findings for line in finding_lines(finding)]
     by_op = _ByOp(judged.by_op)
-    for group in _by_remedy(judged, verdicts, rerun=rerun, blocked=bool(findings)):
+    for group in by_remedy(judged, verdicts, rerun=rerun, blocked=bool(findings)):
         lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in group.verdicts]
         lines += by_op.beside(group)
-        lines += [f"  {group.remedy}"] if group.remedy else []
+        lines += [f"  {group.text}"] if group.remedy else []
     return "\n".join(map(inert_lines, [*lines, *_full_profile(judged, rerun)]))
 
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     """Count the tests that were gated, the outcomes of metrics, and what was only recorded."""
-    outcomes = Counter(
-        outcome_word(verdict, judged)
-        for judged in tests
-        for verdict in judged.verdicts
-        if verdict.reason is not Reason.EXPLAINS
-    )
-    words = (*(outcome.value for outcome in Outcome), ACCEPTED)
-    outcome_counts = ", ".join(f"{outcomes[word]} {word}" for word in words if outcomes[word])
+    outcomes = ", ".join(f"{count} {word}" for word, count in outcome_counts(tests))
     gated = sum(1 for judged in tests if judged.verdicts)
     explaining = sum(
         verdict.reason is Reason.EXPLAINS for judged in tests for verdict in judged.verdicts
@@ -245,7 +239,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     parts += [f"{failed} failed"] if failed else []
     written = sum(1 for judged in tests if judged.written)
     parts += [f"{written} written"] if written else []
-    parts += [f"metrics: {outcome_counts}"] if outcome_counts else []
+    parts += [f"metrics: {outcomes}"] if outcomes else []
     if explaining:
         parts.append(
             f"{counted(explaining, 'part')} {'explains' if explaining == 1 else 'explain'} a change"
@@ -259,6 +253,19 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     parts += [f"{counted(asked, 'test')} without a gated number"] if asked else []
     parts += filter(None, [findings_count(tests)])
     return "; ".join(parts)
+
+
+def outcome_counts(tests: Sequence[JudgedTest]) -> Iterator[tuple[str, int]]:
+    """Yield how many metrics ended how; what explains another one does not count."""
+    outcomes = Counter(
+        outcome_word(verdict, judged)
+        for judged in tests
+        for verdict in judged.verdicts
+        if verdict.reason is not Reason.EXPLAINS
+    )
+    for word in (*(outcome.value for outcome in Outcome), ACCEPTED):
+        if outcomes[word]:
+            yield word, outcomes[word]
 
 
 class _Row(NamedTuple):
@@ -358,23 +365,29 @@ _COLUMNS: Final[Columns[_Row]] = Columns(
 )  # fmt: skip
 
 
-class _Group(NamedTuple):
-    """Verdicts of one test that one command resolves."""
+class Resolved(NamedTuple):
+    """Verdicts of one test that one command, or one piece of advice, resolves."""
 
-    remedy: str | None
+    remedy: Remedy | None
     verdicts: list[Verdict]
 
+    @property
+    def text(self) -> str:
+        """What to do, in one line; empty where there is nothing to be done."""
+        return ": ".join(filter(None, self.remedy or ()))
 
-def _by_remedy(
+
+def by_remedy(
     judged: JudgedTest,
     verdicts: Sequence[Verdict],
     *,
     rerun: Rerun,
     blocked: bool,
     shifted: bool = False,
-) -> list[_Group]:
+) -> list[Resolved]:
+    """Return verdicts by what is to be done about them."""
     updates = rerun.updates(judged.observation.test)
-    groups: dict[str | None, _Group] = {}
+    groups: dict[Remedy | None, Resolved] = {}
     # An update writes nothing of a test as long as a stored metric of it is not recorded.
     held_back = any(verdict.reason is Reason.NOT_RECORDED for verdict in verdicts)
     for verdict in verdicts:
@@ -384,8 +397,8 @@ def _by_remedy(
         misleading = (shifted and verdict.outcome is Outcome.IMPROVED) or (
             held_back and verdict.outcome is Outcome.NO_BASELINE
         )
-        advice = None if settled or misleading else remedy(verdict, updates)
-        groups.setdefault(advice, _Group(advice, [])).verdicts.append(verdict)
+        found = None if settled or misleading else remedy_of(verdict, updates)
+        groups.setdefault(found, Resolved(found, [])).verdicts.append(verdict)
     return list(groups.values())
 
 
@@ -402,7 +415,7 @@ class _ByOp:
 
     sentence: str | None
 
-    def beside(self, group: _Group) -> list[str]:
+    def beside(self, group: Resolved) -> list[str]:
         """Return the line that belongs to a group."""
         changed = any(verdict.is_of_changed_time for verdict in group.verdicts)
         if self.sentence is None or not changed:
@@ -411,7 +424,7 @@ class _ByOp:
         return [f"  by op: {text}"]
 
 
-def _worth_saying(verdict: Verdict, judged: JudgedTest, *, summary_options: SummaryOptions) -> bool:
+def worth_saying(verdict: Verdict, judged: JudgedTest, *, summary_options: SummaryOptions) -> bool:
     """The table says enough of what is as before, and of what was stored for the first time."""
     new = verdict.outcome is Outcome.NO_BASELINE and verdict.metric.name in judged.written
     mistaken = verdict.reason is Reason.OTHER_DEFINITION  # fails whatever may be missing
@@ -424,7 +437,7 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
     verdicts = [
         verdict
         for verdict in judged.verdicts
-        if _worth_saying(verdict, judged, summary_options=summary_options)
+        if worth_saying(verdict, judged, summary_options=summary_options)
         # A failure was told of all that fails.
         and (not told or verdict.outcome is Outcome.IMPROVED)
     ]
@@ -433,7 +446,7 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
     shifted = summary_options.shift is not None
     by_op = _ByOp(judged.by_op)
     blocked = failed and any(finding.fails for finding in judged.findings)
-    for group in _by_remedy(
+    for group in by_remedy(
         judged, verdicts, rerun=summary_options.rerun, blocked=blocked, shifted=shifted
     ):
         for verdict in group.verdicts:
@@ -442,7 +455,7 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
             yield Line(text, bad=failed and not good, good=good)
         yield from map(Line, by_op.beside(group))
         if group.remedy:
-            yield Line(f"  {group.remedy}")
+            yield Line(f"  {group.text}")
     if failed and not told:
         yield from map(Line, _full_profile(judged, summary_options.rerun))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.sentences import Rerun
 
 
-#: How much of a stored time its digits leave open.
-_ROUNDING: Final = 1e-6
-
-
 #: The time of each region then and now, in nanoseconds.
 RegionTimes = Mapping[str, tuple[float, float]]
 
@@ -46,27 +42,21 @@ RegionTimes = Mapping[str, tuple[float, float]]
 def change_by_op(before: OpGroups, after: OpGroups, times_ns: RegionTimes) -> str | None:
     """Say which ops make up the change of times that they are of, region by region.
 
-    The tables are of one session each, and ``times_ns`` may be of several: what these differ by
-    besides is left to the other ops. None where the tables have none of these regions in common.
+    None where the tables have none of these regions in common.
     """
-    from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups
+    from pytest_ttnn_perf.analysis.ops.grouping import attribute_regions
     from pytest_ttnn_perf.report.attribution import attribution_sentence, calls_sentence
 
     if before.kernel_time == after.kernel_time == CALLS:
         return calls_sentence(before, after) or "the same calls"
-    texts = []
-    for region, (then, now) in times_ns.items():
-        if region not in before.regions or region not in after.regions:
-            continue
-        attribution = attribute_groups(before.of(region), after.of(region))
-        if attribution is None:
-            return f"cannot be determined: {before.kernel_time} then, {after.kernel_time} now"
-        if abs((now - then) - attribution.delta_ns) > _ROUNDING * then:
-            told = sum(part.delta_ns for part in attribution.parts)
-            attribution = replace(
-                attribution, before_ns=then, after_ns=now, unexplained_ns=(now - then) - told
-            )
-        texts.append(": ".join(filter(None, (region, attribution_sentence(attribution)))))
+    found = list(attribute_regions(before, after, times_ns))
+    if found and before.kernel_time != after.kernel_time:
+        return f"cannot be determined: {before.kernel_time} then, {after.kernel_time} now"
+    texts = (
+        ": ".join(filter(None, (region, attribution_sentence(attribution))))
+        for region, attribution in found
+        if attribution is not None
+    )
     return "; ".join(texts) or None
 
 
@@ -93,23 +83,26 @@ def judged_by_op(judged: JudgedTest, store: BaselineStore, hardware: Hardware) -
     table that cannot be read costs the explanation, not the verdict.
     """
     now = judged.observation.ops
-    changed = [verdict for verdict in judged.verdicts if verdict.is_of_changed_time]
-    if now is None or not changed:
+    if now is None or not any(verdict.is_of_changed_time for verdict in judged.verdicts):
         return None
     if now.kernel_time == CALLS:
         return _changed_calls(judged.observation.test, now, store, hardware)
-    compared = [verdict for verdict in judged.verdicts if verdict.metric.is_kernel_time]
-    of_regions = [verdict for verdict in compared if verdict in changed] or compared
-    times_ns = {
-        split_metric(verdict.metric.name)[1]: (verdict.centre, verdict.observed)
-        for verdict in of_regions
-        if verdict.centre is not None and verdict.observed is not None
-    }
     try:
         then = store.ops_of(hardware, judged.observation.test)
     except InputError as error:
         return f"cannot be determined: {error}"
-    return None if then is None else change_by_op(then, now, times_ns)
+    return None if then is None else change_by_op(then, now, changed_times_ns(judged))
+
+
+def changed_times_ns(judged: JudgedTest) -> RegionTimes:
+    """Return the kernel times that ops explain: of regions where these changed, else of all."""
+    compared = [verdict for verdict in judged.verdicts if verdict.metric.is_kernel_time]
+    changed = [verdict for verdict in compared if verdict.is_of_changed_time]
+    return {
+        split_metric(verdict.metric.name)[1]: (verdict.centre, verdict.observed)
+        for verdict in changed or compared
+        if verdict.centre is not None and verdict.observed is not None
+    }
 
 
 def _changed_calls(
@@ -160,8 +153,31 @@ def environment_differences(
     hardware: Hardware | None,
     environment: Environment,
 ) -> tuple[str, ...]:
+    """Say what is not as it was when the baselines of these tests were accepted."""
+    return tuple(map(str, differences_of(tests, store, hardware=hardware, environment=environment)))
+
+
+class EnvironmentDifference(NamedTuple):
+    """What is not as it was when baselines were accepted; ``now`` is None for what is gone."""
+
+    name: str
+    before: object
+    now: object
+
+    def __str__(self) -> str:
+        now_text = f"no {self.name}" if self.now is None else f"{self.name} {self.now}"
+        return f"{now_text}, at the baselines {self.before}"
+
+
+def differences_of(
+    tests: Mapping[str, JudgedTest],
+    store: BaselineStore,
+    *,
+    hardware: Hardware | None,
+    environment: Environment,
+) -> tuple[EnvironmentDifference, ...]:
     """Return what is not as it was when the baselines of these tests were accepted."""
-    found: Counter[str] = Counter()
+    found: Counter[EnvironmentDifference] = Counter()
     compared = 0
     for judged in tests.values():
         own = judged.observation.hardware or hardware
@@ -171,7 +187,7 @@ def environment_differences(
             then = {**baseline.accepted.environment, "ttnn": baseline.accepted.ttnn}
             found.update(_differences(environment, then))
     # Told of most baselines, it can explain most of what is compared with them.
-    return tuple(text for text, count in found.most_common() if count >= compared / 2)
+    return tuple(differs for differs, count in found.most_common() if count >= compared / 2)
 
 
 def relabel_shifted(judged: JudgedTest, shift: Shift) -> JudgedTest:
@@ -179,13 +195,11 @@ def relabel_shifted(judged: JudgedTest, shift: Shift) -> JudgedTest:
     return replace(judged, verdicts=explain_by_shift(judged.verdicts, shift))
 
 
-def _differences(now: Environment, then: Mapping[str, object]) -> Iterator[str]:
+def _differences(now: Environment, then: Mapping[str, object]) -> Iterator[EnvironmentDifference]:
     current = {**now.lasting, "ttnn": now.ttnn}
     for name, value in then.items():
         if value is not None and current.get(name) != value:
-            word, found = _WORDS.get(name, name), current.get(name)
-            now_text = f"no {word}" if found is None else f"{word} {found}"
-            yield f"{now_text}, at the baselines {value}"
+            yield EnvironmentDifference(_WORDS.get(name, name), value, current.get(name))
 
 
 def _load(environment: Environment) -> Iterator[str]:

@@ -144,6 +144,7 @@ def check_paths(settings: Settings) -> None:
         raise InputError(recorded, f"expected a folder of recorded artifacts, found {found}")
     _check_file(settings.json, "the run record")
     _check_file(settings.markdown, "the report")
+    _check_file(settings.html, "the page")
     _check_file(settings.gitlab, "the code quality report")
     if settings.targets is not None:
         from pytest_ttnn_perf.run.targets import read_targets

@@ -279,6 +279,8 @@ class RunResult:
     errors: list[str] = field(default_factory=list)
     #: What the reports for CI are made of; None if none of them is wanted.
     ci_report: CiReport | None = None
+    #: The page for a browser, if one was written.
+    page: Path | None = None
 
     def summary_options(self) -> SummaryOptions:
         """Return how the run is summarised, on every surface."""
@@ -291,7 +293,7 @@ class RunResult:
     def with_ci_report(self) -> RunResult:
         """Return the result with its report for CI, if that is wanted in any form."""
         settings, job = self.context.settings, self.context.job
-        files = settings.markdown or settings.gitlab
+        files = settings.markdown or settings.gitlab or settings.html
         shown = settings.step_summary and job.step_summary
         if not (files or shown or (job.annotates and settings.annotations)):
             return self
@@ -344,6 +346,8 @@ class RunResult:
             yield f"wrote {shown_path(path, cwd)}"
         for path in self.records:
             yield f"run record: {shown_path(path, cwd)}"
+        if self.page is not None:
+            yield f"page: {shown_path(self.page, cwd)}"
 
     def annotations(self, *, failures: bool) -> Iterator[str]:
         """Return the lines that GitHub turns into annotations, if they are wanted."""

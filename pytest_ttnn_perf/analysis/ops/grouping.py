@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import chain, pairwise, repeat
 from statistics import median
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,7 @@ from pytest_ttnn_perf.analysis.ops.settings import condense_settings
 from pytest_ttnn_perf.records.ops import Columns, OpGroup, OpGroups, OpTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.records.attribution import Attribution
     from pytest_ttnn_perf.records.ops import Signature
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Ops of one name are of different kinds where one takes less than this part of the next longer.
 _APART: Final = 0.8
+#: How much of a stored time its digits leave open.
+_ROUNDING: Final = 1e-6
 #: Means over devices are kept to the picosecond.
 _DECIMALS: Final = 3
 
@@ -79,6 +82,26 @@ def attribute_groups(before: OpGroups, after: OpGroups) -> Attribution | None:
     if before.kernel_time != after.kernel_time:
         return None
     return attribute(_expand_groups(before), _expand_groups(after))
+
+
+def attribute_regions(
+    before: OpGroups, after: OpGroups, times_ns: Mapping[str, tuple[float, float]]
+) -> Iterator[tuple[str, Attribution | None]]:
+    """Yield the change of each region that both tables have, by op; None for what has no answer.
+
+    The tables are of one session each, and ``times_ns``, then and now, may be of several: what
+    these differ by besides is left to the other ops.
+    """
+    for region, (then, now) in times_ns.items():
+        if region not in before.regions or region not in after.regions:
+            continue
+        attribution = attribute_groups(before.of(region), after.of(region))
+        if attribution is not None and abs(now - then - attribution.delta_ns) > _ROUNDING * then:
+            told = sum(part.delta_ns for part in attribution.parts)
+            attribution = replace(
+                attribution, before_ns=then, after_ns=now, unexplained_ns=(now - then) - told
+            )
+        yield region, attribution
 
 
 def _likenesses(table: OpTable, lane: Lane) -> Iterable[Likeness]:

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.records.ops import Category, category_of, short_code
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_ttnn_perf.records.ops import OpTable, Signature, Tensor
+    from pytest_ttnn_perf.records.ops import OpGroup, OpTable, Signature, Tensor
 
 
 #: Bytes of an element. Block formats share an exponent among 16 elements.
@@ -186,6 +186,31 @@ def rooflines(table: OpTable) -> Sequence[Roofline]:
     )
 
 
+def group_rooflines(groups: Sequence[OpGroup], arch: str | None) -> Sequence[Roofline]:
+    """Return the same for the mean op of each group, as far as their settings tell.
+
+    These do not tell an operand that is only where the result of an elementwise op goes: it counts
+    as read.
+    """
+    board = board_of_arch(arch)
+    found = [
+        Roofline(
+            group.total_ns / group.count,
+            *_least(board, group.signature, group.settings, group.cores, group.fidelity),
+        )
+        for group in groups
+    ]
+    too_fast = {
+        group.signature
+        for group, line in zip(groups, found, strict=True)
+        if _is_too_fast(line.kernel_ns, line.work, line.dram_ns, line.compute_ns)
+    }
+    return tuple(
+        line._replace(stale=group.signature in too_fast)
+        for group, line in zip(groups, found, strict=True)
+    )
+
+
 def _is_too_fast(
     kernel_ns: float, work: Work, dram_ns: float | None, compute_ns: float | None
 ) -> bool:
@@ -235,7 +260,7 @@ _LOOKUP: Final = re.compile(r"^Embeddings?$")
 _SLICE: Final = re.compile(r"^(?:Padded)?Slice$")
 #: Attention over all of its keys, which are its second operand.
 _ATTENTION: Final = re.compile(r"^(?:SDPA|ScaledDotProductAttention)$")
-_CAUSAL: Final = re.compile(r"is_causal'?\s*[=:]\s*'?(?:true|1)")
+_CAUSAL: Final = re.compile(r"is_causal'?\s*[=:]\s*'?(?:true|1|on)\b")
 _WINDOW: Final = re.compile(r"sliding_window(?:_size)?'?\s*[=:]\s*'?\d")
 
 
@@ -278,7 +303,7 @@ def _passes(signature: Signature, attributes: str) -> tuple[int, int]:
     return columns, rows * batches_apart(signature, attributes)
 
 
-_APART: Final = re.compile(r"\bfuse_batch'?\s*[=:]\s*'?(?:0|false)\b", re.IGNORECASE)
+_APART: Final = re.compile(r"\bfuse_batch'?\s*[=:]\s*'?(?:0|false|off)\b", re.IGNORECASE)
 
 
 def batches_apart(signature: Signature, attributes: str) -> int:

@@ -26,6 +26,7 @@ def history(parser: argparse.ArgumentParser) -> None:
         "test", metavar="TEST", nargs="?", help="a test id, file or folder, or a pattern"
     )
     _add_runs(parser)
+    _add_listing(parser)
     parser.set_defaults(run="history:run")
 
 
@@ -124,7 +125,42 @@ def trends(parser: argparse.ArgumentParser) -> None:
         "slow as a whole is named once. Nothing is judged: the exit code is 0."
     )
     _add_runs(parser)
+    _add_listing(parser)
     parser.set_defaults(run="trends:run")
+
+
+def report(parser: argparse.ArgumentParser) -> None:
+    """Declare ``ttnn-perf report``."""
+    parser.description = (
+        "Write one page for a browser, which needs nothing else to open: verdicts, findings, time "
+        "by op, timelines, and the history of each metric in the last 50 runs or --last. Nothing "
+        "is judged: the exit code is 0."
+    )
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help="run records of one run, and captures (default: the newest run record)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PATH",
+        type=Path,
+        default=Path("report.html"),
+        help="where to write it (default: report.html)",
+    )
+    parser.add_argument(
+        "--trace",
+        metavar="FOLDER",
+        type=Path,
+        help="write a Chrome trace of each capture into FOLDER too, for Perfetto",
+    )
+    add_baselines(parser)
+    _add_runs(parser)
+    # What files are is found out; of a capture, all regions are shown.
+    parser.set_defaults(csv=None, db=None, log=None, region=None, start=None, end=None)
+    parser.set_defaults(run="report:run")
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -156,8 +192,12 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
         "--all-branches", action="store_true", help="also runs of other branches and pull requests"
     )
     parser.add_argument("--dirty", action="store_true", help="also runs with uncommitted changes")
-    parser.add_argument("--metric", metavar="NAME", help="only this metric")
     parser.add_argument(
         "--last", metavar="N", type=number_within(1, _MOST_RUNS), help="only the last N runs"
     )
+
+
+def _add_listing(parser: argparse.ArgumentParser) -> None:
+    """Declare what of the runs is listed, and how."""
+    parser.add_argument("--metric", metavar="NAME", help="only this metric")
     add_format(parser)
