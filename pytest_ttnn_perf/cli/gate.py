@@ -19,9 +19,9 @@ from pytest_ttnn_perf.report.checklist import finding_document
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, Result
 from pytest_ttnn_perf.report.sentences import Rerun, sentence
 from pytest_ttnn_perf.report.terminal import summary_lines
-from pytest_ttnn_perf.run.ci_job import ci_job
 from pytest_ttnn_perf.run.health import health_of
 from pytest_ttnn_perf.run.judge import judge_run, summary_options_of
+from pytest_ttnn_perf.run.record import ci_job
 from pytest_ttnn_perf.run.settings import find_root, project_settings
 
 if TYPE_CHECKING:

@@ -98,7 +98,7 @@ class Change:
 #: Rounds of finding a step and taking its effect away; what has more steps is no level at all.
 _MOST_CHANGES: Final = 10
 #: Neighbours on each side that a host is compared with.
-_AROUND: Final = 7
+AROUND: Final = 7
 #: Odds of e**3, that is 20 to 1, tell two rivals apart.
 _CLEAR_ODDS: Final = 3.0
 #: So many commits on each side of the best split of runs are looked at.
@@ -179,7 +179,7 @@ def _without_offsets(values: list[float], hosts: Mapping[str, Sequence[int]]) ->
     """Return values without what each host always adds to those around it."""
     if len(hosts) == 1:
         return values
-    level = running_median(values, _AROUND)
+    level = running_median(values, AROUND)
     found = list(values)
     for places in hosts.values():
         if len(places) >= LEAST_RUNS:
@@ -191,7 +191,7 @@ def _without_offsets(values: list[float], hosts: Mapping[str, Sequence[int]]) ->
 
 def _from_before(values: Sequence[float], own: Sequence[int], step: Step) -> list[float]:
     """Return values with those of one host moved so that they are like others before its step."""
-    level = running_median(values, _AROUND)
+    level = running_median(values, AROUND)
     offset = median(values[p] - level[p] for p in own[step.start : step.position])
     moved = set(own)
     return [value - offset * (place in moved) for place, value in enumerate(values)]

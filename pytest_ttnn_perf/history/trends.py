@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import replace
 from math import expm1, log
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.history.causes import Change, Circumstances, Kind, Rival, explain
+from pytest_ttnn_perf.history.causes import (
+    AROUND,
+    Change,
+    Circumstances,
+    Kind,
+    Rival,
+    explain,
+)
+from pytest_ttnn_perf.history.steps import running_median
 from pytest_ttnn_perf.records.metric import Better, median
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.history.runs import RecordedRun
     from pytest_ttnn_perf.history.series import Series
@@ -55,6 +64,8 @@ class Trend:
         return expm1(self.size)
 
 
+#: Rounds of fitting levels of tracks and offsets of hosts to each other.
+_ROUNDS: Final = 2
 #: Fewer tests do not tell how fast a host is as a whole.
 LEAST_TESTS: Final = 5
 #: A host shows a change if its own runs changed by this share of it.
@@ -95,8 +106,11 @@ def find_trends(tracks: Sequence[Track], runs: Sequence[Circumstances]) -> list[
         # Where there is one host, nothing tells a slower machine from code that slows all tests.
         alone = [trend for trend in common if trend.kind is Kind.CODE and len(trend.hosts) == 1]
         one_host = len({runs[n].host for member in members for n in tracks[member].numbers}) == 1
+        apart = _hosts_apart(runs, told)
+        offsets = host_offsets([tracks[member] for member in members], apart)
         for member in members:
-            for trend in _of_track(member, tracks[member], runs, told):
+            changes = _of_track(tracks[member], apart, offsets, told)
+            for trend in _trends(member, tracks[member], changes, runs):
                 with_all = one_host and any(_together(trend, other) for other in alone)
                 found.append(_or_the_machine(trend) if with_all else trend)
     return found
@@ -117,23 +131,58 @@ def _common(
     return _trends(None, whole, explain(values, [runs[n] for n in numbers]), runs)
 
 
-def _of_track(
-    member: int, track: Track, runs: Sequence[Circumstances], known: Sequence[Trend]
-) -> Iterator[Trend]:
-    """Yield the changes of one track beside those that are known of all.
+#: Stands between the name of a host and the number of the run since which it is another one.
+_SINCE: Final = "\0"
 
-    A host that changed is another one from then on.
-    """
-    own = [runs[number] for number in track.numbers]
-    places = []
+
+def _hosts_apart(runs: Sequence[Circumstances], known: Sequence[Trend]) -> list[Circumstances]:
+    """Return runs in which a host that changed as a whole is another one from then on."""
+    found = list(runs)
     for trend in known:
-        having = [p for p, number in enumerate(track.numbers) if number in trend.rivals[0].runs]
         if trend.kind is Kind.HOST:
-            for place in having:
-                own[place] = own[place]._replace(host=f"{own[place].host} since {trend.bad}")
-        else:
-            places.append(frozenset(having))
-    return _trends(member, track, explain(track.logs, own, places), runs)
+            for number in trend.rivals[0].runs:
+                run = found[number]
+                found[number] = run._replace(host=f"{run.host}{_SINCE}{trend.bad}")
+    return found
+
+
+def host_offsets(tracks: Sequence[Track], runs: Sequence[Circumstances]) -> dict[str, float]:
+    """Return what each host adds to the numbers of all tracks: a fit by medians, track by host.
+
+    The level of a track is that of the runs around: what code changes is no part of it. All tracks
+    tell of a host, so that it is known after a few runs.
+    """
+    if len({run.host for run in runs}) == 1:
+        return {}
+    offsets: dict[str, float] = {}
+    for _ in range(_ROUNDS):
+        away: dict[str, list[float]] = defaultdict(list)
+        for track in tracks:
+            hosts = [runs[number].host for number in track.numbers]
+            own = [offsets.get(host, 0.0) for host in hosts]
+            flat = [value - offset for value, offset in zip(track.logs, own, strict=True)]
+            level = running_median(flat, AROUND)
+            for host, value, middle in zip(hosts, track.logs, level, strict=True):
+                away[host].append(value - middle)
+        offsets = {host: median(found) for host, found in away.items()}
+    return offsets
+
+
+def _of_track(
+    track: Track,
+    runs: Sequence[Circumstances],
+    offsets: Mapping[str, float],
+    known: Sequence[Trend],
+) -> list[Change]:
+    """Return the changes of one track beside those that are known of all."""
+    own = [runs[number] for number in track.numbers]
+    logs = [value - offsets.get(run.host, 0.0) for value, run in zip(track.logs, own, strict=True)]
+    places = [
+        frozenset(p for p, number in enumerate(track.numbers) if number in trend.rivals[0].runs)
+        for trend in known
+        if trend.kind is not Kind.HOST
+    ]
+    return explain(logs, own, places)
 
 
 def _trends(
@@ -144,12 +193,21 @@ def _trends(
     for change in changes:
         ordered = (change.cause, *(rival for rival in change.rivals if rival is not change.cause))
         rivals = tuple(
-            replace(rival, runs=frozenset(numbers[place] for place in rival.runs))
+            replace(
+                rival,
+                what=_as_named(rival.what),
+                runs=frozenset(numbers[place] for place in rival.runs),
+            )
             for rival in ordered
         )
         hosts = _showing(track, change, runs)
         good, bad = numbers[change.good], numbers[change.bad]
         yield Trend(member, track.group, change.kind, rivals, change.size, good, bad, hosts)
+
+
+def _as_named(what: str) -> str:
+    """Return a cause with hosts under the names that others know."""
+    return re.sub(rf"{_SINCE}\d+", "", what) if _SINCE in what else what
 
 
 def _showing(track: Track, change: Change, runs: Sequence[Circumstances]) -> tuple[str, ...]:

@@ -196,7 +196,6 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
     from pytest_ttnn_perf.plugin import orchestrator
     from pytest_ttnn_perf.plugin.reports import TestCollection
-    from pytest_ttnn_perf.run.ci_job import ci_job, of_split
     from pytest_ttnn_perf.run.gate_run import DeviceResults, GateRun
     from pytest_ttnn_perf.run.preflight import (
         check_paths,
@@ -204,7 +203,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
         has_devices,
         restrict_to_passes,
     )
-    from pytest_ttnn_perf.run.record import RunContext
+    from pytest_ttnn_perf.run.record import RunContext, ci_job, of_split
 
     isolated = _is_isolated(config, settings, rank)
     _name_role(config, "orchestrator" if isolated else "inline")

@@ -91,6 +91,16 @@ def _gone(folder: Path) -> None:
     _desk(folder).record(tests={C: [7.0]})
 
 
+def _nights(folder: Path) -> None:
+    """Record three runs of main that are a little slower than the baselines."""
+    desk, table = _desk(folder), encode_groups(ops("Softmax", "Tilize"))
+    (folder / "nights").mkdir()
+    for day in (1, 2, 3):
+        about = {"branch": "main", "commit": str(day) * 40, "started_at": f"2026-11-0{day}"}
+        tests = {A: timed([10.0 + day / 10], ops=table), B: [5.0], C: [7.0]}
+        desk.record(f"nights/{day}.json", tests=tests, environment=about)
+
+
 def _moved(folder: Path) -> None:
     _desk(folder)
 
@@ -139,6 +149,8 @@ SCENES = (
     Scene("rename", _moved, ("ttnn-perf", "baseline", "rename", "models/", "cnn/")),
     Scene("rename keys", _moved,
           ("ttnn-perf", "baseline", "rename", "--keys", N150.key, f"{N150.key}-host_lab7")),
+    Scene("refresh", _nights,
+          ("ttnn-perf", "baseline", "refresh", "--from-history", "--runs", "nights", "--last=3")),
     Scene("prune", _gone, ("ttnn-perf", "baseline", "prune", "run.json", "--full")),
     Scene("merge", _conflict,
           ("ttnn-perf", "baseline", "merge", "--path", FILE, "--take", "theirs")),

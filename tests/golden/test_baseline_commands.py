@@ -92,7 +92,7 @@ def test_list_with_log(lived_in: Desk, shape: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "action", ["accept", "prune", "rename", "merge", "install-merge-driver", "list"]
+    "action", ["accept", "refresh", "prune", "rename", "merge", "install-merge-driver", "list"]
 )
 def test_help(desk: Desk, action: str) -> None:
     ran = desk.run(action, "--help")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ttnn_perf.records.hardware import CiJob
-from pytest_ttnn_perf.run.ci_job import ci_job
+from pytest_ttnn_perf.run.record import ci_job
 
 GITHUB = {
     "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": "/tmp/summary.md",

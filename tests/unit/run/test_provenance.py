@@ -11,8 +11,7 @@ import pytest
 
 from pytest_ttnn_perf.processes import git as git_files
 from pytest_ttnn_perf.records.hardware import Environment
-from pytest_ttnn_perf.run.ci_job import ci_job, of_split
-from pytest_ttnn_perf.run.record import environment_of
+from pytest_ttnn_perf.run.record import ci_job, environment_of, of_split
 
 if TYPE_CHECKING:
     from pathlib import Path
