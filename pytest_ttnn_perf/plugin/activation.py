@@ -211,10 +211,6 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
         _check_alone(config)
     try:
         check_paths(settings)
-        if settings.history is not None:
-            from pytest_ttnn_perf.records.database_url import check_installed
-
-            check_installed(settings.history)
         chosen = choose_profiler(settings, os.environ)
         choice = restrict_to_passes(chosen, settings, isolated=isolated)
     except TtnnPerfError as error:

@@ -124,7 +124,7 @@ def check_paths(settings: Settings) -> None:
     """Find out before any test runs whether its result could be written.
 
     Raises:
-        UsageError: a rule is named that does not exist.
+        UsageError: a rule is named that does not exist, or a database needs what is not installed.
         InputError: the folder of baselines or of recorded artifacts is none.
         WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
     """
@@ -146,6 +146,10 @@ def check_paths(settings: Settings) -> None:
     _check_file(settings.markdown, "the report")
     _check_file(settings.html, "the page")
     _check_file(settings.gitlab, "the code quality report")
+    if settings.history is not None:
+        from pytest_ttnn_perf.records.database_url import check_installed
+
+        check_installed(settings.history)
     if settings.targets is not None:
         from pytest_ttnn_perf.run.targets import read_targets
 
