@@ -35,7 +35,7 @@ IMPROVED = "models/tests/test_resnet50.py::test_resnet50[batch16-device_params0]
 def small() -> Page:
     """Return a page with everything."""
     tests = (_regressed(), _improved(), *_others(), *map(_hostile, HOSTILE))
-    words = [test.outcome for test in tests]
+    words = [metric.outcome for test in tests for metric in test.metrics if metric.gated]
     return Page(
         title="Performance of models/tests",
         headline="2 of 12 tests failed",
@@ -146,6 +146,7 @@ def _metric(
         outcome,
         f"{name} {values[-1] / 1e6:.2f} ms, baseline {level / 1e6:.2f} ms: "
         f"{slower or 0.004:+.1%}, limit +3.0 %",
+        change=slower or 0.004,
         value=values[-1],
         baseline=level,
         limit=level * 1.03,
@@ -237,8 +238,8 @@ def _improved() -> PageTest:
 def _others() -> tuple[PageTest, ...]:
     chance = random.Random(3)
     steady = _metric("wall_time", 7e6, chance)
-    new = replace(steady, outcome="NO_BASELINE", baseline=None, limit=None, history=PageHistory())
-    new = replace(new, sentence="wall_time has no baseline for n300")
+    new = replace(steady, outcome="NO_BASELINE", baseline=None, limit=None, change=None)
+    new = replace(new, sentence="wall_time has no baseline for n300", history=PageHistory())
     none = PageMetric("wall_time", "ms", 1e-6, "lower", "NO_DATA", "the worker ended: SIGSEGV")
     count = PageMetric("ops", "", 1.0, "equal", "WITHIN", "ops 412, as before", value=412.0)
     count = replace(count, baseline=412.0, limit=412.0, samples=(412.0,))

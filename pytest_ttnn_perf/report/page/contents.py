@@ -58,7 +58,8 @@ class PageMetric:
     ``scale`` is what numbers are multiplied by to be shown in ``unit`` (1e-6 and ms for
     nanoseconds). ``baseline`` is the middle of the baseline, ``limit`` what it may be at worst;
     both are None where there is no such thing. ``better`` is lower, higher or equal. ``sentence``
-    is the verdict as the terminal has it.
+    is the verdict as the terminal has it, and ``change`` its change as read (minus is lower): it
+    may be without what the machine did to all tests, so it does not follow from the two numbers.
     """
 
     name: str
@@ -76,6 +77,7 @@ class PageMetric:
     samples: tuple[float, ...] = ()
     confirmations: tuple[tuple[float, ...], ...] = ()
     history: PageHistory = PageHistory()
+    change: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

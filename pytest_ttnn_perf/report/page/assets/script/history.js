@@ -65,11 +65,11 @@ function paintHistory(metric, points, hosts, width) {
   };
 }
 
-// What a value is held against: [what it is called, number].
+// What a value is held against. The unit stands at the axis.
 function levelsOf(metric) {
   return ["baseline", "limit", "target"]
     .filter((kind) => metric[kind] !== null)
-    .map((kind) => ({ kind, value: metric[kind], text: `${kind} ${digits(metric[kind] * metric.scale)}` }));
+    .map((kind) => ({ kind, value: metric[kind], text: `${kind} ${metric.unit ? digits(metric[kind] * metric.scale) : amount(metric, metric[kind])}` }));
 }
 
 function levelLines(levels, box, at) {

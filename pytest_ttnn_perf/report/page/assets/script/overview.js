@@ -7,11 +7,10 @@ const choices = {};
 function overview() {
   search.addEventListener("input", () => goOn({ search: search.value.trim() ? search.value : "", test: "" }));
   const tools = make("div", { class: "tools", role: "search" }, search,
-    choice("outcome", "All outcomes", page.tests.map((test) => test.outcome)),
+    outcomeChips(),
     choice("metric", "Main metric", page.tests.flatMap((test) => test.metrics.map((metric) => metric.name))),
     choice("key", "All keys", page.tests.map((test) => test.key)),
     make("button", { type: "button", "aria-label": "Keys", onclick: showHelp }, "?"), shownCount);
-  pressableCounts();
   return make("div", { id: "overview" },
     attentionSection(),
     make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()),
@@ -30,22 +29,24 @@ function choice(name, all, words) {
   return select;
 }
 
-// Counts of outcomes that tests have become buttons that show these tests.
-function pressableCounts() {
-  const outcomes = new Set(page.tests.map((test) => test.outcome));
-  [...document.querySelectorAll("#counts li")].forEach((item, place) => {
-    const [word] = page.counts[place];
-    if (!outcomes.has(word)) return;
-    const button = make("button", { type: "button", "aria-pressed": "false", "data-outcome": word }, ...item.childNodes);
+// Buttons that show the tests of one outcome, with their number; nothing where all have one.
+function outcomeChips() {
+  const byWorst = [...page.tests].sort((one, other) => one.worst - other.worst);
+  const words = [...new Set(byWorst.map((test) => test.outcome))];
+  if (words.length < 2) return null;
+  return make("div", { class: "chips", role: "group", "aria-label": "Outcome" }, words.map((word) => {
+    const tests = page.tests.filter((test) => test.outcome === word);
+    const tone = tests.some((test) => test.failed) ? "bad" : toneOf(word);
+    const button = make("button", { type: "button", class: tone, "aria-pressed": "false", "data-outcome": word }, make("b", null, grouped(String(tests.length))), ` ${word}`);
     button.addEventListener("click", () => go({ outcome: state.outcome === word ? "" : word, test: "" }));
-    item.replaceChildren(button);
-  });
+    return button;
+  }));
 }
 
 function refreshTools() {
   if (document.activeElement !== search) search.value = state.search;
   for (const [name, select] of Object.entries(choices)) select.value = state[name];
-  for (const button of document.querySelectorAll("#counts button")) button.setAttribute("aria-pressed", button.dataset.outcome === state.outcome);
+  for (const button of document.querySelectorAll("[data-outcome]")) button.setAttribute("aria-pressed", button.dataset.outcome === state.outcome);
   const [some, all] = [tableView.rows.length, page.tests.length];
   shownCount.textContent = some === all ? counted(all, "test") : `${grouped(String(some))} of ${counted(all, "test")}`;
 }

@@ -8,7 +8,7 @@ const SORTS = {
   outcome: (test) => test.worst,
   test: (test) => test.id,
   metric: (test) => shownMetric(test)?.name ?? "",
-  change: (test) => -Math.abs(against(shownMetric(test)) ?? 0),
+  change: (test) => -Math.abs(shownMetric(test)?.change ?? 0),
   saving: (test) => -largestSaving(test),
 };
 
@@ -117,7 +117,7 @@ function idParts(id) {
 function testRow(test, place) {
   const metric = shownMetric(test);
   const tone = state.metric && metric ? toneOf(metric.outcome) : toneOfTest(test);
-  const change = against(metric);
+  const change = metric?.change ?? null;
   const saving = largestSaving(test);
   const cell = (kind, ...content) => make("td", { class: kind, role: "cell" }, content);
   const row = make("tr", { role: "row", "data-place": place, "aria-rowindex": place + 2, class: place === tableView.cursor ? "cursor" : "" },

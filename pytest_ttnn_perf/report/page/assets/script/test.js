@@ -43,14 +43,14 @@ function metricsSection(test) {
   const [gated, others] = [test.metrics.filter((metric) => metric.gated), test.metrics.filter((metric) => !metric.gated)];
   const first = mainMetric(test);
   gated.sort((one, other) => (other === first) - (one === first));
-  const more = others.length ? opened(`${counted(others.length, "metric")} without a verdict`, () => make("div", { class: "stack" }, others.map(metricPanel))) : null;
-  return section("Metrics", make("div", { class: "stack" }, gated.map(metricPanel), more));
+  const more = others.length ? opened(`${counted(others.length, "metric")} without a verdict`, () => make("div", { class: "stack" }, others.map((metric) => metricPanel(metric)))) : null;
+  return section("Metrics", make("div", { class: "stack" }, gated.map((metric) => metricPanel(metric, test.summary)), more));
 }
 
-function metricPanel(metric) {
-  const change = against(metric);
+// `told` is what was said already.
+function metricPanel(metric, told = "") {
   const facts = [
-    change === null ? "" : `${signedPercent(change)} to the baseline`,
+    metric.change === null ? "" : `${signedPercent(metric.change)} to the baseline`,
     metric.baseline === null ? "" : `baseline ${amount(metric, metric.baseline)}`,
     metric.limit === null ? "" : `limit ${amount(metric, metric.limit)}`,
     metric.target === null ? "" : `target ${amount(metric, metric.target)}`,
@@ -60,7 +60,7 @@ function metricPanel(metric) {
   return make("div", { class: "panel stack", "data-metric": metric.name },
     make("div", { class: "metric-head" }, make("h3", null, metric.name), metric.gated ? badge(metric.outcome, toneOf(metric.outcome)) : null,
       make("b", null, amount(metric, metric.value)), make("span", { class: "quiet" }, facts)),
-    metric.sentence ? make("p", { class: "sentence" }, metric.sentence) : null,
+    metric.sentence && metric.sentence !== told ? make("p", { class: "sentence" }, metric.sentence) : null,
     metric.why_ungated ? make("p", { class: "quiet" }, `Not gated: ${metric.why_ungated}`) : null,
     charts.length ? make("div", { class: "pair" }, charts) : null);
 }

@@ -47,12 +47,6 @@ const counted = (count, noun) => `${grouped(String(count))} ${noun}${count === 1
 const shortCommit = (commit) => (/^[0-9a-f]{12,}$/.test(commit) ? commit.slice(0, 9) : commit);
 const moment = (time) => time.slice(0, 16).replace("T", " ");
 
-// How a value stands to the baseline: nothing where there are not both.
-function against(metric) {
-  if (metric === null || metric.value === null || !metric.baseline) return null;
-  return metric.value / metric.baseline - 1;
-}
-
 // How a run is told apart from others, in lines.
 function runLines(run) {
   const code = [shortCommit(run.commit), run.branch].filter(Boolean).join(" on ");
