@@ -234,7 +234,8 @@ def test_a_shown_sum_adds_up(terms: list[float], digits: int) -> None:
 def test_steps_of_a_waterfall_lead_from_before_to_after(
     captures: tuple[list[Op], list[Op]], besides_ns: int
 ) -> None:
-    found = attribute(*map(table, captures))
+    before, after = map(table, captures)
+    found = attribute(before, after)
     # Times may be of other sessions than the tables: what they differ by is left to other ops.
     after_ns = max(found.after_ns + besides_ns, 0.0)
     left_ns = found.unexplained_ns + after_ns - found.after_ns
