@@ -35,10 +35,9 @@ from pytest_ttnn_perf.records.finding import Input
 from pytest_ttnn_perf.records.observation import JudgedTest, Observation, Run
 from pytest_ttnn_perf.report.numbers import Result
 from pytest_ttnn_perf.report.sentences import Rerun
-from pytest_ttnn_perf.run.XX import ci_job
 from pytest_ttnn_perf.run.health import health_of
 from pytest_ttnn_perf.run.judge import summary_options_of
-from pytest_ttnn_perf.run.record import ci_report
+from pytest_ttnn_perf.run.record import ci_job, ci_report
 from pytest_ttnn_perf.run.settings import find_root, project_settings
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ PAGES = (
     "docs/how-to/keys-and-identities.md",
     "docs/how-to/use-benchmark-json.md",
     "docs/how-to/keep-a-history-database.md",
+    "docs/how-to/look-at-a-report.md",
     "docs/explanation/how-the-gate-decides.md",
     "docs/reference/files.md",
 )

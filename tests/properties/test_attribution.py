@@ -14,7 +14,7 @@ from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.analysis.ops.match import common_subsequence
 from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
 from pytest_ttnn_perf.records.ops import HOST, Op, Signature
-from pytest_ttnn_perf.report.attribution import shown_sum
+from pytest_ttnn_perf.report.attribution import shown_sum, waterfall_of
 from tests.properties.strategies import FEW, MANY, SOME
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table
 
@@ -227,3 +227,21 @@ def test_a_shown_sum_adds_up(terms: list[float], digits: int) -> None:
     figures = [float(each.split()[0]) for each in shown]
     assert abs(sum(figures) - float(total.split()[0])) < 1e-6 * max([1.0, *map(abs, figures)])
     assert {each.split()[1] for each in shown} <= {total.split()[1]}
+
+
+@FEW
+@given(pairs(), st.integers(-10_000, 10_000))
+def test_steps_of_a_waterfall_lead_from_before_to_after(
+    captures: tuple[list[Op], list[Op]], besides_ns: int
+) -> None:
+    before, after = map(table, captures)
+    found = attribute(before, after)
+    # Times may be of other sessions than the tables: what they differ by is left to other ops.
+    after_ns = max(found.after_ns + besides_ns, 0.0)
+    left_ns = found.unexplained_ns + after_ns - found.after_ns
+    drawn = waterfall_of(replace(found, after_ns=after_ns, unexplained_ns=left_ns), "time")
+    assert abs(drawn.before_us - found.before_ns / 1000) <= 0.000501
+    assert abs(drawn.after_us - after_ns / 1000) <= 0.000501
+    steps_ns = [round(part.change_us * 1000) for part in drawn.parts]
+    assert round(drawn.before_us * 1000) + sum(steps_ns) == round(drawn.after_us * 1000)
+    assert 0 not in steps_ns
