@@ -23,6 +23,7 @@ from pytest_ttnn_perf.history.trends import circumstances, find_trends, tracks_o
 from pytest_ttnn_perf.records.baseline import MetricBaseline
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import Better, median
+from pytest_ttnn_perf.records.settings import MIN_REFRESHED
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.numbers import format_value
 from pytest_ttnn_perf.report.sentences import accept_command, sentence
@@ -190,7 +191,7 @@ class Refresh:
         if window.unfit:
             more = f"; {window.unfit} more were cut short, had no result, or a machine that shifted"
         why = f"expected {self.last} runs, found {count}{more}"
-        fewer = f"--last {count} takes these" if count >= LATEST else "wait for more runs"
+        fewer = f"--last {count} takes these" if count >= MIN_REFRESHED else "wait for more runs"
         return Obstacle(why, fewer)
 
     def _unlike(self, window: Window) -> Obstacle | None:
@@ -218,7 +219,9 @@ class Refresh:
     def _after(self, window: Window, last_before: int) -> str:
         """Return what to do where something changed within the runs."""
         count = sum(taken.number > last_before for taken in window.runs)
-        fewer = f"take the {count} runs since then with --last {count}, or " if count >= 3 else ""
+        fewer = ""
+        if count >= MIN_REFRESHED:
+            fewer = f"take the {count} runs since then with --last {count}, or "
         return f"{fewer}wait until there are {self.last} runs after it"
 
     def _failing(self, window: Window, judged: Sequence[JudgedTest]) -> Iterator[Obstacle]:

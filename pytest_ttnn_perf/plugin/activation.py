@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.device.chips import Rank
     from pytest_ttnn_perf.observe.instruments import Instruments
     from pytest_ttnn_perf.processes.channel import Interrupts, OrchestratorLink
+    from pytest_ttnn_perf.records.hardware import CiJob
     from pytest_ttnn_perf.records.messages import Assignment
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.sentences import Rerun
@@ -192,6 +193,15 @@ def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
     config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
 
 
+def _job(config: pytest.Config) -> CiJob:
+    """Return what is known of the CI job that this is, and of the part of the tests it runs."""
+    from pytest_ttnn_perf.run.record import ci_job, of_split
+
+    job = ci_job(os.environ, config.rootpath)
+    group, splits = (config.getoption(name, None) for name in ("group", "splits"))
+    return of_split(job, group=group, splits=splits)
+
+
 def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
     from pytest_ttnn_perf.plugin import orchestrator
@@ -203,7 +213,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
         has_devices,
         restrict_to_passes,
     )
-    from pytest_ttnn_perf.run.record import RunContext, ci_job, of_split
+    from pytest_ttnn_perf.run.record import RunContext
 
     isolated = _is_isolated(config, settings, rank)
     _name_role(config, "orchestrator" if isolated else "inline")
@@ -221,11 +231,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
             project=config.rootpath,
             cwd=config.invocation_params.dir,
             rerun=replace(_rerun(config), tracy=choice.tracy),
-            job=of_split(
-                ci_job(os.environ, config.rootpath),
-                group=config.getoption("group", None),
-                splits=config.getoption("splits", None),
-            ),
+            job=_job(config),
             isolated=isolated,
             profiler=str(choice),
             has_devices=has_devices(os.environ),

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 MIN_ROUNDS: Final = 3
 MAX_ROUNDS: Final = 50
 USUAL_ROUNDS: Final = 20
+#: Runs that a baseline is refreshed from: fewer do not show how much runs differ, and a baseline
+#: keeps no more of them.
+MIN_REFRESHED: Final = 3
+MAX_REFRESHED: Final = 20
 
 
 class Checklist(Enum):

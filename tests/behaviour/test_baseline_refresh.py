@@ -10,6 +10,8 @@ import pytest
 
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.main import parse
+from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
+from pytest_ttnn_perf.records.settings import MAX_REFRESHED
 from tests.harness.baselines import N150
 from tests.harness.golden import assert_golden
 from tests.harness.histories import TEST, Histories, wobbled
@@ -268,4 +270,5 @@ def test_it_is_said_where_runs_come_from(project: Project) -> None:
     ran = project.cli("baseline", "refresh")
     assert ran.code == 2
     assert "required: --from-history" in ran.errors
+    assert MAX_REFRESHED == MAX_SESSIONS
     assert parse(["baseline", "refresh", "a", "--from-history", "b"]).rest == ["b"]

@@ -87,8 +87,7 @@ def _accept(actions: Actions) -> None:
 
 def _refresh(actions: Actions) -> None:
     from pytest_ttnn_perf.cli.words.history import add_branch, add_source
-    from pytest_ttnn_perf.history.series import LATEST
-    from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
+    from pytest_ttnn_perf.records.settings import MAX_REFRESHED, MIN_REFRESHED
 
     refresh = actions.add_parser(
         "refresh",
@@ -107,9 +106,9 @@ def _refresh(actions: Actions) -> None:
     refresh.add_argument(
         "--last",
         metavar="N",
-        type=number_within(LATEST, MAX_SESSIONS),
-        default=MAX_SESSIONS,
-        help=f"how many runs of each test to take (default: {MAX_SESSIONS})",
+        type=number_within(MIN_REFRESHED, MAX_REFRESHED),
+        default=MAX_REFRESHED,
+        help=f"how many runs of each test to take (default: {MAX_REFRESHED})",
     )
     refresh.add_argument(
         "--reason", metavar="TEXT", help="what to store as the reason (default: which runs)"
