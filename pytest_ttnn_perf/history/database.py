@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -112,8 +112,12 @@ class Database:
         """
         if self.url.file is None:
             return
-        with self._told(), self._engine(writes=True).connect() as connection:
-            connection.connection.cursor().execute("VACUUM")
+        try:
+            with closing(self._open_file(writes=True)) as connection:
+                connection.execute("VACUUM")
+        except sqlite3.Error as error:
+            problem = f"it is pruned, but its file cannot be made smaller now: {error}"
+            raise HistoryError(self.url, problem) from None
 
     def _attempts(self, work: Callable[[Connection], T], *, writes: bool) -> T:
         engine = self._engine(writes=writes)

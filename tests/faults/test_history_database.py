@@ -198,6 +198,16 @@ def test_a_locked_database_is_waited_for_but_not_for_ever(
         assert send(database, run_of(0, 1), SOURCE) is Sent.NEW
 
 
+def test_a_file_that_others_read_is_not_made_smaller_and_that_is_said(database: Database) -> None:
+    with closing(sqlite3.connect("perf.db", isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM ttnn_perf_run").fetchall()
+        with pytest.raises(HistoryError, match="it is pruned, but its file cannot be made smaller"):
+            database.compact()
+    database.compact()
+    assert runs_in(database) == [("night-000", WHOLE)]
+
+
 def test_a_run_whose_sender_is_killed_is_not_there_and_can_be_sent(database: Database) -> None:
     environment = {**os.environ, VARIABLE: "sqlite:///perf.db", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", DYING], env=environment, check=False)

@@ -81,7 +81,7 @@ class Server:
         return self
 
     def kill(self) -> None:
-        """Kill the server and all of its processes, as a power cut would."""
+        """Kill the server and all of its processes at once."""
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
