@@ -13,6 +13,7 @@ from pytest_ttnn_perf.report.page.contents import (
     PageHistory,
     PageMetric,
     PageRun,
+    PageSweep,
     PageTest,
     PageTrend,
 )
@@ -69,7 +70,7 @@ def small() -> Page:
                 command="ttnn-perf bisect 1111111 2222222 --test test_resnet50",
             ),
         ),
-        sweeps=(sweep(REGRESSED),),
+        sweeps=(sweep(REGRESSED), _of_one_metric(sweep(IMPROVED))),
         notes=("3 runs of pull requests are left out of histories.",),
     )
 
@@ -254,6 +255,11 @@ def _others() -> tuple[PageTest, ...]:
         replace(within, key="n300", metrics=(_metric("wall_time", 5e6, chance),)),
         PageTest(f"{file}::test_empty", "skipped", failed=False, worst=8, key="n150"),
     )
+
+
+def _of_one_metric(sweep: PageSweep) -> PageSweep:
+    points = tuple(replace(point, values=point.values[:1]) for point in sweep.points)
+    return replace(sweep, metrics=sweep.metrics[:1], points=points)
 
 
 def _hostile(id_: str) -> PageTest:

@@ -87,6 +87,7 @@ def test_charts_are_drawn_inside_their_place(reader: Reader, width: int) -> None
     page = reader.open(width=width)
     settle(page)
     assert page.locator("[data-chart=sweep] .frontier").count() == 1
+    assert page.locator("[data-chart=sweep] rect.fill").count() == 11, "of one metric: bars"
     assert page.evaluate(MISPLACED) == []
     assert page.evaluate(SIDEWAYS) == 0
 

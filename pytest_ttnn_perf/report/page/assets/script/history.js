@@ -113,9 +113,14 @@ function placesOf(change, points) {
   return [Math.max(0, to - 1), to];
 }
 
+// A letter for each of the first hosts.
+function hostLetter(hosts, host) {
+  const place = hosts.indexOf(host);
+  return place < HOSTS_TOLD ? String.fromCharCode(65 + place) : "·";
+}
+
 function hostStrip(points, hosts, x, box) {
   const half = (x(1) - x(0)) / 2;
-  const letter = (host) => (hosts.indexOf(host) < HOSTS_TOLD ? String.fromCharCode(65 + hosts.indexOf(host)) : "·");
   const same = [];
   points.forEach((point, place) => {
     if (place && points[place - 1].run.host === point.run.host) same.at(-1).to = place;
@@ -126,7 +131,7 @@ function hostStrip(points, hosts, x, box) {
     const wide = end - start > 10;
     return draw("g", null,
       draw("rect", { class: hosts.indexOf(host) % 2 ? "host" : "neither", "fill-opacity": 0.35, x: start + 0.5, width: Math.max(0.5, end - start - 1), y: box.bottom + 3, height: 12 }),
-      wide ? draw("text", { class: "strong", x: (start + end) / 2, y: box.bottom + 12.5, "text-anchor": "middle" }, letter(host)) : null,
+      wide ? draw("text", { class: "strong", x: (start + end) / 2, y: box.bottom + 12.5, "text-anchor": "middle" }, hostLetter(hosts, host)) : null,
       draw("title", null, host));
   });
 }
@@ -145,9 +150,9 @@ function pointLines(metric, points, place) {
 // The same in words: which runs a change is between, its cause, what finds the commit.
 function historyChanges(metric, points) {
   const hosts = [...new Set(points.map((point) => point.run.host))];
-  const key = hosts.length > 1
-    ? make("p", { class: "hint" }, `Hosts: ${hosts.slice(0, HOSTS_TOLD).map((host, place) => `${String.fromCharCode(65 + place)} ${host}`).join(", ")}${hosts.length > HOSTS_TOLD ? `, and ${hosts.length - HOSTS_TOLD} more (·)` : ""}`)
-    : null;
+  const named = hosts.slice(0, HOSTS_TOLD).map((host) => `${hostLetter(hosts, host)} ${host}`).join(", ");
+  const more = hosts.length > HOSTS_TOLD ? `, and ${hosts.length - HOSTS_TOLD} more (·)` : "";
+  const key = hosts.length > 1 ? make("p", { class: "hint" }, `Hosts: ${named}${more}`) : null;
   const told = metric.history.changes.map((change) => {
     const [from, to] = placesOf(change, points);
     return make("li", null,

@@ -34,8 +34,11 @@ function paintRoofline(roof, ops, width) {
   const circles = ops.map((op) => ({ op, x: x(op.intensity), y: y(op.tflops), r: 3 + 13 * Math.sqrt(op.time_us / longest) }));
   const ten = (range) => powersOfTen(...range);
   const plain = (ticks) => ticks.map((tick) => (tick < 1e-3 || tick >= 1e6 ? tick.toExponential(0) : grouped(String(tick))));
-  const inside = (place, radius) => Math.min(Math.max(place, box.left + radius), box.right - radius);
-  for (const circle of circles) Object.assign(circle, { x: inside(circle.x, circle.r), y: Math.min(Math.max(circle.y, box.top + circle.r), box.bottom - circle.r) });
+  const within = (place, low, high) => Math.min(Math.max(place, low), high);
+  for (const circle of circles) {
+    circle.x = within(circle.x, box.left + circle.r, box.right - circle.r);
+    circle.y = within(circle.y, box.top + circle.r, box.bottom - circle.r);
+  }
   return {
     height,
     shapes: [
@@ -73,18 +76,12 @@ function opNames(circles, box, roofs) {
   const taken = circles.map(({ x, y, r }) => [x - r, y - r, x + r, y + r]);
   roofs.forEach((y) => taken.push([box.right - 110, y - 16, box.right, y + 1]));
   taken.push([box.left, box.top, box.left + 120, box.top + 14]);
-  return [...circles].sort((one, other) => other.op.time_us - one.op.time_us).slice(0, NAMED_OPS).map(({ op, x, y, r }) => {
+  const longest = [...circles].sort((one, other) => other.op.time_us - one.op.time_us).slice(0, NAMED_OPS);
+  return longest.map(({ op, x, y, r }) => {
     const alone = circles.filter((circle) => circle.op.name === op.name).length === 1;
     const name = fitted(alone ? op.name : `${op.name} ${op.shape}`, 150);
-    const width = textWidth(name);
-    const spots = [[x + r + 3, y + 4], [x - r - 3 - width, y + 4], [x - width / 2, y - r - 4], [x - width / 2, y + r + 12]];
-    const spot = spots.find(([left, base]) => {
-      const area = [left, base - 10, left + width, base + 3];
-      return left > box.left && left + width < box.right && base - 10 > box.top && base + 3 < box.bottom &&
-        taken.every((other) => area[2] < other[0] || other[2] < area[0] || area[3] < other[1] || other[3] < area[1]);
-    });
-    if (!spot) return null;
-    taken.push([spot[0], spot[1] - 10, spot[0] + width, spot[1] + 3]);
-    return draw("text", { class: "strong", x: spot[0], y: spot[1] }, name);
+    const half = textWidth(name) / 2;
+    const spots = [[x + r + 3, y + 4], [x - r - 3 - 2 * half, y + 4], [x - half, y - r - 4], [x - half, y + r + 12]];
+    return labelAt(name, spots, box, taken);
   });
 }

@@ -101,3 +101,19 @@ function spread(labels, height, low, high) {
   for (const label of sorted.reverse()) below = label.y = Math.min(label.y, below - height);
   return labels;
 }
+
+// A label at the first of some spots where it is inside and touches nothing; `taken` are boxes, and
+// gets that of the label. Nothing where there is no such spot.
+function labelAt(text, spots, box, taken) {
+  const width = textWidth(text);
+  for (const [left, base] of spots) {
+    const area = [left, base - 10, left + width, base + 3];
+    const inside = area[0] > box.left && area[2] < box.right && area[1] > box.top && area[3] < box.bottom;
+    if (!inside || taken.some((other) => touch(area, other))) continue;
+    taken.push(area);
+    return draw("text", { class: "strong", x: left, y: base }, text);
+  }
+  return null;
+}
+
+const touch = (one, other) => one[0] <= other[2] && other[0] <= one[2] && one[1] <= other[3] && other[1] <= one[3];

@@ -30,12 +30,13 @@ function paintFrontier(first, second, points, width) {
   const [xLow, xHigh] = around(points.map((point) => scaledValue(first, point, 0)));
   const [yLow, yHigh] = around(points.map((point) => scaledValue(second, point, 1)));
   const yTicks = roundNumbers(yLow, yHigh, 5);
-  const box = { left: Math.max(...tickLabels(yTicks).map((label) => textWidth(label))) + 12, right: width - 10, top: 24, bottom: height - 36, width };
+  const left = Math.max(...tickLabels(yTicks).map((label) => textWidth(label))) + 12;
+  const box = { left, right: width - 10, top: 24, bottom: height - 36, width };
   const x = linear([xLow, xHigh], [box.left, box.right]);
   const y = linear([yLow, yHigh], [box.bottom, box.top]);
   const placed = points.map((point) => ({ point, x: x(scaledValue(first, point, 0)), y: y(scaledValue(second, point, 1)) }));
   const frontier = placed.filter(({ point }) => point.frontier).sort((one, other) => one.x - other.x);
-  const called = (column) => withUnit(column.name, column.unit ? `(${column.unit}, ${column.better} is better)` : `(${column.better} is better)`);
+  const called = (column) => `${column.name} (${[column.unit, `${column.better} is better`].filter(Boolean).join(", ")})`;
   return {
     height,
     shapes: [
@@ -56,11 +57,7 @@ function frontierNames(frontier, placed, box) {
     const text = fitted(axesOf(point), 160);
     const width = textWidth(text);
     const spots = [[x + 8, y + 17], [x - width - 8, y - 8], [x + 8, y - 8], [x - width - 8, y + 17]];
-    const spot = spots.find(([left, base]) => left > box.left && left + width < box.right && base - 10 > box.top && base + 3 < box.bottom &&
-      taken.every((other) => left + width < other[0] || other[2] < left || base + 3 < other[1] || other[3] < base - 10));
-    if (!spot) return null;
-    taken.push([spot[0], spot[1] - 10, spot[0] + width, spot[1] + 3]);
-    return draw("text", { class: "strong", x: spot[0], y: spot[1] }, text);
+    return labelAt(text, spots, box, taken);
   });
 }
 
@@ -69,7 +66,8 @@ function alongLine(corners) {
   return corners.slice(1).flatMap((end, place) => {
     const start = corners[place];
     const steps = Math.ceil(Math.hypot(end.x - start.x, end.y - start.y) / 8);
-    return Array.from({ length: steps }, (_, step) => ({ x: start.x + ((end.x - start.x) * step) / steps, y: start.y + ((end.y - start.y) * step) / steps }));
+    const between = (from, to, step) => from + ((to - from) * step) / steps;
+    return Array.from({ length: steps }, (_, step) => ({ x: between(start.x, end.x, step), y: between(start.y, end.y, step) }));
   });
 }
 
@@ -79,12 +77,18 @@ function paintSweepBars(column, points, width) {
   const box = { left: names + 4, right: width - numbers, top: 4, bottom: 4 + points.length * 20, width };
   const high = Math.max(...points.map((point) => scaledValue(column, point, 0)));
   const x = linear([0, high], [box.left, box.right]);
-  const rows = points.map((point, row) => [
-    draw("text", { class: "strong", x: box.left - 6, y: box.top + row * 20 + 14, "text-anchor": "end" }, fitted(axesOf(point), names - 4)),
-    draw("rect", { class: `fill ${point.best ? "better" : "whole"}`, x: box.left, width: Math.max(1, x(scaledValue(column, point, 0)) - box.left), y: box.top + row * 20 + 3, height: 14 }),
-    draw("text", { class: "strong", x: box.width - 2, y: box.top + row * 20 + 14, "text-anchor": "end" }, amount(column, point.values[0])),
-  ]);
-  return { height: box.bottom + 36, shapes: [axisBottom(box, x, roundNumbers(0, high, 4), withUnit(column.name, column.unit ? `(${column.unit})` : "")), rows] };
+  const rows = points.map((point, row) => {
+    const top = box.top + row * 20;
+    const label = (at, text) => draw("text", { class: "strong", x: at, y: top + 14, "text-anchor": "end" }, text);
+    const long = Math.max(1, x(scaledValue(column, point, 0)) - box.left);
+    return [
+      label(box.left - 6, fitted(axesOf(point), names - 4)),
+      draw("rect", { class: `fill ${point.best ? "better" : "whole"}`, x: box.left, width: long, y: top + 3, height: 14 }),
+      label(box.width - 2, amount(column, point.values[0])),
+    ];
+  });
+  const axis = axisBottom(box, x, roundNumbers(0, high, 4), withUnit(column.name, column.unit ? `(${column.unit})` : ""));
+  return { height: box.bottom + 36, shapes: [axis, rows] };
 }
 
 function pointInWords(point, columns) {
