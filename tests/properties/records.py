@@ -164,6 +164,7 @@ def observations(draw: DrawFn, test: str, *, with_hardware: bool) -> Observation
         findings=tuple(draw(st.lists(FINDINGS, max_size=2))),
         unanswered=tuple(draw(st.lists(UNANSWERED, max_size=2))),
         problems=tuple(draw(st.lists(TEXTS, max_size=2))),
+        attached=tuple(draw(st.lists(TEXTS, max_size=2))),
         location=draw(st.none() | LOCATIONS),
         raised=draw(st.none() | SAID),
         lost=draw(st.none() | SAID),
@@ -195,7 +196,9 @@ def runs(draw: DrawFn, *, judged: bool = True) -> Run:
     """Draw a run; its tests have hardware of their own where the run has none."""
     hardware = draw(st.none() | HARDWARE)
     tests = {}
-    for name in draw(st.lists(TEXTS, max_size=3, unique=True)):
+    # A name with a null character is refused: no command line can hold it.
+    names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+    for name in draw(st.lists(names, max_size=3, unique=True)):
         observation = draw(observations(name, with_hardware=hardware is None))
         drawn = draw(st.lists(verdicts(), max_size=2, unique_by=lambda v: v.metric.name))
         written = frozenset(draw(st.sets(TEXTS, max_size=2)))
