@@ -16,14 +16,17 @@ import pytest
 import pytest_ttnn_perf
 from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
 from tests.harness.baselines import Desk
-from tests.harness.project import Project, Ran
+from tests.harness.project import PLUGINS, Project, Ran
 
 for module in pkgutil.walk_packages(pytest_ttnn_perf.__path__, "pytest_ttnn_perf."):
     importlib.import_module(module.name)
 
-# A shared machine may stall for longer than any deadline.
-hypothesis.settings.register_profile("shared machine", deadline=None)
-hypothesis.settings.load_profile("shared machine")
+# The same examples each time, or a change would be refused by chance for what it has not changed.
+# New ones are looked for with --hypothesis-profile=search. A machine may stall for longer than any
+# deadline.
+hypothesis.settings.register_profile("same", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.register_profile("search", deadline=None, max_examples=1000)
+hypothesis.settings.load_profile("same")
 
 # What a run says must not depend on what else this machine does.
 os.environ["TTNN_PERF_HOST"] = str(Path(__file__).parent / "harness" / "idle_host")
@@ -44,6 +47,15 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     # Plugins that only cost time: each inner run would load hypothesis anew.
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
     return Project(pytester)
+
+
+@pytest.fixture
+def time_flies(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let time fly for runs whose worker hangs: one that does calls ``time_flies.hang()``."""
+    del project  # which sets the options of its runs first
+    monkeypatch.syspath_prepend(PLUGINS)
+    monkeypatch.setenv("PYTHONPATH", str(PLUGINS), prepend=os.pathsep)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p time_flies", prepend=" ")
 
 
 @pytest.fixture

@@ -199,8 +199,9 @@ _LAST_GRACE_S: Final = 2.0
 _CHUNK: Final = 1 << 16
 #: Whole messages, of which some hundred find room where this kind is known, and ten elsewhere.
 _NOTES: Final = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
-#: What a worker that hangs gets to print where.
-_STACK_S: Final = 0.5
+#: What a worker that hangs gets to print where, and how often it is looked whether it has.
+_STACK_S: Final = 5.0
+_STACK_POLL_S: Final = 0.1
 
 
 @dataclass(slots=True)
@@ -284,10 +285,26 @@ class WorkerProcess:
             if self.process.poll() is None:
                 self._silent_s = patience_s
         if self._silent_s is not None and self.process.poll() is None:
-            self.process.send_signal(STACK)  # where it hangs belongs in its log
-            self._wait(_STACK_S)
+            self._tell_where()
         code = self._kill()
         return Ending(code, self._silent_s, cut=bool(self._buffer), damaged=self.damaged)
+
+    def _tell_where(self) -> None:
+        """Have a worker that hangs print where into its log, however busy the machine is."""
+        deadline = time.monotonic() + _STACK_S
+        before = size = self._logged()
+        self.process.send_signal(STACK)
+        while self.process.poll() is None and time.monotonic() < deadline:
+            self._wait(_STACK_POLL_S)
+            if before < (now := self._logged()) == size:  # nothing has been added since
+                return
+            size = now
+
+    def _logged(self) -> int:
+        try:
+            return self.log.stat().st_size
+        except OSError:
+            return 0
 
     def _selector(self) -> selectors.BaseSelector:
         selector = selectors.DefaultSelector()

@@ -157,7 +157,7 @@ def on_a_terminal(folder: Path, *arguments: str) -> tuple[str, str]:
         while part := os.read(ours, 4096):
             shown += part
     os.close(ours)
-    stdout, _ = process.communicate(timeout=120)
+    stdout, _ = process.communicate(timeout=300)
     return stdout.decode(), shown.decode()
 
 

@@ -46,7 +46,7 @@ def on_a_terminal(folder: Path, *arguments: str, width: int) -> str:
         while part := os.read(ours, 4096):
             sent += part
     os.close(ours)
-    process.wait(timeout=120)
+    process.wait(timeout=300)
     return sent.decode().replace("\r\n", "\n")
 
 

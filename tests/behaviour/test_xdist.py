@@ -160,7 +160,7 @@ MEETING = """
 
     def meet(place, name):
         Path(f"{place}.{name}").touch()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while len(list(Path().glob(f"{place}.*"))) < 2:
             assert time.monotonic() < deadline, f"alone at {place}"
             time.sleep(0.001)

@@ -59,7 +59,7 @@ def command(machine: Machine, *words: str, cwd: Path, **variables: str) -> Answe
     """Run a command on the machine."""
     done = subprocess.run(
         words, cwd=cwd, env=machine.environment(**variables), capture_output=True, text=True,
-        encoding="latin-1", timeout=60, check=False,
+        encoding="latin-1", timeout=300, check=False,
     )  # fmt: skip
     answers = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     said = json.loads(answers[-1].removeprefix(_MARK)) if answers else None

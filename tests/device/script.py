@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tests.harness.project import PLUGINS
+
 FAKE = Path(__file__).parent / "fake"
+# Processes under test write no bytecode, as their files change within a second.
+compileall.compile_dir(FAKE, quiet=1)
 
 #: TT_FATAL is a RuntimeError with pages of a backtrace; the others end the process, or never end.
 FaultKind = Literal["TT_FATAL", "out of memory", "segfault", "abort", "exit", "hang"]
@@ -135,7 +140,7 @@ class Machine:
     """A folder that stands for a machine with the stand-in installed."""
 
     path: Path
-    patience_s: float = 20.0
+    patience_s: float = 300.0
 
     def play(self, script: Script) -> None:
         """Let all processes that start from now on find this machine."""
@@ -148,7 +153,7 @@ class Machine:
         Without a script there is no hardware, and a public wheel.
         """
         ours = {n: v for n, v in os.environ.items() if not n.startswith(("TT_", "TTNN_", "FAKE_"))}
-        paths = [str(FAKE), *filter(None, [ours.get("PYTHONPATH")])]
+        paths = [str(FAKE), str(PLUGINS), *filter(None, [ours.get("PYTHONPATH")])]
         ours |= {
             "PYTHONPATH": os.pathsep.join(paths),
             "PYTHONDONTWRITEBYTECODE": "1",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import counts_of, refusal_of
-from tests.device.rig import CONFTEST, MODELS, Rig, play, said
+from tests.device.rig import CONFTEST, MODELS, SILENCE, Rig, play, said
 from tests.device.script import Fault
 from tests.harness.project import Ran, clean
 
@@ -71,7 +71,7 @@ def run_as_job(rig: Rig, socket: Path, *arguments: str) -> Ran:
     job = shlex.join([sys.executable, "-m", "pytest", *arguments])
     done = subprocess.run(
         [sys.executable, "-c", SERVER, str(socket), job], cwd=rig.project, text=True,
-        env=rig.environment(TT_DEVICE_MCP_SOCKET=str(socket)), capture_output=True, timeout=120,
+        env=rig.environment(TT_DEVICE_MCP_SOCKET=str(socket)), capture_output=True, timeout=300,
         check=False,
     )  # fmt: skip
     return Ran(done.returncode, clean(done.stdout), clean(done.stderr))
@@ -120,7 +120,7 @@ def test_its_jobs_go_on_and_reset_nothing(rig: Rig, socket: Path) -> None:
 
 def test_after_a_hang_a_job_ends_and_says_who_resets(rig: Rig, socket: Path) -> None:
     rig.machine.play(HANG)
-    ran = run_as_job(rig, socket, *OPTIONS, WALL, *RESET, "--ttnn-perf-timeout=10")
+    ran = run_as_job(rig, socket, *OPTIONS, WALL, *RESET, *SILENCE)
 
     assert ran.code == 1
     assert (

@@ -43,7 +43,7 @@ SIDES = """
         ttnn_perf.measure(longer if os.environ["SIDE"] == "longer" else lambda: ttnn.add(x, x))
 """
 TEST = "test_side.py::test_side"
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 def two_chips(rig: Rig) -> Rig:

@@ -151,7 +151,7 @@ def test_a_hang_under_tracy_is_followed_by_a_reset(
 ) -> None:
     rig = recorded[0].copied_to(tmp_path)
     fault = Fault(kind="hang", number=3, profiled=True)
-    reset = ("--ttnn-perf-timeout=5", "--ttnn-perf-reset", "touch reset")
+    reset = ("--ttnn-perf-timeout=15", "--ttnn-perf-reset", "touch reset")
 
     rig.pytest(play(faults=(fault,)), "--ttnn-perf", "--ttnn-perf-confirm=0", TRACY, *reset)
 

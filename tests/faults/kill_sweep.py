@@ -54,7 +54,7 @@ class Scene:
             if program == "pytest":
                 command = [sys.executable, "-B", dying.__file__, *map(str, where), *words]
                 return subprocess.run(
-                    command, cwd=folder, stdout=log, stderr=log, timeout=120, check=False
+                    command, cwd=folder, stdout=log, stderr=log, timeout=300, check=False
                 ).returncode
             # A fork takes milliseconds where a new Python takes hundreds.
             child = os.fork()

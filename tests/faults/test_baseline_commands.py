@@ -50,7 +50,7 @@ def run(desk: Desk, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     # -B: what Python wrote of its own bytecode, cut off, would break every later import.
     command = [sys.executable, "-B", "-c", FULL, "baseline", *words]
     return subprocess.run(
-        command, cwd=desk.path, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=desk.path, capture_output=True, text=True, timeout=300, check=False
     )
 
 

@@ -94,7 +94,7 @@ def ran_all(desk: Desk, commands: list[list[str]]) -> list[tuple[int, str]]:
     """Return exit code and errors of each command."""
     done = subprocess.run(
         [sys.executable, "-c", RUNNING], input="".join(f"{json.dumps(c)}\n" for c in commands),
-        cwd=desk.path, capture_output=True, text=True, timeout=100, check=False,
+        cwd=desk.path, capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

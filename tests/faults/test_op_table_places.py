@@ -63,7 +63,7 @@ def refusals(*roots: Path) -> list[str]:
     """Return why the tables are not read; a reader that waits for one fails."""
     done = subprocess.run(
         [sys.executable, "-c", READING, *map(str, roots)], capture_output=True, text=True,
-        timeout=30, check=True,
+        timeout=300, check=True,
     )  # fmt: skip
     return done.stdout.splitlines()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.behaviour.model import counts_of, failure_of
 from tests.faults.refusals import assert_no_traceback
 from tests.faults.workers import logs, run, the_record, told, write_tests
@@ -42,10 +44,11 @@ def test_a_worker_that_dies_while_it_collects_ends_the_run_with_its_last_words(
     assert not (project.path / ".ttnn_perf" / "runs").exists()
 
 
+@pytest.mark.usefixtures("time_flies")
 def test_a_worker_that_hangs_while_it_collects_ends_the_run(project: Project) -> None:
-    write_tests(project, "import time; time.sleep(1000)")
-    ran = run(project, "--ttnn-perf-timeout=5")
-    assert "ttnn-perf: the worker hung: no sign of life for 5 s, killed; log: " in ran.text
+    write_tests(project, "import time_flies; time_flies.hang()")
+    ran = run(project, "--ttnn-perf-timeout=60")
+    assert "ttnn-perf: the worker hung: no sign of life for 60 s, killed; log: " in ran.text
     assert "worker.log, before it had collected the tests" in ran.text
     assert ran.code == 3
 
@@ -126,17 +129,21 @@ def test_a_worker_that_dies_after_its_last_test_does_not_look_fine(project: Proj
     assert ran.code == 1
 
 
+@pytest.mark.usefixtures("time_flies")
 def test_a_worker_that_hangs_as_it_exits_is_not_waited_for_for_ever(project: Project) -> None:
     write_tests(
         project,
         """
-        import threading, time
-        from steps import count
+        import threading, time_flies
+
+        def hang_at_exit():
+            threading.main_thread().join()
+            time_flies.hang()
 
         def test_fine(ttnn_perf):
             ttnn_perf.record("latency", 1.0, unit="ms")
-            threading.Thread(target=time.sleep, args=(1000,)).start()
+            threading.Thread(target=hang_at_exit).start()
         """,
     )
-    ran = run(project, "--ttnn-perf-timeout=5")
+    ran = run(project, "--ttnn-perf-timeout=60")
     assert (counts_of(ran), ran.code) == ("1 passed", 0)

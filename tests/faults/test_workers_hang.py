@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     from tests.harness.project import Project
 
 #: More than a worker takes to start on a busy machine.
-TIMEOUT = "--ttnn-perf-timeout=5"
-HUNG = "its worker hung: no sign of life for 5 s, killed; log: HERE/.ttnn_perf/passes/RUN-ID"
+TIMEOUT = "--ttnn-perf-timeout=60"
+HUNG = "its worker hung: no sign of life for 60 s, killed; log: HERE/.ttnn_perf/passes/RUN-ID"
 
 
+@pytest.mark.usefixtures("time_flies")
 def test_a_worker_that_hangs_is_killed_with_what_it_started(project: Project) -> None:
     write_tests(
         project,
         """
-        import signal, subprocess, sys, time
+        import signal, subprocess, sys, time_flies
         from steps import HERE, count
 
         def test_hangs(ttnn_perf):
@@ -46,14 +47,14 @@ def test_a_worker_that_hangs_is_killed_with_what_it_started(project: Project) ->
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
             with (HERE / "pids").open("a") as file:
                 file.write(f"{child.pid}\\n")
-            time.sleep(1000)
+            time_flies.hang()
 
         def test_after(ttnn_perf):
             ttnn_perf.record("latency", 1.0, unit="ms")
         """,
     )
     ran = run(project, TIMEOUT)
-    said, thread, frame, *_ = told(failure_of(ran, "test_hangs"), project).splitlines()
+    said, thread, _, frame, *_ = told(failure_of(ran, "test_hangs"), project).splitlines()
     assert said == f"{HUNG}/1-wall/worker.log"
     assert thread.startswith("Current thread ")
     assert frame.endswith(" in test_hangs")
@@ -63,16 +64,17 @@ def test_a_worker_that_hangs_is_killed_with_what_it_started(project: Project) ->
     assert logs(project) == ["1-wall"]
 
 
+@pytest.mark.usefixtures("time_flies")
 def test_a_hang_in_the_teardown_of_the_session_fails_the_last_test_there(project: Project) -> None:
     write_tests(
         project,
         """
-        import time, pytest
+        import time_flies, pytest
 
         @pytest.fixture(scope="session")
         def device():
             yield
-            time.sleep(1000)
+            time_flies.hang()
 
         def test_first(device, ttnn_perf):
             ttnn_perf.record("latency", 1.0, unit="ms")
@@ -82,7 +84,7 @@ def test_a_hang_in_the_teardown_of_the_session_fails_the_last_test_there(project
         """,
     )
     ran = run(project, TIMEOUT)
-    said, _, frame, *_ = told(
+    said, _, _, frame, *_ = told(
         failure_of(ran, "ERROR at teardown of test_last"), project
     ).splitlines()
     assert said == f"{HUNG}/1-wall/worker.log"

@@ -108,7 +108,7 @@ def test_eight_writers_at_once_lose_nothing(tmp_path: Path) -> None:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        assert [process.wait(timeout=120) for process in processes] == [0] * writers
+        assert [process.wait(timeout=300) for process in processes] == [0] * writers
     store = BaselineStore(tmp_path)
     for writer in range(writers):
         own = range(100 * writer + 1, 100 * writer + 1 + each)
@@ -137,7 +137,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path, before: str) -> None:
     content = file.read_bytes() if file.exists() else None
     # -B: what Python wrote of its own bytecode, cut off, would break every later import.
     command = [sys.executable, "-B", amender.__file__, "fill_disk", str(tmp_path), "500"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout == f"{file}: cannot write: File too large\n"
     assert (file.read_bytes() if file.exists() else None) == content
     assert leftovers(tmp_path) == []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.harness.project import Project, Ran
 
 #: Long enough for any machine; only a run that would never end takes so long.
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 WORKERS = ("--ttnn-perf-isolate", "process", "--ttnn-perf-confirm", "0")
 CONFIRMED = ("--ttnn-perf-isolate", "process", "--ttnn-perf-confirm", "2")
 #: What tests of the projects use: how often something was done, in all processes together.

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pytest
 
 
+#: Plugins for runs under test, in a folder of their own.
+PLUGINS = Path(__file__).parent / "plugins"
 #: Hypothesis' plugin imports all of Hypothesis at the end of every run.
 QUICK = ("-p", "no:hypothesispytest")
 #: Where tests of these projects run. In one process, which is quick; with ``process``, the same
@@ -79,7 +81,7 @@ class Project:
     def run(self, *command: str) -> Ran:
         """Run any command in the project's folder."""
         done = subprocess.run(
-            command, cwd=self.path, capture_output=True, text=True, timeout=120, check=False
+            command, cwd=self.path, capture_output=True, text=True, timeout=300, check=False
         )
         return Ran(done.returncode, clean(done.stdout), clean(done.stderr))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.behaviour.model import configure, counts_of, failure_of, outcomes
 from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 
@@ -11,10 +13,11 @@ if TYPE_CHECKING:
     from tests.harness.project import Project
 
 #: Seconds: longer than a worker takes to start, however busy the machine is.
-SILENCE = 5
-HANGS = "time.sleep(600)"
+SILENCE = 60
+HANGS = "import time_flies; time_flies.hang()"
 
 
+@pytest.mark.usefixtures("time_flies")
 def test_worker_that_is_silent_for_longer_is_killed(project: Project) -> None:
     configure(project, f"timeout = {SILENCE}", file="ttnn_perf.toml")
     write_turns(project, hangs=[HANGS], next=latencies(10))
@@ -27,6 +30,7 @@ def test_worker_that_is_silent_for_longer_is_killed(project: Project) -> None:
     assert outcomes(project, id_of("next")) == {"latency": "NO_BASELINE"}
 
 
+@pytest.mark.usefixtures("time_flies")
 def test_so_is_one_that_measures_a_suspect_again(project: Project) -> None:
     configure(project, "timeout = 0")
     write_turns(project, hangs=latencies(10))

@@ -95,7 +95,7 @@ def ask(folder: Path, cluster: Cluster | None, source: str, **variables: str) ->
         env=environment(folder, cluster, **variables),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

@@ -106,7 +106,7 @@ def gate(folder: Path, cluster: Cluster | None, source: str, *arguments: str) ->
         env=environment(folder, cluster),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     text = done.stdout + done.stderr

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Longer than any of this takes, however busy the machine is.
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 300
 #: Another process: asks for the turn, has it, and keeps it until its input ends.
 OTHER: Final = """
 import sys

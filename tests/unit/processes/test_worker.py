@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 #: Any worker here that is silent for so long is stuck.
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 def heard(child: WorkerProcess, *, silence_s: float = PATIENCE_S) -> tuple[list[object], str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.messages import Message
 
 #: Any worker here that is silent for so long is stuck.
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 #: A worker without pytest: it collects what it was assigned, or all, and runs what it is told to.
 PRELUDE = """
 import os, sys, time
