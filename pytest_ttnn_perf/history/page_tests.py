@@ -185,6 +185,7 @@ def _metric(
         if observed
         else (),
         history=earlier.of((observation.test, metric, key, setting)),
+        change=verdict.change_as_read if verdict else None,
     )
 
 
