@@ -22,6 +22,7 @@ from pytest_ttnn_perf.records.json import INLINE, Coded, Mark, Omit, decode, dec
 from pytest_ttnn_perf.records.json_value import LARGEST, Value, decode_format
 from pytest_ttnn_perf.records.metric import Better, Metric, Source
 from pytest_ttnn_perf.records.ops import CALLS, OpGroups, decode_groups, encode_groups
+from pytest_ttnn_perf.records.prediction import Prediction
 from pytest_ttnn_perf.records.verdict import Outcome, Shift, Verdict
 
 if TYPE_CHECKING:
@@ -268,7 +269,8 @@ class Run:
 
     A run that is not ``complete`` was cut short: some of its tests may be missing. ``coverage`` is
     what it has collected; None where that is not known. ``shift_refuted``: most tests had moved
-    together, and controls showed that it was not the machine.
+    together, and controls showed that it was not the machine. ``predictions`` are what rules had
+    promised of the change that it measures, and what it brought.
     """
 
     hardware: Hardware | None
@@ -280,6 +282,7 @@ class Run:
     complete: Omit[bool] = True
     shift: Omit[Shift | None] = None
     shift_refuted: Omit[bool] = False
+    predictions: Omit[tuple[Prediction, ...]] = ()
     coverage: Annotated[Coverage | None, "collected", Mark.OMIT] = None
 
 

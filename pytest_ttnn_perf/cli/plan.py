@@ -1,0 +1,241 @@
+"""``ttnn-perf plan``: what was found, as steps with what each saves."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf._base.text import quantity
+from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of, read_run
+from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
+from pytest_ttnn_perf.analysis.checklist.plan import plan_of, reach_of
+from pytest_ttnn_perf.analysis.checklist.plan_start import aims_of, start_of, starts_of_test
+from pytest_ttnn_perf.analysis.checklist.progress import progress_of
+from pytest_ttnn_perf.analysis.checklist.runner import (
+    as_configured,
+    in_regions,
+    run_in_regions,
+    select_rules,
+)
+from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, look_at
+from pytest_ttnn_perf.cli.baseline_edits import select_tests
+from pytest_ttnn_perf.records.finding import RuleOutcome
+from pytest_ttnn_perf.report.numbers import Result
+from pytest_ttnn_perf.report.plan import Aimed, Planned, plan_listing, plan_markdown
+from pytest_ttnn_perf.run.settings import project_settings
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.rule import Rule
+    from pytest_ttnn_perf.cli.artifacts import Capture
+    from pytest_ttnn_perf.records.finding import Finding, Subject
+    from pytest_ttnn_perf.records.observation import JudgedTest, Run
+    from pytest_ttnn_perf.records.settings import Settings
+
+
+def run(options: argparse.Namespace) -> Result:
+    """Return the plans of captures, or of tests of a run; where none can be made, it cannot tell.
+
+    Raises:
+        InputError: a file is not what it should be.
+        UsageError: nothing to look at, a test or a window that does not exist, or a target that is
+            no time, or of more than one plan.
+    """
+    target_ns = _target_ns(options.target)
+    settings = project_settings()
+    record, words = _record_and_tests(options, settings)
+    errors: list[InputError] = []
+    if record is not None:
+        planned = _of_run(record, words)
+    else:
+        captures = captures_of(options, options.files)
+        rules = _rules(settings)
+        found, errors = look_at(
+            captures, lambda each: list(_of_capture(each, rules, settings, options))
+        )
+        if len(captures) == 1:
+            found = [(each, [replace(one, source="") for one in plans]) for each, plans in found]
+        planned = [one for _, plans in found for one in plans]
+    if target_ns is not None:
+        planned = _aimed(planned, target_ns)
+    inconclusive = not any(one.plan is not None for one in planned)
+    shape = options.format
+    if not planned:
+        return complaining(Result(""), errors)
+    text = plan_markdown(planned) if shape == "markdown" else plan_listing(planned).text(shape)
+    return complaining(Result(text, inconclusive=inconclusive), errors)
+
+
+def _target_ns(text: str | None) -> float | None:
+    if text is None:
+        return None
+    found = quantity(text, unit="ns") if any(map(str.isalpha, text)) else None
+    if found is None or not 0 < found < float("inf"):
+        message = f"--target: expected a time with its unit, such as '12 ms', found {text!r}"
+        raise UsageError(message)
+    return found
+
+
+def _aimed(planned: Sequence[Planned], target_ns: float) -> list[Planned]:
+    made = [one for one in planned if one.plan is not None]
+    if len(made) > 1:
+        names = dict.fromkeys(": ".join(filter(None, (one.source, one.region))) for one in made)
+        which = ", ".join([*list(names)[:5], *(["…"] if len(names) > 5 else [])])
+        message = (
+            f"--target is of one plan, and there are {len(made)}: {which}; name one, a region with "
+            "--region"
+        )
+        raise UsageError(message)
+    return [
+        replace(one, aims=(Aimed("", reach_of(one.plan, target_ns)),)) if one.plan else one
+        for one in planned
+    ]
+
+
+def _record_and_tests(
+    options: argparse.Namespace, settings: Settings
+) -> tuple[Run | None, list[str]]:
+    """Return the run that words name, if it is no capture that they do, and the tests in it."""
+    words: list[str] = options.files
+    captures = options.csv or options.db or options.log
+    files = [word for word in words if Path(word).exists()]
+    records = [file for file in files if _is_run(Path(file))]
+    if captures or (files and not records):
+        return None, []
+    if len(records) > 1 or len(files) > len(records):
+        found = ", ".join(files)
+        message = f"expected captures, or one run record and tests in it, found {found}"
+        raise UsageError(message)
+    if options.region or options.start or options.end:
+        message = "--region, --start and --end select ops of a capture; a run record has regions"
+        raise UsageError(message)
+    looks_like_file = next((word for word in words if _looks_like_file(word)), None)
+    if not records and looks_like_file is not None:
+        raise InputError(Path(looks_like_file), "no such file")
+    file = Path(records[0]) if records else _newest(settings)
+    tests = [word for word in words if word not in records]
+    record = read_run(file)
+    where = file.name
+    return replace(record, tests={
+        test: record.tests[test] for test in select_tests(tuple(record.tests), tests, where=where)
+    }), tests  # fmt: skip
+
+
+def _is_run(file: Path) -> bool:
+    return not file.is_dir() and kind_of(file) in {
+        ArtifactKind.RUN_RECORD,
+        ArtifactKind.BENCHMARK_JSON,
+    }
+
+
+def _looks_like_file(word: str) -> bool:
+    return "::" not in word and Path(word).suffix in {".csv", ".json", ".sqlite", ".txt", ".gz"}
+
+
+def _newest(settings: Settings) -> Path:
+    """Return the record of the last run: their names begin with their time."""
+    folder = settings.artifacts / "runs"
+    newest = max(folder.glob("*.json"), default=None)
+    if newest is None:
+        message = (
+            f"nothing to plan: name a capture or a run record, or make one with pytest "
+            f"--ttnn-perf: there is none in {folder}"
+        )
+        raise UsageError(message)
+    return newest
+
+
+def _rules(settings: Settings) -> list[Rule]:
+    groups = select_rules(settings.select, settings.ignore, settings.rules)
+    return sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
+
+
+def _of_capture(
+    capture: Capture, rules: Sequence[Rule], settings: Settings, options: argparse.Namespace
+) -> Iterator[Planned]:
+    """Yield the plans of a capture: that of the region to begin with, then the others."""
+    subject = capture.read(options)
+    waived = {code for code, rule in settings.rules.items() if rule.waive}
+    findings = as_configured(run_in_regions(rules, subject, waived), settings.rules)
+    doubt = _doubt(findings)
+    if doubt:
+        yield Planned(capture.name, why_not=doubt)
+        return
+    look = f"ttnn-perf check {shlex.join(capture.files)} --all"
+    parts = _ordered(in_regions(subject), findings, settings, subject)
+    several = len(parts) > 1
+    for part in parts:
+        start = start_of(part, settings.rules)
+        if start is None:
+            why = "there are no times in it; it takes an op table, such as an ops_perf_results CSV"
+            yield Planned(capture.name, why_not=why)
+            continue
+        own = [one for one in findings if one.region == part.region or not several]
+        start = replace(start, region=options.region or start.region)
+        silent = {one.code for one in own if one.outcome is RuleOutcome.NOT_MEASURED}
+        yield Planned(capture.name, plan_of(own, start), unanswered=len(silent), look=look)
+
+
+def _ordered(
+    parts: Sequence[Subject], findings: Sequence[Finding], settings: Settings, subject: Subject
+) -> list[Subject]:
+    """Return the regions, that with the finding to begin with first, as ``check`` names it."""
+    _, kind = held_back(subject, settings.rules)
+    first = progress_of(findings, has_baseline=None, kind=kind).first
+    name = first.region if first is not None else ""
+    return sorted(parts, key=lambda part: part.region != name)
+
+
+def _doubt(findings: Iterable[Finding]) -> str:
+    """Say why numbers cannot be trusted; "" where nothing is wrong with them."""
+    for finding in findings:
+        if finding.fails and finding.code.startswith("TTP0"):
+            return f"{finding.code} {finding.name}: {finding.reason}: its numbers cannot be trusted"
+    return ""
+
+
+def _of_run(run: Run, words: Sequence[str]) -> list[Planned]:
+    """Return the plans of the tests of a run, the one that saves the largest part first."""
+    planned = [one for judged in run.tests.values() for one in _of_test(judged, run)]
+    if len(run.tests) == 1 and words:
+        planned = [replace(one, source="") for one in planned]
+    return sorted(planned, key=_part_left)
+
+
+def _part_left(one: Planned) -> float:
+    if one.plan is None:
+        return 2.0
+    return (one.plan.left.estimate_ns or 0.0) / one.plan.start.now_ns
+
+
+def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
+    observation = judged.observation
+    doubt = _doubt(observation.findings)
+    if doubt:
+        yield Planned(observation.test, why_not=doubt)
+        return
+    hardware = observation.hardware or run.hardware
+    starts = list(starts_of_test(observation, hardware.arch if hardware else None))
+    silent = {code for each in observation.unanswered for code in each.codes}
+    for start in starts:
+        own = [one for one in observation.findings if one.region == start.region]
+        aims = tuple(
+            Aimed(aim.metric, reach_of(plan_of(own, replace(start, now_ns=aim.now_ns)), aim.ns))
+            for aim in aims_of(observation, start.region)
+        )
+        look = "profile it, and ttnn-perf check its capture --all"
+        yield Planned(
+            observation.test, plan_of(own, start), aims, unanswered=len(silent), look=look
+        )
+    if not starts:
+        why = (
+            "the record has no device times and no finding with a saving: profile it, see "
+            "ttnn-perf doctor"
+        )
+        yield Planned(observation.test, why_not=why)
