@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_ttnn_perf.analysis.checklist.plan import Plan, Start
+    from pytest_ttnn_perf.analysis.checklist.plan_start import Aim
     from pytest_ttnn_perf.analysis.checklist.rule import Rule
     from pytest_ttnn_perf.cli.artifacts import Capture
     from pytest_ttnn_perf.records.finding import Finding, Subject
@@ -49,27 +51,25 @@ def run(options: argparse.Namespace) -> Result:
     """
     target_ns = _target_ns(options.target)
     settings = project_settings()
-    record, words = _record_and_tests(options, settings)
+    chosen = _record_and_tests(options)
     errors: list[InputError] = []
-    if record is not None:
-        planned = _of_run(record, words)
+    note = ""
+    if chosen is None:
+        planned, errors = _of_captures(options, settings)
     else:
-        captures = captures_of(options, options.files)
-        rules = _rules(settings)
-        found, errors = look_at(
-            captures, lambda each: list(_of_capture(each, rules, settings, options))
-        )
-        if len(captures) == 1:
-            found = [(each, [replace(one, source="") for one in plans]) for each, plans in found]
-        planned = [one for _, plans in found for one in plans]
+        file, tests = chosen
+        if file is None:
+            file = _newest(settings)
+            note = f"ttnn-perf: the newest run record: {file}\n"
+        planned = _of_run(read_run(file), tests, file.name)
     if target_ns is not None:
         planned = _aimed(planned, target_ns)
-    inconclusive = not any(one.plan is not None for one in planned)
-    shape = options.format
     if not planned:
         return complaining(Result(""), errors)
+    shape = options.format
     text = plan_markdown(planned) if shape == "markdown" else plan_listing(planned).text(shape)
-    return complaining(Result(text, inconclusive=inconclusive), errors)
+    none = all(one.plan is None for one in planned)
+    return complaining(Result(text, inconclusive=none, errors=note), errors)
 
 
 def _target_ns(text: str | None) -> float | None:
@@ -98,44 +98,34 @@ def _aimed(planned: Sequence[Planned], target_ns: float) -> list[Planned]:
     ]
 
 
-def _record_and_tests(
-    options: argparse.Namespace, settings: Settings
-) -> tuple[Run | None, list[str]]:
-    """Return the run that words name, if it is no capture that they do, and the tests in it."""
+def _record_and_tests(options: argparse.Namespace) -> tuple[Path | None, list[str]] | None:
+    """Return the run record that words name, and the tests in it; None where they name captures.
+
+    Words that name tests alone are of the newest record, which is None here.
+    """
     words: list[str] = options.files
-    captures = options.csv or options.db or options.log
-    files = [word for word in words if Path(word).exists()]
-    records = [file for file in files if _is_run(Path(file))]
-    if captures or (files and not records):
-        return None, []
-    if len(records) > 1 or len(files) > len(records):
-        found = ", ".join(files)
+    others = [word for word in words if not _is_of_tests(word)]
+    records = [word for word in others if Path(word).is_file() and _is_run(Path(word))]
+    if options.csv or options.db or options.log or (others and not records):
+        return None
+    tests = [word for word in words if word not in records]
+    captures = [word for word in tests if Path(word).is_file() and not _is_of_tests(word)]
+    if len(records) > 1 or captures:
+        found = ", ".join([*records, *captures])
         message = f"expected captures, or one run record and tests in it, found {found}"
         raise UsageError(message)
     if options.region or options.start or options.end:
-        message = "--region, --start and --end select ops of a capture; a run record has regions"
+        message = "--region, --start and --end select ops of a capture, and there is none"
         raise UsageError(message)
-    looks_like_file = next((word for word in words if _looks_like_file(word)), None)
-    if not records and looks_like_file is not None:
-        raise InputError(Path(looks_like_file), "no such file")
-    file = Path(records[0]) if records else _newest(settings)
-    tests = [word for word in words if word not in records]
-    record = read_run(file)
-    where = file.name
-    return replace(record, tests={
-        test: record.tests[test] for test in select_tests(tuple(record.tests), tests, where=where)
-    }), tests  # fmt: skip
+    return Path(records[0]) if records else None, tests
+
+
+def _is_of_tests(word: str) -> bool:
+    return "::" in word or word.endswith(".py")
 
 
 def _is_run(file: Path) -> bool:
-    return not file.is_dir() and kind_of(file) in {
-        ArtifactKind.RUN_RECORD,
-        ArtifactKind.BENCHMARK_JSON,
-    }
-
-
-def _looks_like_file(word: str) -> bool:
-    return "::" not in word and Path(word).suffix in {".csv", ".json", ".sqlite", ".txt", ".gz"}
+    return kind_of(file) in {ArtifactKind.RUN_RECORD, ArtifactKind.BENCHMARK_JSON}
 
 
 def _newest(settings: Settings) -> Path:
@@ -151,9 +141,19 @@ def _newest(settings: Settings) -> Path:
     return newest
 
 
-def _rules(settings: Settings) -> list[Rule]:
+def _of_captures(
+    options: argparse.Namespace, settings: Settings
+) -> tuple[list[Planned], list[InputError]]:
     groups = select_rules(settings.select, settings.ignore, settings.rules)
-    return sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
+    rules = sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
+    captures = captures_of(options, options.files)
+    found, errors = look_at(
+        captures, lambda each: list(_of_capture(each, rules, settings, options))
+    )
+    planned = [one for _, plans in found for one in plans]
+    if len(captures) == 1:
+        planned = [replace(one, source="") for one in planned]
+    return planned, errors
 
 
 def _of_capture(
@@ -200,10 +200,11 @@ def _doubt(findings: Iterable[Finding]) -> str:
     return ""
 
 
-def _of_run(run: Run, words: Sequence[str]) -> list[Planned]:
+def _of_run(run: Run, words: Sequence[str], name: str) -> list[Planned]:
     """Return the plans of the tests of a run, the one that saves the largest part first."""
-    planned = [one for judged in run.tests.values() for one in _of_test(judged, run)]
-    if len(run.tests) == 1 and words:
+    tests = select_tests(tuple(run.tests), words, where=name)
+    planned = [one for test in tests for one in _of_test(run.tests[test], run)]
+    if len(tests) == 1 and words:
         planned = [replace(one, source="") for one in planned]
     return sorted(planned, key=_part_left)
 
@@ -212,6 +213,12 @@ def _part_left(one: Planned) -> float:
     if one.plan is None:
         return 2.0
     return (one.plan.left.estimate_ns or 0.0) / one.plan.start.now_ns
+
+
+def _towards(aim: Aim, findings: Sequence[Finding], start: Start) -> Plan:
+    """Return the plan for a metric with a target: what kernels take knows no host."""
+    others = [one for one in findings if not (aim.of_kernels and one.code[3] in "45")]
+    return plan_of(others, replace(start, now_ns=aim.now_ns))
 
 
 def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
@@ -226,7 +233,7 @@ def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
     for start in starts:
         own = [one for one in observation.findings if one.region == start.region]
         aims = tuple(
-            Aimed(aim.metric, reach_of(plan_of(own, replace(start, now_ns=aim.now_ns)), aim.ns))
+            Aimed(aim.metric, reach_of(_towards(aim, own, start), aim.ns))
             for aim in aims_of(observation, start.region)
         )
         look = "profile it, and ttnn-perf check its capture --all"

@@ -11,7 +11,6 @@ from pytest_ttnn_perf._base.text import counted, did_you_mean, inert
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules
 from pytest_ttnn_perf.analysis.checklist.track_record import PAIRS, spread_of
 from pytest_ttnn_perf.history.predictions import predictions_in
-from pytest_ttnn_perf.records.prediction import held_of
 from pytest_ttnn_perf.report.layout import BELOW, DROPPED, NAME
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, Result
 from pytest_ttnn_perf.run.settings import project_settings
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.track_record import Pair, Spread
-    from pytest_ttnn_perf.records.finding import Severity
-    from pytest_ttnn_perf.records.prediction import Prediction
+    from pytest_ttnn_perf.records.finding import Prediction, Severity
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -134,9 +132,9 @@ def _pair_row(pair: Pair, spread: Spread) -> str:
 
 def _tried_lines(tried: Sequence[Prediction]) -> Iterator[str]:
     """Yield what it promised of changes that recorded runs measured."""
-    held, of = held_of(tried)
     yield from ("", "## Track record here", "")
-    yield f"{held} of {counted(of, 'prediction')} in recorded runs held."
+    held = sum(one.held for one in tried)
+    yield f"{held} of {counted(len(tried), 'prediction')} in recorded runs held."
     yield ""
     yield "| change | region | predicted | 80 % interval | measured | |"
     yield "|---|---|---:|---:|---:|---|"

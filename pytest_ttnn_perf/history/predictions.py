@@ -12,7 +12,7 @@ from pytest_ttnn_perf.analysis.captures.detect import read_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.prediction import Prediction
+    from pytest_ttnn_perf.records.finding import Prediction
 
 #: How many records are looked at, the newest: a track record is of now.
 _MOST_RECORDS: Final = 200

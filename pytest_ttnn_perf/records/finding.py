@@ -141,6 +141,31 @@ class Finding:
         return self.stands and self.severity is Severity.ERROR
 
 
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a rule promised of a change, and what was measured once it was made, in µs of a step.
+
+    ``low_us`` to ``high_us`` is the 80 % interval of the estimate, ``measured_low_us`` to
+    ``measured_high_us`` that of the measurement, where it has one. A change that made the step
+    slower measured a saving below zero. ``label`` says what was changed.
+    """
+
+    code: Annotated[str, Coded(_read_code)]
+    estimate_us: float
+    low_us: float
+    high_us: float
+    measured_us: float
+    measured_low_us: Omit[float | None] = None
+    measured_high_us: Omit[float | None] = None
+    region: Omit[str] = ""
+    label: Omit[str] = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether what was measured is inside the interval that was predicted."""
+        return self.low_us <= self.measured_us <= self.high_us
+
+
 class Input(Enum):
     """What rules need, in the words of a reason."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Unanswered
+from pytest_ttnn_perf.records.finding import Finding, Prediction, RuleOutcome, Unanswered
 from pytest_ttnn_perf.records.hardware import (
     Configuration,
     Environment,
@@ -22,7 +22,6 @@ from pytest_ttnn_perf.records.json import INLINE, Coded, Mark, Omit, decode, dec
 from pytest_ttnn_perf.records.json_value import LARGEST, Value, decode_format
 from pytest_ttnn_perf.records.metric import Better, Metric, Source
 from pytest_ttnn_perf.records.ops import CALLS, OpGroups, decode_groups, encode_groups
-from pytest_ttnn_perf.records.prediction import Prediction
 from pytest_ttnn_perf.records.verdict import Outcome, Shift, Verdict
 
 if TYPE_CHECKING:

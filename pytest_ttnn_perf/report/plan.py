@@ -379,7 +379,8 @@ def plan_markdown(planned: Sequence[Planned]) -> str:
             lines += ["\n", heading_rows(_HEADINGS, right=_RIGHT), *rows]
         lines.append("\n")
         lines += (f"{spans(line)}\n" for line in _advice_lines(one.plan))
-        lines += (f"- {spans(line)}\n" for line in _notes(one))
+        notes = [f"- {spans(line)}\n" for line in _notes(one)]
+        lines += ["\n", *notes] if notes and one.plan.steps else notes
         parts.append("".join(lines))
     missing = "".join(f"- {prose(line)}\n" for line in _missing_lines(planned))
     parts += [missing] if missing else []

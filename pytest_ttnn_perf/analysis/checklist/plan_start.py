@@ -74,6 +74,7 @@ class Aim(NamedTuple):
     metric: str
     now_ns: float
     ns: float
+    of_kernels: bool
 
 
 def starts_of_test(observation: Observation, arch: str | None) -> Iterator[Start]:
@@ -107,7 +108,8 @@ def aims_of(observation: Observation, region: str) -> Iterator[Aim]:
             continue
         observed = observation.metrics[metric]
         if observed.limits.target is not None:
-            yield Aim(metric, now, observed.limits.target * _scale(observed))
+            target = observed.limits.target * _scale(observed)
+            yield Aim(metric, now, target, name == KERNEL_TIME)
 
 
 def _time_ns(observation: Observation, metric: str) -> float | None:

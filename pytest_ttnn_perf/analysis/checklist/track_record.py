@@ -95,6 +95,8 @@ CEILINGS: Final = frozenset({
     *("TTP302", "TTP303", "TTP312", "TTP313", "TTP314", "TTP402", "TTP603", "TTP606", "TTP607"),
     *("TTP608", "TTP704"),
 })  # fmt: skip
+#: The times that estimates begin with are measured: what is a bound is one but for that.
+INEXACT: Final = 1.05
 #: What is known of a rule before the first change of its kind counts as so many pairs: estimates
 #: that follow from bytes and bandwidth alone, beside what was gained.
 _BEFORE: Final = 5.0
@@ -134,7 +136,7 @@ def spread_from(code: str, pairs: Iterable[Pair]) -> Spread:
     weights = [(ratio, _BEFORE / len(before)) for ratio in before]
     weights += [(one.ratio or 0.0, 0.5 if code in _FITTED else 1.0) for one in own]
     low, high = max(0.0, _quantile(weights, _LOW)), _quantile(weights, _HIGH)
-    return Spread(low, min(high, 1.0) if code in CEILINGS else high, len(own))
+    return Spread(low, min(high, INEXACT) if code in CEILINGS else high, len(own))
 
 
 def _quantile(weights: Iterable[tuple[float, float]], part: float) -> float:
