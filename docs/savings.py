@@ -7,9 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.checklist.plan import Span, plan_of
-from pytest_ttnn_perf.analysis.checklist.plan_start import start_of
-from pytest_ttnn_perf.analysis.checklist.runner import all_rules, in_regions, rule_of, run_rules
+from pytest_ttnn_perf.analysis.checklist.runner import all_rules, rule_of
 from pytest_ttnn_perf.analysis.checklist.savings import critical_ops
 from pytest_ttnn_perf.analysis.ops.names import op_name
 from pytest_ttnn_perf.analysis.ops.regions import region_table, regions_of, step_of
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.analysis.checklist.plan import Plan
     from pytest_ttnn_perf.records.ops import Op, OpTable
 
 SAVES: Final = "## What it saves"
@@ -397,65 +394,6 @@ def _part(made: Made) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-WHOLE: Final = """\
-## Whole steps
-
-What a [plan](../explanation/plan.md) promises where somebody has gone on working on a region: of a
-capture before, the findings that save less in the one after it, and of these the difference. The
-gain is that of the whole step, gaps included, so that all else that was changed is in it too. The
-later OFT samples features in another way: its regions gain more than their findings promised.
-
-| region | captures | findings | predicted | 80 % interval | gained | |
-|---|---|---|---:|---:|---:|---|
-"""
-STEPS: Final = (
-    (_V1, _FINAL, _SLIDING),
-    *((_OFT, _LATER_OFT, region) for region in ("resnet_module", "oft_module", "topdown", "head")),
-)
-
-
-def whole_steps(folder: Path) -> Iterator[str]:
-    """Yield a row for each region that two captures have, with what its findings promised."""
-    for before, after, name in STEPS:
-        files = [folder / f"{capture}.csv" for capture in (before, after)]
-        if not all(file.exists() for file in files):
-            continue
-        old, new = (_plan(file, name) for file in files)
-        later = {step.finding.code: step.saves for step in new.steps}
-        predicted = Span(0.0, 0.0, 0.0)
-        closed = []
-        for step in old.steps:
-            less = [
-                (was or 0.0) - (now or 0.0)
-                for was, now in zip(
-                    step.saves, later.get(step.finding.code, (0.0, 0.0, 0.0)), strict=True
-                )
-            ]
-            if less[1] > NOTHING_NS:
-                closed.append(step.finding.code)
-                predicted = Span(*(sum(pair) for pair in zip(predicted, less, strict=True)))
-        gained = old.start.now_ns - new.start.now_ns
-        held = "inside" if predicted.low_ns <= gained <= predicted.high_ns else "**missed**"
-        cells = (
-            f"`{name}`",
-            f"`{before}` → `{after}`",
-            ", ".join(closed) or "none",
-            _us(predicted.estimate_ns or 0.0),
-            f"{_us(predicted.low_ns)} to {_us(predicted.high_ns)}",
-            _us(gained),
-            held if closed else "promised nothing",
-        )
-        yield f"| {' | '.join(cells)} |"
-
-
-def _plan(file: Path, name: str) -> Plan:
-    table = read_ops_csv(file)
-    (part,) = (each for each in in_regions(Subject(ops=table)) if each.region == name)
-    start = start_of(part, {})
-    assert start is not None
-    return plan_of(run_rules(all_rules(), part), start)
-
-
 def page(folder: Path) -> str | None:
     """Return the tables, and the rules that they say nothing of; None without a corpus."""
     found = list(verified(folder))
@@ -467,9 +405,10 @@ def page(folder: Path) -> str | None:
     rows = "\n".join(map(_row, found))
     parts = PARTS + "\n".join(map(_part, made))
     good = f"{sum(one.is_good for one in made)} of {len(made)} are within a factor of two."
-    whole = WHOLE + "\n".join(whole_steps(folder))
     known = {one.pair.code for one in found} | {one.change.code for one in made}
-    return f"{INTRODUCTION}{head}{rows}\n\n{_off(found)}\n\n{parts}\n\n{good}\n\n{whole}\n\n{_without(known)}\n"
+    return (
+        f"{INTRODUCTION}{head}{rows}\n\n{_off(found)}\n\n{parts}\n\n{good}\n\n{_without(known)}\n"
+    )
 
 
 def _row(one: Verified) -> str:
