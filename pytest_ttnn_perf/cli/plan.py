@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.plan import Plan, Start
+    from pytest_ttnn_perf.analysis.checklist.plan import Plan, Reach
     from pytest_ttnn_perf.analysis.checklist.plan_start import Aim
     from pytest_ttnn_perf.analysis.checklist.rule import Rule
     from pytest_ttnn_perf.cli.artifacts import Capture
@@ -62,6 +62,8 @@ def run(options: argparse.Namespace) -> Result:
             file = _newest(settings)
             note = f"ttnn-perf: the newest run record: {file}\n"
         planned = _of_run(read_run(file), tests, file.name)
+        if not planned:
+            raise InputError(file, "expected a run record with tests, found none in it")
     if target_ns is not None:
         planned = _aimed(planned, target_ns)
     if not planned:
@@ -215,10 +217,17 @@ def _part_left(one: Planned) -> float:
     return (one.plan.left.estimate_ns or 0.0) / one.plan.start.now_ns
 
 
-def _towards(aim: Aim, findings: Sequence[Finding], start: Start) -> Plan:
-    """Return the plan for a metric with a target: what kernels take knows no host."""
+def reach_of_aim(aim: Aim, findings: Sequence[Finding], plan: Plan) -> Reach:
+    """Return whether a plan gets a metric to its target: what kernels take knows no host."""
     others = [one for one in findings if not (aim.of_kernels and one.code[3] in "45")]
-    return plan_of(others, replace(start, now_ns=aim.now_ns))
+    waits = plan.start.waits and not aim.of_kernels
+    towards = plan_of(others, replace(plan.start, now_ns=aim.now_ns, waits=waits))
+    reach = reach_of(towards, aim.ns)
+    if reach.after is None:
+        return reach
+    code = towards.steps[reach.after - 1].finding.code
+    codes = [step.finding.code for step in plan.steps]
+    return reach._replace(after=codes.index(code) + 1)
 
 
 def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
@@ -232,14 +241,13 @@ def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
     silent = {code for each in observation.unanswered for code in each.codes}
     for start in starts:
         own = [one for one in observation.findings if one.region == start.region]
+        plan = plan_of(own, start)
         aims = tuple(
-            Aimed(aim.metric, reach_of(_towards(aim, own, start), aim.ns))
+            Aimed(aim.metric, reach_of_aim(aim, own, plan))
             for aim in aims_of(observation, start.region)
         )
         look = "profile it, and ttnn-perf check its capture --all"
-        yield Planned(
-            observation.test, plan_of(own, start), aims, unanswered=len(silent), look=look
-        )
+        yield Planned(observation.test, plan, aims, unanswered=len(silent), look=look)
     if not starts:
         why = (
             "the record has no device times and no finding with a saving: profile it, see "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, shortened
 from pytest_ttnn_perf.analysis.checklist.plan import Chance
-from pytest_ttnn_perf.report.layout import NAME, Row, Table
+from pytest_ttnn_perf.report.layout import DROPPED, NAME, Fit, Row, Table
 from pytest_ttnn_perf.report.markdown import code as in_code
 from pytest_ttnn_perf.report.markdown import heading_rows, prose, spans, table_row
 from pytest_ttnn_perf.report.numbers import Listing, json_text
@@ -114,7 +114,8 @@ def _plan_lines(one: Planned) -> Iterator[Block]:
     yield from _notes(one)
 
 
-_FITS: Final = [NAME._replace(least=4, middle=False), NAME, *[NAME._replace(least=9)] * 3]
+#: In a narrow terminal, what is left after each step goes first.
+_FITS: Final = [Fit(), NAME, Fit(), Fit(), DROPPED[0]]
 
 
 def _now(plan: Plan) -> str:
@@ -219,7 +220,7 @@ def _reach_line(aimed: Aimed, plan: Plan) -> str:
         case Chance.NEVER:
             return f"{target}: not reachable: the roofline is {_with_unit(start.ideal_ns or 0.0)}"
         case Chance.BEYOND:
-            best = _with_unit(plan.left.low_ns)
+            best = _with_unit(reach.best_ns)
             return f"{target}: not reachable by this plan, which leaves {best} at best"
         case Chance.LIKELY:
             how = "likely: savings at the low end of their intervals are enough"

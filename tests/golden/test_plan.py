@@ -107,6 +107,15 @@ def test_wrong_words(captured: Project, words: tuple[str, ...], code: int, compl
     assert complaint in ran.errors
 
 
+def test_a_run_without_tests_is_no_plan(captured: Project) -> None:
+    hardware = {"arch": "wormhole_b0", "board": "n150"}
+    record = {"format": 1, "hardware": hardware, "tests": {}}
+    (captured.path / "run.json").write_text(json.dumps(record))
+    ran = captured.cli("plan", "run.json")
+    assert ran.code == 3
+    assert "run.json: expected a run record with tests, found none in it" in ran.errors
+
+
 def test_a_rule_shows_its_track_record_and_what_was_predicted_here(captured: Project) -> None:
     runs = captured.path / ".ttnn_perf" / "runs"
     runs.mkdir(parents=True)

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.checklist.plan import Chance, Plan, Span, Start, plan_of, reach_of
-from pytest_ttnn_perf.analysis.checklist.plan_start import start_of
+from pytest_ttnn_perf.analysis.checklist.plan_start import Aim, start_of
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, in_regions, rule_of, run_rules
 from pytest_ttnn_perf.analysis.checklist.track_record import (
     CEILINGS,
@@ -20,6 +20,7 @@ from pytest_ttnn_perf.analysis.checklist.track_record import (
     spread_of,
 )
 from pytest_ttnn_perf.analysis.ops.ideal import ideal_of_step
+from pytest_ttnn_perf.cli.plan import reach_of_aim
 from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Severity, Subject
 from pytest_ttnn_perf.report.numbers import json_text
 from pytest_ttnn_perf.report.plan import MOST_BYTES, Planned, bounded_document
@@ -104,6 +105,15 @@ def test_what_says_no_saving_adds_little_or_is_waived_is_no_step() -> None:
 def test_targets(target: float, chance: Chance, after: int | None) -> None:
     reach = reach_of(plan(finding("TTP102", 200.0), finding("TTP104", 40.0)), target)
     assert (reach.chance, reach.after) == (chance, after)
+
+
+def test_what_kernels_take_knows_no_host() -> None:
+    host, formats = finding("TTP404", 600.0), finding("TTP102", 200.0)
+    made = plan_of((host, formats), Start("", 1000.0, waits=True))
+    aim = Aim("device_kernel_time", 400.0, 300.0, of_kernels=True)
+    reach = reach_of_aim(aim, (host, formats), made)
+    assert (reach.chance, reach.after) == (Chance.POSSIBLE, 2)
+    assert reach_of_aim(aim._replace(ns=50.0), (host,), made).best_ns == 400.0
 
 
 def test_intervals_widen_where_little_is_known() -> None:

@@ -172,25 +172,26 @@ class Chance(Enum):
 
 
 class Reach(NamedTuple):
-    """Whether a plan gets to a target, and after how many steps."""
+    """Whether a plan gets to a target, after which step, and what it leaves at best."""
 
     target_ns: float
     chance: Chance
+    best_ns: float
     after: int | None = None
 
 
 def reach_of(plan: Plan, target_ns: float) -> Reach:
     """Return whether a plan gets a step down to a target: the best chance, and the first step."""
-    start = plan.start
+    start, best = plan.start, plan.left.low_ns
     if start.now_ns <= target_ns:
-        return Reach(target_ns, Chance.REACHED)
+        return Reach(target_ns, Chance.REACHED, best)
     if start.ideal_ns is not None and start.ideal_ns > target_ns:
-        return Reach(target_ns, Chance.NEVER)
+        return Reach(target_ns, Chance.NEVER, best)
     for chance in (Chance.LIKELY, Chance.POSSIBLE, Chance.UNLIKELY):
         for number, step in enumerate(plan.steps, start=1):
             if _left_at(chance, step.left) <= target_ns:
-                return Reach(target_ns, chance, number)
-    return Reach(target_ns, Chance.BEYOND)
+                return Reach(target_ns, chance, best, number)
+    return Reach(target_ns, Chance.BEYOND, best)
 
 
 def _left_at(chance: Chance, left: Span) -> float:
