@@ -22,7 +22,6 @@ MANY_ROWS = 4096
 SHARDED = "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig()'}"
 REUSED = "{'program_config': 'MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_block_w=8)'}"
 BYTES = {"BFLOAT16": 2.0, "BFLOAT8_B": 1.0625}
-PASSES = {"LoFi": 1, "HiFi2": 2, "HiFi4": 4}
 
 
 @dataclass(frozen=True, slots=True)
