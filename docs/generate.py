@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._base.configuration import OPTIONS, option_of
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
@@ -137,13 +137,18 @@ def _corpus_row(code: str, name: str, found: Mapping[tuple[str, RuleOutcome], in
 
 def savings_page() -> str | None:
     """Hold estimates of savings beside what was gained; None where there is no corpus."""
-    spec = importlib.util.spec_from_file_location("docs_savings", DOCS / "savings.py")
+    folder = corpus_folder() / "ops_perf"
+    text: str | None = _script("savings").page(folder)
+    return None if text is None else text + str(_script("whole_steps").section(folder))
+
+
+def _script(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    savings = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(savings)
-    text: str | None = savings.page(corpus_folder() / "ops_perf")
-    return text
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def generated_pages() -> dict[Path, str]:

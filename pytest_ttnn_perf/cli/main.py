@@ -179,6 +179,10 @@ _COMMANDS: Final = {
         "show the numbers behind the checklist: an overview, or one topic in full",
         "checklist:analyze",
     ),
+    "plan": (
+        "order what was found into a plan: what each step saves, and what is left",
+        "checklist:plan",
+    ),
     "rules": ("list the rules of the optimization checklist, or explain one", "checklist:rules"),
     "calibrate": (
         "measure how noisy tests are, and how small a regression a gate can detect",

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf._base.text import did_you_mean
+from pytest_ttnn_perf._base.text import counted, did_you_mean, inert
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules
+from pytest_ttnn_perf.analysis.checklist.track_record import PAIRS, spread_of
+from pytest_ttnn_perf.history.predictions import predictions_in
 from pytest_ttnn_perf.report.layout import BELOW, DROPPED, NAME
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, Result
+from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.records.finding import Severity
+    from pytest_ttnn_perf.analysis.checklist.track_record import Pair, Spread
+    from pytest_ttnn_perf.records.finding import Prediction, Severity
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -30,7 +34,9 @@ def run(options: argparse.Namespace) -> Result:
         return Result(rules_listing(pages).text(options.format))
     for page in pages:
         if code.upper() in {page.code, page.name.upper()}:
-            return Result(rule_listing(page).text(options.format))
+            folder = project_settings().artifacts / "runs"
+            own = tuple(one for one in predictions_in(folder) if one.code == page.code)
+            return Result(rule_listing(replace(page, tried=own)).text(options.format))
     message = f"no rule is called {code!r}; `ttnn-perf rules` lists them"
     message += did_you_mean(code.upper(), [page.code for page in pages])
     raise UsageError(message)
@@ -48,7 +54,10 @@ class LimitRow:
 
 @dataclass(frozen=True, slots=True)
 class RulePage:
-    """All that is known of a rule; ``text`` is Markdown, its first line what the rule finds."""
+    """All that is known of a rule; ``text`` is Markdown, its first line what the rule finds.
+
+    ``tried`` is what it promised of changes that were made here, and what these brought.
+    """
 
     code: str
     name: str
@@ -56,6 +65,7 @@ class RulePage:
     step: str
     text: str
     limits: tuple[LimitRow, ...] = ()
+    tried: tuple[Prediction, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -70,7 +80,7 @@ class RulePage:
         """Yield the lines of the page, in Markdown."""
         yield f"# {self.code} {self.name}"
         yield ""
-        yield f"{self.severity.value}, {self.step}. {self.text}"
+        yield from f"{self.severity.value}, {self.step}. {self.text}".splitlines()
         if self.limits:
             yield ""
             yield "## Limits"
@@ -81,6 +91,59 @@ class RulePage:
             yield "|---|---|---|---|"
             for row in self.limits:
                 yield f"| `{row.name}` | {row.default:g} | {row.unit} | {row.source} |"
+        if _SAVES in self.text:
+            yield from _track_record(self.code)
+        if self.tried:
+            yield from _tried_lines(self.tried)
+
+
+#: The heading of rules that say what doing as they say would save.
+_SAVES: Final = "## What it saves"
+
+
+def _track_record(code: str) -> Iterator[str]:
+    """Yield what estimates of a rule were worth where somebody did as it says."""
+    spread, pairs = spread_of(code), [pair for pair in PAIRS if pair.code == code]
+    rests = "changes of other kinds"
+    if spread.pairs:
+        rests = f"{counted(spread.pairs, 'change')} of this kind, beside others"
+    yield from ("", "## Track record", "")
+    yield (
+        f"80 % of such changes are expected to save {spread.low:.2f} to {spread.high:.2f} times "
+        f"the estimate, which rests on {rests}: see [plans](../explanation/plan.md#intervals)."
+    )
+    if pairs:
+        yield ""
+        yield "| change | captures | estimated | gained | ÷ estimate | |"
+        yield "|---|---|---:|---:|---:|---|"
+        yield from (_pair_row(pair, spread) for pair in pairs)
+
+
+def _pair_row(pair: Pair, spread: Spread) -> str:
+    captures = " → ".join(f"`{name}`" for name in pair.captures.split(" → "))
+    ratio, inside = pair.ratio, "promised nothing"
+    if ratio is not None:
+        inside = "inside" if spread.low <= ratio <= spread.high else "**missed**"
+    return (
+        f"| {pair.change} | {captures} | {pair.estimated_us:,.1f} µs | {pair.gained_us:,.1f} µs "
+        f"| {'–' if ratio is None else f'{ratio:.2f}'} | {inside} |"
+    )
+
+
+def _tried_lines(tried: Sequence[Prediction]) -> Iterator[str]:
+    """Yield what it promised of changes that recorded runs measured."""
+    yield from ("", "## Track record here", "")
+    held = sum(one.held for one in tried)
+    yield f"{held} of {counted(len(tried), 'prediction')} in recorded runs held."
+    yield ""
+    yield "| change | region | predicted | 80 % interval | measured | |"
+    yield "|---|---|---:|---:|---:|---|"
+    for one in tried:
+        interval = f"{one.low_us:,.1f} to {one.high_us:,.1f} µs"
+        yield (
+            f"| {inert(one.label) or '-'} | {inert(one.region) or '-'} | {one.estimate_us:,.1f} µs "
+            f"| {interval} | {one.measured_us:,.1f} µs | {'inside' if one.held else '**missed**'} |"
+        )
 
 
 def rules_listing(pages: Sequence[RulePage]) -> Listing:

@@ -112,7 +112,8 @@ class Finding:
     ``region`` is the part of a capture that it is of. ``saving_ns`` is what doing so is estimated
     to save of a step of ``step_ns``, by the ``arithmetic``; None where that cannot be said.
     ``at_most``: it is an upper bound, which comes after all estimates. ``adds_ns`` is how much of
-    it no finding with a larger saving has saved already. ``quiet``: it would add too little to be
+    it no finding with a larger saving has saved already, ``of_ns`` what it is saved of: the time of
+    its ops, and the gaps that go with them. ``quiet``: it would add too little to be
     worth a line, or cannot say that it would save anything. ``covered_by`` is the rule whose
     finding saves what this one would, and ``also`` are the rules that this one covers.
     """
@@ -137,6 +138,7 @@ class Finding:
     at_most: Omit[bool] = False
     covered_by: Omit[str | None] = None
     also: Omit[tuple[str, ...]] = ()
+    of_ns: Omit[float | None] = None
 
     @property
     def stands(self) -> bool:
@@ -147,6 +149,31 @@ class Finding:
     def fails(self) -> bool:
         """Whether it fails its test, where the checklist is enforced."""
         return self.stands and self.severity is Severity.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a rule promised of a change, and what was measured once it was made, in µs of a step.
+
+    ``low_us`` to ``high_us`` is the 80 % interval of the estimate, ``measured_low_us`` to
+    ``measured_high_us`` that of the measurement, where it has one. A change that made the step
+    slower measured a saving below zero. ``label`` says what was changed.
+    """
+
+    code: Annotated[str, Coded(_read_code)]
+    estimate_us: float
+    low_us: float
+    high_us: float
+    measured_us: float
+    measured_low_us: Omit[float | None] = None
+    measured_high_us: Omit[float | None] = None
+    region: Omit[str] = ""
+    label: Omit[str] = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether what was measured is inside the interval that was predicted."""
+        return self.low_us <= self.measured_us <= self.high_us
 
 
 class Input(Enum):

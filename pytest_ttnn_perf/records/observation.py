@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Unanswered
+from pytest_ttnn_perf.records.finding import Finding, Prediction, RuleOutcome, Unanswered
 from pytest_ttnn_perf.records.hardware import (
     Configuration,
     Environment,
@@ -270,7 +270,8 @@ class Run:
 
     A run that is not ``complete`` was cut short: some of its tests may be missing. ``coverage`` is
     what it has collected; None where that is not known. ``shift_refuted``: most tests had moved
-    together, and controls showed that it was not the machine.
+    together, and controls showed that it was not the machine. ``predictions`` are what rules had
+    promised of the change that it measures, and what it brought.
     """
 
     hardware: Hardware | None
@@ -282,6 +283,7 @@ class Run:
     complete: Omit[bool] = True
     shift: Omit[Shift | None] = None
     shift_refuted: Omit[bool] = False
+    predictions: Omit[tuple[Prediction, ...]] = ()
     coverage: Annotated[Coverage | None, "collected", Mark.OMIT] = None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,13 +67,17 @@ def commands_of(page: Path) -> Iterator[tuple[str, str]]:
     for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
-            if re.match(r"ttnn-perf (check|analyze) .*mlp\.csv", command):
+            if re.match(r"ttnn-perf (check|analyze|plan) .*mlp\.csv", command):
                 yield command, output
 
 
 SHOWN = [
     (page, number)
-    for page in ("reference/cli.md", "how-to/use-the-checklist.md")
+    for page in (
+        "reference/cli.md",
+        "how-to/use-the-checklist.md",
+        "how-to/plan-an-optimization.md",
+    )
     for number, _ in enumerate(commands_of(DOCS / page))
 ]
 
@@ -86,7 +91,7 @@ def test_the_output_on_a_page_is_printed(project: Project, page: str, number: in
         settings += '[tool.ttnn_perf.rules.TTP101]\nseverity = "error"\n'
         (project.path / "pyproject.toml").write_text(settings)
 
-    text = project.cli(*command.split()[1:]).text + "\n"
+    text = project.cli(*shlex.split(command)[1:]).text + "\n"
 
     kept = re.split(r"^\.\.\.\n", clean(shown) + "\n", flags=re.MULTILINE)
     pattern = ".*?".join(map(re.escape, kept))

@@ -15,7 +15,14 @@ from pytest_ttnn_perf.records.baseline import (
     TestBaseline,
     ops_path,
 )
-from pytest_ttnn_perf.records.finding import Evidence, Finding, RuleOutcome, Severity, Unanswered
+from pytest_ttnn_perf.records.finding import (
+    Evidence,
+    Finding,
+    Prediction,
+    RuleOutcome,
+    Severity,
+    Unanswered,
+)
 from pytest_ttnn_perf.records.hardware import Configuration, Environment, Hardware
 from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
@@ -191,6 +198,21 @@ def _observed(name: str) -> st.SearchStrategy[MetricObservation]:
     )
 
 
+_SAVED = st.floats(-LARGEST, LARGEST)
+PREDICTIONS = st.builds(
+    Prediction,
+    code=st.sampled_from(["TTP311", "ACM123"]),
+    estimate_us=_SAVED,
+    low_us=_SAVED,
+    high_us=_SAVED,
+    measured_us=_SAVED,
+    measured_low_us=st.none() | _SAVED,
+    measured_high_us=st.none() | _SAVED,
+    region=TEXTS,
+    label=TEXTS,
+)
+
+
 @st.composite
 def runs(draw: DrawFn, *, judged: bool = True) -> Run:
     """Draw a run; its tests have hardware of their own where the run has none."""
@@ -217,6 +239,7 @@ def runs(draw: DrawFn, *, judged: bool = True) -> Run:
         identifier,
         complete,
         shift_refuted=refuted,
+        predictions=tuple(draw(st.lists(PREDICTIONS, max_size=2))),
         coverage=coverage,
     )
 

@@ -28,6 +28,11 @@ def test_an_op_that_would_move_more_than_dram_can() -> None:
     assert ask.with_limits(share=0.03)(ops=table(add(10_000.0), add(20_000.0), slow)).evidence == ()
 
 
+def test_an_op_without_a_time_is_not_too_fast_itself() -> None:
+    answer = ask(ops=table(add(10_000.0), add(0.0)))
+    assert [evidence.subject for evidence in answer.evidence] == ["BinaryNg 1x1x1024x1024"]
+
+
 def test_at_the_peak_is_possible() -> None:
     assert ask(ops=table(add(21_000.0))) == LIMIT.clean(0.0)
 

@@ -56,6 +56,26 @@ def analyze(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run="analyze:run", files_anywhere=True)
 
 
+def plan(parser: argparse.ArgumentParser) -> None:
+    """Declare ``ttnn-perf plan``."""
+    parser.description = (
+        "Make a plan of the findings of captures, or of tests in a run record: what to do first, "
+        "what each step saves, with its 80 % interval, what is left after it, and whether a target "
+        "is in reach. Without a file, the newest run record is taken."
+    )
+    parser.usage = "ttnn-perf plan [FILE ...] [TEST ...] [options]"
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help=f"{_FILES}; or a run record, and tests in it: ids, folders, patterns",
+    )
+    add_artifacts(parser)
+    parser.add_argument("--target", metavar="TIME", help="what a step should take, such as '12 ms'")
+    add_format(parser, "markdown")
+    parser.set_defaults(run="plan:run", files_anywhere=True)
+
+
 def rules(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf rules``."""
     parser.description = (

@@ -54,7 +54,8 @@ def stale_shapes(
     lines = rooflines(ops)
     if all(line.dram_ns is None and line.compute_ns is None for line in lines):
         return Answer.not_measured("neither the chip's peaks nor what ops move is known")
-    stale = [at for at, line in enumerate(lines) if line.stale]
+    # One without a time is like others with its shapes, and is not too fast itself.
+    stale = [at for at, line in enumerate(lines) if line.stale and line.kernel_ns > 0]
     whole_ns = kernel_ns(ops)
     part = sum(ops.columns.kernel_ns[at] for at in stale) / whole_ns if whole_ns else 0.0
     told = (

@@ -1,0 +1,256 @@
+"""``ttnn-perf plan``: what was found, as steps with what each saves."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf._base.text import quantity
+from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of, read_run
+from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
+from pytest_ttnn_perf.analysis.checklist.plan import plan_of, reach_of
+from pytest_ttnn_perf.analysis.checklist.plan_start import aims_of, start_of, starts_of_test
+from pytest_ttnn_perf.analysis.checklist.progress import progress_of
+from pytest_ttnn_perf.analysis.checklist.runner import (
+    as_configured,
+    in_regions,
+    run_in_regions,
+    select_rules,
+)
+from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, look_at
+from pytest_ttnn_perf.cli.baseline_edits import select_tests
+from pytest_ttnn_perf.records.finding import RuleOutcome
+from pytest_ttnn_perf.report.numbers import Result
+from pytest_ttnn_perf.report.plan import Aimed, Planned, plan_listing, plan_markdown
+from pytest_ttnn_perf.run.settings import project_settings
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.plan import Plan, Reach
+    from pytest_ttnn_perf.analysis.checklist.plan_start import Aim
+    from pytest_ttnn_perf.analysis.checklist.rule import Rule
+    from pytest_ttnn_perf.cli.artifacts import Capture
+    from pytest_ttnn_perf.records.finding import Finding, Subject
+    from pytest_ttnn_perf.records.observation import JudgedTest, Run
+    from pytest_ttnn_perf.records.settings import Settings
+
+
+def run(options: argparse.Namespace) -> Result:
+    """Return the plans of captures, or of tests of a run; where none can be made, it cannot tell.
+
+    Raises:
+        InputError: a file is not what it should be.
+        UsageError: nothing to look at, a test or a window that does not exist, or a target that is
+            no time, or of more than one plan.
+    """
+    target_ns = _target_ns(options.target)
+    settings = project_settings()
+    chosen = _record_and_tests(options)
+    errors: list[InputError] = []
+    note = ""
+    if chosen is None:
+        planned, errors = _of_captures(options, settings)
+    else:
+        file, tests = chosen
+        if file is None:
+            file = _newest(settings)
+            note = f"ttnn-perf: the newest run record: {file}\n"
+        planned = _of_run(read_run(file), tests, file.name)
+        if not planned:
+            raise InputError(file, "expected a run record with tests, found none in it")
+    if target_ns is not None:
+        planned = _aimed(planned, target_ns)
+    if not planned:
+        return complaining(Result(""), errors)
+    shape = options.format
+    text = plan_markdown(planned) if shape == "markdown" else plan_listing(planned).text(shape)
+    none = all(one.plan is None for one in planned)
+    return complaining(Result(text, inconclusive=none, errors=note), errors)
+
+
+def _target_ns(text: str | None) -> float | None:
+    if text is None:
+        return None
+    found = quantity(text, unit="ns") if any(map(str.isalpha, text)) else None
+    if found is None or not 0 < found < float("inf"):
+        message = f"--target: expected a time with its unit, such as '12 ms', found {text!r}"
+        raise UsageError(message)
+    return found
+
+
+def _aimed(planned: Sequence[Planned], target_ns: float) -> list[Planned]:
+    made = [one for one in planned if one.plan is not None]
+    if len(made) > 1:
+        names = dict.fromkeys(": ".join(filter(None, (one.source, one.region))) for one in made)
+        which = ", ".join([*list(names)[:5], *(["…"] if len(names) > 5 else [])])
+        message = (
+            f"--target is of one plan, and there are {len(made)}: {which}; name one, a region with "
+            "--region"
+        )
+        raise UsageError(message)
+    return [
+        replace(one, aims=(Aimed("", reach_of(one.plan, target_ns)),)) if one.plan else one
+        for one in planned
+    ]
+
+
+def _record_and_tests(options: argparse.Namespace) -> tuple[Path | None, list[str]] | None:
+    """Return the run record that words name, and the tests in it; None where they name captures.
+
+    Words that name tests alone are of the newest record, which is None here.
+    """
+    words: list[str] = options.files
+    others = [word for word in words if not _is_of_tests(word)]
+    records = [word for word in others if Path(word).is_file() and _is_run(Path(word))]
+    if options.csv or options.db or options.log or (others and not records):
+        return None
+    tests = [word for word in words if word not in records]
+    captures = [word for word in tests if Path(word).is_file() and not _is_of_tests(word)]
+    if len(records) > 1 or captures:
+        found = ", ".join([*records, *captures])
+        message = f"expected captures, or one run record and tests in it, found {found}"
+        raise UsageError(message)
+    if options.region or options.start or options.end:
+        message = "--region, --start and --end select ops of a capture, and there is none"
+        raise UsageError(message)
+    return Path(records[0]) if records else None, tests
+
+
+def _is_of_tests(word: str) -> bool:
+    return "::" in word or word.endswith(".py")
+
+
+def _is_run(file: Path) -> bool:
+    return kind_of(file) in {ArtifactKind.RUN_RECORD, ArtifactKind.BENCHMARK_JSON}
+
+
+def _newest(settings: Settings) -> Path:
+    """Return the record of the last run: their names begin with their time."""
+    folder = settings.artifacts / "runs"
+    newest = max(folder.glob("*.json"), default=None)
+    if newest is None:
+        message = (
+            f"nothing to plan: name a capture or a run record, or make one with pytest "
+            f"--ttnn-perf: there is none in {folder}"
+        )
+        raise UsageError(message)
+    return newest
+
+
+def _of_captures(
+    options: argparse.Namespace, settings: Settings
+) -> tuple[list[Planned], list[InputError]]:
+    groups = select_rules(settings.select, settings.ignore, settings.rules)
+    rules = sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
+    captures = captures_of(options, options.files)
+    found, errors = look_at(
+        captures, lambda each: list(_of_capture(each, rules, settings, options))
+    )
+    planned = [one for _, plans in found for one in plans]
+    if len(captures) == 1:
+        planned = [replace(one, source="") for one in planned]
+    return planned, errors
+
+
+def _of_capture(
+    capture: Capture, rules: Sequence[Rule], settings: Settings, options: argparse.Namespace
+) -> Iterator[Planned]:
+    """Yield the plans of a capture: that of the region to begin with, then the others."""
+    subject = capture.read(options)
+    waived = {code for code, rule in settings.rules.items() if rule.waive}
+    findings = as_configured(run_in_regions(rules, subject, waived), settings.rules)
+    doubt = _doubt(findings)
+    if doubt:
+        yield Planned(capture.name, why_not=doubt)
+        return
+    look = f"ttnn-perf check {shlex.join(capture.files)} --all"
+    parts = _ordered(in_regions(subject), findings, settings, subject)
+    several = len(parts) > 1
+    for part in parts:
+        start = start_of(part, settings.rules)
+        if start is None:
+            why = "there are no times in it; it takes an op table, such as an ops_perf_results CSV"
+            yield Planned(capture.name, why_not=why)
+            continue
+        own = [one for one in findings if one.region == part.region or not several]
+        start = replace(start, region=options.region or start.region)
+        silent = {one.code for one in own if one.outcome is RuleOutcome.NOT_MEASURED}
+        yield Planned(capture.name, plan_of(own, start), unanswered=len(silent), look=look)
+
+
+def _ordered(
+    parts: Sequence[Subject], findings: Sequence[Finding], settings: Settings, subject: Subject
+) -> list[Subject]:
+    """Return the regions, that with the finding to begin with first, as ``check`` names it."""
+    _, kind = held_back(subject, settings.rules)
+    first = progress_of(findings, has_baseline=None, kind=kind).first
+    name = first.region if first is not None else ""
+    return sorted(parts, key=lambda part: part.region != name)
+
+
+def _doubt(findings: Iterable[Finding]) -> str:
+    """Say why numbers cannot be trusted; "" where nothing is wrong with them."""
+    for finding in findings:
+        if finding.fails and finding.code.startswith("TTP0"):
+            return f"{finding.code} {finding.name}: {finding.reason}: its numbers cannot be trusted"
+    return ""
+
+
+def _of_run(run: Run, words: Sequence[str], name: str) -> list[Planned]:
+    """Return the plans of the tests of a run, the one that saves the largest part first."""
+    tests = select_tests(tuple(run.tests), words, where=name)
+    planned = [one for test in tests for one in _of_test(run.tests[test], run)]
+    if len(tests) == 1 and words:
+        planned = [replace(one, source="") for one in planned]
+    return sorted(planned, key=_part_left)
+
+
+def _part_left(one: Planned) -> float:
+    if one.plan is None:
+        return 2.0
+    return (one.plan.left.estimate_ns or 0.0) / one.plan.start.now_ns
+
+
+def reach_of_aim(aim: Aim, findings: Sequence[Finding], plan: Plan) -> Reach:
+    """Return whether a plan gets a metric to its target: what kernels take knows no host."""
+    others = [one for one in findings if not (aim.of_kernels and one.code[3] in "45")]
+    waits = plan.start.waits and not aim.of_kernels
+    towards = plan_of(others, replace(plan.start, now_ns=aim.now_ns, waits=waits))
+    reach = reach_of(towards, aim.ns)
+    if reach.after is None:
+        return reach
+    code = towards.steps[reach.after - 1].finding.code
+    codes = [step.finding.code for step in plan.steps]
+    return reach._replace(after=codes.index(code) + 1)
+
+
+def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
+    observation = judged.observation
+    doubt = _doubt(observation.findings)
+    if doubt:
+        yield Planned(observation.test, why_not=doubt)
+        return
+    hardware = observation.hardware or run.hardware
+    starts = list(starts_of_test(observation, hardware.arch if hardware else None))
+    silent = {code for each in observation.unanswered for code in each.codes}
+    for start in starts:
+        own = [one for one in observation.findings if one.region == start.region]
+        plan = plan_of(own, start)
+        aims = tuple(
+            Aimed(aim.metric, reach_of_aim(aim, own, plan))
+            for aim in aims_of(observation, start.region)
+        )
+        look = "profile it, and ttnn-perf check its capture --all"
+        yield Planned(observation.test, plan, aims, unanswered=len(silent), look=look)
+    if not starts:
+        why = (
+            "the record has no device times and no finding with a saving: profile it, see "
+            "ttnn-perf doctor"
+        )
+        yield Planned(observation.test, why_not=why)

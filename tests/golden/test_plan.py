@@ -1,0 +1,133 @@
+"""The whole output of ``ttnn-perf plan``: of captures, of a run record, and of wrong words."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.docs.test_capture_pages import mlp
+from tests.golden.test_checklist import CNN, LLM
+from tests.harness.captures import capture, op
+from tests.harness.golden import assert_golden
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+MODELS = """
+    import pytest
+
+    @pytest.mark.ttnn_perf(target={"device_kernel_time": "0.4 ms"})
+    def test_mlp(ttnn_perf):
+        ttnn_perf.attach("mlp.csv")
+
+    def test_plain(ttnn_perf):
+        ttnn_perf.record("tokens", 5.0)
+"""
+
+
+@pytest.fixture
+def captured(project: Project) -> Project:
+    (project.path / "mlp.csv").write_text(mlp())
+    (project.path / "cnn.csv").write_text(capture(*CNN))
+    (project.path / "llm.csv").write_text(capture(*LLM))
+    return project
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv", "markdown"])
+def test_a_plan_in_every_shape(captured: Project, shape: str) -> None:
+    ran = captured.cli("plan", "mlp.csv", "--target", "350 us", "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"plan_mlp_{shape}", ran.text)
+
+
+def test_plans_of_several_captures(captured: Project) -> None:
+    ran = captured.cli("plan", "cnn.csv", "mlp.csv")
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden("plan_several", ran.text)
+
+
+def test_the_plan_of_a_run_record_is_that_of_its_tests(captured: Project) -> None:
+    captured.write(test_model=MODELS)
+    assert captured.pytest("--ttnn-perf-update=new").code == 0
+
+    newest = captured.cli("plan")
+    one = captured.cli("plan", "test_model.py::test_mlp", "--format", "json")
+    none = captured.cli("plan", "test_model.py::test_plain")
+    wrong = captured.cli("plan", "test_mdoel.py::test_mlp")
+
+    assert newest.code == 0
+    assert newest.errors.startswith("ttnn-perf: the newest run record: ")
+    assert_golden("plan_run", newest.text)
+    (plan,) = json.loads(one.text)["plans"]
+    assert [step["code"] for step in plan["steps"]] == ["TTP311", "TTP203"]
+    assert plan["targets"][0]["chance"] == "likely"
+    assert none.code == 7
+    assert none.text.startswith("no plan: the record has no device times")
+    assert wrong.code == 2
+    assert "test_mdoel.py::test_mlp names no test in " in wrong.errors
+
+
+def test_numbers_that_cannot_be_trusted_make_no_plan(captured: Project) -> None:
+    replay = {"METAL TRACE ID": "1"}
+    rows = [
+        op("MatmulDeviceOperation", 100, {**replay, "METAL TRACE REPLAY SESSION ID": session})
+        for session in ("1", "1", "2")
+    ]
+    (captured.path / "replays.csv").write_text(capture(*rows))
+    ran = captured.cli("plan", "replays.csv")
+    assert ran.code == 7
+    assert ran.text.startswith("no plan: TTP002 incomplete-trace-replay: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        ((), 2, "nothing to plan: name a capture or a run record, or make one with pytest"),
+        (("none.csv",), 3, "none.csv: "),
+        (
+            ("mlp.csv", "--target", "fast"),
+            2,
+            "--target: expected a time with its unit, such as '12 ms', found 'fast'",
+        ),
+        (("mlp.csv", "--target", "12"), 2, "found '12'"),
+        (("mlp.csv", "--target", "-3 ms"), 2, "found '-3 ms'"),
+        (
+            ("mlp.csv", "cnn.csv", "--target", "1 ms"),
+            2,
+            "--target is of one plan, and there are 2: mlp.csv: a step, cnn.csv: a step; name one",
+        ),
+        (("mlp.csv", "--region", "decode"), 2, "decode"),
+    ],
+)
+def test_wrong_words(captured: Project, words: tuple[str, ...], code: int, complaint: str) -> None:
+    ran = captured.cli("plan", *words)
+    assert (ran.code, ran.text) == (code, "")
+    assert complaint in ran.errors
+
+
+def test_a_run_without_tests_is_no_plan(captured: Project) -> None:
+    hardware = {"arch": "wormhole_b0", "board": "n150"}
+    record = {"format": 1, "hardware": hardware, "tests": {}}
+    (captured.path / "run.json").write_text(json.dumps(record))
+    ran = captured.cli("plan", "run.json")
+    assert ran.code == 3
+    assert "run.json: expected a run record with tests, found none in it" in ran.errors
+
+
+def test_a_rule_shows_its_track_record_and_what_was_predicted_here(captured: Project) -> None:
+    runs = captured.path / ".ttnn_perf" / "runs"
+    runs.mkdir(parents=True)
+    told = {"code": "TTP202", "estimate_us": 10, "low_us": 4, "high_us": 15, "label": "one matrix"}
+    record = {
+        "format": 1,
+        "hardware": {"arch": "wormhole_b0", "board": "n150"},
+        "tests": {},
+        "predictions": [{**told, "measured_us": 12.5}, {**told, "measured_us": -1}],
+    }
+    (runs / "20260101T000000Z-000001.json").write_text(json.dumps(record))
+    (runs / "20260101T000000Z-000002.json").write_text('{"predictions"')
+    ran = captured.cli("rules", "TTP202")
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden("rules_track_record", ran.text)
