@@ -152,6 +152,10 @@ _COMMANDS: Final = {
         "compare the working tree with a commit on this machine; exit 1 when it is worse",
         "experiments:ab",
     ),
+    "try": (
+        "measure a change against the last kept state: keep, revert, or cannot tell",
+        "experiments:try_change",
+    ),
     "bisect": ("find the commit that made a test slower", "experiments:bisect"),
     "history": ("show what recorded runs measured, run after run", "history:history"),
     "trends": ("find when tests became slower or faster, and what changed then", "history:trends"),

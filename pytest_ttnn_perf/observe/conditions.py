@@ -78,9 +78,7 @@ def _probed(measured: _Measured) -> Conditions:
     if not measured.timings.samples_ns:
         return replace(measured.conditions, unknown="it has no samples")
     try:
-        found = probe(
-            measured.workload, measured.timings.samples_ns, by_host=measured.by_host
-        )
+        found = probe(measured.workload, measured.timings.samples_ns, by_host=measured.by_host)
     except Exception as error:  # noqa: BLE001 (a model that is called as nobody called it before)
         why = f"another call raised {type(error).__name__}: {text_of(error)}"[:200]
         return replace(measured.conditions, unknown=why)
@@ -112,7 +110,7 @@ def name_of(function: Any) -> str:
         found = blake2b(digest_size=6)
         _hash_code(found, function.__code__)
         return f"{function.__module__}.{function.__qualname__}#{found.hexdigest()}"
-    called = getattr(type(function), "__call__", None)
+    called = vars(type(function)).get("__call__")
     kind = f"{type(function).__module__}.{type(function).__qualname__}"
     return name_of(called) if isinstance(called, FunctionType) else kind
 

@@ -149,6 +149,10 @@ class States:
         """Return a file as a state has it; nothing where it has none."""
         return self._git.ask("cat-file", "blob", f"{state.tree}:{path}") or ""
 
+    def id_of(self, state: State, path: str) -> str | None:
+        """Return the id of a file's or folder's content in a state; None where it has none."""
+        return self._ask(f"{state.tree}:{path}") or None
+
     def _untracked(self) -> list[str]:
         listed = self._git.ask("ls-files", "--others", "--exclude-standard", "-z") or ""
         paths = [
@@ -175,7 +179,8 @@ class States:
             with tempfile.TemporaryDirectory(prefix="ttnn-perf-index-") as folder:
                 copy = Path(folder) / "index"
                 with contextlib.suppress(FileNotFoundError):
-                    shutil.copyfile(self._root / own, copy)
+                    # With its time: git looks again at files that are not older than its index.
+                    shutil.copy2(self._root / own, copy)
                 yield {"GIT_INDEX_FILE": str(copy)}
         except OSError as cause:
             raise WriteError(Path(tempfile.gettempdir()), cause) from cause
