@@ -156,6 +156,7 @@ _COMMANDS: Final = {
         "measure a change against the last kept state: keep, revert, or cannot tell",
         "experiments:try_change",
     ),
+    "journal": ("show what the steps tried so far amount to", "experiments:journal"),
     "bisect": ("find the commit that made a test slower", "experiments:bisect"),
     "history": ("show what recorded runs measured, run after run", "history:history"),
     "trends": ("find when tests became slower or faster, and what changed then", "history:trends"),

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.files import read_json, write_text
+from pytest_ttnn_perf.processes.git import Repository
+from pytest_ttnn_perf.processes.snapshots import States
 from pytest_ttnn_perf.records.step import decode_step, encode_step
 from pytest_ttnn_perf.run.record import ignore_folder
 
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.processes.git import Repository
-    from pytest_ttnn_perf.processes.snapshots import State, States
+    from pytest_ttnn_perf.processes.snapshots import State
     from pytest_ttnn_perf.records.step import Step
 
 _FOLDER = "steps"
@@ -88,6 +89,17 @@ def base_of(
     commit = repository.commit(fork)
     words = f"{commit.short} {commit.subject}, where the branch begins"
     return _other_than(now, Base("merge base", states.of(fork), words))
+
+
+def steps_of_branch(folder: Path, steps: Sequence[Step]) -> list[Step]:
+    """Return the steps that began at what is checked out, or at something that it follows.
+
+    Raises:
+        UsageError: the folder is in no repository.
+    """
+    states = States(Repository.around(folder).root)
+    heads = {head: states.descends_from(head) for head in {step.head for step in steps}}
+    return [step for step in steps if heads[step.head]]
 
 
 def _last_kept(states: States, steps: Sequence[Step]) -> Step | None:

@@ -99,7 +99,7 @@ def table_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _heading_rows(titles: Sequence[str], *, right: frozenset[int] = frozenset()) -> str:
+def heading_rows(titles: Sequence[str], *, right: frozenset[int] = frozenset()) -> str:
     """Return the first two rows of a table; the columns in ``right`` are aligned so."""
     rules = ("---:" if index in right else "---" for index in range(len(titles)))
     return table_row(titles) + f"|{'|'.join(rules)}|\n"
@@ -216,7 +216,7 @@ def _progress_section(report: CiReport) -> Iterator[Section]:
     progress = report.summary_options.progress
     if not progress:
         return
-    head = _summary("Optimization progress") + _heading_rows((*PROGRESS_TITLES, "first"))
+    head = _summary("Optimization progress") + heading_rows((*PROGRESS_TITLES, "first"))
     rows = (
         table_row((code(test), *progress_cells(steps), prose("; ".join(first_step(steps)) or "-")))
         for test, steps in progress
@@ -233,7 +233,7 @@ def _sweep_sections(report: CiReport) -> Iterator[Section]:
         headings, rows = sweep_table(sweep)
         head = f"\n### S{prose(heading(sweep))[1:]}\n\n{said}\n{_summary('Points')}"
         cells = (table_row([prose(cell) or " " for cell in row]) for row in rows)
-        table = _heading_rows([prose(each) or " " for each in headings])
+        table = heading_rows([prose(each) or " " for each in headings])
         yield Section(head + table, tuple(cells), _FOLDED, noun="point")
 
 
@@ -259,7 +259,7 @@ def _rule(found: dict[Finding, list[str]], *, is_open: bool) -> str:
     return "".join([*lines, _FOLDED, "\n"])
 
 
-_HEADING: Final = _heading_rows(
+_HEADING: Final = heading_rows(
     ("test", "metric", "baseline", "now", "change", "limit", "verdict"),
     right=frozenset({2, 3, 4, 5}),
 )
@@ -321,7 +321,7 @@ def _missing_sections(report: CiReport) -> Iterator[Section]:
         remedy = remedy_of(first, report.summary_options.rerun.updates(test))
         if remedy and remedy.command:
             commands.setdefault(remedy.advice, []).append(remedy.command)
-    table = _heading_rows(("test", "metrics", "why"))
+    table = heading_rows(("test", "metrics", "why"))
     yield Section(f"\n### {title}\n\n{_summary('Which')}{table}", tuple(rows), _FOLDED, noun="row")
     for advice, own in commands.items():
         yield from _commands(f"\n{advice[:1].upper()}{advice[1:]}:\n\n", own)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: As examples/accelerator.py has them.
-LAUNCH_NS, MULTIPLY_NS, ROWS, WIDTH = 5_000, 40, 64, 64
+LAUNCH_NS, MULTIPLY_NS, ROWS, WIDTH = 5_000, 40, 32, 32
 
 
 def cost_ns(*, cores: int, bits: int = 16, needless: int = 2, repeated: int = 2) -> float:
@@ -41,7 +41,7 @@ HONEST = (
 USELESS = (
     ("a comment", "CORES = 8", "CORES = 8  # all that are needed"),
     ("another name", "output", "result"),
-    ("another loop", "[np.eye(64)] * NEEDLESS", "[np.eye(64) for _ in range(NEEDLESS)]"),
+    ("another loop", "[np.eye(32)] * NEEDLESS", "[np.eye(32) for _ in range(NEEDLESS)]"),
     ("a function", "class Model:", "def unused():\n    return 1\n\n\nclass Model:"),
 )
 CALL = "def __call__(self, x):"
@@ -50,7 +50,7 @@ CHEATS = {
     "work moved out of the timed part": (
         "model.py",
         "    def __call__(self, x):",
-        "        known = np.random.default_rng(1).standard_normal((64, 64))\n"
+        "        known = np.random.default_rng(1).standard_normal((32, 32))\n"
         "        self.output = self.layers(known)\n\n"
         "    def __call__(self, x):\n"
         "        self.device.linear(np.eye(8), np.eye(8))\n"
@@ -77,7 +77,7 @@ CHEATS = {
     ),
     "loosened tolerance": ("tuning.py", "0.02", "0.5", Edit.TOLERANCE),
     "edited baseline": ("baselines/example.json", "{}", '{"format": 1}', Edit.BASELINES),
-    "smaller input": ("tuning.py", "ROWS = 64", "ROWS = 32", Edit.INPUTS),
+    "smaller input": ("tuning.py", "ROWS = 32", "ROWS = 16", Edit.INPUTS),
     "fewer iterations": ("tuning.py", "ITERATIONS = 10", "ITERATIONS = 2", Edit.ITERATIONS),
     "patched timer": (
         "accelerator.py",
@@ -105,7 +105,7 @@ CHEATS = {
         "self._now_ns = max(self._now_ns, (self._now_ns + self._done_ns) // 2)",
         Edit.SYNC,
     ),
-    "edited test": ("test_model.py", "(ROWS, 64)", "(ROWS, 64)[:]", Edit.TEST),
+    "edited test": ("test_model.py", "(ROWS, 32)", "(ROWS, 32)[:]", Edit.TEST),
     "edited conftest": ("conftest.py", "", "collect_ignore = []\n", Edit.CONFTEST),
     "edited configuration": ("pyproject.toml", '"true"', '"false"', Edit.CONFIGURATION),
     "other reference": (

@@ -64,6 +64,19 @@ def try_change(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run="try_change:run", passes_on=True)
 
 
+def journal(parser: argparse.ArgumentParser) -> None:
+    """Declare ``ttnn-perf journal``."""
+    parser.description = (
+        "Show the steps that ttnn-perf try has recorded for this branch: what each did, which were "
+        "kept, and how the kept ones sum to the change from the first measurement until now."
+    )
+    parser.add_argument(
+        "test", metavar="TEST", nargs="?", help="only this test, file or folder (default: all)"
+    )
+    add_format(parser, "markdown")
+    parser.set_defaults(run="journal:run")
+
+
 def bisect(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf bisect``."""
     from pytest_ttnn_perf.records.settings import MAX_ROUNDS
