@@ -46,27 +46,21 @@ def try_lines(tried: Tried, cwd: Path) -> Iterator[Block]:
     yield Line(f"{step.decision.value}: {step.message}", good=good, bad=bad)
     if step.refusals:
         yield from (f"  {each.edit.value}: {each.sentence}" for each in step.refusals)
-        yield "  what decides a measurement is changed and committed by itself, then tried from"
+        yield "  commit such a change by itself: steps are then compared with what is committed"
     else:
         yield from (f"  {reason}" for reason in step.reasons)
     rounds = counted(step.rounds, "round") if step.rounds else "not measured"
     yield f"compared with {tried.base.words} ({rounds})"
-    yield from _table(step)
-    yield from _causes(step)
-    yield from _findings(step)
-    yield from tried.remarks
-    if step.receipt is not None:
-        yield from (f"not checked: {line}" for line in step.receipt.unchecked)
+    unchecked = step.receipt.unchecked if step.receipt else ()
+    more = [*_causes(step), *_findings(step), *tried.remarks]
+    more += [f"not checked: {line}" for line in unchecked]
+    for part in (effect_columns().table(step.effects), more):
+        if part:
+            yield ""
+            yield from part
     yield ""
     yield from (f"{what}: {command}" for what, command in commands(tried, cwd).items())
     yield f"step record: {shown_path(tried.file, cwd)}"
-
-
-def _table(step: Step) -> Iterator[Block]:
-    if step.effects:
-        yield ""
-        yield from effect_columns().table(step.effects)
-        yield ""
 
 
 def _causes(step: Step) -> Iterator[str]:
@@ -125,16 +119,16 @@ def effect_columns() -> Columns[Effect]:
 def commands(tried: Tried, cwd: Path) -> dict[str, str]:
     """Return what the user may do next; nothing of it is done for them."""
     step, found = tried.step, {}
+    new = [os.path.relpath(tried.root / file, cwd) for file in tried.new_files]
     if step.decision is Decision.KEEP:
-        added = command_line("git", "add", *tried.new_files[:_MOST_FILES])
-        more = f"{added} && " if tried.new_files else ""
-        found["commit it"] = f"{more}{command_line('git', 'commit', '-a', '-m', step.message)}"
+        added = f"{command_line('git', 'add', '--', *new[:_MOST_FILES])} && " if new else ""
+        found["commit it"] = f"{added}{command_line('git', 'commit', '-a', '-m', step.message)}"
     source = f"--source={tried.base.state.commit[:_SHORT]}"
     revert = command_line("git", "restore", source, "--", ":/")
-    if tried.new_files:
-        files = [os.path.relpath(tried.root / file, cwd) for file in tried.new_files]
-        revert += f" && {command_line('rm', '-f', '--', *files[:_MOST_FILES])}"
-    found["revert it"] = revert
+    removed = f" && {command_line('rm', '-f', '--', *new[:_MOST_FILES])}" if new else ""
+    found["revert it"] = revert + removed
+    if len(new) > _MOST_FILES:
+        found["new files"] = f"{len(new)}, of which these commands name {_MOST_FILES}"
     if step.decision is Decision.CANNOT_TELL:
         found["or measure longer"] = "the same command with more --rounds"
     return found

@@ -24,7 +24,7 @@ from pytest_ttnn_perf.records.step import (
     StepFinding,
 )
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.numbers import format_change
+from pytest_ttnn_perf.report.numbers import format_change, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _UNKNOWN: Final = frozenset({Outcome.TOO_NOISY, Outcome.NO_DATA, Outcome.NOT_COMPARABLE})
 _ANSWERED: Final = frozenset({RuleOutcome.CLEAN, RuleOutcome.NOT_APPLICABLE})
 CANDIDATES: Final = 3
+#: What an accuracy is called that fell, and is still at or above its limit.
+HOLDS: Final = "HOLDS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,15 @@ def _open_questions(sides: Sides) -> Iterator[str]:
 
 
 def _sentence(compared: Compared, result: AbResult) -> str:
-    return f"{compared.test}: {ab_sentence(compared, result.ref)}"
+    """Say what is known of one metric: where it is judged by its rounds, with its interval."""
+    verdict = compared.verdict
+    if compared.is_undecided or compared.paired.low is None:
+        return f"{compared.test}: {ab_sentence(compared, result.ref)}"
+    now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
+    return (
+        f"{compared.test} {verdict.metric.name}: {format_value(verdict.metric, verdict.centre)} "
+        f"→ {now}, {format_change(verdict.change_as_read)} ({interval_text(compared)})"
+    )
 
 
 def _no_gain(result: AbResult) -> str:
@@ -145,9 +155,15 @@ def _no_gain(result: AbResult) -> str:
 
 
 def effects_of(result: AbResult) -> tuple[Effect, ...]:
-    """Return what a step did to each metric that is gated, and does not only explain another."""
-    judged = (each for each in result.compared if each.verdict.reason is not Reason.EXPLAINS)
-    return tuple(map(_effect, judged))
+    """Return what a step did to each metric that is gated, but for parts that only explain one."""
+    names = {(each.test, each.verdict.metric.name) for each in result.compared}
+    return tuple(_effect(each) for each in result.compared if not _only_explains(each, names))
+
+
+def _only_explains(compared: Compared, names: set[tuple[str, str]]) -> bool:
+    verdict = compared.verdict
+    is_part = any((compared.test, total) in names for total in verdict.metric.totals)
+    return verdict.reason is Reason.EXPLAINS or (is_part and compared.outcome is Outcome.WITHIN)
 
 
 def _effect(compared: Compared) -> Effect:
@@ -161,7 +177,9 @@ def _effect(compared: Compared) -> Effect:
         metric.unit,
         metric.better,
         metric.kind,
-        compared.word,
+        HOLDS
+        if compared.outcome is Outcome.REGRESSED and not is_worse(compared)
+        else compared.word,
         verdict.centre,
         verdict.observed,
         verdict.change_as_read,
