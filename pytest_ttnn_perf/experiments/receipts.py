@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import percent, shortened
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
-from pytest_ttnn_perf.records.metric import Source, median
+from pytest_ttnn_perf.records.metric import OF_DEVICE, Source, median
 from pytest_ttnn_perf.records.step import Edit, Refusal
 from pytest_ttnn_perf.run.settings import CONFIGURATION_FILES
 
@@ -158,7 +158,10 @@ def _limits(test: str, then: Observation, now: Observation) -> Iterator[Refusal]
             continue
         other = now.metrics.get(name)
         if other is None or not other.gated:
-            yield Refusal(Edit.METRICS, f"{test} {name}: gated before")
+            # What a profiler did not tell nobody has taken away, and ops that are gone have no part
+            # of the time any more.
+            if observed.metric.source not in OF_DEVICE and not observed.metric.totals:
+                yield Refusal(Edit.METRICS, f"{test} {name}: gated before")
             continue
         for edit, field in (
             (Edit.TOLERANCE, "tolerance"),
@@ -231,7 +234,8 @@ def _contents(
 
 def _ops(test: str, then: Observation, now: Observation) -> Iterator[Refusal]:
     """Yield what op tables rule out."""
-    if then.ops is not None and then.ops.groups and (now.ops is None or not now.ops.groups):
+    has_ops = now.ops is not None and bool(now.ops.groups)
+    if then.ops is not None and then.ops.groups and not has_ops and not now.dropped:
         yield Refusal(Edit.NO_OPS, f"{test}: ops were captured before, and none now")
     if now.ops is not None:
         known = _too_fast(then)

@@ -97,7 +97,7 @@ def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool]
     """
     repository = Repository.around(asked.cwd)
     states, steps = States(repository.root), read_steps(settings.artifacts)
-    now = states.now()
+    now, head = states.now(), repository.commit("HEAD").id
     base = base_of(repository, states, now, steps, asked.base)
     watch = _Watch(repository.root, states, base.state, now, settings)
     refusals = watch.edited(_named_tests(asked, repository.root))
@@ -109,7 +109,7 @@ def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool]
         refusals = watch.refusals
     sides = Sides(result, watch.before, watch.after)
     step = _step(asked, base, now, sides, refusals, edited=watch.was_edited_meanwhile())
-    step = replace(step, head=repository.commit("HEAD").id, receipt=watch.receipt(sides))
+    step = replace(step, head=head, receipt=watch.receipt(sides))
     file = write_step(settings.artifacts, step)
     states.keep(step.id, now)
     changed = states.changed_files(base.state, now)
@@ -228,11 +228,11 @@ class _Watch:
             self.tuned[test] = "; ".join(changed)
 
     def was_edited_meanwhile(self) -> bool:
-        """Return whether a file of the working tree is not as it was when the step began."""
-        if self._turns is None:
-            return False
-        changed = self._states.changed_files(self._now, self._states.now())
-        return any(file.before is not None for file in changed)
+        """Return whether a file of the working tree is not as it was when the step began.
+
+        What tests have written beside them is no part of it.
+        """
+        return self._turns is not None and self._states.now(self._now).tree != self._now.tree
 
     def receipt(self, sides: Sides) -> Receipt:
         """Return what both sides had in common, by its hashes."""

@@ -121,9 +121,10 @@ def _open_questions(sides: Sides) -> Iterator[str]:
             yield f"{test} failed before the change: {why}"
     for test in result.only_before:
         yield f"{test} is not measured any more"
+    names = _names(result)
     for compared in result.compared:
         unknown = compared.outcome in _UNKNOWN and not holds_its_limit(compared)
-        if compared.is_undecided or unknown:
+        if compared.is_undecided or (unknown and not _only_explains(compared, names)):
             yield _sentence(compared, result)
     if not result.compared:
         yield "no metric could be compared"
@@ -156,14 +157,24 @@ def _no_gain(result: AbResult) -> str:
 
 def effects_of(result: AbResult) -> tuple[Effect, ...]:
     """Return what a step did to each metric that is gated, but for parts that only explain one."""
-    names = {(each.test, each.verdict.metric.name) for each in result.compared}
+    names = _names(result)
     return tuple(_effect(each) for each in result.compared if not _only_explains(each, names))
 
 
+def _names(result: AbResult) -> set[tuple[str, str]]:
+    return {(each.test, each.verdict.metric.name) for each in result.compared}
+
+
 def _only_explains(compared: Compared, names: set[tuple[str, str]]) -> bool:
+    """Tell whether a metric is part of another, and has nothing to say beside that.
+
+    A part that only one side has is of ops that came or went.
+    """
     verdict = compared.verdict
     is_part = any((compared.test, total) in names for total in verdict.metric.totals)
-    return verdict.reason is Reason.EXPLAINS or (is_part and compared.outcome is Outcome.WITHIN)
+    came_or_went = verdict.reason in {Reason.NEW_METRIC, Reason.NOT_RECORDED}
+    quiet = compared.outcome is Outcome.WITHIN or came_or_went
+    return verdict.reason is Reason.EXPLAINS or (is_part and quiet)
 
 
 def _effect(compared: Compared) -> Effect:

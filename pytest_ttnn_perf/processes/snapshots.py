@@ -70,8 +70,10 @@ class States:
         self._root = root
         self._git = Git(root)
 
-    def now(self) -> State:
+    def now(self, known: State | None = None) -> State:
         """Return the state of the working tree.
+
+        With ``known``, untracked files that this state does not have are left out.
 
         Raises:
             UsageError: there is no commit yet, or untracked files are too large for git.
@@ -81,7 +83,7 @@ class States:
         if not head:
             message = "there is no commit yet to compare with: commit the model and its tests first"
             raise UsageError(message)
-        untracked = self._untracked()
+        untracked = self._untracked(known)
         try:
             with self._own_index() as index:
                 # First what is tracked: an update would take out again what it does not find.
@@ -153,13 +155,16 @@ class States:
         """Return the id of a file's or folder's content in a state; None where it has none."""
         return self._ask(f"{state.tree}:{path}") or None
 
-    def _untracked(self) -> list[str]:
+    def _untracked(self, known: State | None) -> list[str]:
         listed = self._git.ask("ls-files", "--others", "--exclude-standard", "-z") or ""
         paths = [
             path
             for path in listed.split("\0")
             if path and not path.endswith("/") and _BY_PRODUCTS.isdisjoint(Path(path).parts)
         ]
+        if known is not None and paths:
+            names = self._git.ask("ls-tree", "-r", "-z", "--name-only", known.tree) or ""
+            paths = [path for path in paths if path in names.split("\0")]
         sizes = {path: os.lstat(self._root / path).st_size for path in paths}
         if sum(sizes.values()) > LARGEST_UNTRACKED_BYTES:
             largest = max(sizes, key=sizes.__getitem__)

@@ -79,7 +79,7 @@ def test_the_same_is_comparable() -> None:
         (replace(BEFORE, ops=ops(1_000.0)), Edit.TOO_FAST),
         (timed(wall_time=700_000.0), Edit.NOT_SYNCHRONISED),
         (replace(BEFORE, waived={"TTP305": "later"}), Edit.WAIVER),
-        (replace(BEFORE, metrics={"wall_time": BEFORE.metrics["wall_time"]}), Edit.METRICS),
+        (replace(BEFORE, metrics={KERNEL_TIME: BEFORE.metrics[KERNEL_TIME]}), Edit.METRICS),
     ],
 )  # fmt: skip
 def test_what_is_refused(after: Observation, edit: Edit) -> None:
@@ -96,6 +96,9 @@ def test_what_is_refused(after: Observation, edit: Edit) -> None:
         timed(wall_time=820_000.0),
         timed(wall_time=300_000.0, device_kernel_time=280_000.0),
         replace(BEFORE, ops=ops(200_000.0)),
+        # What a profiler lost is not known; it is for the rounds to say so.
+        replace(BEFORE, metrics={"wall_time": BEFORE.metrics["wall_time"]}),
+        replace(BEFORE, ops=None, dropped=True),
     ],
 )
 def test_what_is_near_a_limit_or_not_known_is_no_evidence(after: Observation) -> None:
