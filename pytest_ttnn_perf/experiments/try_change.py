@@ -208,10 +208,11 @@ class _Watch:
         return tuple(posix(p, self._root) for p in places if p.is_relative_to(self._root))
 
     def _let_tune(self) -> None:
-        """Leave out of the configurations what a change may be about."""
+        """Note what a change tuned, and leave it out of the configurations."""
+        for test in self.after.measured:
+            self._note_tuned(test)
         for side in (self.before, self.after):
-            for test, seen in side.measured.items():
-                self._note_tuned(test)
+            for seen in side.measured.values():
                 seen[:] = [_without_tuned(observation) for observation in seen]
 
     def _note_tuned(self, test: str) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.experiments.journal import ways_of
+from pytest_ttnn_perf.experiments.kept_state import read_steps
 from pytest_ttnn_perf.records.step import Decision, Edit
 from tests.harness.workshop import TEST, Workshop
 
@@ -173,3 +175,8 @@ def test_honest_steps_are_kept_and_their_effects_lie_in_their_intervals(
         assert effect.low <= true <= effect.high, (message, effect)
         if number in {0, 1, 4}:
             workshop.commit(message)
+
+    (way,) = ways_of(read_steps(workshop.settings.artifacts))
+    assert len(way.parts) == len(HONEST)
+    total = way.first + sum(part.counts for part in way.parts) + way.unexplained
+    assert total == pytest.approx(way.now, rel=1e-12)

@@ -116,6 +116,25 @@ def test_on_a_machine_that_is_too_noisy_nobody_can_tell(
     assert "is not ruled out" in tried.step.reasons[0]
 
 
+def test_settings_that_a_change_may_be_about_are_told_and_others_cannot_be_compared(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.edit(
+        "model.py", "CORES = 8", 'FACTS = {"num_command_queues": 1, "size": 8}\nCORES = 8'
+    )
+    workshop.commit("Facts")
+    workshop.edit("model.py", '"num_command_queues": 1', '"num_command_queues": 2')
+    workshop.edit("model.py", "CORES = 8", "CORES = 16")
+    tried = workshop.attempt("two queues", monkeypatch)
+    assert tried.step.decision is Decision.KEEP
+    assert f"tuned in {TEST}: num_command_queues 1, now 2" in tried.remarks
+
+    workshop.edit("model.py", '"size": 8', '"size": 4')
+    tried = workshop.attempt("smaller", monkeypatch)
+    assert tried.step.decision is Decision.CANNOT_TELL
+    assert "cannot be compared: size is 4, in kept 8" in tried.step.reasons[0]
+
+
 def test_a_working_tree_that_is_edited_meanwhile(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

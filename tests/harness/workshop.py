@@ -186,7 +186,9 @@ class Workshop:
             observer = Observer(TEST, asked, replace(self.settings, checklist=checklist))
             observer.conditions = ConditionLog(probes)
             test(observer, folder)
-            observation = observer.finish()
+            # As what is observed of a device or a compiler.
+            facts = getattr(sys.modules["model"], "FACTS", {})
+            observation = replace(observer.finish(), facts=facts)
         return self._slowed(replace(observation, hardware=Hardware("example", "a", simulated=True)))
 
     def _slowed(self, observation: Observation) -> Observation:
