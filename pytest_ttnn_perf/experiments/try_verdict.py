@@ -69,12 +69,13 @@ def decide(
 
     ``edited``: the working tree changed while it was measured.
     """
-    result = sides.result
+    result, known = sides.result, sides.before.troubles
     if refusals:
         return Decision.NOT_COMPARABLE, list(dict.fromkeys(r.edit.value for r in refusals))
     if edited:
         return Decision.CANNOT_TELL, ["the working tree was edited while it was measured"]
-    failed = [f"{test} failed: {why}" for test, why in sides.after.troubles.items()]
+    troubles = sides.after.troubles.items()
+    failed = [f"{test} failed: {why}" for test, why in troubles if test not in known]
     worse = [compared for compared in result.compared if is_worse(compared)]
     if failed or worse:
         return Decision.REVERT, [*failed, *(_sentence(compared, result) for compared in worse)]
@@ -117,8 +118,7 @@ def _open_questions(sides: Sides) -> Iterator[str]:
     if result.whole < MIN_ROUNDS:
         yield f"{result.whole} rounds are complete, and it takes {MIN_ROUNDS} to judge"
     for test, why in sides.before.troubles.items():
-        if test not in sides.after.troubles:
-            yield f"{test} failed before the change: {why}"
+        yield f"{test} failed before the change: {why}"
     for test in result.only_before:
         yield f"{test} is not measured any more"
     names = _names(result)
