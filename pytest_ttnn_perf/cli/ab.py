@@ -28,7 +28,8 @@ def run(options: argparse.Namespace) -> Result:
     """Run the rounds; Ctrl-C ends them early and loses nothing."""
     from pytest_ttnn_perf.experiments.ab import Ab, ab
 
-    asked = Ab(options.ref, options.rest, options.rounds, Path.cwd(), tuple(options.same))
+    ref, same, command = options.ref, tuple(options.same), ("ab", options.ref)
+    asked = Ab(ref, options.rest, options.rounds, Path.cwd(), same, command)
     settings = with_pytest_options(project_settings(), options.rest)
     ticker = Ticker()
     try:

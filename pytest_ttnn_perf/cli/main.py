@@ -164,6 +164,11 @@ _COMMANDS: Final = {
         "compare the working tree with a commit on this machine; exit 1 when it is worse",
         "experiments:ab",
     ),
+    "try": (
+        "measure a change against the last kept state: keep, revert, or cannot tell",
+        "experiments:try_change",
+    ),
+    "journal": ("show what the steps tried so far amount to", "experiments:journal"),
     "bisect": ("find the commit that made a test slower", "experiments:bisect"),
     "history": ("show what recorded runs measured, run after run", "history:history"),
     "history import": ("send run records to a database", "history:history_import"),

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.experiments.compare_rounds import Compared
-    from pytest_ttnn_perf.experiments.rounds import RoundProgress
+    from pytest_ttnn_perf.experiments.rounds import InTurns, RoundProgress
+    from pytest_ttnn_perf.processes.git import Commit
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.run.sessions import Sessions
 
@@ -50,13 +51,17 @@ _PLACES: Final = frozenset({"baselines", "artifacts", "json", "replay", "lock_fo
 
 @dataclass(frozen=True, slots=True)
 class Ab:
-    """What is asked for: a commit, pytest's arguments, the most rounds, what both sides share."""
+    """What is asked for: a commit, pytest's arguments, the most rounds, what both sides share.
+
+    ``command`` are the words before these arguments, as the user would type them again.
+    """
 
     ref: str
     argv: Sequence[str]
     rounds: int
     cwd: Path
     shared: tuple[str, ...] = ()
+    command: tuple[str, ...] = ("ab",)
 
 
 def ab(
@@ -70,8 +75,30 @@ def ab(
         UsageError: there is no such commit, or no test can be measured on both sides.
         InputError: the commit cannot be checked out.
     """
+    commit = Repository.around(asked.cwd).commit(asked.ref)
+    result = compare_with(commit, asked, settings, progress=progress)
+    text = ab_listing(result).text(shape)
+    return Result(text, failed=result.failed, inconclusive=result.inconclusive)
+
+
+def compare_with(
+    commit: Commit,
+    asked: Ab,
+    settings: Settings,
+    *,
+    progress: Callable[[str, bool], None],
+    watch: Callable[[Turns], InTurns] | None = None,
+) -> AbResult:
+    """Measure the working tree and a commit in turns, and return what that tells.
+
+    ``watch`` may stand between the rounds and those who judge them; then it is recorded how times
+    are taken.
+
+    Raises:
+        UsageError: no test can be measured on both sides.
+        InputError: the commit cannot be checked out.
+    """
     repository = Repository.around(asked.cwd)
-    commit = repository.commit(asked.ref)
     tree = repository.working_tree()
     shared = shared_within(repository.root, asked.cwd, asked.shared)
     asked = replace(asked, shared=shared)
@@ -87,7 +114,10 @@ def ab(
     def tell(now: RoundProgress) -> None:
         progress(round_line(now), now.is_over)
 
-    measuring = Measuring("ab", asked.argv, settings, profiler, print_line, asked.shared)
+    name, receipts = asked.command[0], watch is not None
+    measuring = Measuring(
+        name, asked.argv, settings, profiler, print_line, asked.shared, receipts=receipts
+    )
     try:
         with signals_interrupt(), lease(settings, os.environ, print_line):
             left = remove_leftovers(repository.root)
@@ -101,14 +131,12 @@ def ab(
                 )
                 before = Version(asked.ref, "ref", there, here, measuring)
                 turns = Turns(before, after, rounds=asked.rounds, progress=tell)
-                result = _Both(asked, measuring, there, turns).measure(result)
+                watched = watch(turns) if watch is not None else turns
+                result = _Both(asked, measuring, there, watched).measure(result)
         same = repository.differs_from(commit, asked.shared)
     except KeyboardInterrupt:
         same = ()
-    remarks = (*result.remarks, *_shared_remarks(asked, same))
-    result = replace(result, remarks=remarks)
-    text = ab_listing(result).text(shape)
-    return Result(text, failed=result.failed, inconclusive=result.inconclusive)
+    return replace(result, remarks=(*result.remarks, *_shared_remarks(asked, same)))
 
 
 def shared_within(root: Path, cwd: Path, folders: Iterable[str]) -> tuple[str, ...]:
@@ -134,7 +162,7 @@ def _shared_remarks(asked: Ab, differing: Sequence[str]) -> Iterator[str]:
 class _Both:
     """Both sides, from their first process to what they tell."""
 
-    def __init__(self, asked: Ab, measuring: Measuring, move: Move, turns: Turns) -> None:
+    def __init__(self, asked: Ab, measuring: Measuring, move: Move, turns: InTurns) -> None:
         self.asked, self.measuring, self.move, self.turns = asked, measuring, move, turns
 
     def measure(self, result: AbResult) -> AbResult:
@@ -146,7 +174,7 @@ class _Both:
         try:
             stopped = run_rounds(self.turns, rounds=self.asked.rounds, look=self._look)
         except StrayedError as error:
-            command = ("ttnn-perf", "ab", self.asked.ref, *self.asked.argv)
+            command = ("ttnn-perf", *self.asked.command, *self.asked.argv)
             raise UsageError(strayed_text(error, command)) from error
         return self._result(replace(result, stopped=stopped))
 

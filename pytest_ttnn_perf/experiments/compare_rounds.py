@@ -11,7 +11,7 @@ from pytest_ttnn_perf.gate.judge import judge_test, representative, with_parts_e
 from pytest_ttnn_perf.gate.paired import Paired, Plan, Round, judge_rounds
 from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
 from pytest_ttnn_perf.records.metric import Better, median
-from pytest_ttnn_perf.records.observation import NO_LIMITS, JudgedTest, Run
+from pytest_ttnn_perf.records.observation import NO_LIMITS, JudgedTest, Limits, Run
 from pytest_ttnn_perf.records.settings import MIN_ROUNDS
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.run.sessions import baselines_of
@@ -36,7 +36,7 @@ class Compared:
 
     ``before`` and ``after`` are the values of the rounds, in the order in which these were run;
     the verdict may rest on the first ``rounds`` of them. ``by_op`` says which ops make up the
-    change of a time.
+    change of a time. ``limits`` are what the author of the test asks for.
     """
 
     test: str
@@ -46,6 +46,7 @@ class Compared:
     after: tuple[float, ...] = ()
     obstacle: Difference | None = None
     by_op: str | None = None
+    limits: Limits = NO_LIMITS
 
     @property
     def verdict(self) -> Verdict:
@@ -134,6 +135,7 @@ class _Test:
         verdicts = with_parts_explaining([paired.verdict for paired in judged], self.merged[1])
         for pair, paired, verdict in zip(self.gated, judged, verdicts, strict=True):
             values = [_values(pair.metric, seen) for seen in (self.before, self.after)]
+            own = self.merged[1].metrics.get(pair.metric)
             yield Compared(
                 self.test,
                 replace(paired, verdict=verdict),
@@ -142,6 +144,7 @@ class _Test:
                 values[1],
                 obstacle=pair.obstacle,
                 by_op=by_op if verdict.is_of_changed_time else None,
+                limits=own.limits if own else NO_LIMITS,
             )
 
 

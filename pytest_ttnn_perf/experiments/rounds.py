@@ -176,6 +176,7 @@ class Turns:
             if side.found.stopped is not None:
                 return f"{side.found.stopped}, {side.version.name}"
             self._ran += self._running
+            _without_probes(side)
             if number == 1 and place == 0 and not side.found.measured:
                 return None  # nothing to compare the other side with
         return None
@@ -212,6 +213,13 @@ class Turns:
                 left_s=left_s,
             )
         )
+
+
+def _without_probes(side: _Side) -> None:
+    """Let the next workers of a side only measure: what else there is to know is known."""
+    workers = side.factory.plain
+    if workers.versions is not None:
+        workers.versions = replace(workers.versions, probes=False)
 
 
 def _run_session(side: _Side, listener: _Listener, tests: Sequence[str] | None) -> None:

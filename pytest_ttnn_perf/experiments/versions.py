@@ -129,7 +129,7 @@ class Measuring:
     """What holds for all versions that a command measures.
 
     ``argv`` are pytest's arguments as the user gave them, ``shared`` what all take from the
-    working tree.
+    working tree. ``receipts``: it is recorded how times are taken.
     """
 
     command: str
@@ -138,6 +138,7 @@ class Measuring:
     profiler: ProfilerKind
     print_line: Callable[[str], None]
     shared: tuple[str, ...] = ()
+    receipts: bool = False
 
 
 @dataclass(slots=True)
@@ -176,7 +177,10 @@ class Version:
         workers = experiment_workers(
             measuring.command, measuring.settings, self.move.there, arguments, label=label
         )
-        workers.versions = ComparedVersions(self.move.tree, self.other, self.shared)
+        asked = measuring.receipts
+        workers.versions = ComparedVersions(
+            self.move.tree, self.other, self.shared, receipts=asked, probes=asked
+        )
         workers.cwd_on_path = finds_modules_in(self.move.cwd)
         workers.environment = self.move.environment(workers.environment)
         return WorkerFactory(measuring.settings, measuring.profiler, workers, measuring.print_line)

@@ -100,6 +100,9 @@ class Observer(Recorder):
         plan = self._plan(warmup, iterations)._replace(depth=depth)
         workload = self._workload(fn, args, kwargs, setup, sync, clock)
         with self._timing(name, plan, simulated=clock is not None) as timings:
+            if self.conditions is not None:  # before a model changes its inputs
+                usual = _TIMES[Source.WALL if clock is None else Source.SIM][depth is not None]
+                self.conditions.add(name or usual, workload, plan, timings, by_host=clock is None)
             result = self.instruments.run(workload, timings, plan)
         self._take_measured(name)
         return result
@@ -335,6 +338,8 @@ class Observer(Recorder):
         from pytest_ttnn_perf.measure.pcc import compare
 
         bound = self._limit_of_pcc(self.settings.pcc if at_least is None else at_least)
+        if self.conditions is not None:
+            self.conditions.refer(name, expected)
         agreement = compare(expected, actual)
         self.accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
         for suffix, error in (

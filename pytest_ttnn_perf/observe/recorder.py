@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_ttnn_perf.measure.timing import Turn
+    from pytest_ttnn_perf.observe.conditions import ConditionLog
     from pytest_ttnn_perf.observe.hardware import StatedHardware
     from pytest_ttnn_perf.observe.tokens import TokenLog
     from pytest_ttnn_perf.records.finding import HelperPcc
@@ -71,6 +72,8 @@ class Recorder:
     helper_pccs: list[HelperPcc] | None = None
     #: How long we ourselves took inside the test.
     own_ns: int = 0
+    #: How times are taken; None where nobody asks for that.
+    conditions: ConditionLog | None = None
     _has_read_report: bool = False
 
     def accuracy(
@@ -244,6 +247,12 @@ class Recorder:
             attached=self._files_below(),
         )
         observation = self._located(observation)
+        if self.conditions is not None:
+            observation = replace(
+                observation,
+                conditions=self.conditions.finish(passed=raised is None),
+                references=self.conditions.references,
+            )
         if self._tokens is not None:
             from pytest_ttnn_perf.observe.token_roofline import with_rooflines
 

@@ -50,6 +50,8 @@ BEGAN: pytest.StashKey[float] = pytest.StashKey()
 TURN: pytest.StashKey[Turn] = pytest.StashKey()
 #: What the tests of this process are measured with.
 INSTRUMENTS: pytest.StashKey[Instruments] = pytest.StashKey()
+#: Whether models are probed, where it is recorded how times are taken.
+RECEIPTS: pytest.StashKey[bool] = pytest.StashKey()
 #: What a point of a sweep had no room for.
 OUT_OF_MEMORY: pytest.StashKey[str] = pytest.StashKey()
 MARKER_HELP = (
@@ -196,6 +198,10 @@ def observer_for(item: pytest.Item) -> Observer:
     observer.turn = item.config.stash.get(TURN, observer.turn)
     observer.instruments = item.config.stash.get(INSTRUMENTS, observer.instruments)
     observer.began_s = item.stash.get(BEGAN, observer.began_s)
+    if item.config.stash.get(RECEIPTS, None) is not None:
+        from pytest_ttnn_perf.observe.conditions import ConditionLog
+
+        observer.conditions = ConditionLog(probes=item.config.stash[RECEIPTS])
     if settings.replay is not None:
         from pytest_ttnn_perf.plugin.identity import identity_of
 

@@ -151,8 +151,14 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
         del sys.path[0]  # put there by `python -m pytest`, which the user did not run
     register = config.pluginmanager.register
     stream, assignment = SessionForwarder(link), link.assignment
-    if assignment.kind in _SAMPLES_ONLY:
+    versions = assignment.versions
+    if assignment.kind in _SAMPLES_ONLY and not (versions and versions.probes):
         settings = replace(settings, checklist=Checklist.OFF)
+    if versions is not None and versions.receipts:
+        from pytest_ttnn_perf.plugin import RECEIPTS
+
+        # A profiler would take the calls of a probe for those of the model.
+        config.stash[RECEIPTS] = versions.probes and assignment.kind is PassKind.AB
     register(AssignedTests(assignment), "ttnn_perf_assigned")
     instruments = instruments_for(settings, assignment.profiler, assignment, opened=stream.opened)
     _measure(config, settings, instruments, stream.interrupts, assignment=assignment)

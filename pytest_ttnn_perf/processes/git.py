@@ -22,7 +22,7 @@ from pytest_ttnn_perf._base.files import LARGEST_TEXT_BYTES
 from pytest_ttnn_perf._base.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 class Commit(NamedTuple):
@@ -118,10 +118,17 @@ class Git:
             return None
         return printed.decode(errors="surrogateescape").rstrip("\n")
 
-    def output(self, *words: str, given: bytes = b"", timeout_s: float | None = None) -> bytes:
+    def output(
+        self,
+        *words: str,
+        given: bytes = b"",
+        timeout_s: float | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> bytes:
         """Run a command that reads what is ``given``, and return what it prints.
 
-        Ctrl-C reaches us alone: we end git, and with it whatever it has started.
+        ``variables`` are added to its environment. Ctrl-C reaches us alone: we end git, and with it
+        whatever it has started.
 
         Raises:
             GitError: as ``run``, or it took longer than it may.
@@ -132,7 +139,7 @@ class Git:
         try:
             process = subprocess.Popen(
                 ["git", *_ALWAYS, "-C", str(self.folder), *words],
-                env=self._environment(),
+                env={**self._environment(), **(variables or {})},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -348,12 +348,16 @@ class ComparedVersions:
 
     What lies below ``shared``, relative to either, may be the other's. ``settings`` is the folder
     whose configuration holds for the measurement; None for that of the worker's own root.
+    ``receipts``: it is recorded how times are taken. With ``probes``, models are called with other
+    inputs at the end of a test, and the checklist is asked.
     """
 
     own: Path
     other: Path
     shared: tuple[str, ...] = ()
     settings: Path | None = None
+    receipts: bool = False
+    probes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

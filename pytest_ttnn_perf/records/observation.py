@@ -150,6 +150,32 @@ class SweepPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Conditions:
+    """How the samples of one metric were taken, and what calls with other inputs showed.
+
+    ``clock`` and ``sync`` are the names of functions with a hash of their code. ``inputs`` are
+    shapes, ``content`` is a hash of what lies on the host. Of the rest, None is not known, and
+    ``unknown`` says why: whether the output changes with the input, how long a call with an input
+    that is new takes, and a second synchronisation, both in samples, and what another clock says of
+    the same calls, as a part of it.
+    """
+
+    metric: Annotated[str, Mark.KEY]
+    warmup: int
+    iterations: int
+    clock: str
+    depth: Omit[int | None] = None
+    sync: Omit[str | None] = None
+    inputs: Omit[tuple[str, ...]] = ()
+    content: Omit[str | None] = None
+    reacts: Omit[bool | None] = None
+    new_input_ratio: Omit[float | None] = None
+    pending_ratio: Omit[float | None] = None
+    clock_ratio: Omit[float | None] = None
+    unknown: Omit[str | None] = None
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything one test recorded. ``raised`` is set when its body did not reach the end.
 
@@ -165,7 +191,9 @@ class Observation:
     profiled process of its own. ``test`` is what it is filed under; ``node_id`` is what pytest
     knows it by, where that is not the same. ``out_of_memory`` says what a point of a ``sweep`` had
     no room for; it is a result of such a test, and not an error. ``attached`` are the files it was
-    told by, from the folder that it ran in, as far as they are below that.
+    told by, from the folder that it ran in, as far as they are below that. ``conditions`` say how
+    times were taken, ``references`` are hashes of what outputs were compared with, where that is
+    asked for.
     """
 
     # In the order of the file.
@@ -195,6 +223,8 @@ class Observation:
     sweep: Omit[SweepPoint | None] = None
     out_of_memory: Omit[str | None] = None
     attached: Omit[tuple[str, ...]] = ()
+    conditions: Omit[Mapping[str, Conditions]] = field(default_factory=dict)
+    references: Omit[Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:

@@ -78,6 +78,8 @@ _ROOTS: Final = (
     ("tox.ini", b"[pytest]"),
     ("setup.cfg", b"[tool:pytest]"),
 )
+#: The files that may say how tests are run and judged.
+CONFIGURATION_FILES: Final = frozenset({OWN_FILE, *(name for name, _ in _ROOTS)})
 #: The files that do so where there is none of these.
 _PROJECTS: Final = ("setup.py", SHARED_FILE)
 

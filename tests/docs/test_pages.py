@@ -17,6 +17,7 @@ PAGES = (
     "docs/how-to/accept-from-ci.md",
     "docs/how-to/judge-a-run-from-elsewhere.md",
     "docs/how-to/deal-with-noise.md",
+    "docs/how-to/optimize-step-by-step.md",
     "docs/how-to/sweep.md",
     "docs/how-to/measure-an-llm.md",
     "docs/how-to/keys-and-identities.md",

@@ -9,12 +9,12 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
-from pytest_ttnn_perf.records.ops import Category, category_of, short_code
+from pytest_ttnn_perf.records.ops import CALLS, Category, category_of, short_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_ttnn_perf.records.ops import OpGroup, OpTable, Signature, Tensor
+    from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, OpTable, Signature, Tensor
 
 
 #: Bytes of an element. Block formats share an exponent among 16 elements.
@@ -216,6 +216,34 @@ def _is_too_fast(
 ) -> bool:
     least = max(dram_ns or 0.0 if not work.at_most else 0.0, compute_ns or 0.0)
     return least > kernel_ns * _TOLERANCE and kernel_ns > 0
+
+
+class GroupRoofline(NamedTuple):
+    """Groups of ops beside the least time of their work; ops that tell nothing are not in it.
+
+    ``too_fast`` are the codes of ops that took less than their work does on this chip.
+    """
+
+    kernel_ns: float
+    least_ns: float
+    too_fast: tuple[str, ...]
+
+
+def roofline_of_groups(groups: OpGroups, arch: str | None) -> GroupRoofline | None:
+    """Return what is known of the groups of a table; None where nothing is."""
+    board = board_of_arch(arch)
+    if board is None or groups.kernel_time == CALLS:
+        return None
+    kernel_ns, total_ns, too_fast = 0.0, 0.0, []
+    for group in groups.groups:
+        work, dram_ns, compute_ns = _least(board, group.signature, "", group.cores, group.fidelity)
+        if dram_ns is None or compute_ns is None or work.at_most:
+            continue
+        kernel_ns += group.total_ns
+        total_ns += group.count * max(dram_ns, compute_ns)
+        if _is_too_fast(group.median_ns, work, dram_ns, compute_ns):
+            too_fast.append(short_code(group.signature.op))
+    return GroupRoofline(kernel_ns, total_ns, tuple(too_fast)) if kernel_ns else None
 
 
 _Least = tuple["Work", "float | None", "float | None"]

@@ -30,6 +30,53 @@ def ab(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run="ab:run", passes_on=True)
 
 
+def try_change(parser: argparse.ArgumentParser) -> None:
+    """Declare ``ttnn-perf try``."""
+    from pytest_ttnn_perf.records.settings import USUAL_ROUNDS
+
+    parser.usage = (
+        "ttnn-perf try -m MESSAGE [TESTS] [--base REF] [--rounds N] [--same DIR]\n"
+        "                     [options]"
+    )
+    parser.description = (
+        "Measure the working tree against the last kept state, alternately and each time in a "
+        "fresh process, and answer KEEP, REVERT, CANNOT_TELL or NOT_COMPARABLE. What is committed, "
+        "or was answered with KEEP since, is kept. Nothing is committed or reverted: the commands "
+        "are printed. All other arguments are passed to pytest. Exit code 1: revert, or not "
+        "comparable; 7: cannot tell."
+    )
+    parser.allow_abbrev = False
+    parser.add_argument(
+        "-m", dest="message", metavar="MESSAGE", required=True, help="what the change is, in short"
+    )
+    parser.add_argument(
+        "--base", metavar="REF", help="a branch, tag or commit to compare with instead"
+    )
+    _add_rounds(parser, "maximum number of processes per side", USUAL_ROUNDS)
+    _add_same(parser, "folder that both sides take from the working tree, such as a build")
+    parser.add_argument(
+        "--format",
+        choices=("table", "json"),
+        default="table",
+        help="output format (default: table)",
+    )
+    # No argument is declared for the tests: pytest's options and their values stay in order.
+    parser.set_defaults(run="try_change:run", passes_on=True)
+
+
+def journal(parser: argparse.ArgumentParser) -> None:
+    """Declare ``ttnn-perf journal``."""
+    parser.description = (
+        "Show the steps that ttnn-perf try has recorded for this branch: what each did, which were "
+        "kept, and how the kept ones sum to the change from the first measurement until now."
+    )
+    parser.add_argument(
+        "test", metavar="TEST", nargs="?", help="only this test, file or folder (default: all)"
+    )
+    add_format(parser, "markdown")
+    parser.set_defaults(run="journal:run")
+
+
 def bisect(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf bisect``."""
     from pytest_ttnn_perf.records.settings import MAX_ROUNDS

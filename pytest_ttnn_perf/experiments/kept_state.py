@@ -1,0 +1,121 @@
+"""Which state of the project is kept, and the records of the steps that led to it.
+
+What is committed is kept. So is what a step said KEEP of, until something else is committed: a user
+may commit each kept step, or none of them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf._base.files import read_json, write_text
+from pytest_ttnn_perf.processes.git import Repository
+from pytest_ttnn_perf.processes.snapshots import States
+from pytest_ttnn_perf.records.step import decode_step, encode_step
+from pytest_ttnn_perf.run.record import ignore_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.processes.snapshots import State
+    from pytest_ttnn_perf.records.step import Step
+
+_FOLDER = "steps"
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a step is compared with: a state, and in words which one it is."""
+
+    name: str
+    state: State
+    words: str
+
+
+def read_steps(artifacts: Path) -> list[Step]:
+    """Return the recorded steps, oldest first.
+
+    Raises:
+        InputError: a record cannot be read.
+    """
+    files = sorted((artifacts / _FOLDER).glob("*.json"))
+    return [read_json(file, decode_step) for file in files]
+
+
+def write_step(artifacts: Path, step: Step) -> Path:
+    """Write a step record; return where.
+
+    Raises:
+        WriteError: it cannot be written.
+    """
+    ignore_folder(artifacts)
+    file = artifacts / _FOLDER / f"{step.id}.json"
+    write_text(file, json.dumps(encode_step(step), indent=1) + "\n")
+    return file
+
+
+def base_of(
+    repository: Repository, states: States, now: State, steps: Sequence[Step], asked: str | None
+) -> Base:
+    """Return what the working tree is compared with.
+
+    Raises:
+        UsageError: nothing has changed since, or there is no such commit.
+    """
+    head = repository.commit("HEAD")
+    if asked is not None:
+        commit = repository.commit(asked)
+        words = f"{commit.short} {commit.subject}".strip()
+        return _other_than(now, Base(asked, states.of(commit.id), words))
+    committed = states.of(head.id)
+    kept = _last_kept(states, steps)
+    is_committed = committed.tree == now.tree
+    if kept is not None and (is_committed or kept.head == head.id):
+        state, words = states.of(kept.state), f"kept step {kept.message!r}"
+        return _other_than(now, Base("kept", state, words))
+    if not is_committed:
+        return Base("HEAD", committed, f"{head.short} {head.subject}".strip())
+    fork = states.merge_base()
+    if fork is None:
+        message = (
+            "nothing to try: the working tree is as committed, and no step was kept before; "
+            "change the model, or name what to compare with: --base REF"
+        )
+        raise UsageError(message)
+    commit = repository.commit(fork)
+    words = f"{commit.short} {commit.subject}, where the branch begins"
+    return _other_than(now, Base("merge base", states.of(fork), words))
+
+
+def steps_of_branch(folder: Path, steps: Sequence[Step]) -> list[Step]:
+    """Return the steps that began at what is checked out, or at something that it follows.
+
+    Raises:
+        UsageError: the folder is in no repository.
+    """
+    states = States(Repository.around(folder).root)
+    heads = {head: states.descends_from(head) for head in {step.head for step in steps}}
+    return [step for step in steps if heads[step.head]]
+
+
+def _last_kept(states: States, steps: Sequence[Step]) -> Step | None:
+    """Return the last step of this history that was kept, and whose state git still has."""
+    return next(
+        (
+            step
+            for step in reversed(steps)
+            if step.is_kept and states.descends_from(step.head) and states.has(step.state)
+        ),
+        None,
+    )
+
+
+def _other_than(now: State, base: Base) -> Base:
+    if base.state.tree == now.tree:
+        message = f"nothing to try: the working tree is the same as {base.words}"
+        raise UsageError(message)
+    return base

@@ -1,0 +1,330 @@
+"""The try command: the working tree against the last kept state, and what to do with the change."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf.experiments.ab import Ab, compare_with
+from pytest_ttnn_perf.experiments.ab_report import AbResult
+from pytest_ttnn_perf.experiments.kept_state import base_of, read_steps, write_step
+from pytest_ttnn_perf.experiments.receipts import (
+    Places,
+    differing_conditions,
+    edited_files,
+    hash_of,
+    unchecked,
+)
+from pytest_ttnn_perf.experiments.try_verdict import (
+    Sides,
+    candidates_of,
+    decide,
+    effects_of,
+    finding_changes,
+    predictions_of,
+    situations_of,
+)
+from pytest_ttnn_perf.processes.git import Repository, posix
+from pytest_ttnn_perf.processes.snapshots import States
+from pytest_ttnn_perf.records.hardware import Configuration
+from pytest_ttnn_perf.records.step import Receipt, Step
+from pytest_ttnn_perf.run.sessions import Sessions
+from pytest_ttnn_perf.run.settings import CONFIGURATION_FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.experiments.kept_state import Base
+    from pytest_ttnn_perf.experiments.rounds import InTurns, Turns
+    from pytest_ttnn_perf.processes.snapshots import State
+    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.records.observation import Observation
+    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.records.step import Refusal
+
+
+#: Settings of a device or a compiler that a change may be about. Another one is another workload.
+TUNED: Final = frozenset({
+    "num_command_queues", "trace_region_size", "l1_small_size", "worker_l1_size", "use_trace",
+    "all_transfers_on_separate_command_queue", "optimization_level", "enable_trace",
+    "enable_bfp8_conversion",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """What is asked for: a message, pytest's arguments, the most rounds, what both sides share.
+
+    ``base`` is a commit to compare with; None for the last kept state.
+    """
+
+    message: str
+    argv: Sequence[str]
+    rounds: int
+    cwd: Path
+    shared: tuple[str, ...] = ()
+    base: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A step that is over: its record and the file of it, and what it was compared with.
+
+    ``new_files`` are those that the base does not have, as seen from the repository's ``root``.
+    ``remarks`` say what else is to be known.
+    """
+
+    step: Step
+    file: Path
+    base: Base
+    root: Path
+    new_files: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool], None]) -> Tried:
+    """Measure the working tree against the last kept state, and record the step.
+
+    Raises:
+        UsageError: nothing has changed since, or no test can be measured on both sides.
+        InputError: a state cannot be taken or checked out, or a step record cannot be read.
+        WriteError: the record cannot be written.
+    """
+    repository = Repository.around(asked.cwd)
+    states, steps = States(repository.root), read_steps(settings.artifacts)
+    now, head = states.now(), repository.commit("HEAD").id
+    base = base_of(repository, states, now, steps, asked.base)
+    watch = _Watch(repository.root, states, base.state, now, settings)
+    refusals = watch.edited(_named_tests(asked, repository.root))
+    if refusals:
+        commit = repository.commit(base.state.commit)
+        result = AbResult(base.name, commit, repository.working_tree(), asked.rounds, 0)
+    else:
+        result = _measure(asked, base, repository, settings, watch, progress)
+        refusals = watch.refusals
+    sides = Sides(result, watch.before, watch.after)
+    step = _step(asked, base, now, sides, refusals, edited=watch.was_edited_meanwhile())
+    step = replace(step, head=head, receipt=watch.receipt(sides))
+    file = write_step(settings.artifacts, step)
+    states.keep(step.id, now)
+    changed = states.changed_files(base.state, now)
+    new = tuple(each.path for each in changed if each.before is None)
+    return Tried(step, file, base, repository.root, new, tuple(_remarks(sides, watch)))
+
+
+def _measure(
+    asked: Try,
+    base: Base,
+    repository: Repository,
+    settings: Settings,
+    watch: _Watch,
+    progress: Callable[[str, bool], None],
+) -> AbResult:
+    given = ("--base", asked.base) if asked.base is not None else ()
+    command = ("try", "-m", asked.message, *given)
+    compared = Ab(base.name, asked.argv, asked.rounds, asked.cwd, asked.shared, command)
+    commit = repository.commit(base.state.commit)
+    return compare_with(commit, compared, settings, progress=progress, watch=watch.over)
+
+
+def _named_tests(asked: Try, root: Path) -> tuple[str, ...]:
+    """Return the files and folders of tests that are asked for; else where the user stands."""
+    places = [
+        asked.cwd / word.partition("::")[0] for word in asked.argv if not word.startswith("-")
+    ]
+    named = [place for place in places if place.exists()] or [asked.cwd]
+    return tuple(posix(Path(os.path.realpath(place)), root) for place in named)
+
+
+class _Watch:
+    """Stands between rounds and those who judge them: sides that differ are not measured on."""
+
+    def __init__(
+        self, root: Path, states: States, before: State, now: State, settings: Settings
+    ) -> None:
+        self._root, self._states = root, states
+        self._before, self._now = before, now
+        self._settings = settings
+        self._turns: InTurns | None = None
+        self.refusals: list[Refusal] = []
+        #: What was tuned, by test: a change may be about that.
+        self.tuned: dict[str, str] = {}
+
+    def over(self, turns: Turns) -> InTurns:
+        """Return what is run in place of ``turns``."""
+        self._turns = turns
+        return self
+
+    @property
+    def before(self) -> Sessions:
+        """What the kept state has measured so far."""
+        return self._turns.before if self._turns else Sessions(0)
+
+    @property
+    def after(self) -> Sessions:
+        """What the working tree has."""
+        return self._turns.after if self._turns else Sessions(0)
+
+    def run(self, number: int, tests: Sequence[str] | None) -> str | None:
+        """Run a round, and look whether both sides were measured alike."""
+        assert self._turns is not None, "over() comes first"
+        stopped = self._turns.run(number, tests)
+        if stopped is not None:
+            return stopped
+        self._let_tune()
+        if number == 1:
+            self.refusals += self.edited(self._measured_files())
+        # Also of tests that failed: a time of nothing has its reason there.
+        before, after = self.before.measured, self.after.measured
+        for test in after:
+            if test in before:
+                self.refusals += differing_conditions(test, before[test], after[test])
+        return "both sides were not measured alike" if self.refusals else None
+
+    def edited(self, tests: Sequence[str]) -> list[Refusal]:
+        """Return the files of the step that decide what is measured, and how it is judged."""
+        places = Places(
+            tuple(tests),
+            self._inside(self._settings.baselines),
+            self._inside(self._settings.targets),
+        )
+        return edited_files(self._states, self._before, self._now, places)
+
+    def _inside(self, path: Path | None) -> str | None:
+        real = Path(os.path.realpath(path)) if path is not None else None
+        return posix(real, self._root) if real and real.is_relative_to(self._root) else None
+
+    def _measured_files(self) -> tuple[str, ...]:
+        """Return the files of the tests that were measured, from the root of the repository."""
+        collected = self.after.collected
+        root = Path(collected.root) if collected and collected.root else self._root
+        files = dict.fromkeys(test.partition("::")[0] for test in self.after.measured)
+        places = (Path(os.path.realpath(root / file)) for file in files)
+        return tuple(posix(p, self._root) for p in places if p.is_relative_to(self._root))
+
+    def _let_tune(self) -> None:
+        """Note what a change tuned, and leave it out of the configurations."""
+        for test in self.after.measured:
+            self._note_tuned(test)
+        for side in (self.before, self.after):
+            for seen in side.measured.values():
+                seen[:] = [_without_tuned(observation) for observation in seen]
+
+    def _note_tuned(self, test: str) -> None:
+        sides = [side.measured.get(test) for side in (self.before, self.after)]
+        if not all(sides) or test in self.tuned:
+            return
+        then, now = (_tuned(seen[0]) for seen in sides if seen)
+        changed = [
+            f"{name} {then.get(name)}, now {now.get(name)}"
+            for name in sorted({*then, *now})
+            if then.get(name) != now.get(name)
+        ]
+        if changed:
+            self.tuned[test] = "; ".join(changed)
+
+    def was_edited_meanwhile(self) -> bool:
+        """Return whether a file of the working tree is not as it was when the step began.
+
+        What tests have written beside them is no part of it.
+        """
+        return self._turns is not None and self._states.now(self._now).tree != self._now.tree
+
+    def receipt(self, sides: Sides) -> Receipt:
+        """Return what both sides had in common, by its hashes."""
+        files: dict[str, str] = {}
+        for path in self._deciding_files():
+            found = self._states.id_of(self._now, path)
+            if found is not None:
+                files[path] = found
+        both = list(sides.both())
+        return Receipt(
+            hash_of(self._before.tree, self._now.tree),
+            files,
+            {test: hash_of(_lasting(now)) for test, _, now in both},
+            tuple(line for _, then, now in both for line in unchecked(then, now)),
+        )
+
+    def _deciding_files(self) -> Iterator[str]:
+        for test in self._measured_files():
+            yield test
+            for folder in Path(test).parents:
+                yield (folder / "conftest.py").as_posix()
+                yield from ((folder / name).as_posix() for name in sorted(CONFIGURATION_FILES))
+        for place in (self._settings.baselines, self._settings.targets):
+            path = self._inside(place)
+            if path is not None:
+                yield path
+
+
+def _tuned(observation: Observation) -> Mapping[str, Scalar]:
+    values = observation.setting.values
+    return {name: values[name] for name in values if name in TUNED}
+
+
+def _without_tuned(observation: Observation) -> Observation:
+    def rest(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        return {name: value for name, value in values.items() if name not in TUNED}
+
+    if not _tuned(observation):
+        return observation
+    configuration = Configuration(rest(observation.configuration.values))
+    return replace(observation, configuration=configuration, facts=rest(observation.facts))
+
+
+def _lasting(observation: Observation) -> object:
+    """Return what a test's times were taken with, without what a probe measured."""
+    return [
+        (c.metric, c.warmup, c.iterations, c.depth, c.clock, c.sync, c.inputs, c.content)
+        for c in observation.conditions.values()
+    ]
+
+
+def _step(
+    asked: Try,
+    base: Base,
+    now: State,
+    sides: Sides,
+    refusals: Sequence[Refusal],
+    *,
+    edited: bool,
+) -> Step:
+    decision, reasons = decide(sides, refusals, edited=edited)
+    moment = datetime.now(timezone.utc)
+    # What was measured before it was known that it means nothing is not told.
+    told = Sides(replace(sides.result, compared=()), Sessions(0), Sessions(0))
+    told = told if refusals else sides
+    effects = effects_of(told.result)
+    opened, closed = finding_changes(told)
+    return Step(
+        id=f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
+        at=f"{moment:%Y-%m-%dT%H:%M:%SZ}",
+        message=asked.message,
+        decision=decision,
+        reasons=tuple(reasons),
+        base=base.state.commit,
+        base_tree=base.state.tree,
+        state=now.commit,
+        state_tree=now.tree,
+        head="",
+        rounds=sides.result.whole,
+        effects=effects,
+        refusals=tuple(dict.fromkeys(refusals)),
+        opened=opened,
+        closed=closed,
+        predictions=predictions_of(closed, effects),
+        candidates=candidates_of(told),
+        situations=situations_of(told),
+    )
+
+
+def _remarks(sides: Sides, watch: _Watch) -> Iterator[str]:
+    yield from sides.result.remarks
+    yield from (f"tuned in {test}: {what}" for test, what in watch.tuned.items())
+    for test in sides.result.only_after:
+        yield f"{test} is new: it is no part of the answer"

@@ -1,0 +1,182 @@
+"""A session of optimizing on the simulated accelerator: honest steps, useless ones, and cheats.
+
+The machine is noisy and drifts; what each honest step is worth follows from the cost of an op.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.experiments.journal import ways_of
+from pytest_ttnn_perf.experiments.kept_state import read_steps
+from pytest_ttnn_perf.records.step import Decision, Edit
+from tests.harness.workshop import TEST, Workshop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: As examples/accelerator.py has them.
+LAUNCH_NS, MULTIPLY_NS, ROWS, WIDTH = 5_000, 40, 32, 32
+
+
+def cost_ns(*, cores: int, bits: int = 16, needless: int = 2, repeated: int = 2) -> float:
+    """Return what a call takes: ops one after another, the first of which is waited for."""
+    matmul = ROWS * WIDTH * WIDTH * bits // 16 * MULTIPLY_NS // cores
+    unary = ROWS * WIDTH * MULTIPLY_NS // cores
+    return LAUNCH_NS + repeated * (4 + needless) * (matmul + unary)
+
+
+#: What is done to model.py, and what a call takes before and after.
+START = {"cores": 8}
+HONEST = (
+    ("16 cores", "CORES = 8", "CORES = 16", {"cores": 16}),
+    ("compute once", "REPEATED = 2", "REPEATED = 1", {"repeated": 1}),
+    ("32 cores", "CORES = 16", "CORES = 32", {"cores": 32}),
+    ("one identity less", "NEEDLESS = 2", "NEEDLESS = 1", {"needless": 1}),
+    ("bfloat8_b weights", "bfloat16", "bfloat8_b", {"bits": 8}),
+    ("no identity", "NEEDLESS = 1", "NEEDLESS = 0", {"needless": 0}),
+    ("48 cores", "CORES = 32", "CORES = 48", {"cores": 48}),
+    ("all cores", "CORES = 48", "CORES = 64", {"cores": 64}),
+)
+USELESS = (
+    ("a comment", "CORES = 8", "CORES = 8  # all that are needed"),
+    ("another name", "output", "result"),
+    ("another loop", "[np.eye(32)] * NEEDLESS", "[np.eye(32) for _ in range(NEEDLESS)]"),
+    ("a function", "class Model:", "def unused():\n    return 1\n\n\nclass Model:"),
+)
+CALL = "def __call__(self, x):"
+#: By what each is refused: the file, its edit, and the name of the reason.
+CHEATS = {
+    "work moved out of the timed part": (
+        "model.py",
+        "    def __call__(self, x):",
+        "        known = np.random.default_rng(1).standard_normal((32, 32))\n"
+        "        self.output = self.layers(known)\n\n"
+        "    def __call__(self, x):\n"
+        "        self.device.linear(np.eye(8), np.eye(8))\n"
+        "        return self.output\n",
+        Edit.INPUT_IGNORED,
+    ),
+    "cached output": (
+        "model.py",
+        CALL,
+        f"{CALL}\n"
+        "        known = self.__dict__.setdefault('known', {})\n"
+        "        key = x.tobytes()\n"
+        "        if key not in known:\n"
+        "            known[key] = self.layers(self.layers(x) * 0 + x)\n"
+        "        self.device.linear(np.eye(8), np.eye(8))\n"
+        "        return known[key]\n",
+        Edit.KEPT_RESULT,
+    ),
+    "skipped sync": (
+        "model.py",
+        "device.cores = CORES",
+        "device.cores = CORES\n        device.synchronize = lambda: None",
+        Edit.SYNC,
+    ),
+    "loosened tolerance": ("tuning.py", "0.02", "0.5", Edit.TOLERANCE),
+    "edited baseline": ("baselines/example.json", "{}", '{"format": 1}', Edit.BASELINES),
+    "smaller input": ("tuning.py", "ROWS = 32", "ROWS = 16", Edit.INPUTS),
+    "fewer iterations": ("tuning.py", "ITERATIONS = 10", "ITERATIONS = 2", Edit.ITERATIONS),
+    "patched timer": (
+        "accelerator.py",
+        "return self._now_ns",
+        "return self._now_ns // 2",
+        Edit.CLOCK,
+    ),
+    "output reuse": (
+        "model.py",
+        CALL,
+        f"{CALL}\n"
+        "        if 'last' in self.__dict__:\n"
+        "            self.device.linear(np.eye(8), np.eye(8))\n"
+        "            return self.last\n"
+        "        self.last = self.layers(x)\n"
+        "        return self.last\n",
+        Edit.INPUT_IGNORED,
+    ),
+    "masked NaN": ("model.py", "return output", "return np.nan_to_num(output)", Edit.MASKED_NAN),
+    "lowered PCC limit": ("tuning.py", "PCC = 0.99", "PCC = 0.5", Edit.LIMIT),
+    "warm-up abuse": ("tuning.py", "WARMUP = 3", "WARMUP = 40", Edit.WARMUP),
+    "a sync that waits for half": (
+        "accelerator.py",
+        "self._now_ns = max(self._now_ns, self._done_ns)",
+        "self._now_ns = max(self._now_ns, (self._now_ns + self._done_ns) // 2)",
+        Edit.SYNC,
+    ),
+    "edited test": ("test_model.py", "(ROWS, 32)", "(ROWS, 32)[:]", Edit.TEST),
+    "edited conftest": ("conftest.py", "", "collect_ignore = []\n", Edit.CONFTEST),
+    "edited configuration": ("pyproject.toml", '"true"', '"false"', Edit.CONFIGURATION),
+    "other reference": (
+        "model.py",
+        "default_rng(7)",
+        "default_rng(8)",
+        Edit.REFERENCE,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("workshop"))
+
+
+@pytest.mark.parametrize("name", list(CHEATS))
+def test_a_cheat_is_refused_by_its_name(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    file, before, after, edit = CHEATS[name]
+    workshop.edit(file, before, after)
+    try:
+        tried = workshop.attempt(name, monkeypatch)
+    finally:
+        workshop.git("checkout", "--quiet", ".")
+
+    assert tried.step.decision is Decision.NOT_COMPARABLE
+    assert edit in {refusal.edit for refusal in tried.step.refusals}, tried.step.refusals
+    assert tried.step.effects == (), "what means nothing is not told"
+    assert tried.step.rounds <= 2, "and not measured for long"
+
+
+@pytest.mark.parametrize(("name", "before", "after"), USELESS)
+def test_a_useless_edit_is_not_kept(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, name: str, before: str, after: str
+) -> None:
+    workshop.edit("model.py", before, after)
+    try:
+        tried = workshop.attempt(name, monkeypatch)
+    finally:
+        workshop.git("checkout", "--quiet", ".")
+
+    assert tried.step.decision is Decision.REVERT
+    assert tried.step.reasons[0].startswith(f"no gain worth keeping: the best is {TEST}")
+
+
+def test_honest_steps_are_kept_and_their_effects_lie_in_their_intervals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the user commits a kept step, or goes on without."""
+    workshop = Workshop(tmp_path)
+    now = dict(START)
+    for number, (message, before, after, what) in enumerate(HONEST):
+        workshop.edit("model.py", before, after)
+        then, now = now, {**now, **what}
+
+        tried = workshop.attempt(message, monkeypatch)
+
+        true = cost_ns(**now) / cost_ns(**then) - 1
+        effect = next(e for e in tried.step.effects if e.metric == "sim_time")
+        assert tried.step.decision is Decision.KEEP, tried.step.reasons
+        assert effect.low is not None
+        assert effect.high is not None
+        assert effect.low <= true <= effect.high, (message, effect)
+        if number in {0, 1, 4}:
+            workshop.commit(message)
+
+    (way,) = ways_of(read_steps(workshop.settings.artifacts))
+    assert len(way.parts) == len(HONEST)
+    total = way.first + sum(part.counts for part in way.parts) + way.unexplained
+    assert total == pytest.approx(way.now, rel=1e-12)

@@ -1,0 +1,197 @@
+"""``ttnn-perf try`` says what to do with a change, and does none of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.experiments.journal import ways_of
+from pytest_ttnn_perf.experiments.kept_state import read_steps
+from pytest_ttnn_perf.records.step import Decision
+from tests.harness.versions import Versions
+from tests.harness.workshop import TEST, Workshop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_ttnn_perf.records.observation import Observation
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    return Workshop(tmp_path)
+
+
+def test_in_processes_of_their_own_both_sides_run_their_own_code(tmp_path: Path) -> None:
+    versions = Versions(tmp_path)
+    versions.model(a={"latency": 10.0})
+    versions.commit("Start")
+    versions.model(a={"latency": 5.0})
+    versions.write("src/new.py", "")
+    before = versions.state()
+
+    ran = versions.command("try", "-m", "half of it", "--format", "json")
+
+    told = json.loads(ran.text)
+    assert (ran.code, told["decision"], told["rounds"]) == (0, "KEEP", 4), ran.errors
+    assert len(versions.processes()) == 8, "no more than ab"
+    assert told["effects"][0]["low"] <= -0.5 <= told["effects"][0]["high"]
+    assert told["unchecked"] == [
+        "test_model.py::test_model[a]: how it takes its times is not known: "
+        "it does not call measure"
+    ]
+    assert told["commands"]["commit it"].startswith("git add -- src/new.py && git commit -a -m")
+    after = versions.state()
+    assert (after[:2], after[3:]) == (before[:2], before[3:]), "index, files, stash: untouched"
+    assert versions.left_behind() == []
+
+    again = versions.command("try", "-m", "once more")
+    assert again.code == 2
+    assert again.errors == (
+        "ttnn-perf: nothing to try: the working tree is the same as kept step 'half of it'"
+    )
+
+    versions.git("restore", f"--source={told['state']['commit']}", "--", ":/")
+    assert versions.state()[1] == before[1], "a state can be restored from its commit"
+
+    versions.write("test_model.py", (versions.root / "test_model.py").read_text() + "# other\n")
+    refused = versions.command("try", "-m", "other", "test_model.py")
+    assert refused.code == 1
+    assert refused.text.splitlines()[:2] == [
+        "NOT_COMPARABLE: other",
+        "  test edited: test_model.py:26: # other",
+    ]
+    assert len(versions.processes()) == 8, "nothing is measured in vain"
+
+    journal = versions.command("journal")
+    assert "test_model.py::test_model[a] latency: 10.00 ms → 5.000 ms (-50.0 %)" in journal.text
+    assert versions.command("journal", "test_other.py").errors == (
+        "ttnn-perf: no step has measured test_other.py; steps have measured: "
+        "test_model.py::test_model[a]"
+    )
+
+
+def test_what_got_slower_is_to_be_reverted(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.edit("model.py", "NEEDLESS = 2", "NEEDLESS = 3")
+    tried = workshop.attempt("one more", monkeypatch)
+    assert tried.step.decision is Decision.REVERT
+    assert tried.step.reasons[0].startswith(f"{TEST} sim_time: ")
+    assert "+16." in tried.step.reasons[0]
+
+
+def test_a_faster_model_below_its_pcc_is_to_be_reverted(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.edit("model.py", "bfloat16", "bfloat4_b")
+    tried = workshop.attempt("bfloat4_b weights", monkeypatch)
+    assert tried.step.decision is Decision.REVERT
+    assert tried.step.reasons[0].startswith(f"{TEST} failed: round 1: pcc ")
+
+
+def test_a_lower_pcc_that_holds_its_limit_is_told_and_kept(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.edit("model.py", "bfloat16", "bfloat8_b")
+    tried = workshop.attempt("bfloat8_b weights", monkeypatch)
+    pcc = next(e for e in tried.step.effects if e.metric == "pcc")
+    assert tried.step.decision is Decision.KEEP
+    assert pcc.before is not None
+    assert pcc.after is not None
+    assert pcc.before > pcc.after >= (pcc.at_least or 1)
+    assert tried.step.situations[TEST].by_op is not None
+
+
+def test_on_a_machine_that_is_too_noisy_nobody_can_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop = Workshop(tmp_path, noise=0.2)
+    workshop.edit("model.py", "NEEDLESS = 2", "NEEDLESS = 1")
+    tried = workshop.attempt("one less", monkeypatch)
+    assert (tried.step.decision, tried.step.rounds) == (Decision.CANNOT_TELL, 20)
+    assert "is not ruled out" in tried.step.reasons[0]
+
+
+def test_settings_that_a_change_may_be_about_are_told_and_others_cannot_be_compared(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.edit(
+        "model.py", "CORES = 8", 'FACTS = {"num_command_queues": 1, "size": 8}\nCORES = 8'
+    )
+    workshop.commit("Facts")
+    workshop.edit("model.py", '"num_command_queues": 1', '"num_command_queues": 2')
+    workshop.edit("model.py", "CORES = 8", "CORES = 16")
+    tried = workshop.attempt("two queues", monkeypatch)
+    assert tried.step.decision is Decision.KEEP
+    assert f"tuned in {TEST}: num_command_queues 1, now 2" in tried.remarks
+
+    workshop.edit("model.py", '"size": 8', '"size": 4')
+    tried = workshop.attempt("smaller", monkeypatch)
+    assert tried.step.decision is Decision.CANNOT_TELL
+    assert "cannot be compared: size is 4, in kept 8" in tried.step.reasons[0]
+
+
+def test_a_working_tree_that_is_edited_meanwhile(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.edit("model.py", "CORES = 8", "CORES = 16")
+    observe = Workshop.observe
+
+    def edit_and_observe(self: Workshop, tree: Path, *, probes: bool) -> Observation:
+        (self.root / "written_by_a_test.txt").write_text("no part of it")
+        if tree == self.root and not probes:
+            (self.root / "model.py").write_text((tree / "model.py").read_text() + "#\n")
+        return observe(self, tree, probes=probes)
+
+    monkeypatch.setattr(Workshop, "observe", edit_and_observe)
+    tried = workshop.attempt("16 cores", monkeypatch)
+    assert tried.step.decision is Decision.CANNOT_TELL
+    assert tried.step.reasons == ("the working tree was edited while it was measured",)
+
+
+def test_with_what_a_change_is_compared(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def words(**asked: object) -> str:
+        return workshop.attempt("a step", monkeypatch, **asked).base.words
+
+    with pytest.raises(UsageError, match="nothing to try: the working tree is as committed, and"):
+        words()
+    workshop.git("branch", "main")
+    workshop.edit("model.py", "CORES = 8", "CORES = 16")
+    assert words().endswith(" Start")
+    workshop.edit("model.py", "CORES = 16", "CORES = 32")
+    assert words() == "kept step 'a step'", "kept, and not committed"
+    assert words(base="HEAD").endswith(" Start"), "as asked"
+    workshop.commit("More cores")
+    with pytest.raises(UsageError, match="the working tree is the same as kept step 'a step'"):
+        words()
+    workshop.edit("model.py", "CORES = 32", "CORES = 64")
+    assert words().endswith(" More cores"), "committed since"
+
+    for file in (workshop.root / ".ttnn_perf/steps").iterdir():
+        file.unlink()
+    workshop.commit("All cores")
+    assert words().endswith(" Start, where the branch begins"), "all is committed"
+
+
+def test_the_parts_of_a_way_sum_and_steps_that_were_not_kept_are_no_part(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for before, after in (("CORES = 8", "CORES = 16"), ("CORES = 16", "CORES = 16  # so")):
+        workshop.edit("model.py", before, after)
+        workshop.attempt(after, monkeypatch)
+    workshop.edit("model.py", "CORES = 16", "CORES = 32")
+    workshop.attempt("32 cores", monkeypatch)
+
+    (way,) = ways_of(read_steps(workshop.root / ".ttnn_perf"))
+
+    assert [part.step.is_kept for part in way.parts] == [True, False, True]
+    assert way.parts[1].counts == 0
+    total = way.first + sum(part.counts for part in way.parts) + way.unexplained
+    assert total == pytest.approx(way.now, rel=1e-12)
+    assert 0 < abs(way.unexplained) < 0.1 * way.first, "the machine drifts, and that is told"

@@ -1,0 +1,173 @@
+"""The whole output of ``ttnn-perf try`` and ``ttnn-perf journal``, in every shape; their help."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from pytest_ttnn_perf.cli.main import main
+from pytest_ttnn_perf.experiments.journal import ways_of
+from pytest_ttnn_perf.experiments.journal_report import journal_listing, journal_markdown
+from pytest_ttnn_perf.experiments.kept_state import Base
+from pytest_ttnn_perf.experiments.try_change import Tried
+from pytest_ttnn_perf.experiments.try_report import MOST_BYTES, try_document, try_lines
+from pytest_ttnn_perf.processes.snapshots import State
+from pytest_ttnn_perf.records.metric import Better, Kind
+from pytest_ttnn_perf.records.step import (
+    Decision,
+    Edit,
+    Effect,
+    Prediction,
+    Receipt,
+    Refusal,
+    Situation,
+    Step,
+    StepFinding,
+    decode_step,
+    encode_step,
+)
+from pytest_ttnn_perf.report.layout import Style, printed
+from pytest_ttnn_perf.report.numbers import json_text
+from tests.harness.golden import assert_golden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/reference/try.schema.json").read_text())
+RESNET, CORES = "models/test_resnet.py::test_resnet50[8]", "TTP305"
+ID = "0123456789abcdef" * 2 + "01234567"
+
+
+def effect(before: float, after: float, *, metric: str = "wall_time", outcome: str) -> Effect:
+    change = after / before - 1
+    return Effect(
+        RESNET, metric, "ns", Better.LOWER, Kind.TIME, outcome, before, after, change,
+        change - 0.01, change + 0.01, 4, 900_000 if metric == "wall_time" else None,
+    )  # fmt: skip
+
+
+def pcc(before: float, after: float, outcome: str = "WITHIN") -> Effect:
+    return Effect(
+        RESNET, "pcc", "", Better.HIGHER, Kind.ACCURACY, outcome, before, after,
+        change=before - after, at_least=0.99,
+    )  # fmt: skip
+
+
+FINDING = StepFinding(RESNET, CORES, "unused-cores", 410_000.0, "Shard over more cores.")
+KEPT = Step(
+    id="20261117T120000Z-000001",
+    at="2026-11-17T12:00:00Z",
+    message="bfloat8_b weights",
+    decision=Decision.KEEP,
+    reasons=(f"{RESNET} wall_time: 2.000 ms → 1.500 ms, -25.0 % (-26.0 % to -24.0 %)",),
+    base=ID,
+    base_tree=ID,
+    state=ID,
+    state_tree=ID,
+    head=ID,
+    rounds=4,
+    effects=(
+        effect(2_000_000, 1_500_000, outcome="IMPROVED"),
+        effect(1_800_000, 1_400_000, metric="device_kernel_time", outcome="IMPROVED"),
+        pcc(0.9997, 0.9961, "HOLDS"),
+    ),
+    closed=(FINDING,),
+    opened=(StepFinding(RESNET, "TTP905", "target-missed"),),
+    predictions=(Prediction(RESNET, (CORES,), "device_kernel_time", 410_000.0, 400_000.0),),
+    candidates=(replace(FINDING, code="TTP402", name="trace-not-used", fix="Capture a trace."),),
+    situations={
+        RESNET: Situation(
+            RESNET, "matmuls: 81.0 % of a step (Matmul)", 1_400_000.0, 600_000.0,
+            "-22.2 % (-400 us) = 4 x Matmul -400 us (BFLOAT16 → BFLOAT8_B)",
+        )
+    },
+    receipt=Receipt("00ff", {"models/test_resnet.py": ID}, {RESNET: "0a"}, ("nothing of it",)),
+)  # fmt: skip
+REVERTED = replace(
+    KEPT, message="other order", decision=Decision.REVERT, reasons=("no gain worth keeping",),
+    effects=(effect(1_510_000, 1_512_000, outcome="WITHIN"), pcc(0.9961, 0.9961)),
+    closed=(), opened=(), predictions=(), situations={},
+)  # fmt: skip
+REFUSED = replace(
+    KEPT, message="less to do", decision=Decision.NOT_COMPARABLE, reasons=("inputs changed",),
+    effects=(), closed=(), opened=(), predictions=(), situations={}, candidates=(), rounds=1,
+    refusals=(Refusal(Edit.INPUTS, f"{RESNET} wall_time: 8x224x224x3, now 1x224x224x3"),),
+)  # fmt: skip
+UNSURE = replace(
+    KEPT, message="two queues", decision=Decision.CANNOT_TELL,
+    reasons=(f"{RESNET}: after 20 rounds it may be -3.0 % to +1.0 %",),
+    effects=(effect(1_500_000, 1_485_000, outcome="INCONCLUSIVE"),),
+    closed=(), opened=(), predictions=(), situations={}, candidates=(), rounds=20,
+)  # fmt: skip
+LAST = replace(KEPT, message="trace", effects=(effect(1_490_000, 1_000_000, outcome="IMPROVED"),))
+STEPS = (KEPT, REVERTED, REFUSED, UNSURE, LAST)
+
+
+def tried(step: Step) -> Tried:
+    base = Base("HEAD", State(step.base_tree, step.base), "0123456 Add the model")
+    root = Path("/project")
+    file = root / ".ttnn_perf/steps" / f"{step.id}.json"
+    remarks = (f"tuned in {RESNET}: num_command_queues 1, now 2",)
+    return Tried(step, file, base, root, ("models/new.py",), remarks)
+
+
+@pytest.mark.parametrize("step", [KEPT, REVERTED, REFUSED, UNSURE], ids=lambda s: s.decision.value)
+def test_what_a_step_comes_to(step: Step) -> None:
+    style = Style(80, wrap=True)
+    text = "\n".join(printed(try_lines(tried(step), Path("/project/models")), style))
+    assert_golden(f"try_{step.decision.value.lower()}", text)
+    assert max(map(len, text.splitlines())) <= 80
+    document = try_document(tried(step), Path("/project"))
+    jsonschema.validate(document, SCHEMA)
+    assert decode_step(json.loads(json.dumps(encode_step(step)))) == step
+
+
+def test_a_step_as_one_object() -> None:
+    text = json_text(try_document(tried(KEPT), Path("/project"))).rstrip("\n")
+    assert_golden("try_json", text)
+
+
+LONG = "a long id with µ and\x1b[31m " * 40
+
+
+@pytest.mark.parametrize(
+    "much",
+    [
+        lambda s: replace(s, effects=s.effects * 400, closed=s.closed * 300, opened=s.closed * 300),
+        lambda s: replace(s, message=LONG, reasons=(LONG,) * 50, candidates=s.candidates * 3),
+        lambda s: replace(s, situations={f"{LONG}{n}": s.situations[RESNET] for n in range(90)}),
+        lambda s: replace(
+            s,
+            effects=tuple(replace(e, test=LONG, metric=LONG) for e in s.effects * 20),
+            refusals=(Refusal(Edit.TEST, LONG),) * 90,
+            predictions=tuple(replace(p, codes=(CORES,) * 500) for p in s.predictions * 50),
+        ),
+    ],
+)
+def test_the_object_of_a_step_is_small_whatever_is_in_it(much: Callable[[Step], Step]) -> None:
+    document = try_document(tried(much(KEPT)), Path("/project"))
+    assert len(json_text(document).encode()) <= MOST_BYTES
+    assert document["left_out"], "and says what it lacks"
+    jsonschema.validate(document, SCHEMA)
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv", "markdown"])
+def test_the_journal_in_every_shape(shape: str) -> None:
+    ways = ways_of(STEPS)
+    if shape == "markdown":
+        assert_golden("journal_markdown", journal_markdown(STEPS, ways).rstrip("\n"))
+        return
+    text = journal_listing(STEPS, ways).text(shape, Style(80, wrap=True)).rstrip("\n")
+    assert_golden(f"journal_{shape}", text)
+
+
+@pytest.mark.parametrize("command", ["try", "journal"])
+def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    assert_golden(f"help_{command}", capsys.readouterr().out.rstrip("\n"))
