@@ -1,0 +1,90 @@
+"""``ttnn-perf explain WHAT``: what is known of a rule, a test of the last run, or a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, read_run
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.cli.baseline_edits import select_tests
+from pytest_ttnn_perf.cli.gate import Gated
+from pytest_ttnn_perf.cli.show import presumed_kind_of
+from pytest_ttnn_perf.cli.status import gate_here, newest_record
+from pytest_ttnn_perf.report.numbers import Result
+from pytest_ttnn_perf.report.sentences import place_of
+from pytest_ttnn_perf.run.settings import project_settings
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from pytest_ttnn_perf.report.numbers import Listing
+
+
+def run(options: argparse.Namespace) -> Result:
+    """Return what is known; the exit code says nothing of a verdict.
+
+    Raises:
+        InputError: a file is malformed.
+        UsageError: there is nothing of this name.
+    """
+    what, shape = options.what, options.format
+    file = Path(what)
+    if not _exists(file):
+        if _is_test(what):
+            return Result(_of_last_run(what).text(shape))
+        return _command("rules", what, shape)
+    if not file.is_dir() and presumed_kind_of(file) is ArtifactKind.RUN_RECORD:
+        return Result(_judged(file, ()).text(shape))
+    return replace(_command("check", place_of(what), shape), failed=False)
+
+
+def _exists(file: Path) -> bool:
+    try:
+        return file.suffix != ".py" and file.exists()
+    except OSError:  # no name that a file could have
+        return False
+
+
+def _is_test(what: str) -> bool:
+    """Tell the id, file or folder of a test, or a pattern, from the code or name of a rule."""
+    return any(mark in what for mark in ("::", ".py", "/", "*"))
+
+
+def _command(name: str, word: str, shape: str) -> Result:
+    """Return what another command says."""
+    from importlib import import_module
+
+    from pytest_ttnn_perf.cli.main import parse
+
+    module = import_module(f"pytest_ttnn_perf.cli.{name}")
+    result: Result = module.run(parse([name, "--format", shape, "--", word]))
+    return result
+
+
+def _of_last_run(test: str) -> Listing:
+    record = newest_record(project_settings())
+    if record is None:
+        message = f"{test}: no run is recorded here: make one with pytest --ttnn-perf"
+        raise UsageError(message)
+    return _judged(record, (test,))
+
+
+def _judged(record: Path, tests: Sequence[str]) -> Listing:
+    """Lay out what the gate says of tests of a record, all without any, as baselines are now."""
+    settings = project_settings()
+    store = BaselineStore(settings.baselines)
+    gated = gate_here(settings).judge(read_run(record), store, records=[record])
+    names = select_tests(gated.run.tests, tests, where=str(record))
+    told = gated.summary_options
+    shown = replace(
+        told,
+        failed=told.failed & frozenset(names),
+        verbosity=1,
+        progress=tuple(each for each in told.progress if each[0] in names),
+    )
+    run = replace(gated.run, tests={name: gated.run.tests[name] for name in names})
+    return Gated(run, shown).listing()
