@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._base.text import counted, shortened
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 8192
 #: How much is left of lists, and of texts in characters: the first that fits is taken.
 _LEVELS: Final = (
-    (100, 2000), (50, 1000), (30, 700), (20, 500), (12, 400), (8, 300), (5, 200), (3, 120), (2, 80),
-    (1, 60),
+    (MOST_BYTES, MOST_BYTES), (100, 2000), (50, 1000), (30, 700), (20, 500), (12, 400), (8, 300),
+    (5, 200), (3, 120), (2, 80), (1, 60),
 )  # fmt: skip
 #: Of an object, whose members differ, more is left than of a list.
 _MEMBERS_PER_ITEM: Final = 4
@@ -37,8 +39,15 @@ def fits(message: Message) -> bool:
     return len(encoded(message)) <= MOST_BYTES
 
 
+class _TooLongError(Exception):
+    """What is left cannot fit: nobody needs to look at the rest."""
+
+
 def bounded(text: str, most_bytes: int) -> str:
-    """Return as much of a text as has so many bytes in a message, however it is escaped there."""
+    """Return as much of a text as has so many bytes in a message, however it is escaped there.
+
+    At least a hundred: what is left must be worth reading.
+    """
     text = _clean(text)
     most = min(len(text), most_bytes)
     while len(json.dumps(json.dumps(shortened(text, most)))) > most_bytes:
@@ -53,18 +62,18 @@ def fitted(
 
     ``head`` stands before it, and has the command that prints all of it.
     """
-    whole = {**head, "answer": _Cut(None, None).of(answer)}
-    # Programs get it as an object too, unless that would cost agents the half of it.
-    for result in (_as_both(whole), _as_text(whole)):
-        message = around(result)
-        if fits(message):
-            return message
     for items, characters in _LEVELS:
         cut = _Cut(items, characters)
-        left = {**head, "answer": cut.of(answer)}
-        message = around(_as_text({**left, "cut": cut.told()}))
-        if fits(message):
-            return message
+        try:
+            left = {**head, "answer": cut.of(answer)}
+        except _TooLongError:
+            continue
+        told = cut.told()
+        # Programs get a whole answer as an object too, unless that would cost agents the half.
+        shapes = (_as_text({**left, "cut": told}),) if told else (_as_both(left), _as_text(left))
+        for message in map(around, shapes):
+            if fits(message):
+                return message
     return around(_as_text({**head, "answer": None, "cut": ["all of it", _REST]}))
 
 
@@ -93,19 +102,26 @@ def _clean(text: str) -> str:
 class _Cut:
     """Leaves at most so much of each list and text of a document, and knows what it cut."""
 
-    def __init__(self, items: int | None, characters: int | None) -> None:
+    def __init__(self, items: int, characters: int) -> None:
         self._items, self._characters = items, characters
-        self._members = None if items is None else items * _MEMBERS_PER_ITEM
+        self._members = items * _MEMBERS_PER_ITEM
+        self._room = MOST_BYTES
         self._places: dict[str, tuple[int, int]] = {}
         self._texts = 0
 
     def of(self, value: object, place: str = "") -> Any:
-        """Return what is left of a value."""
+        """Return what is left of a value.
+
+        Raises:
+            _TooLongError: it is too much.
+        """
+        self._take(1)
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, dict):
-            shown = list(value.items())[: self._members]
+            shown = list(islice(value.items(), self._members))
             self._note(place, len(shown), len(value))
+            self._take(sum(len(key) for key, _ in shown))
             return {
                 _clean(key): self.of(member, f"{place}.{key}" if place else key)
                 for key, member in shown
@@ -114,10 +130,11 @@ class _Cut:
             left = value[: self._items]
             self._note(place, len(left), len(value))
             return [self.of(item, f"{place}[]") for item in left]
-        return value
+        # JSON has no word for what is no number, though Python reads and writes one.
+        return None if isinstance(value, float) and not isfinite(value) else value
 
     def told(self) -> list[str]:
-        """Say what was cut."""
+        """Say what was cut; nothing if nothing was."""
         places = [
             f"{shortened(_clean(place), _LONGEST_PLACE) or 'the answer'}: {shown} of {count}"
             for place, (shown, count) in self._places.items()
@@ -125,14 +142,19 @@ class _Cut:
         more = len(places) - _MOST_PLACES
         told = places[:_MOST_PLACES] + ([f"{more} more places"] if more > 0 else [])
         texts = [f"{counted(self._texts, 'long text')} shortened"] if self._texts else []
-        return [*told, *texts, _REST]
+        return [*told, *texts, _REST] if told or texts else []
 
     def _text(self, value: str) -> str:
-        text = _clean(value)
-        if self._characters is None or len(text) <= self._characters:
-            return text
+        self._take(min(len(value), self._characters))
+        if len(value) <= self._characters:
+            return _clean(value)
         self._texts += 1
-        return text[: self._characters - 1] + "…"
+        return _clean(value[: self._characters - 1]) + "…"
+
+    def _take(self, size: int) -> None:
+        self._room -= size
+        if self._room < 0:
+            raise _TooLongError
 
     def _note(self, place: str, shown: int, count: int) -> None:
         if shown < count:

@@ -42,7 +42,7 @@ _MOST_ERROR_BYTES: Final = 2000
 
 
 class ProtocolError(TtnnPerfError):
-    """A message that is answered with an error. ``request`` is its id, None where that could not be read."""
+    """A message that is answered with an error; ``request`` is its id, where that was read."""
 
     def __init__(
         self,

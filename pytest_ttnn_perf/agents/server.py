@@ -79,7 +79,7 @@ class Server:
             if not is_whole:
                 yield None
             elif line.strip():
-                yield line
+                yield line.strip()
 
     def _take(self, line: bytes | None) -> None:
         try:

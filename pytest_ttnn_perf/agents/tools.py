@@ -26,7 +26,7 @@ _JSON: Final = ("--format", "json")
 class Argument:
     """Something that an agent says: one text, or with ``many`` a list of them.
 
-    ``is_free``: it is a sentence, and does not stand where an option could.
+    ``is_free``: whatever it begins with, it stands where no option could.
     """
 
     name: str
@@ -204,11 +204,11 @@ TOOLS: Final = (
     ),
     Tool(
         "accept",
-        "Make results of a recorded run the baselines of tests, even worse ones. Ask a person first.",
+        "Make results of a recorded run the baselines of tests, even worse ones. Ask a person.",
         _accept,
         (
             Argument("record", "the run record, as status names it", required=True),
-            Argument("tests", "exact ids of tests", required=True, many=True),
+            Argument("tests", "exact ids of tests", required=True, many=True, is_free=True),
             Argument("reason", "why this is right; stored", required=True, is_free=True),
         ),
         command="baseline",
