@@ -20,6 +20,7 @@ PAGES = (
     "docs/how-to/sweep.md",
     "docs/how-to/measure-an-llm.md",
     "docs/how-to/keys-and-identities.md",
+    "docs/how-to/let-an-agent-optimize.md",
     "docs/how-to/use-benchmark-json.md",
     "docs/explanation/how-the-gate-decides.md",
     "docs/reference/files.md",
