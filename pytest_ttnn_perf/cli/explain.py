@@ -36,7 +36,13 @@ def run(options: argparse.Namespace) -> Result:
     if not _exists(file):
         if _is_test(what):
             return Result(_of_last_run(what).text(shape))
-        return _command("rules", what, shape)
+        try:
+            return _command("rules", what, shape)
+        except UsageError as error:
+            if str(error).endswith("?"):  # a rule that is near is what was meant
+                raise
+            message = f"{error}; a test is named by its id, such as test_model.py::test_x"
+            raise UsageError(message) from error
     if not file.is_dir() and presumed_kind_of(file) is ArtifactKind.RUN_RECORD:
         return Result(_judged(file, ()).text(shape))
     return replace(_command("check", place_of(what), shape), failed=False)

@@ -45,21 +45,32 @@ class Stored:
 class LastRun:
     """The newest run record, judged against the baselines as they are now.
 
-    ``failed`` has what is wrong with each test that fails. ``without_baseline`` are tests that have
-    nothing to be compared with; ``without_result`` are those that have, and were not measured in a
-    full run.
+    ``failed`` and ``without_baseline`` have tests with what is wrong: what they measured, or that
+    there is nothing to compare it with. ``without_result`` are tests that have a baseline, and were
+    not measured in a full run.
     """
 
     record: str
     gated: Gated
     failed: tuple[tuple[str, str], ...]
-    without_baseline: tuple[str, ...]
+    without_baseline: tuple[tuple[str, str], ...]
     without_result: tuple[str, ...]
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many metrics have each verdict."""
+        tests = self.gated.run.tests.values()
+        found = Counter(verdict.outcome.value for judged in tests for verdict in judged.verdicts)
+        return dict(sorted(found.items()))
+
+    @property
+    def passed(self) -> bool:
+        """Whether it would pass now; a test that raised has not, whatever it measured before."""
+        return self.gated.passed and not self.failed
 
     def document(self) -> dict[str, object]:
         """Return it as plain JSON."""
         run = self.gated.run
-        verdicts = (verdict for judged in run.tests.values() for verdict in judged.verdicts)
         return {
             "record": self.record,
             "started_at": run.environment.started_at,
@@ -67,10 +78,11 @@ class LastRun:
             "dirty": run.environment.dirty,
             "label": run.label,
             "key": run.hardware.key if run.hardware else None,
+            "passed": self.passed,
             "complete": run.complete,
             "shifted": run.shift is not None,
             "tests": len(run.tests),
-            "outcomes": dict(sorted(Counter(each.outcome.value for each in verdicts).items())),
+            "outcomes": self.outcomes,
         }
 
 
@@ -111,7 +123,7 @@ def last_run(settings: Settings) -> LastRun | None:
         str(record),
         gated,
         tuple((name, wrong) for name, each in tests.items() for wrong in _wrong(each, settings)),
-        tuple(name for name, each in tests.items() if _has_none(each)),
+        tuple((name, why) for name, each in tests.items() for why in _incomparable(each)),
         tuple(lost_tests(gated.run, store)),
     )
 
@@ -124,13 +136,16 @@ def _wrong(judged: JudgedTest, settings: Settings) -> Iterator[str]:
     if observation.lost is not None:
         yield f"its worker {observation.lost}"
     for verdict in failing_verdicts(judged, settings):
-        yield f"{verdict.outcome.value}: {sentence(verdict)}"
+        if verdict.outcome not in WITHOUT_BASELINE:
+            yield f"{verdict.outcome.value}: {sentence(verdict)}"
     for finding in violations(judged, settings.checklist):
         yield f"{finding.code} {finding.name}: {finding.reason or 'found'}"
 
 
-def _has_none(judged: JudgedTest) -> bool:
-    return any(verdict.outcome in WITHOUT_BASELINE for verdict in judged.verdicts)
+def _incomparable(judged: JudgedTest) -> Iterator[str]:
+    for verdict in judged.verdicts:
+        if verdict.outcome in WITHOUT_BASELINE:
+            yield f"{verdict.outcome.value}: {sentence(verdict)}"
 
 
 def _stored(settings: Settings) -> Stored:
@@ -147,6 +162,8 @@ def _stored(settings: Settings) -> Stored:
 
 def _listing(stored: Stored, last: LastRun | None) -> Listing:
     steps = tuple(_next(stored, last))
+    failed, incomparable = (last.failed, last.without_baseline) if last else ((), ())
+    lost = last.without_result if last else ()
     document = {
         "baselines": {
             "folder": stored.folder,
@@ -155,17 +172,17 @@ def _listing(stored: Stored, last: LastRun | None) -> Listing:
             "metrics": stored.metrics,
         },
         "last_run": last.document() if last else None,
-        "failed": [{"test": test, "why": why} for test, why in last.failed] if last else [],
-        "without_baseline": list(last.without_baseline) if last else [],
-        "without_result": list(last.without_result) if last else [],
+        "failed": [{"test": test, "why": why} for test, why in failed],
+        "without_baseline": [{"test": test, "why": why} for test, why in incomparable],
+        "without_result": list(lost),
         "next": list(steps),
     }
     rows = (
-        *(("failed", test, why) for test, why in (last.failed if last else ())),
-        *(("without_baseline", test, "") for test in (last.without_baseline if last else ())),
-        *(("without_result", test, "") for test in (last.without_result if last else ())),
+        *(("failed", *each) for each in failed),
+        *(("without_baseline", *each) for each in incomparable),
+        *(("without_result", test, "") for test in lost),
     )
-    lines = (*_lines(stored, last), *(Line(f"next: {step}") for step in steps))
+    lines = (*_lines(stored, last), *(f"next: {step}" for step in steps))
     return Listing(lines, document, ("state", "test", "why"), rows)
 
 
@@ -176,31 +193,34 @@ def _lines(stored: Stored, last: LastRun | None) -> Iterator[Block]:
     if last is None:
         yield "last run: none"
         return
-    told = last.document()
-    commit = f", commit {told['commit']}" if told["commit"] else ""
-    dirty = " (dirty)" if told["dirty"] else ""
-    label = f", {told['label']}" if told["label"] else ""
-    yield f"last run: {last.record}, {told['started_at'] or 'time unknown'}{commit}{dirty}{label}"
-    if not last.gated.run.complete:
-        yield Line("the run was cut short", bad=True)
-    counts = ", ".join(f"{count} {name}" for name, count in dict(told["outcomes"]).items())  # type: ignore[call-overload]
-    yield f"{counted(len(last.gated.run.tests), 'test')}: {counts or 'nothing gated'}"
-    for test, why in last.failed:
-        yield Line(f"failed: {test}: {why}", bad=True)
-    for test in last.without_baseline:
-        yield f"without a baseline: {test}"
+    run = last.gated.run
+    environment = run.environment
+    commit = f", commit {environment.commit}" if environment.commit else ""
+    dirty = " (dirty)" if environment.dirty else ""
+    label = f", {run.label}" if run.label else ""
+    started = environment.started_at or "time unknown"
+    yield f"last run: {last.record}, {started}{commit}{dirty}{label}"
+    counts = ", ".join(f"{count} {name}" for name, count in last.outcomes.items())
+    verdict = "passed" if last.passed else "failed"
+    cut = "" if run.complete else ", and was cut short"
+    yield Line(
+        f"{counted(len(run.tests), 'test')}: {counts or 'nothing gated'}; it {verdict}{cut}",
+        bad=not last.passed,
+    )
+    for test, why in (*last.failed, *last.without_baseline):
+        yield Line(f"{test}: {why}", bad=True)
     for test in last.without_result:
-        yield f"has a baseline, and was not measured: {test}"
+        yield f"{test}: has a baseline, and was not measured"
 
 
 def _next(stored: Stored, last: LastRun | None) -> Iterator[str]:
     """Yield the commands that lead on."""
-    if last is None:
-        yield "pytest --ttnn-perf"
-    elif last.failed:
+    if last is not None and last.failed:
         yield command_line("ttnn-perf", "explain", last.failed[0][0])
-    if not stored.tests or (last and last.without_baseline):
+    if not stored.tests or (last is not None and last.without_baseline):
         yield "pytest --ttnn-perf-update=new"
+    elif last is None:
+        yield "pytest --ttnn-perf"
 
 
 def _from_here(path: Path) -> Path:

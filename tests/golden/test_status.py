@@ -54,6 +54,7 @@ def test_a_test_is_explained_alone() -> None:
     assert_says("explain_test", "explain", SLOW)
     assert_says("explain_unknown_test", "explain", "test_a.py::test_slo", code=2)
     assert_says("explain_unknown_rule", "explain", "TTP20", code=2)
+    assert_says("explain_nothing", "explain", "test_slow", code=2)
 
 
 def test_a_record_is_explained_whole(measured: Desk) -> None:
@@ -69,6 +70,15 @@ def test_a_record_is_explained_whole(measured: Desk) -> None:
 def test_a_capture_is_explained_by_the_checklist(desk: Desk) -> None:
     (desk.path / "nothing").mkdir()
     assert run_command("explain", "nothing").errors == run_command("check", "nothing").errors
+
+
+def test_a_test_that_raised_has_not_passed(desk: Desk) -> None:
+    desk.store(SLOW, stored(times(2.0, 2.01, 2.02)))
+    (desk.path / ".ttnn_perf" / "runs").mkdir(parents=True)
+    metrics = {"latency": {"unit": "ms", "kind": "time", "samples": [2.0, 2.01, 2.0]}}
+    tests = {SLOW: {"metrics": metrics, "raised": "AssertionError"}}
+    desk.record(".ttnn_perf/runs/1.json", tests=tests)
+    assert_says("status_raised", "status")
 
 
 def test_a_record_that_cannot_be_read_is_named(measured: Desk) -> None:
