@@ -20,8 +20,8 @@ def run(_: argparse.Namespace) -> Result:
 
     if sys.stdin.isatty():
         sys.stderr.write(
-            "ttnn-perf mcp waits for a client, one line of JSON per message. Clients start it by\n"
-            "themselves: put it into their configuration. Ctrl-D ends it.\n"
+            "ttnn-perf mcp waits for a client, with one line of JSON per message. Clients\n"
+            "start it themselves: put it into their configuration. Ctrl-D ends it.\n"
         )
     # A shell starts what it runs in the background deaf to Ctrl-C, and commands would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)

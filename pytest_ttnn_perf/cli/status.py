@@ -63,11 +63,6 @@ class LastRun:
         found = Counter(verdict.outcome.value for judged in tests for verdict in judged.verdicts)
         return dict(sorted(found.items()))
 
-    @property
-    def passed(self) -> bool:
-        """Whether it would pass now; a test that raised has not, whatever it measured before."""
-        return self.gated.passed and not self.failed
-
     def document(self) -> dict[str, object]:
         """Return it as plain JSON."""
         run = self.gated.run
@@ -78,7 +73,7 @@ class LastRun:
             "dirty": run.environment.dirty,
             "label": run.label,
             "key": run.hardware.key if run.hardware else None,
-            "passed": self.passed,
+            "passed": self.gated.passed,
             "complete": run.complete,
             "shifted": run.shift is not None,
             "tests": len(run.tests),
@@ -129,12 +124,7 @@ def last_run(settings: Settings) -> LastRun | None:
 
 
 def _wrong(judged: JudgedTest, settings: Settings) -> Iterator[str]:
-    observation = judged.observation
-    yield from observation.problems
-    if observation.raised is not None:
-        yield f"the test raised {observation.raised}"
-    if observation.lost is not None:
-        yield f"its worker {observation.lost}"
+    yield from judged.observation.problems
     for verdict in failing_verdicts(judged, settings):
         if verdict.outcome not in WITHOUT_BASELINE:
             yield f"{verdict.outcome.value}: {sentence(verdict)}"
@@ -201,11 +191,11 @@ def _lines(stored: Stored, last: LastRun | None) -> Iterator[Block]:
     started = environment.started_at or "time unknown"
     yield f"last run: {last.record}, {started}{commit}{dirty}{label}"
     counts = ", ".join(f"{count} {name}" for name, count in last.outcomes.items())
-    verdict = "passed" if last.passed else "failed"
+    verdict = "passed" if last.gated.passed else "failed"
     cut = "" if run.complete else ", and was cut short"
     yield Line(
         f"{counted(len(run.tests), 'test')}: {counts or 'nothing gated'}; it {verdict}{cut}",
-        bad=not last.passed,
+        bad=not last.gated.passed,
     )
     for test, why in (*last.failed, *last.without_baseline):
         yield Line(f"{test}: {why}", bad=True)

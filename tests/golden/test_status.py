@@ -76,7 +76,8 @@ def test_a_test_that_raised_has_not_passed(desk: Desk) -> None:
     desk.store(SLOW, stored(times(2.0, 2.01, 2.02)))
     (desk.path / ".ttnn_perf" / "runs").mkdir(parents=True)
     metrics = {"latency": {"unit": "ms", "kind": "time", "samples": [2.0, 2.01, 2.0]}}
-    tests = {SLOW: {"metrics": metrics, "raised": "AssertionError"}}
+    raised = {"metrics": {}, "raised": "AssertionError"}
+    tests = {SLOW: {**raised, "metrics": metrics}, NEW: raised}
     desk.record(".ttnn_perf/runs/1.json", tests=tests)
     assert_says("status_raised", "status")
 
