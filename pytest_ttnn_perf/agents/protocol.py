@@ -7,7 +7,7 @@ its revision. Nothing that is answered here depends on requests before, so both 
 from __future__ import annotations
 
 import json
-from typing import Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -15,7 +15,9 @@ from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.text import repr_of, shortened
 from pytest_ttnn_perf.agents.answers import bounded
 
-Message = dict[str, Any]
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.agents.answers import Message
+
 Id = str | int
 
 HANDSHAKE: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -153,7 +155,8 @@ def _with_version(request: Request) -> Request:
         return request
     version = meta[_VERSION_KEY]
     if version not in STATELESS:
-        data = {"supported": [*STATELESS, *HANDSHAKE], "requested": shown(version)}
+        requested = bounded(version, 100) if isinstance(version, str) else shown(version)
+        data = {"supported": [*STATELESS, *HANDSHAKE], "requested": requested}
         text = f"expected the revision {STATELESS[0]}, or a handshake, found {shown(version)}"
         raise request.error(_BAD_VERSION, text, data)
     return Request(request.id, request.method, request.params, stateless=True)

@@ -32,7 +32,8 @@ from pytest_ttnn_perf.processes.channel import signals_interrupt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_ttnn_perf.agents.protocol import Id, Message, Request
+    from pytest_ttnn_perf.agents.answers import Message
+    from pytest_ttnn_perf.agents.protocol import Id, Request
     from pytest_ttnn_perf.agents.tools import Toolbox
 
 LONGEST_LINE_BYTES: Final = 1 << 20
@@ -40,6 +41,10 @@ _MOST_PROGRESS_BYTES: Final = 600
 #: What a command that is running when the client goes gets to end by itself.
 _LAST_S: Final = 90.0
 _METHODS: Final = "initialize, server/discover, ping, tools/list and tools/call"
+
+
+class _ClientGoneError(Exception):
+    """Nobody reads any more what is answered."""
 
 
 class Server:
@@ -60,8 +65,7 @@ class Server:
         caller = threading.Thread(target=self._run_calls, daemon=True)
         caller.start()
         try:
-            # Nobody reads what is answered: an OSError.
-            with contextlib.suppress(KeyboardInterrupt, OSError), signals_interrupt():
+            with contextlib.suppress(KeyboardInterrupt, _ClientGoneError), signals_interrupt():
                 for line in self._lines():
                     self._take(line)
         finally:
@@ -93,12 +97,16 @@ class Server:
                 self._answer(message)
         except ProtocolError as error:
             self._send(error.message())
-        except OSError:
-            raise
-        except Exception as error:  # noqa: BLE001 (one message must not cost the client all others)
-            self._send(ProtocolError(INTERNAL_ERROR, _defect(error)).message())
 
     def _answer(self, request: Request) -> None:
+        try:
+            self._do(request)
+        except (ProtocolError, _ClientGoneError):
+            raise
+        except Exception as error:  # one request must not cost the client all others
+            raise request.error(INTERNAL_ERROR, _defect(error)) from error
+
+    def _do(self, request: Request) -> None:
         match request.method:
             case "initialize" | "server/discover":
                 self._send(request.answer(about(request)))
@@ -115,12 +123,12 @@ class Server:
 
     def _call(self, request: Request) -> None:
         """Let a call wait for its turn; what is wrong with its arguments, an agent is to read."""
-        name, given = request.params.get("name"), request.params.get("arguments") or {}
+        name, given = request.params.get("name"), request.params.get("arguments")
         tool = self._tools.find(name)
         if tool is None:
             known = ", ".join(self._tools.names)
             raise request.error(BAD_PARAMS, f"expected a tool of {known}, found {shown(name)}")
-        if not isinstance(given, dict):
+        if given is not None and not isinstance(given, dict):
             text = f"expected arguments as an object, found {shown(given)}"
             raise request.error(BAD_PARAMS, text)
         if request.id in self._calls:
@@ -129,7 +137,7 @@ class Server:
         tell = self._teller(request.progress_token)
         try:
             self._tools.check_allowed(tool)
-            call = Call(request, tool.command_line(given), tell)
+            call = Call(request, tool.command_line(given or {}), tell)
         except TtnnPerfError as error:
             self._send(request.answer(as_error(str(error))))
             return
@@ -151,7 +159,7 @@ class Server:
             said = bounded(line, _MOST_PROGRESS_BYTES)
             params = {"progressToken": token, "progress": told, "message": said}
             # Of a client that is gone, stdin tells; the command must not be lost for that.
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(_ClientGoneError):
                 self._send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
         return tell
@@ -169,14 +177,17 @@ class Server:
                 answer = call.request.answer(as_error(_defect(error)))
             del self._calls[call.request.id]
             if answer is not None:
-                with contextlib.suppress(OSError):  # as for progress
+                with contextlib.suppress(_ClientGoneError):  # as for progress
                     self._send(answer)
 
     def _send(self, message: Message) -> None:
         rest = memoryview(encoded(message))
-        with self._writing:
-            while rest:
-                rest = rest[self._stdout.write(rest) :]
+        try:
+            with self._writing:
+                while rest:
+                    rest = rest[self._stdout.write(rest) :]
+        except OSError as error:
+            raise _ClientGoneError from error
 
 
 def _defect(error: Exception) -> str:

@@ -138,7 +138,8 @@ def test_a_defect_of_the_server_is_said_and_the_next_call_is_answered(
         assert "internal error, a defect of ours" in text_of(wire.ask(call(1, "doctor")))
     with monkeypatch.context() as broken:
         broken.setattr(Server, "_call", None)
-        assert wire.ask(call(2, "doctor"))["error"]["code"] == -32603
+        refused = wire.ask(call(2, "doctor"))
+        assert (refused["error"]["code"], refused["id"]) == (-32603, 2)
     assert wire.ask(call(3, "doctor"))["id"] == 3
 
 

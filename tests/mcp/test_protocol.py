@@ -56,7 +56,8 @@ def test_another_revision_without_a_handshake_is_refused_with_those_that_are_kno
     (answer,) = answers_to(line(stateless("tools/list", "2031-01-01")))
 
     assert answer["error"]["code"] == -32022
-    assert answer["error"]["data"]["supported"] == ["2026-07-28", *HANDSHAKE]
+    data = {"supported": ["2026-07-28", *HANDSHAKE], "requested": "2031-01-01"}
+    assert answer["error"]["data"] == data
     assert "found '2031-01-01'" in answer["error"]["message"]
 
 
@@ -81,6 +82,7 @@ def test_another_revision_without_a_handshake_is_refused_with_those_that_are_kno
         (line(call(1, "rm")), -32602, 1, "a tool of status, doctor, plan, try, explain, journal"),
         (line(request("tools/call", name=["status"])), -32602, 1, "found ['status']"),
         (line(request("tools/call", name="status", arguments=[1])), -32602, 1, "found [1]"),
+        (line(request("tools/call", name="status", arguments="")), -32602, 1, "found ''"),
         (line(call(1, "status", [1])), -32602, 1, "progressToken"),
         (b"x" * (3 * LONGEST_LINE_BYTES), -32600, None, "expected a line of at most 1048576 bytes"),
     ],
