@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 8192
 #: How much is left of lists, and of texts in characters: the first that fits is taken.
 _LEVELS: Final = (
-    (MOST_BYTES, MOST_BYTES), (100, 2000), (50, 1000), (30, 700), (20, 500), (12, 400), (8, 300),
-    (5, 200), (3, 120), (2, 80), (1, 60),
+    (MOST_BYTES, MOST_BYTES), (100, 2000), (70, 1400), (50, 1000), (40, 800), (30, 700), (24, 600),
+    (18, 500), (14, 450), (11, 400), (9, 350), (7, 300), (5, 200), (4, 160), (3, 120), (2, 80),
+    (1, 60),
 )  # fmt: skip
 #: Of an object, whose members differ, more is left than of a list.
 _MEMBERS_PER_ITEM: Final = 4

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, read_run
@@ -13,7 +15,9 @@ from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.cli.gate import Gated
 from pytest_ttnn_perf.cli.show import presumed_kind_of
 from pytest_ttnn_perf.cli.status import gate_here, newest_record
-from pytest_ttnn_perf.report.numbers import Result
+from pytest_ttnn_perf.records.finding import RuleOutcome, Severity
+from pytest_ttnn_perf.report.checklist import VALIDITY
+from pytest_ttnn_perf.report.numbers import Result, json_text
 from pytest_ttnn_perf.report.sentences import place_of
 from pytest_ttnn_perf.run.settings import project_settings
 
@@ -45,7 +49,39 @@ def run(options: argparse.Namespace) -> Result:
             raise UsageError(message) from error
     if not file.is_dir() and presumed_kind_of(file) is ArtifactKind.RUN_RECORD:
         return Result(_judged(file, ()).text(shape))
-    return replace(_command("check", place_of(what), shape), failed=False)
+    checked = replace(_command("check", place_of(what), shape), failed=False)
+    if shape != "json" or not checked.text:
+        return checked
+    return replace(checked, text=json_text(_found_first(json.loads(checked.text))))
+
+
+def _found_first(document: dict[str, Any]) -> dict[str, Any]:
+    """Return what the checklist found of a capture, the most worth first; the rest is counted.
+
+    Its own order is that of the rules: a reader who sees the beginning alone would see nothing.
+    """
+    rules = document.pop("rules", [])
+    found = [each for each in rules if each["outcome"] == RuleOutcome.FOUND.value]
+    others = Counter(each["outcome"] for each in rules if each not in found)
+    found.sort(key=_worth)
+    told = [
+        {name: value for name, value in each.items() if value not in (None, "", [], False)}
+        for each in found
+    ]
+    return {"found": told, "others": dict(sorted(others.items())), **document}
+
+
+def _worth(finding: dict[str, Any]) -> tuple[object, ...]:
+    """Return what sorts findings as a table has them: doubts first, upper bounds late."""
+    saving_ns = finding["saving_ns"]
+    return (
+        not finding["code"].startswith(VALIDITY),
+        finding["severity"] != Severity.ERROR.value,
+        saving_ns is None,
+        finding["at_most"],
+        -(saving_ns or 0.0),
+        finding["code"],
+    )
 
 
 def _exists(file: Path) -> bool:
@@ -84,8 +120,9 @@ def _judged(record: Path, tests: Sequence[str]) -> Listing:
     settings = project_settings()
     store = BaselineStore(settings.baselines)
     gated = gate_here(settings).judge(read_run(record), store, records=[record])
-    names = select_tests(gated.run.tests, tests, where=str(record))
     told = gated.summary_options
+    named = select_tests(gated.run.tests, tests, where=str(record))
+    names = sorted(named, key=lambda name: name not in told.failed)  # what fails comes first
     shown = replace(
         told,
         failed=told.failed & frozenset(names),
