@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-workers test-plugins test-browser test-ttlang test-postgresql test-ttnn test-matrix check docs benchmarks gate-quality end-to-end clean
+.PHONY: demo test test-workers test-plugins test-browser test-mcp test-ttlang test-postgresql test-ttnn test-matrix check docs benchmarks gate-quality end-to-end clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml
@@ -47,6 +47,16 @@ test-plugins: .plugins/.ready  ## beside the plugins that other projects use, in
 
 test-browser: .browser/.ready  ## pages in Chromium, in an environment of its own
 	TTNN_PERF_TEST_BROWSER=required .browser/bin/python -m pytest tests/browser
+
+.mcp/.ready: pyproject.toml
+	$(PYTHON) -m venv .mcp
+	.mcp/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	.mcp/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
+		--group test --group mcp
+	@touch $@
+
+test-mcp: .mcp/.ready  ## the server of tools with the official client, in an environment of its own
+	TTNN_PERF_TEST_MCP=required .mcp/bin/python -m pytest -p no:anyio tests/mcp/test_official_client.py
 
 .ttlang/.ready: pyproject.toml
 	$(PYTHON) -m venv .ttlang
@@ -103,4 +113,4 @@ end-to-end: $(READY)  ## the real thing: slowed work is caught, unchanged work i
 	$(BIN)/python benchmarks/end_to_end.py --out docs/explanation/end-to-end.md
 
 clean:
-	rm -rf $(VENV) .matrix .plugins .browser .ttlang .postgresql .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf
+	rm -rf $(VENV) .matrix .plugins .browser .mcp .ttlang .postgresql .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf

@@ -134,6 +134,7 @@ FILE_ONLY: Final = (
     ("observe_pcc_elements", "number from 0"),
     ("helper_asserts", "choice"),
     ("gate_steps", "names"),
+    ("agents_accept", "flag"),
 )
 #: On the command line, each of these turns the gate on.
 TURN_ON: Final = ("enabled", "all", "update", "replay")

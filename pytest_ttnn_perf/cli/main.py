@@ -153,6 +153,11 @@ def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+def command_names() -> tuple[str, ...]:
+    """Return the names of all commands."""
+    return tuple(_COMMANDS)
+
+
 #: Commands that may be given tests.
 _TAKE_IDS: Final = {("baseline", "accept"), ("baseline", "list"), ("baseline", "refresh")}
 #: What the list of commands says of each, and the module of ``words`` with the function that
@@ -204,6 +209,10 @@ _COMMANDS: Final = {
         "report what this machine can measure; exit 1 when a gate would fail",
         "records:doctor",
     ),
+    "status": ("show what is stored, and what the last run said of it", "agents:status"),
+    "explain": ("show what is known of a rule, a test, a run or a capture", "agents:explain"),
+    "mcp": ("serve these commands to coding agents, on stdin and stdout", "agents:mcp"),
+    "skill": ("print how to optimize with these commands, for coding agents", "agents:skill"),
 }
 
 

@@ -136,6 +136,7 @@ class Settings:
     ``observe``: what tests measure with helpers of their project is recorded; a PCC of at most
     ``observe_pcc_elements`` elements is computed anew beside the helper's. ``gate_steps`` are
     patterns of the steps of a helper's profiler that are gated where a test tells nothing better.
+    ``agents_accept``: coding agents may change baselines through ``ttnn-perf mcp``.
     """
 
     enabled: bool = False
@@ -187,6 +188,7 @@ class Settings:
     observe_pcc_elements: int = USUAL_PCC_ELEMENTS
     helper_asserts: HelperAsserts = HelperAsserts.KEEP
     gate_steps: tuple[str, ...] = ("inference*",)
+    agents_accept: bool = True
 
 
 @dataclass(frozen=True, slots=True)

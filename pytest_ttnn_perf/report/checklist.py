@@ -99,7 +99,7 @@ _FIELDS: Final = (
 
 
 #: The beginning of the codes of rules that ask whether a capture can be trusted.
-_VALIDITY: Final = "TTP0"
+VALIDITY: Final = "TTP0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     found = [finding for finding in findings if finding.outcome is RuleOutcome.FOUND]
     shown_ones = [finding for finding in found if not (hide_quiet and finding.quiet)]
     # What makes all numbers doubtful comes before them.
-    first = [one for one in shown_ones if one.code.startswith(_VALIDITY) or not report.regions]
+    first = [one for one in shown_ones if one.code.startswith(VALIDITY) or not report.regions]
     lines = list(_found_lines(first))
     for time in report.regions:
         lines += ["", step_line(time)] if lines else [step_line(time)]

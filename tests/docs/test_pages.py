@@ -21,6 +21,7 @@ PAGES = (
     "docs/how-to/sweep.md",
     "docs/how-to/measure-an-llm.md",
     "docs/how-to/keys-and-identities.md",
+    "docs/how-to/let-an-agent-optimize.md",
     "docs/how-to/use-benchmark-json.md",
     "docs/how-to/keep-a-history-database.md",
     "docs/how-to/look-at-a-report.md",

@@ -92,7 +92,8 @@ def test_a_missing_baseline_can_be_let_pass(recorded: Project) -> None:
 
 
 HELPS = ((), ("gate",), ("merge",), ("check",), ("analyze",), ("rules",), ("show",), ("compare",),
-         ("baseline",), ("baseline", "list"), ("history",), ("trends",), ("report",))  # fmt: skip
+         ("baseline",), ("baseline", "list"), ("history",), ("trends",), ("report",), ("status",),
+         ("explain",), ("mcp",), ("skill",))  # fmt: skip
 
 
 @pytest.mark.parametrize("command", HELPS)

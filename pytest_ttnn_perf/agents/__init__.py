@@ -1,0 +1,1 @@
+"""What coding agents use: the commands, served over the Model Context Protocol."""

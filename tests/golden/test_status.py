@@ -1,0 +1,103 @@
+"""What ``ttnn-perf status`` and ``ttnn-perf explain`` say of a project."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.harness.baselines import stored, times
+from tests.harness.captures import capture, op
+from tests.harness.golden import assert_golden
+from tests.harness.project import run_command
+
+if TYPE_CHECKING:
+    from tests.harness.baselines import Desk
+
+SLOW, NEW, GONE = "test_a.py::test_slow", "test_a.py::test_new", "test_a.py::test_gone"
+
+
+@pytest.fixture
+def measured(desk: Desk) -> Desk:
+    """Return a project in which one test is slower, one new, and one was not measured."""
+    (desk.path / ".ttnn_perf" / "runs").mkdir(parents=True)
+    for test in (SLOW, GONE):
+        desk.store(test, stored(times(2.0, 2.01, 2.02)))
+    desk.record(".ttnn_perf/runs/20260101T000000Z-aaaaaa.json", tests={SLOW: [9.0, 9.0]})
+    full = {"places": ["test_a.py"], "others": [], "unasked": []}
+    tests = {SLOW: [3.0, 3.01, 3.02], NEW: [1.0, 1.01]}
+    desk.record(
+        ".ttnn_perf/runs/20260102T000000Z-bbbbbb.json", tests=tests, label="wider", collected=full
+    )
+    return desk
+
+
+def assert_says(name: str, *words: str, code: int = 0) -> None:
+    ran = run_command(*words)
+    assert_golden(name, ran.text + ran.errors)
+    assert ran.code == code
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+@pytest.mark.usefixtures("measured")
+def test_the_last_run_against_the_baselines(shape: str) -> None:
+    assert_says(f"status_{shape}", "status", "--format", shape)
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_project_that_has_measured_nothing() -> None:
+    assert_says("status_empty", "status")
+    assert_says("explain_no_run", "explain", SLOW, code=2)
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_test_is_explained_alone() -> None:
+    assert_says("explain_test", "explain", SLOW)
+    assert_says("explain_unknown_test", "explain", "test_a.py::test_slo", code=2)
+    assert_says("explain_unknown_rule", "explain", "TTP20", code=2)
+    assert_says("explain_nothing", "explain", "test_slow", code=2)
+
+
+def test_a_record_is_explained_whole(measured: Desk) -> None:
+    record = ".ttnn_perf/runs/20260102T000000Z-bbbbbb.json"
+    assert run_command("explain", record, "--format", "json").text == (
+        run_command("gate", record, "--format", "json").text
+    )
+    (measured.path / "broken.json").write_text("{")
+    assert run_command("explain", "broken.json").code == 3
+    assert run_command("explain", "TTP203").text == run_command("rules", "TTP203").text
+
+
+def test_a_capture_is_explained_by_the_checklist(desk: Desk) -> None:
+    ops = [op("MatmulDeviceOperation", 90_000, cores=2), op("TilizeDeviceOperation", 30_000)]
+    (desk.path / "ops.csv").write_text(capture(*ops * 5))
+    checked = json.loads(run_command("check", "ops.csv", "--format", "json").text)
+    explained = json.loads(run_command("explain", "ops.csv", "--format", "json").text)
+    found = [rule["code"] for rule in checked["rules"] if rule["outcome"] == "FOUND"]
+    assert sorted(each["code"] for each in explained["found"]) == sorted(found) != []
+    assert len(found) + sum(explained["others"].values()) == len(checked["rules"])
+    estimated = [each for each in explained["found"] if not each.get("at_most")]
+    savings = [each["saving_ns"] for each in estimated if "saving_ns" in each]
+    assert savings == sorted(savings, reverse=True) != []
+    assert explained["regions"] == checked["regions"]
+    assert run_command("explain", "ops.csv").text == run_command("check", "ops.csv").text
+    (desk.path / "nothing").mkdir()
+    assert run_command("explain", "nothing").errors == run_command("check", "nothing").errors
+
+
+def test_a_test_that_raised_has_not_passed(desk: Desk) -> None:
+    desk.store(SLOW, stored(times(2.0, 2.01, 2.02)))
+    (desk.path / ".ttnn_perf" / "runs").mkdir(parents=True)
+    metrics = {"latency": {"unit": "ms", "kind": "time", "samples": [2.0, 2.01, 2.0]}}
+    raised = {"metrics": {}, "raised": "AssertionError"}
+    tests = {SLOW: {**raised, "metrics": metrics}, NEW: raised}
+    desk.record(".ttnn_perf/runs/1.json", tests=tests)
+    assert_says("status_raised", "status")
+
+
+def test_a_record_that_cannot_be_read_is_named(measured: Desk) -> None:
+    (measured.path / ".ttnn_perf/runs/20260103T000000Z-cccccc.json").write_text("[]")
+    ran = run_command("status")
+    assert ran.code == 3
+    assert ran.errors.startswith("ttnn-perf: .ttnn_perf/runs/20260103T000000Z-cccccc.json:1: ")

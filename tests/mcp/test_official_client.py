@@ -1,0 +1,156 @@
+"""The client of the official SDK, as agents use it, against the server as they start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.mcp.stand_in import LARGE
+from tests.mcp.wire import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+#: Set by ``make test-mcp``: there, an SDK that is missing is an error.
+REQUIRED = "TTNN_PERF_TEST_MCP"
+ROOT = Path(__file__).parents[2]
+STAND_IN = ("-m", "tests.mcp.stand_in")
+COMMANDS = ("-m", "pytest_ttnn_perf.cli.main", "mcp")
+#: With a handshake, and without.
+ERAS = pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sdk() -> None:
+    try:
+        version("mcp")
+    except PackageNotFoundError:
+        reason = "mcp, the official SDK, is not installed; make test-mcp installs it"
+        if os.environ.get(REQUIRED) == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@asynccontextmanager
+async def connected(folder: Path, mode: str, server: tuple[str, ...]) -> AsyncIterator[Any]:
+    from mcp import StdioServerParameters
+    from mcp.client.client import Client
+    from mcp.client.stdio import stdio_client
+
+    environment = {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": ""}
+    started = StdioServerParameters(
+        command=sys.executable, args=list(server), env=environment, cwd=folder
+    )
+    async with Client(stdio_client(started), mode=mode) as client:
+        yield client
+
+
+def run(test: Any, *arguments: Any) -> None:
+    import anyio
+
+    async def bounded() -> None:
+        with anyio.fail_after(300):  # only what hangs takes so long
+            await test(*arguments)
+
+    anyio.run(bounded)
+
+
+def text_of(result: Any) -> str:
+    (content,) = result.content
+    return str(content.text)
+
+
+@ERAS
+def test_listing_calls_and_errors(tmp_path: Path, mode: str) -> None:
+    async def story() -> None:
+        from mcp.shared.exceptions import MCPError
+
+        async with connected(tmp_path, mode, STAND_IN) as client:
+            listed = await client.list_tools()
+            assert {"status", "doctor", "explain", "compare", "accept"} <= {
+                tool.name for tool in listed.tools
+            }
+            found = await client.call_tool("explain", {"what": "failed"})
+            assert found.structured_content["answer"] == {"failed": True}
+            assert json.loads(text_of(found)) == found.structured_content
+            large = await client.call_tool("explain", {"what": "large"})
+            assert len(text_of(large)) < 8192
+            assert json.loads(text_of(large))["answer"]["verdict"] == LARGE["verdict"]
+            wrong = await client.call_tool("explain", {"what": "wrong"})
+            assert wrong.is_error
+            assert text_of(wrong) == "ttnn-perf: no rule is called 'wrong'"
+            with pytest.raises(MCPError, match="expected a tool of status, doctor"):
+                await client.call_tool("rm", {})
+            with pytest.raises(MCPError, match="expected one of initialize"):
+                await client.list_resources()
+
+    run(story)
+
+
+@ERAS
+def test_progress_and_cancelling(tmp_path: Path, mode: str) -> None:
+    async def story() -> None:
+        import anyio
+
+        async with connected(tmp_path, mode, STAND_IN) as client:
+            told: list[tuple[float, str | None]] = []
+
+            async def tell(done: float, _: float | None, message: str | None) -> None:
+                told.append((done, message))
+
+            await client.call_tool("explain", {"what": "rounds"}, progress_callback=tell)
+            assert told == [(1, "round 1"), (2, "round 2")]
+
+            with anyio.CancelScope() as scope:
+
+                async def stop(*_: object) -> None:
+                    scope.cancel()
+
+                await client.call_tool("explain", {"what": "long"}, progress_callback=stop)
+            assert scope.cancelled_caught
+            # Answered once the cancelled one has ended: calls are run one after another.
+            await client.call_tool("explain", {"what": "x"})
+            assert (tmp_path / "kept").read_text() == "round 1"
+
+    run(story)
+
+
+def test_two_clients_one_after_the_other_and_real_commands(tmp_path: Path) -> None:
+    async def first(mode: str) -> None:
+        async with connected(tmp_path, mode, COMMANDS) as client:
+            status = await client.call_tool("status", {})
+            assert status.structured_content["answer"]["last_run"] is None
+            refused = await client.call_tool("explain", {"what": "TTP0"})
+            assert refused.is_error
+            assert "no rule is called 'TTP0'" in text_of(refused)
+
+    for mode in ("legacy", "auto"):
+        run(partial(first, mode))
+
+
+def test_a_client_that_goes_leaves_nothing_running(tmp_path: Path) -> None:
+    async def story() -> None:
+        import anyio
+
+        async with (
+            connected(tmp_path, "auto", STAND_IN) as client,
+            anyio.create_task_group() as group,
+        ):
+
+            async def stop(*_: object) -> None:
+                group.cancel_scope.cancel()
+
+            group.start_soon(
+                partial(client.call_tool, "explain", {"what": "long"}, progress_callback=stop)
+            )
+
+    run(story)
+    wait_for(tmp_path / "kept")  # the client may not have waited for it

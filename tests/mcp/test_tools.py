@@ -1,0 +1,136 @@
+"""Which tools there are, and what becomes of what an agent says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.agents.tools import TOOLS, Toolbox
+from pytest_ttnn_perf.cli.main import command_names, parse
+from tests.harness.golden import assert_golden
+from tests.mcp.wire import ALL, answers_to, call, request, text_of
+
+if TYPE_CHECKING:
+    from tests.harness.baselines import Desk
+
+BY_NAME = {tool.name: tool for tool in TOOLS}
+EIGHT = ["status", "doctor", "plan", "try", "explain", "journal", "compare", "accept"]
+HERE = frozenset(command_names())
+#: The most that can be said to each.
+SAID: dict[str, dict[str, Any]] = {
+    "status": {},
+    "doctor": {},
+    "plan": {"of": ["run.json", "test_a.py::test_x[1]"]},
+    "try": {"message": "--base=HEAD~9", "tests": ["test_a.py::test_x[1]"]},
+    "explain": {"what": "TTP203"},
+    "journal": {},
+    "compare": {"before": "a.csv", "after": "b.csv"},
+    "accept": {"record": "run.json", "tests": ["-x", "a.py::b"], "reason": "--update new"},
+}
+
+
+def listed(tools: Toolbox) -> list[dict[str, Any]]:
+    (answer,) = answers_to(json.dumps(request("tools/list")).encode(), tools)
+    assert len(json.dumps(answer)) <= 8192
+    found: list[dict[str, Any]] = answer["result"]["tools"]
+    return found
+
+
+@pytest.mark.usefixtures("desk")
+def test_eight_tools_with_a_schema_each() -> None:
+    tools = listed(ALL)
+
+    assert [tool["name"] for tool in tools] == EIGHT == list(SAID)
+    for tool in tools:
+        jsonschema.Draft202012Validator.check_schema(tool["inputSchema"])
+        jsonschema.validate(SAID[tool["name"]], tool["inputSchema"])
+    assert_golden("mcp_tools", json.dumps(tools, indent=2) + "\n")
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_tool_without_its_command_is_not_listed() -> None:
+    tools = Toolbox(frozenset({"doctor", "baseline", "show"}))
+
+    assert [tool["name"] for tool in listed(tools)] == ["doctor", "accept"]
+    (answer,) = answers_to(json.dumps(call(1, "try", message="x")).encode(), tools)
+    assert answer["error"]["message"] == "expected a tool of doctor, accept, found 'try'"
+
+
+def test_every_tool_has_its_command() -> None:
+    assert [tool["name"] for tool in listed(Toolbox(HERE))] == EIGHT
+
+
+@pytest.mark.parametrize("name", [tool.name for tool in TOOLS if tool.needs in HERE])
+def test_a_command_understands_its_tool(name: str) -> None:
+    options = parse(BY_NAME[name].command_line(SAID[name]))
+
+    assert options.format == "json"
+    if name == "accept":
+        assert (options.words, options.ids) == (["run.json"], ["-x", "a.py::b"])
+        assert options.reason == "--update new"
+    if name == "try":
+        assert (options.message, options.rest) == ("--base=HEAD~9", ["test_a.py::test_x[1]"])
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "sentence"),
+    [
+        ("status", {"x": 1}, "status: expected no arguments, found the unknown 'x'"),
+        ("compare", {"before": "a"}, "compare: after is missing: a file of the same kind"),
+        ("compare", {"before": "a", "after": None}, "compare: after is missing"),
+        ("compare", {"before": 7, "after": "b"}, "before: expected a text, found 7"),
+        ("explain", {"what": " "}, "what: expected a text, found ' '"),
+        (
+            "explain",
+            {"what": "--help"},
+            "what: expected a file or a test, found '--help': write ./",
+        ),
+        ("explain", {"what": "x" * 1001}, "what: expected at most 1000 characters, found 1001"),
+        ("explain", {"what": "a\0b"}, "what: expected text without NUL and half characters"),
+        ("explain", {"what": "a\ud800"}, "what: expected text without NUL and half characters"),
+        ("plan", {"of": "run.json"}, "of: expected a list of at most 100 texts, found 'run.json'"),
+        ("plan", {"of": ["a"] * 101}, "of: expected a list of at most 100 texts, found 101"),
+        ("try", {"message": "m", "tests": ["--ttnn-perf-update=all"]}, "tests: expected a file or"),
+        ("try", {"message": "m", "tests": ["@options.txt"]}, "tests: expected a file or a test"),
+        ("accept", {"record": "r", "tests": ["a"]}, "accept: reason is missing: why this is right"),
+        ("accept", {"record": "r", "tests": [], "reason": "r"}, "tests: expected at least one"),
+        ("accept", {"record": "r", "tests": ["a"], "reason": ""}, "reason: expected a text"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_words(
+    name: str, said: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        BY_NAME[name].command_line(said)
+
+    assert str(refused.value).startswith(sentence)
+
+
+def test_an_agent_reads_what_was_wrong_with_its_words() -> None:
+    (answer,) = answers_to(json.dumps(call("a", "compare", before="-x", after="b")).encode())
+
+    assert answer["result"]["isError"]
+    assert text_of(answer) == "before: expected a file or a test, found '-x': write ./-x"
+
+
+def test_a_project_can_forbid_agents_to_accept(desk: Desk) -> None:
+    (desk.path / "ttnn_perf.toml").write_text("agents_accept = false\n")
+
+    assert [tool["name"] for tool in listed(ALL)] == EIGHT[:-1]
+    (answer,) = answers_to(json.dumps(call(1, "accept", **SAID["accept"])).encode())
+    assert text_of(answer) == (
+        "accept is forbidden here: agents_accept is false in the configuration; ask a person to "
+        "run ttnn-perf baseline accept"
+    )
+
+
+def test_a_configuration_that_cannot_be_read_allows_nothing(desk: Desk) -> None:
+    (desk.path / "ttnn_perf.toml").write_text("agents_accept = 'no'\n")
+
+    assert [tool["name"] for tool in listed(ALL)] == EIGHT[:-1]
+    (answer,) = answers_to(json.dumps(call(1, "accept", **SAID["accept"])).encode())
+    assert "agents_accept: expected true or false, found 'no'" in text_of(answer)

@@ -1,0 +1,72 @@
+"""A command that can be interrupted: what it says, how it ends, what it leaves."""
+
+from __future__ import annotations
+
+import sys
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.processes import interruptible
+from pytest_ttnn_perf.processes.interruptible import InterruptibleCommand
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def run(script: str, *, stop_at: str | None = None) -> tuple[int | None, list[str]]:
+    """Run a script; interrupt it when it says something."""
+    said: list[str] = []
+    command = InterruptibleCommand([sys.executable, "-c", script])
+
+    def on_line(line: str) -> None:
+        said.append(line)
+        if line == stop_at:
+            command.interrupt()
+
+    with TemporaryFile() as stdout:
+        return command.run(stdout, on_line), said
+
+
+def test_lines_are_passed_on_whole_and_the_last_without_its_end() -> None:
+    script = "import sys; sys.stderr.write('a\\n' + 'b' * 40000 + '\\nc')"
+    code, said = run(script)
+
+    assert code == 0
+    assert "".join(said) == "a" + "b" * 40000 + "c"
+    assert (said[0], said[-1]) == ("a", "c")
+
+
+def test_one_that_is_deaf_to_all_signals_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = tuple((number, 0.0) for number, _ in interruptible._SENT)
+    monkeypatch.setattr(interruptible, "_SENT", sent)
+    script = """
+import signal, sys, time
+signal.signal(signal.SIGINT, lambda *_: print("SIGINT", file=sys.stderr))
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", file=sys.stderr)
+while True: time.sleep(0.05)
+"""
+    assert run(script, stop_at="ready")[0] == -9
+
+
+def test_what_it_leaves_behind_neither_holds_it_up_nor_stays() -> None:
+    script = """
+import subprocess, sys
+sleep = [sys.executable, "-c", "import time; time.sleep(3600)"]
+left = subprocess.Popen(sleep, start_new_session=True)
+print(left.pid, file=sys.stderr)
+"""
+    code, (pid,) = run(script)
+
+    assert code == 0
+    if sys.platform.startswith("linux"):
+        from pytest_ttnn_perf.processes.descendants import _running
+
+        assert _running(int(pid)) is None
+
+
+def test_one_that_is_interrupted_before_it_starts_never_does() -> None:
+    command = InterruptibleCommand(["/nowhere"])
+    command.interrupt()
+    with TemporaryFile() as stdout:
+        assert command.run(stdout, print) is None
