@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import re
 import signal
+import sys
 from pathlib import Path
 
 # A run in this process forgets what it imported: what is loaded here is not loaded anew each time.
@@ -28,7 +30,16 @@ hypothesis.settings.register_profile("same", deadline=None, derandomize=True, ma
 hypothesis.settings.register_profile("search", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("same")
 
-# What a run says must not depend on what else this machine does.
+# What a run says must not depend on who runs these tests: their CI system, the repository whose
+# hook they run in, their taste in colours, their plugins.
+for name in [*os.environ]:
+    if re.match(r"(CI|CI_.*|GITHUB_.*|GITLAB_.*|GIT_(?!CONFIG).*)$", name) or name in {
+        "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
+    }:  # fmt: skip
+        del os.environ[name]
+os.environ["COLUMNS"] = "80"  # as wide as without a terminal
+
+# Nor on what else this machine does.
 os.environ["TTNN_PERF_HOST"] = str(Path(__file__).parent / "harness" / "idle_host")
 
 # A shell starts what it runs in the background deaf to Ctrl-C, and children inherit that.
@@ -39,11 +50,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Return an empty project of a user's, in which the gate can be run."""
-    # The same width and no colour everywhere, whatever terminal or CI this runs in.
     monkeypatch.setenv("COLUMNS", "120")
-    ci = ("CI", "CI_PROJECT_DIR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE")
-    for name in ("FORCE_COLOR", "PY_COLORS", *ci):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PY_COLORS", raising=False)  # which pytester sets
+    # A file that is written twice within a second must not be taken for what it was before.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     # Plugins that only cost time: each inner run would load hypothesis anew.
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
     return Project(pytester)
