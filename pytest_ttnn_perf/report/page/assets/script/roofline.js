@@ -14,7 +14,9 @@ function rooflineChart(region) {
       `; ${counted(ops.length, "op")} with ${percent(known)} of the time`,
     legend: [...boundLegend(ops), ["area: time", draw("circle", { class: "ghost", cx: 8, cy: 5, r: 4.5 })]],
     paint: (width) => paintRoofline(roof, ops, width),
-    after: make("p", { class: "hint" }, `Shown: ops with ${percent(known)} of the time; those without FLOPs or DRAM traffic have no place here.`),
+    after: make("p", { class: "hint" },
+      `Shown: ops with ${percent(known)} of the time; those without FLOPs or DRAM traffic have no place here. ` +
+      "Colours are by what holds the cores that an op uses; roofs are those of the whole chip."),
   });
   return figure;
 }
