@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
 
 TEXTS = st.text(max_size=8)
+#: A record with an id that no command line can hold is refused.
+IDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 NUMBERS = st.floats(-LARGEST, LARGEST) | st.integers(-int(LARGEST), int(LARGEST))
 POSITIVE = st.floats(1e-300, LARGEST) | st.integers(1, int(LARGEST))
 COUNTS = st.integers(0, 10**6)
@@ -218,9 +220,7 @@ def runs(draw: DrawFn, *, judged: bool = True) -> Run:
     """Draw a run; its tests have hardware of their own where the run has none."""
     hardware = draw(st.none() | HARDWARE)
     tests = {}
-    # A name with a null character is refused: no command line can hold it.
-    names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
-    for name in draw(st.lists(names, max_size=3, unique=True)):
+    for name in draw(st.lists(IDS, max_size=3, unique=True)):
         observation = draw(observations(name, with_hardware=hardware is None))
         drawn = draw(st.lists(verdicts(), max_size=2, unique_by=lambda v: v.metric.name))
         written = frozenset(draw(st.sets(TEXTS, max_size=2)))

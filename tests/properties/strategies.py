@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.verdict import Verdict
 
-FEW = settings(max_examples=25)
-SOME = settings(max_examples=50)
-MANY = settings(max_examples=100)
+#: As many examples as usual, half as many, and twice as many.
+SOME = settings()
+FEW = settings(max_examples=SOME.max_examples // 2)
+MANY = settings(max_examples=SOME.max_examples * 2)
 
 DIRECTIONS = st.sampled_from([Better.LOWER, Better.HIGHER])
 #: What the gate compares by ratio, in every unit that has a rule of its own and in one that has

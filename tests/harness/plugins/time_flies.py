@@ -1,6 +1,7 @@
 """A pytest plugin: time flies for a run while its worker hangs, and only then.
 
 A worker may be silent for longer than any machine takes to start one; no test waits for so long.
+Several runs in one process load it: PYTEST_DONT_REWRITE keeps the later ones from warning of that.
 """
 
 from __future__ import annotations
