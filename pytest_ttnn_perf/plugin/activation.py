@@ -204,7 +204,9 @@ def _job(config: pytest.Config) -> CiJob:
     from pytest_ttnn_perf.run.record import ci_job, of_split
 
     job = ci_job(os.environ, config.rootpath)
-    group, splits = (config.getoption(name, None) for name in ("group", "splits"))
+    # Options are not parsed for good before conftest files are loaded.
+    known = config.known_args_namespace
+    group, splits = (getattr(known, name, None) for name in ("group", "splits"))
     return of_split(job, group=group, splits=splits)
 
 
