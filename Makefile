@@ -7,11 +7,24 @@ READY  := $(VENV)/.ready
 .PHONY: demo test test-workers test-plugins test-browser test-mcp test-ttlang test-postgresql test-ttnn test-matrix check docs benchmarks gate-quality end-to-end clean
 .DEFAULT_GOAL := test
 
-$(READY): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group check
+# Tests start hundreds of processes, which would compile the same modules over and over.
+export PYTHONDONTWRITEBYTECODE :=
+
+# Each environment would take longer to get a pip of its own than to use that of another.
+PIP := .pip/bin/python -m pip --quiet --disable-pip-version-check
+
+.pip/.ready:
+	$(PYTHON) -m venv .pip
+	$(PIP) install --upgrade 'pip>=25.1'
 	@touch $@
+
+$(READY): pyproject.toml | .pip/.ready
+	$(PYTHON) -m venv --without-pip $(VENV)
+	$(PIP) --python $(BIN)/python install --editable . --group test --group check
+	@touch $@
+
+# What other programs do when Python starts, they do in real starts alone: see CONTRIBUTING.md.
+test-plugins test-browser test-mcp test-ttlang test-postgresql test-ttnn: export TTNN_PERF_TEST_STARTS := real
 
 demo: $(READY)  ## the whole way once, on any machine: record, gate, catch a slowed model
 	@$(BIN)/python examples/demo.py
@@ -26,43 +39,35 @@ test-workers: $(READY)  ## what holds in one process, with every test in a worke
 	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n auto --dist worksteal \
 		$(BOTH_WAYS:%=tests/behaviour/test_%.py)
 
-.plugins/.ready: pyproject.toml
-	$(PYTHON) -m venv .plugins
-	.plugins/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	.plugins/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
-		--group test --group plugins
+.plugins/.ready: pyproject.toml | .pip/.ready
+	$(PYTHON) -m venv --without-pip .plugins
+	$(PIP) --python .plugins/bin/python install --editable . --group test --group plugins
 	@touch $@
 
 test-plugins: .plugins/.ready  ## beside the plugins that other projects use, in an environment of its own
 	.plugins/bin/python -m pytest -p no:randomly -p no:sugar -n auto --dist worksteal \
 		tests/behaviour/test_other_plugins.py
 
-.browser/.ready: pyproject.toml
+.browser/.ready: pyproject.toml | .pip/.ready
 	command -v chromium || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
-	$(PYTHON) -m venv .browser
-	.browser/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	.browser/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
-		--group test --group browser
+	$(PYTHON) -m venv --without-pip .browser
+	$(PIP) --python .browser/bin/python install --editable . --group test --group browser
 	@touch $@
 
 test-browser: .browser/.ready  ## pages in Chromium, in an environment of its own
 	TTNN_PERF_TEST_BROWSER=required .browser/bin/python -m pytest tests/browser
 
-.mcp/.ready: pyproject.toml
-	$(PYTHON) -m venv .mcp
-	.mcp/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	.mcp/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
-		--group test --group mcp
+.mcp/.ready: pyproject.toml | .pip/.ready
+	$(PYTHON) -m venv --without-pip .mcp
+	$(PIP) --python .mcp/bin/python install --editable . --group test --group mcp
 	@touch $@
 
 test-mcp: .mcp/.ready  ## the server of tools with the official client, in an environment of its own
 	TTNN_PERF_TEST_MCP=required .mcp/bin/python -m pytest -p no:anyio tests/mcp/test_official_client.py
 
-.ttlang/.ready: pyproject.toml
-	$(PYTHON) -m venv .ttlang
-	.ttlang/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	.ttlang/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
-		--group test --group ttlang
+.ttlang/.ready: pyproject.toml | .pip/.ready
+	$(PYTHON) -m venv --without-pip .ttlang
+	$(PIP) --python .ttlang/bin/python install --editable . --group test --group ttlang
 	@touch $@
 
 test-ttlang: .ttlang/.ready  ## a real kernel in tt-lang's simulator, in an environment of its own
@@ -72,11 +77,9 @@ test-ttlang: .ttlang/.ready  ## a real kernel in tt-lang's simulator, in an envi
 	$(PYTHON) -m tests.ttnn.environments install
 	@touch $@
 
-.postgresql/.ready: pyproject.toml
-	$(PYTHON) -m venv .postgresql
-	.postgresql/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	.postgresql/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[history]' \
-		--group test
+.postgresql/.ready: pyproject.toml | .pip/.ready
+	$(PYTHON) -m venv --without-pip .postgresql
+	$(PIP) --python .postgresql/bin/python install --editable '.[history]' --group test
 	@touch $@
 
 test-postgresql: .postgresql/.ready  ## runs that many machines send to a real server, which is killed meanwhile
@@ -100,8 +103,8 @@ test-matrix:  ## the wheel, on every supported Python with the oldest and the ne
 	$(PYTHON) -m tests.matrix
 
 benchmarks: $(READY)  ## side by side with pytest-benchmark, and the bars
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group benchmark
-	@missed=; for name in gate measure startup unmeasured pcc capture checklist ab ab_rates bisect_rates trends history_database; do \
+	$(PIP) --python $(BIN)/python install --group benchmark
+	@missed=; for name in gate measure startup unmeasured pcc capture checklist ab ab_rates bisect_rates trends history_database optimization_loop; do \
 		$(BIN)/python benchmarks/$$name.py || missed="$$missed $$name"; \
 	done; test -z "$$missed" || { echo "missed a bar:$$missed"; exit 1; }
 
@@ -113,4 +116,4 @@ end-to-end: $(READY)  ## the real thing: slowed work is caught, unchanged work i
 	$(BIN)/python benchmarks/end_to_end.py --out docs/explanation/end-to-end.md
 
 clean:
-	rm -rf $(VENV) .matrix .plugins .browser .mcp .ttlang .postgresql .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf
+	rm -rf $(VENV) .pip .matrix .plugins .browser .mcp .ttlang .postgresql .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf

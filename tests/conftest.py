@@ -19,6 +19,7 @@ import pytest_ttnn_perf
 from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
 from tests.harness.baselines import Desk
 from tests.harness.project import PLUGINS, Project, Ran
+from tests.harness.quick_starts import start_quickly
 
 for module in pkgutil.walk_packages(pytest_ttnn_perf.__path__, "pytest_ttnn_perf."):
     importlib.import_module(module.name)
@@ -26,7 +27,7 @@ for module in pkgutil.walk_packages(pytest_ttnn_perf.__path__, "pytest_ttnn_perf
 # The same examples each time, or a change would be refused by chance for what it has not changed.
 # New ones are looked for with --hypothesis-profile=search. A machine may stall for longer than any
 # deadline.
-hypothesis.settings.register_profile("same", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.register_profile("same", deadline=None, derandomize=True, max_examples=30)
 hypothesis.settings.register_profile("search", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("same")
 
@@ -45,6 +46,9 @@ os.environ["TTNN_PERF_HOST"] = str(Path(__file__).parent / "harness" / "idle_hos
 # A shell starts what it runs in the background deaf to Ctrl-C, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Nor must what tests take be the same imports over and over.
+start_quickly()
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.layout import Block
 
 T = TypeVar("T")
@@ -48,6 +49,18 @@ _INPUTS: Final = {
     ArtifactKind.SIM_TRACE: Input.KERNELS,
     ArtifactKind.SIM_STATS: Input.KERNELS,
 }
+
+
+def from_here(path: Path) -> Path:
+    """Return a path below the current folder as seen from there."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def newest_record(settings: Settings) -> Path | None:
+    """Return the record of the last run, as seen from here; their names begin with their time."""
+    found = max((settings.artifacts / "runs").glob("*.json"), default=None)
+    return None if found is None else from_here(found)
 
 
 @dataclass(frozen=True, slots=True)

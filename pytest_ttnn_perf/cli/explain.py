@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.cli.artifacts import newest_record
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.cli.gate import Gated
 from pytest_ttnn_perf.cli.show import presumed_kind_of
-from pytest_ttnn_perf.cli.status import gate_here, newest_record
+from pytest_ttnn_perf.cli.status import gate_here
 from pytest_ttnn_perf.records.finding import RuleOutcome, Severity
 from pytest_ttnn_perf.report.checklist import VALIDITY
 from pytest_ttnn_perf.report.numbers import Result, json_text

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.cli.artifacts import from_here
 from pytest_ttnn_perf.cli.baseline_edits import matches, select_tests
 from pytest_ttnn_perf.history.history_report import overview_listing, runs_listing
 from pytest_ttnn_perf.history.renames import follow, renamed_tests
@@ -56,8 +57,7 @@ def _where(history: RunHistory) -> str:
 
 def records_folder() -> Path:
     """Return where the project keeps its run records, as seen from here if it is below."""
-    folder, here = project_settings().artifacts / "runs", Path.cwd()
-    return folder.relative_to(here) if folder.is_relative_to(here) else folder
+    return from_here(project_settings().artifacts / "runs")
 
 
 def asked_database(options: argparse.Namespace) -> DatabaseUrl | None:

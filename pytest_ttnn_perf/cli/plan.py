@@ -12,7 +12,7 @@ from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.text import quantity
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of, read_run
 from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
-from pytest_ttnn_perf.analysis.checklist.plan import plan_of, reach_of
+from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, plan_of, reach_of
 from pytest_ttnn_perf.analysis.checklist.plan_start import aims_of, start_of, starts_of_test
 from pytest_ttnn_perf.analysis.checklist.progress import progress_of
 from pytest_ttnn_perf.analysis.checklist.runner import (
@@ -21,8 +21,9 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
     run_in_regions,
     select_rules,
 )
-from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, look_at
+from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, look_at, newest_record
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
+from pytest_ttnn_perf.experiments.tried_rules import ratios_by_rule, tried_rules
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.report.numbers import Result
 from pytest_ttnn_perf.report.plan import Aimed, Planned, plan_listing, plan_markdown
@@ -30,7 +31,7 @@ from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.plan import Plan, Reach
     from pytest_ttnn_perf.analysis.checklist.plan_start import Aim
@@ -59,9 +60,15 @@ def run(options: argparse.Namespace) -> Result:
     else:
         file, tests = chosen
         if file is None:
-            file = _newest(settings)
+            file = newest_record(settings)
+            if file is None:
+                message = (
+                    "nothing to plan: no run is recorded here: make one with pytest --ttnn-perf, "
+                    "or name a capture or a run record"
+                )
+                raise UsageError(message)
             note = f"ttnn-perf: the newest run record: {file}\n"
-        planned = _of_run(read_run(file), tests, file.name)
+        planned = _of_run(read_run(file), tests, file.name, settings)
         if not planned:
             raise InputError(file, "expected a run record with tests, found none in it")
     if target_ns is not None:
@@ -130,27 +137,15 @@ def _is_run(file: Path) -> bool:
     return kind_of(file) in {ArtifactKind.RUN_RECORD, ArtifactKind.BENCHMARK_JSON}
 
 
-def _newest(settings: Settings) -> Path:
-    """Return the record of the last run: their names begin with their time."""
-    folder = settings.artifacts / "runs"
-    newest = max(folder.glob("*.json"), default=None)
-    if newest is None:
-        message = (
-            f"nothing to plan: name a capture or a run record, or make one with pytest "
-            f"--ttnn-perf: there is none in {folder}"
-        )
-        raise UsageError(message)
-    return newest
-
-
 def _of_captures(
     options: argparse.Namespace, settings: Settings
 ) -> tuple[list[Planned], list[InputError]]:
     groups = select_rules(settings.select, settings.ignore, settings.rules)
     rules = sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
     captures = captures_of(options, options.files)
+    tried = _tried(settings)
     found, errors = look_at(
-        captures, lambda each: list(_of_capture(each, rules, settings, options))
+        captures, lambda each: list(_of_capture(each, rules, settings, options, tried))
     )
     planned = [one for _, plans in found for one in plans]
     if len(captures) == 1:
@@ -159,7 +154,11 @@ def _of_captures(
 
 
 def _of_capture(
-    capture: Capture, rules: Sequence[Rule], settings: Settings, options: argparse.Namespace
+    capture: Capture,
+    rules: Sequence[Rule],
+    settings: Settings,
+    options: argparse.Namespace,
+    tried: Mapping[str, Sequence[float]],
 ) -> Iterator[Planned]:
     """Yield the plans of a capture: that of the region to begin with, then the others."""
     subject = capture.read(options)
@@ -181,7 +180,8 @@ def _of_capture(
         own = [one for one in findings if one.region == part.region or not several]
         start = replace(start, region=options.region or start.region)
         silent = {one.code for one in own if one.outcome is RuleOutcome.NOT_MEASURED}
-        yield Planned(capture.name, plan_of(own, start), unanswered=len(silent), look=look)
+        plan = plan_of(own, start, tried)
+        yield Planned(capture.name, plan, unanswered=len(silent), look=look)
 
 
 def _ordered(
@@ -202,10 +202,16 @@ def _doubt(findings: Iterable[Finding]) -> str:
     return ""
 
 
-def _of_run(run: Run, words: Sequence[str], name: str) -> list[Planned]:
+def _tried(settings: Settings) -> Mapping[str, Sequence[float]]:
+    """Return what steps of this project gained of what rules promised."""
+    return ratios_by_rule(tried_rules(settings.artifacts))
+
+
+def _of_run(run: Run, words: Sequence[str], name: str, settings: Settings) -> list[Planned]:
     """Return the plans of the tests of a run, the one that saves the largest part first."""
     tests = select_tests(tuple(run.tests), words, where=name)
-    planned = [one for test in tests for one in _of_test(run.tests[test], run)]
+    tried = _tried(settings)
+    planned = [one for test in tests for one in _of_test(run.tests[test], run, tried)]
     if len(tests) == 1 and words:
         planned = [replace(one, source="") for one in planned]
     return sorted(planned, key=_part_left)
@@ -217,11 +223,18 @@ def _part_left(one: Planned) -> float:
     return (one.plan.left.estimate_ns or 0.0) / one.plan.start.now_ns
 
 
-def reach_of_aim(aim: Aim, findings: Sequence[Finding], plan: Plan) -> Reach:
-    """Return whether a plan gets a metric to its target: what kernels take knows no host."""
-    others = [one for one in findings if not (aim.of_kernels and one.code[3] in "45")]
+def reach_of_aim(
+    aim: Aim, findings: Sequence[Finding], plan: Plan, tried: Mapping[str, Sequence[float]]
+) -> Reach:
+    """Return whether a plan gets a metric to its target.
+
+    What kernels take knows no host, and no gaps between ops.
+    """
+    others = list(findings)
+    if aim.of_kernels:
+        others = [_of_kernels(one) for one in findings if not is_of_host(one.code)]
     waits = plan.start.waits and not aim.of_kernels
-    towards = plan_of(others, replace(plan.start, now_ns=aim.now_ns, waits=waits))
+    towards = plan_of(others, replace(plan.start, now_ns=aim.now_ns, waits=waits), tried)
     reach = reach_of(towards, aim.ns)
     if reach.after is None:
         return reach
@@ -230,7 +243,16 @@ def reach_of_aim(aim: Aim, findings: Sequence[Finding], plan: Plan) -> Reach:
     return reach._replace(after=codes.index(code) + 1)
 
 
-def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
+def _of_kernels(finding: Finding) -> Finding:
+    gaps = finding.gaps_ns
+    if not gaps or finding.saving_ns is None or finding.adds_ns is None:
+        return finding
+    return replace(finding, saving_ns=finding.saving_ns - gaps, adds_ns=finding.adds_ns - gaps)
+
+
+def _of_test(
+    judged: JudgedTest, run: Run, tried: Mapping[str, Sequence[float]]
+) -> Iterator[Planned]:
     observation = judged.observation
     doubt = _doubt(observation.findings)
     if doubt:
@@ -241,10 +263,10 @@ def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
     silent = {code for each in observation.unanswered for code in each.codes}
     for start in starts:
         own = [one for one in observation.findings if one.region == start.region]
-        plan = plan_of(own, start)
+        plan = plan_of(own, start, tried)
         aims = tuple(
-            Aimed(aim.metric, reach_of_aim(aim, own, plan))
-            for aim in aims_of(observation, start.region)
+            Aimed(aim.metric, reach_of_aim(aim, own, plan, tried))
+            for aim in aims_of(observation, start.region, alone=len(starts) == 1)
         )
         look = "profile it, and ttnn-perf check its capture --all"
         yield Planned(observation.test, plan, aims, unanswered=len(silent), look=look)

@@ -17,9 +17,10 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, ga
 from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.analysis.checklist.runner import select_rules
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, look_at
+from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, look_at, newest_record
 from pytest_ttnn_perf.cli.check import checked
-from pytest_ttnn_perf.cli.history import records_folder, wanted_history
+from pytest_ttnn_perf.cli.history import wanted_history
+from pytest_ttnn_perf.experiments.journal_report import journals_of
 from pytest_ttnn_perf.history.page import PageSource, page_of
 from pytest_ttnn_perf.history.page_captures import CaptureSearch, is_of, is_report_folder
 from pytest_ttnn_perf.history.page_series import USUAL_RUNS
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> Result:
         message = f"{page_file}: expected a file for the page, found a folder"
         raise UsageError(message)
     check_writable(page_file.parent)
-    records, words = _told_apart(options.files or [str(_newest_record())])
+    records, words = _told_apart(options.files or [_last_run(settings)])
     captures: list[_LookedAt] = []
     errors: list[InputError] = []
     if words:
@@ -95,17 +96,15 @@ def run(options: argparse.Namespace) -> Result:
     return complaining(Result(inert_lines(text)), errors)
 
 
-def _newest_record() -> Path:
-    """Return the record of the last run; names of records begin with when their runs did."""
-    folder = records_folder()
-    found = sorted(folder.glob("*.json"))
-    if not found:
+def _last_run(settings: Settings) -> str:
+    record = newest_record(settings)
+    if record is None:
         message = (
-            f"{folder}: expected run records, found none: make one with pytest --ttnn-perf, or "
-            "name a run record or a capture"
+            "nothing to show: no run is recorded here: make one with pytest --ttnn-perf, or name "
+            "a capture or a run record"
         )
         raise UsageError(message)
-    return found[-1]
+    return str(record)
 
 
 def _told_apart(words: Sequence[str]) -> tuple[list[Path], list[str]]:
@@ -214,6 +213,7 @@ def _source(
     ]
     own = {each.judged.observation.test: each for each in alone}
     run = replace(run, tests={**run.tests, **{name: each.judged for name, each in own.items()}})
+    journals, unread = journals_of(settings.artifacts, here)
     source = PageSource(
         _report(run, recorded.files, settings, options),
         BaselineStore(settings.baselines),
@@ -221,7 +221,11 @@ def _source(
         tables={name: each.table for name, each in own.items() if each.table is not None},
         report_folders={name: each.command for name, each in own.items() if each.command},
         headline=None if recorded.files else _headline(alone),
-        notes=tuple(f"no times of ops: {each.problem}" for each in alone if each.problem),
+        journals=journals,
+        notes=(
+            *(f"no times of ops: {each.problem}" for each in alone if each.problem),
+            *unread,
+        ),
     )
     given = tuple(each.table for each in captures if each.table is not None)
     return with_captures(source, CaptureSearch(here, settings.artifacts, given=given), here)

@@ -11,6 +11,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.cli.artifacts import from_here, newest_record
 from pytest_ttnn_perf.cli.gate import Gate
 from pytest_ttnn_perf.records.verdict import WITHOUT_BASELINE
 from pytest_ttnn_perf.report.layout import Line
@@ -91,12 +92,6 @@ def run(options: argparse.Namespace) -> Result:
     return Result(_listing(_stored(settings), last_run(settings)).text(options.format))
 
 
-def newest_record(settings: Settings) -> Path | None:
-    """Return the record of the last run, as seen from here; their names begin with their time."""
-    found = max((settings.artifacts / "runs").glob("*.json"), default=None)
-    return None if found is None else _from_here(found)
-
-
 def gate_here(settings: Settings) -> Gate:
     """Return how recorded runs are judged in this project."""
     return Gate(settings, Rerun(), ci_job(os.environ, find_root(Path.cwd())))
@@ -147,7 +142,7 @@ def _stored(settings: Settings) -> Stored:
         keys.add(file.content.hardware.key)
         tests += len(file.content.tests)
         metrics += sum(len(test.metrics) for test in file.content.tests.values())
-    return Stored(str(_from_here(settings.baselines)), tuple(sorted(keys)), tests, metrics)
+    return Stored(str(from_here(settings.baselines)), tuple(sorted(keys)), tests, metrics)
 
 
 def _listing(stored: Stored, last: LastRun | None) -> Listing:
@@ -211,9 +206,3 @@ def _next(stored: Stored, last: LastRun | None) -> Iterator[str]:
         yield "pytest --ttnn-perf-update=new"
     elif last is None:
         yield "pytest --ttnn-perf"
-
-
-def _from_here(path: Path) -> Path:
-    """Return a path below the current folder as seen from there."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -122,7 +122,11 @@ def _limit_text(compared: Compared, verdict: Verdict) -> str:
     if compared.paired.low is None:
         return f", limit {limit}"
     if compared.is_undecided:
-        return f"; after {rounds} it may be {interval_text(compared)}, and {limit} is not ruled out"
+        left = f"and {limit} is not ruled out"
+        low, high, least = compared.paired.low, compared.paired.high or 0.0, verdict.limit or 0.0
+        if low > least or high < -least:
+            left = "which takes more rounds to be sure of"
+        return f"; after {rounds} it may be {interval_text(compared)}, {left}"
     if verdict.outcome is Outcome.WITHIN:
         return f", {limit} is ruled out ({rounds})"
     return f", limit {limit} ({rounds})"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf._base.text import counted, visible
+from pytest_ttnn_perf.experiments.journal import leading_steps, ways_of
+from pytest_ttnn_perf.experiments.kept_state import read_steps, steps_of_branch
 from pytest_ttnn_perf.records.step import STEP_FORMAT, Decision
 from pytest_ttnn_perf.report.layout import BELOW, DROPPED, Fit, Line
 from pytest_ttnn_perf.report.markdown import code, heading_rows, prose, table_row
@@ -12,13 +15,16 @@ from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
     Listing,
+    display_unit,
     format_change,
     format_ns,
     format_value,
 )
+from pytest_ttnn_perf.report.page.contents import PageJournal, PageStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from pytest_ttnn_perf.experiments.journal import Part, Way
     from pytest_ttnn_perf.records.step import Effect, Step
@@ -56,19 +62,21 @@ def _lines(steps: Sequence[Step], ways: Sequence[Way]) -> Iterator[Block]:
 
 
 def _count_line(steps: Sequence[Step]) -> str:
-    kept = sum(step.is_kept for step in steps)
+    kept, leading = sum(step.is_kept for step in steps), len(leading_steps(steps))
+    replaced = f", {kept - leading} kept and replaced since" if kept > leading else ""
     others = {
         decision: sum(step.decision is decision for step in steps)
         for decision in Decision
         if decision is not Decision.KEEP
     }
     more = "".join(f", {number} {each.value}" for each, number in others.items() if number)
-    return f"{counted(len(steps), 'step')}: {kept} kept{more}"
+    return f"{counted(len(steps), 'step')}: {leading} kept{replaced}{more}"
 
 
 def _title(way: Way) -> str:
     metric = way.metric
-    ends = f"{format_value(metric, way.first)} → {format_value(metric, way.now)}"
+    now = format_value(metric, way.now, beside=way.first)
+    ends = f"{format_value(metric, way.first)} → {now}"
     return f"{way.test} {metric.name}: {ends} ({format_change(way.change)})"
 
 
@@ -93,8 +101,10 @@ def part_columns() -> Columns[Part]:
 
 
 def _why(part: Part) -> str:
-    """Return why a step was not kept, in its first reason."""
+    """Return why a step counts nothing, in its first reason."""
     step = part.step
+    if step.is_kept and not part.leads:
+        return "replaced: a later step began where it did, or before"
     if step.refusals:
         return f"{step.refusals[0].edit.value}: {step.refusals[0].sentence}"
     return "" if step.is_kept or not step.reasons else step.reasons[0]
@@ -120,7 +130,7 @@ def _waterfall(way: Way) -> list[tuple[str, str, str]]:
     metric = way.metric
     lines = [("baseline", format_value(metric, way.first), _bar(0.0, way.first, most))]
     level = way.first
-    changes = [(part.step.message, part.counts) for part in way.parts if part.step.is_kept]
+    changes = [(part.step.message, part.counts) for part in way.parts if part.leads]
     for name, change in (*changes, (_UNEXPLAINED, way.unexplained)):
         value = _signed(format_value(metric, change, beside=way.first), change)
         lines.append((name[:40], value, _bar(level, level + change, most)))
@@ -200,6 +210,55 @@ def _waterfall_markdown(way: Way) -> Iterator[str]:
     yield heading_rows(("from", code(way.metric.name)), right=frozenset({1}))
     for name, value, _ in _waterfall(way):
         yield table_row([prose(name), prose(value)])
+
+
+def journals_of(artifacts: Path, folder: Path) -> tuple[tuple[PageJournal, ...], tuple[str, ...]]:
+    """Return the ways of all tests that lead to what is checked out, for a page, and its notes.
+
+    A record that cannot be read costs a page no more than these.
+    """
+    try:
+        steps = read_steps(artifacts)
+        return tuple(
+            map(_page_journal, ways_of(steps_of_branch(folder, steps) if steps else ()))
+        ), ()
+    except UsageError:  # no repository is here, so no step leads to it
+        return (), ()
+    except InputError as error:
+        return (), (f"no optimization steps: {error}",)
+
+
+def _page_journal(way: Way) -> PageJournal:
+    unit, scale = display_unit(way.metric, way.first)
+    return PageJournal(
+        visible(way.test),
+        way.metric.name,
+        unit,
+        scale,
+        way.metric.better.value,
+        way.first,
+        way.now,
+        way.unexplained,
+        tuple(map(_page_step, way.parts)),
+        way.target,
+        tuple(map(visible, _remaining(way))),
+    )
+
+
+def _page_step(part: Part) -> PageStep:
+    step, effect, device, accuracy = part.step, part.effect, part.device, part.accuracy
+    return PageStep(
+        visible(step.message),
+        step.decision.value,
+        part.leads,
+        part.counts,
+        change=effect.change if effect else None,
+        low=effect.low if effect else None,
+        high=effect.high if effect else None,
+        device=device.change if device else None,
+        accuracy=accuracy.after if accuracy else None,
+        why=visible(_why(part)),
+    )
 
 
 def _document(steps: Sequence[Step], ways: Sequence[Way]) -> dict[str, object]:

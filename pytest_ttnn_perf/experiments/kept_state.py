@@ -54,8 +54,13 @@ def write_step(artifacts: Path, step: Step) -> Path:
     """
     ignore_folder(artifacts)
     file = artifacts / _FOLDER / f"{step.id}.json"
-    write_text(file, json.dumps(encode_step(step), indent=1) + "\n")
+    write_text(file, text_of_step(step))
     return file
+
+
+def text_of_step(step: Step) -> str:
+    """Return a step record as it is written."""
+    return json.dumps(encode_step(step), indent=1) + "\n"
 
 
 def base_of(
@@ -103,15 +108,23 @@ def steps_of_branch(folder: Path, steps: Sequence[Step]) -> list[Step]:
 
 
 def _last_kept(states: States, steps: Sequence[Step]) -> Step | None:
-    """Return the last step of this history that was kept, and whose state git still has."""
-    return next(
-        (
-            step
-            for step in reversed(steps)
-            if step.is_kept and states.descends_from(step.head) and states.has(step.state)
-        ),
-        None,
-    )
+    """Return the last step of this history that was kept, and whose state git still has.
+
+    Raises:
+        UsageError: its record is not as it was written.
+    """
+    for step in reversed(steps):
+        if step.is_kept and states.descends_from(step.head) and states.has(step.state):
+            sealed = states.sealed(step.id)
+            if sealed is not None and sealed != text_of_step(step).rstrip("\n"):
+                message = (
+                    f"the record of step {step.message!r} ({step.id}) was edited since it was "
+                    "written, so it is not known what was kept; name what to compare with: "
+                    "--base HEAD"
+                )
+                raise UsageError(message)
+            return step
+    return None
 
 
 def _other_than(now: State, base: Base) -> Base:

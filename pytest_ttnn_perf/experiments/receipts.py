@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import re
 from hashlib import blake2b
+from math import acos, cos, pi
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import percent, shortened
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
+from pytest_ttnn_perf.measure.sketch import agreement
 from pytest_ttnn_perf.records.metric import OF_DEVICE, Source, median
+from pytest_ttnn_perf.records.settings import MIN_ROUNDS
 from pytest_ttnn_perf.records.step import Edit, Refusal
 from pytest_ttnn_perf.run.settings import CONFIGURATION_FILES
 
@@ -40,9 +43,14 @@ _DECIDING: Final = re.compile(
 _MASKS_NAN: Final = re.compile(
     r"\b(nan_to_num_?|nanmean|nansum|nanmedian|masked_invalid)\b"
     r"|\b(where|masked_fill_?)\(.*\b(isnan|isfinite)\b|\[[^\]]*\bisnan\("
+    r"|(?<![\w.])(?P<one>[\w.]+)\s*[!=]=\s*(?P=one)(?![\w.\[(])"
 )
-#: A new input takes that much longer than the one that was measured, and did not before.
-_KEPT_FROM: Final = 1.5
+#: The part of a gain that new inputs must have as well.
+_PART_OF_GAIN: Final = 0.5
+#: An output that is the same again but for its last bits.
+_STEADY: Final = 0.9999
+#: How much further apart outputs may be for a new input than for the one of the test, as an angle.
+_FURTHER: Final = 4.0
 #: A second synchronisation waits for that part of a sample.
 _PENDING_FROM: Final = 0.05
 #: The clock shows less than this part of what another clock shows.
@@ -148,6 +156,7 @@ def differing_conditions(
             where = f"{test} {metric}"
             yield from _calls(where, known, conditions)
             yield from _believable(where, known, conditions)
+            yield from _outputs(where, metric, before, after)
     yield from _contents(test, before, after)
     yield from _ops(test, then, now)
 
@@ -195,17 +204,107 @@ def _believable(where: str, then: Conditions, now: Conditions) -> Iterator[Refus
     """Yield what a probe shows of the later side that it does not show of the earlier one."""
     if now.reacts is False and then.reacts is not False:
         yield Refusal(Edit.INPUT_IGNORED, f"{where}: other inputs, the same output")
-    ratio, known = now.new_input_ratio, then.new_input_ratio or 1.0
-    if ratio is not None and ratio > _KEPT_FROM and ratio > _KEPT_FROM * known:
-        sentence = f"{where}: a call with a new input takes {ratio:.1f} x the measured time"
-        yield Refusal(Edit.KEPT_RESULT, sentence)
     pending = now.pending_ratio or 0.0
     if pending > _PENDING_FROM and pending > 2 * (then.pending_ratio or 0.0):
         sentence = f"{where}: {percent(pending)} of a call is still running after it"
         yield Refusal(Edit.NOT_SYNCHRONISED, sentence)
+    if now.threads > then.threads:
+        sentence = f"{where}: {now.threads} threads that calls started went on after them"
+        yield Refusal(Edit.NOT_SYNCHRONISED, sentence)
     if now.clock_ratio is not None and now.clock_ratio < _CLOCK_BELOW:
         sentence = f"{where}: it shows {percent(now.clock_ratio)} of what another clock shows"
         yield Refusal(Edit.PATCHED_CLOCK, sentence)
+
+
+def lost_gain(
+    test: str, metric: str, before: Sequence[Observation], after: Sequence[Observation]
+) -> Refusal | None:
+    """Return why a gain is none: it is not there when the input is new, by what all rounds show.
+
+    The fastest call of either side counts: what disturbs a call makes it slower.
+    """
+    sides = [[o.conditions[metric] for o in _with(side, metric)] for side in (before, after)]
+    new = [[one.new_input_ns for one in side if one.new_input_ns is not None] for side in sides]
+    if min(map(len, new)) < MIN_ROUNDS or list(map(len, new)) != list(map(len, sides)):
+        return None
+    was_ns, is_ns = (median([one.sample_ns or 0.0 for one in side]) for side in sides)
+    gain_ns, new_gain_ns = was_ns - is_ns, min(new[0]) - min(new[1])
+    if gain_ns <= 0 or new_gain_ns >= _PART_OF_GAIN * gain_ns:
+        return None
+    part = percent(max(new_gain_ns, 0.0) / gain_ns)
+    what = f"{part} of the gain is there when the input is new and the output is read"
+    return Refusal(Edit.KEPT_RESULT, f"{test} {metric}: {what}")
+
+
+def _outputs(
+    where: str, metric: str, before: Sequence[Observation], after: Sequence[Observation]
+) -> Iterator[Refusal]:
+    """Yield outputs that are not those of the kept state, as far as the test's own limit says.
+
+    If both correlate with what is expected by at least ``limit``, the angle between them is at most
+    twice that of the limit. A model that does not give the same output twice is not looked at, nor
+    one that is asked for something else.
+    """
+    then, now, limit = before[0].conditions[metric], after[0].conditions[metric], _limit(after[0])
+    alike = then.content == now.content and before[0].references == after[0].references
+    if limit is None or not alike or _not_comparable(then, now):
+        return
+    own = now.content or ""
+    was, is_now = then.outputs[own], now.outputs[own]
+    limit = min(limit, _STEADY)
+    twice = acos(limit) * 2
+    again = agreement(now.returned, is_now)
+    if again is not None and again < limit:
+        sentence = f"{where}: {_pcc(again)} with what it was while it was measured"
+        yield Refusal(Edit.OTHER_OUTPUT, sentence)
+    both = agreement(then.returned, now.returned)
+    if then.checked and both is not None and both < cos(twice):
+        sentence = f"{where}: {_pcc(both)} with the kept state, which its own PCC rules out"
+        yield Refusal(Edit.OTHER_OUTPUT, sentence)
+    apart = acos(min(1.0, max(-1.0, agreement(was, is_now) or 0.0)))
+    least = cos(min(pi / 2, max(twice, _FURTHER * apart)))
+    known, found = (
+        {given: sketch for one in side for given, sketch in one.conditions[metric].outputs.items()}
+        for side in (_with(before, metric), _with(after, metric))
+    )
+    for given in (given for given in found if given in known and given != own):
+        agrees = agreement(known[given], found[given])
+        if agrees is not None and agrees < least:
+            sentence = f"{where}: {_pcc(agrees)} with the kept state for a new input"
+            yield Refusal(Edit.OTHER_OUTPUT, sentence)
+            return
+
+
+def _not_comparable(then: Conditions, now: Conditions) -> str | None:
+    """Say why outputs of two sides tell nothing; None where they do."""
+    own = now.content or ""
+    if own not in then.outputs or own not in now.outputs:
+        return "its input is not the same any more"
+    steady = agreement(then.returned, then.outputs[own])
+    if steady is None:
+        return "it has no numbers to compare"
+    return "it is not the same twice" if steady < _STEADY else None
+
+
+def _with(side: Sequence[Observation], metric: str) -> Iterator[Observation]:
+    return (observation for observation in side if metric in observation.conditions)
+
+
+def _limit(observation: Observation) -> float | None:
+    """Return the lowest PCC that the test asks for; None where it does not get that."""
+    limits = []
+    for name in observation.references:
+        checked = observation.metrics.get(name)
+        limit = checked.limits.at_least if checked is not None else None
+        if checked is not None and limit is not None and limit > 0:
+            if not checked.samples or min(checked.samples) < limit:
+                return None
+            limits.append(limit)
+    return min(limits, default=None)
+
+
+def _pcc(value: float) -> str:
+    return f"its output has a PCC of {value:.3f}"
 
 
 def _contents(
@@ -276,6 +375,13 @@ def unchecked(before: Observation, after: Observation) -> Iterator[str]:
         why = conditions.unknown or (other.unknown if other else None)
         if why is not None:
             yield f"{after.test} {metric}: whether outputs follow inputs is not known: {why}"
+            continue
+        if conditions.reacts is None or other is None:
+            continue
+        why = _not_comparable(other, conditions)
+        why = "the test asks for no PCC" if why is None and _limit(after) is None else why
+        if why is not None:
+            yield f"{after.test} {metric}: whether its output is as before is not known: {why}"
     if not after.conditions:
         yield f"{after.test}: how it takes its times is not known: it does not call measure"
 

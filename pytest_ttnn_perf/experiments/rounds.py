@@ -6,6 +6,7 @@ round has to bear is as often to the one's disadvantage as to the other's.
 
 from __future__ import annotations
 
+import secrets
 import time
 from dataclasses import field, replace
 from functools import partial
@@ -165,6 +166,7 @@ class Turns:
             StrayedError: tests ran code that is not of their version.
         """
         order = reversed(self._sides) if after_is_first(number) else self._sides
+        nonce = secrets.randbelow(1 << 30)
         for place, side in enumerate(order):
             good = in_both(self)
             asked = [test for test in tests if test in good] if tests is not None else None
@@ -172,11 +174,11 @@ class Turns:
             listener.alike, listener.word = False, "round"
             if side is self._sides[1]:
                 listener.begin = self._begin
+            _prepare(side, number, nonce)
             _run_session(side, listener, side.version.tests if asked is None else asked)
             if side.found.stopped is not None:
                 return f"{side.found.stopped}, {side.version.name}"
             self._ran += self._running
-            _without_probes(side)
             if number == 1 and place == 0 and not side.found.measured:
                 return None  # nothing to compare the other side with
         return None
@@ -215,11 +217,15 @@ class Turns:
         )
 
 
-def _without_probes(side: _Side) -> None:
-    """Let the next workers of a side only measure: what else there is to know is known."""
+def _prepare(side: _Side, number: int, nonce: int) -> None:
+    """Tell the next workers of a side what new inputs there are: for both sides the same.
+
+    After the first round fewer: what else there is to know is known.
+    """
     workers = side.factory.plain
     if workers.versions is not None:
-        workers.versions = replace(workers.versions, probes=False)
+        probes = workers.versions.probes and number == 1
+        workers.versions = replace(workers.versions, probes=probes, nonce=nonce)
 
 
 def _run_session(side: _Side, listener: _Listener, tests: Sequence[str] | None) -> None:

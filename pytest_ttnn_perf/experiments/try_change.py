@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.device.host import host_hardware
 from pytest_ttnn_perf.experiments.ab import Ab, compare_with
 from pytest_ttnn_perf.experiments.ab_report import AbResult
-from pytest_ttnn_perf.experiments.kept_state import base_of, read_steps, write_step
+from pytest_ttnn_perf.experiments.kept_state import base_of, read_steps, text_of_step, write_step
 from pytest_ttnn_perf.experiments.receipts import (
     Places,
     differing_conditions,
     edited_files,
     hash_of,
+    lost_gain,
     unchecked,
 )
 from pytest_ttnn_perf.experiments.try_verdict import (
@@ -26,13 +31,16 @@ from pytest_ttnn_perf.experiments.try_verdict import (
     decide,
     effects_of,
     finding_changes,
+    is_better,
     predictions_of,
     situations_of,
+    slower_bases,
 )
 from pytest_ttnn_perf.processes.git import Repository, posix
 from pytest_ttnn_perf.processes.snapshots import States
 from pytest_ttnn_perf.records.hardware import Configuration
-from pytest_ttnn_perf.records.step import Receipt, Step
+from pytest_ttnn_perf.records.metric import median
+from pytest_ttnn_perf.records.step import Decision, Receipt, Step
 from pytest_ttnn_perf.run.sessions import Sessions
 from pytest_ttnn_perf.run.settings import CONFIGURATION_FILES
 
@@ -76,7 +84,7 @@ class Tried:
     """A step that is over: its record and the file of it, and what it was compared with.
 
     ``new_files`` are those that the base does not have, as seen from the repository's ``root``.
-    ``remarks`` say what else is to be known.
+    ``remarks`` say what else is to be known. ``is_committed``: all of the step is.
     """
 
     step: Step
@@ -85,6 +93,7 @@ class Tried:
     root: Path
     new_files: tuple[str, ...]
     remarks: tuple[str, ...]
+    is_committed: bool = False
 
 
 def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool], None]) -> Tried:
@@ -100,6 +109,14 @@ def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool]
     now, head = states.now(), repository.commit("HEAD").id
     base = base_of(repository, states, now, steps, asked.base)
     watch = _Watch(repository.root, states, base.state, now, settings)
+    changed = states.changed_files(base.state, now)
+    is_committed = states.of(head).tree == now.tree
+    if is_committed and all(watch.is_baseline(each.path) for each in changed):
+        message = (
+            f"nothing to try: but for baselines, which are committed, the working tree is the same "
+            f"as {base.words}"
+        )
+        raise UsageError(message)
     refusals = watch.edited(_named_tests(asked, repository.root))
     if refusals:
         commit = repository.commit(base.state.commit)
@@ -108,13 +125,19 @@ def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool]
         result = _measure(asked, base, repository, settings, watch, progress)
         refusals = watch.refusals
     sides = Sides(result, watch.before, watch.after)
+    if not refusals and decide(sides, (), edited=False)[0] is Decision.KEEP:
+        refusals = watch.lost_gains(result)
     step = _step(asked, base, now, sides, refusals, edited=watch.was_edited_meanwhile())
     step = replace(step, head=head, receipt=watch.receipt(sides))
     file = write_step(settings.artifacts, step)
     states.keep(step.id, now)
-    changed = states.changed_files(base.state, now)
+    states.seal(step.id, text_of_step(step))
     new = tuple(each.path for each in changed if each.before is None)
-    return Tried(step, file, base, repository.root, new, tuple(_remarks(sides, watch)))
+    remarks = (
+        *_remarks(sides, watch),
+        *slower_bases(step, _known_times(base, steps, sides, settings)),
+    )
+    return Tried(step, file, base, repository.root, new, remarks, is_committed)
 
 
 def _measure(
@@ -130,6 +153,26 @@ def _measure(
     compared = Ab(base.name, asked.argv, asked.rounds, asked.cwd, asked.shared, command)
     commit = repository.commit(base.state.commit)
     return compare_with(commit, compared, settings, progress=progress, watch=watch.over)
+
+
+def _known_times(
+    base: Base, steps: Sequence[Step], sides: Sides, settings: Settings
+) -> dict[tuple[str, str], float]:
+    """Return what was known of the times of the base before this step, by test and metric.
+
+    That is what a kept step measured, or what the baselines say.
+    """
+    kept = next((s for s in reversed(steps) if s.is_kept and s.state == base.state.commit), None)
+    if kept is not None:
+        return {(e.test, e.metric): e.after for e in kept.effects if e.after is not None}
+    store, known = BaselineStore(settings.baselines), {}
+    for test, _, now in sides.both():
+        stored = None
+        with suppress(InputError):  # what cannot be read is for a gated run to say
+            stored = store.find(now.hardware or host_hardware(), test)
+        for name, metric in (stored.metrics if stored is not None else {}).items():
+            known[test, name] = median([session.median for session in metric.current])
+    return known
 
 
 def _named_tests(asked: Try, root: Path) -> tuple[str, ...]:
@@ -186,6 +229,13 @@ class _Watch:
                 self.refusals += differing_conditions(test, before[test], after[test])
         return "both sides were not measured alike" if self.refusals else None
 
+    def lost_gains(self, result: AbResult) -> list[Refusal]:
+        """Return the gains that are not there when an input is new."""
+        before, after = self.before.measured, self.after.measured
+        gains = [(one.test, one.verdict.metric.name) for one in result.compared if is_better(one)]
+        lost = (lost_gain(test, name, before[test], after[test]) for test, name in gains)
+        return [refusal for refusal in lost if refusal is not None]
+
     def edited(self, tests: Sequence[str]) -> list[Refusal]:
         """Return the files of the step that decide what is measured, and how it is judged."""
         places = Places(
@@ -194,6 +244,11 @@ class _Watch:
             self._inside(self._settings.targets),
         )
         return edited_files(self._states, self._before, self._now, places)
+
+    def is_baseline(self, path: str) -> bool:
+        """Tell whether a file of the repository is one of the baselines."""
+        baselines = self._inside(self._settings.baselines)
+        return baselines is not None and PurePosixPath(path).is_relative_to(baselines)
 
     def _inside(self, path: Path | None) -> str | None:
         real = Path(os.path.realpath(path)) if path is not None else None

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.text import counted, microseconds, shortened
 from pytest_ttnn_perf.experiments.try_verdict import main_time
 from pytest_ttnn_perf.records.metric import Kind
+from pytest_ttnn_perf.records.settings import MIN_ROUNDS
 from pytest_ttnn_perf.records.step import STEP_FORMAT, Decision, Step, StepFinding
+from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.layout import DROPPED, METRIC, Fit, Line, shown_path
 from pytest_ttnn_perf.report.numbers import (
     Column,
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.experiments.try_change import Tried
-    from pytest_ttnn_perf.records.step import Effect
+    from pytest_ttnn_perf.records.step import Effect, Prediction
     from pytest_ttnn_perf.report.layout import Block
 
 
@@ -47,6 +49,8 @@ def try_lines(tried: Tried, cwd: Path) -> Iterator[Block]:
     if step.refusals:
         yield from (f"  {each.edit.value}: {each.sentence}" for each in step.refusals)
         yield "  commit such a change by itself: steps are then compared with what is committed"
+        if tried.is_committed:
+            yield "  if that is done, name the commit to compare with: --base REF"
     else:
         yield from (f"  {reason}" for reason in step.reasons)
     rounds = counted(step.rounds, "round") if step.rounds else "not measured"
@@ -74,8 +78,9 @@ def _findings(step: Step) -> Iterator[str]:
     yield from (f"opened {_finding_text(finding)}" for finding in step.opened)
     for each in step.predictions:
         codes = ", ".join(each.codes)
+        most = "at most " if each.at_most else ""
         yield (
-            f"predicted {microseconds(each.predicted_ns)} ({codes}), measured "
+            f"predicted {most}{microseconds(each.predicted_ns)} ({codes}), measured "
             f"{microseconds(each.measured_ns)} of {each.metric}"
         )
     for number, finding in enumerate(step.candidates, start=1):
@@ -129,8 +134,11 @@ def commands(tried: Tried, cwd: Path) -> dict[str, str]:
     found["revert it"] = revert + removed
     if len(new) > _MOST_FILES:
         found["new files"] = f"{len(new)}, of which these commands name {_MOST_FILES}"
-    if step.decision is Decision.CANNOT_TELL:
-        found["or measure longer"] = "the same command with more --rounds"
+    # What cannot be compared is not known better after more rounds.
+    comparable = not any(each.outcome == Outcome.NOT_COMPARABLE.value for each in step.effects)
+    if step.decision is Decision.CANNOT_TELL and comparable:
+        more = " with more --rounds" if step.rounds >= MIN_ROUNDS else ", until it is done"
+        found["or measure longer"] = f"the same command{more}"
     return found
 
 
@@ -179,16 +187,7 @@ def _document(tried: Tried, cwd: Path) -> dict[str, object]:
         ],
         "closed": [_finding(finding) for finding in step.closed],
         "opened": [_finding(finding) for finding in step.opened],
-        "predictions": [
-            {
-                "test": _cut(each.test),
-                "codes": list(each.codes[:_MOST_ITEMS]),
-                "metric": _cut(each.metric),
-                "predicted_ns": each.predicted_ns,
-                "measured_ns": each.measured_ns,
-            }
-            for each in step.predictions
-        ],
+        "predictions": [_prediction(each) for each in step.predictions],
         "candidates": [_finding(finding) for finding in step.candidates],
         "situations": [
             {
@@ -235,6 +234,17 @@ def _accuracy(effect: Effect) -> dict[str, object]:
         "after": effect.after,
         "at_least": effect.at_least,
         "outcome": effect.outcome,
+    }
+
+
+def _prediction(prediction: Prediction) -> dict[str, object]:
+    return {
+        "test": _cut(prediction.test),
+        "codes": list(prediction.codes[:_MOST_ITEMS]),
+        "metric": _cut(prediction.metric),
+        "predicted_ns": prediction.predicted_ns,
+        "measured_ns": prediction.measured_ns,
+        "at_most": prediction.at_most,
     }
 
 

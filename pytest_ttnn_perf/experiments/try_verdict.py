@@ -8,12 +8,15 @@ worth keeping is ruled out. CANNOT_TELL: anything else.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, is_step, order_of_step
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
 from pytest_ttnn_perf.experiments.ab_report import ab_sentence, interval_text
-from pytest_ttnn_perf.records.finding import RuleOutcome
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
+from pytest_ttnn_perf.records.finding import ModelKind, RuleOutcome
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Better, Kind, metric_in
 from pytest_ttnn_perf.records.settings import MIN_ROUNDS
 from pytest_ttnn_perf.records.step import (
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.experiments.compare_rounds import Compared
     from pytest_ttnn_perf.records.finding import Finding
     from pytest_ttnn_perf.records.observation import Observation
-    from pytest_ttnn_perf.records.step import Refusal
+    from pytest_ttnn_perf.records.step import Refusal, Step
     from pytest_ttnn_perf.run.sessions import Sessions
 
 
@@ -113,10 +116,11 @@ def is_better(compared: Compared) -> bool:
 
 def _open_questions(sides: Sides) -> Iterator[str]:
     result = sides.result
-    if result.stopped is not None:
-        yield result.stopped
     if result.whole < MIN_ROUNDS:
-        yield f"{result.whole} rounds are complete, and it takes {MIN_ROUNDS} to judge"
+        stopped = f"{result.stopped}: " if result.stopped is not None else ""
+        yield f"{stopped}rounds that are complete: {result.whole}; it takes {MIN_ROUNDS} to judge"
+    elif result.stopped is not None:
+        yield result.stopped
     for test, why in sides.before.troubles.items():
         yield f"{test} failed before the change: {why}"
     for test in result.only_before:
@@ -126,7 +130,7 @@ def _open_questions(sides: Sides) -> Iterator[str]:
         unknown = compared.outcome in _UNKNOWN and not holds_its_limit(compared)
         if compared.is_undecided or (unknown and not _only_explains(compared, names)):
             yield _sentence(compared, result)
-    if not result.compared:
+    if not result.compared and result.whole >= MIN_ROUNDS:
         yield "no metric could be compared"
 
 
@@ -145,13 +149,17 @@ def _sentence(compared: Compared, result: AbResult) -> str:
 def _no_gain(result: AbResult) -> str:
     timed = [c for c in result.compared if c.paired.low is not None]
     if not timed:
-        return "nothing changed that is gated"
+        return "no gain: no time or throughput was compared"
     best = min(timed, key=lambda compared: compared.verdict.change or 0.0)
     verdict = best.verdict
-    change = format_change(verdict.change_as_read)
+    metric, change = verdict.metric, format_change(verdict.change_as_read)
+    least = DEFAULT_POLICY.absolute_floor(metric)
+    gain = abs((verdict.observed or 0.0) - (verdict.centre or 0.0))
+    is_short = gain <= least and abs(verdict.change or 0.0) > DEFAULT_POLICY.floor
+    short = f", less than {format_value(metric, least)}, which a device cannot tell apart"
     return (
-        f"no gain worth keeping: the best is {best.test} {verdict.metric.name} {change} "
-        f"({interval_text(best)})"
+        f"no gain worth keeping: the best is {best.test} {metric.name} {change} "
+        f"({interval_text(best)}){short if is_short else ''}"
     )
 
 
@@ -207,16 +215,27 @@ def finding_changes(sides: Sides) -> tuple[tuple[StepFinding, ...], tuple[StepFi
 
     One whose rule has no answer any more is not closed: nobody could tell.
     """
-    opened, closed = [], []
+    opened: list[StepFinding] = []
+    closed: list[StepFinding] = []
     for test, then, now in sides.both():
         before, after = _standing(then), _standing(now)
         opened += [_told(test, finding) for key, finding in after.items() if key not in before]
-        closed += [
-            _told(test, finding)
-            for key, finding in before.items()
-            if key not in after and _is_answered(finding, now)
-        ]
+        gone = [finding for key, finding in before.items() if key not in after]
+        closed += _told_closed(test, [one for one in gone if _is_answered(one, now)])
     return tuple(opened), tuple(closed)
+
+
+def _told_closed(test: str, findings: Sequence[Finding]) -> Iterator[StepFinding]:
+    """Yield closed findings; the largest of a region with all that it would save alone."""
+    largest: dict[str, Finding] = {}
+    for finding in findings:
+        known = largest.get(finding.region)
+        if known is None or (finding.saving_ns or 0.0) > (known.saving_ns or 0.0):
+            largest[finding.region] = finding
+    for finding in findings:
+        told = _told(test, finding)
+        whole = finding is largest[finding.region]
+        yield replace(told, saving_ns=finding.saving_ns) if whole else told
 
 
 def _standing(observation: Observation) -> dict[tuple[str, str], Finding]:
@@ -238,13 +257,18 @@ def _told(test: str, finding: Finding) -> StepFinding:
         finding.fix,
         finding.region,
         finding.at_most,
+        finding.gaps_ns,
     )
 
 
 def predictions_of(
     closed: Sequence[StepFinding], effects: Sequence[Effect]
 ) -> tuple[Prediction, ...]:
-    """Return what closed findings promised beside what was measured, by test and region."""
+    """Return what closed findings promised beside what was measured, by test and region.
+
+    What promises less waiting shows in the time that users wait for, and not in that of kernels.
+    Where kernels were timed, it is what was promised of them: gaps between ops are not in that.
+    """
     known = {(effect.test, effect.metric): effect for effect in effects}
     groups: dict[tuple[str, str], list[StepFinding]] = {}
     for finding in closed:
@@ -252,11 +276,20 @@ def predictions_of(
             groups.setdefault((finding.test, finding.region), []).append(finding)
     found = []
     for (test, region), findings in groups.items():
-        effect = known.get((test, metric_in(region, KERNEL_TIME))) or main_time(test, effects)
+        kernels = known.get((test, metric_in(region, KERNEL_TIME)))
+        waiting = any(is_of_host(finding.code) for finding in findings)
+        promised = {finding.code: finding.kernels_ns for finding in findings if finding.kernels_ns}
+        effect = kernels
+        if waiting or kernels is None or not promised:
+            promised = {finding.code: finding.saving_ns or 0.0 for finding in findings}
+            effect = main_time(test, effects)
+            effect = None if effect == kernels else effect
         if effect is not None and effect.delta is not None and effect.unit == "ns":
-            codes = tuple(finding.code for finding in findings)
-            predicted = sum(finding.saving_ns or 0.0 for finding in findings)
-            found.append(Prediction(test, codes, effect.metric, predicted, -effect.delta))
+            predicted = sum(promised.values())
+            bound = any(finding.at_most for finding in findings if finding.code in promised)
+            found.append(
+                Prediction(test, tuple(promised), effect.metric, predicted, -effect.delta, bound)
+            )
     return tuple(found)
 
 
@@ -271,16 +304,40 @@ def main_time(test: str, effects: Sequence[Effect]) -> Effect | None:
     return ranked[0] if ranked else None
 
 
+def slower_bases(step: Step, known: Mapping[tuple[str, str], float]) -> Iterator[str]:
+    """Say of which gains half or more is that the base is slower than it was known to be.
+
+    The machine may be, or something was done to it: the comparison is right, and the gain none.
+    """
+    if step.decision is not Decision.KEEP:
+        return
+    for effect in step.effects:
+        then, gain = known.get((effect.test, effect.metric)), -(effect.delta or 0.0)
+        if effect.kind is not Kind.TIME or then is None or effect.before is None or gain <= 0:
+            continue
+        if effect.before - then >= gain / 2:
+            now, was = (format_value(effect.defined, value) for value in (effect.before, then))
+            yield (
+                f"{effect.test} {effect.metric}: without the change it takes {now}, and {was} when "
+                "that was recorded: at least half of the gain is that"
+            )
+
+
 def candidates_of(sides: Sides) -> tuple[StepFinding, ...]:
-    """Return the findings that would save most of what is left."""
+    """Return the findings that would save most of what is left, in the order of a plan."""
     found = [
-        _told(test, finding)
+        (order_of_step(finding, waits=_waits(observation)), test, finding)
         for test, observation in sides.first(sides.after).items()
         for finding in observation.findings
-        if finding.stands and (finding.adds_ns or finding.saving_ns)
+        if is_step(finding)
     ]
-    found.sort(key=lambda finding: (finding.at_most, -(finding.saving_ns or 0.0), finding.code))
-    return tuple(found[:CANDIDATES])
+    found.sort(key=lambda each: each[:2])
+    return tuple(_told(test, finding) for _, test, finding in found[:CANDIDATES])
+
+
+def _waits(observation: Observation) -> bool:
+    """Tell whether the host holds a test up, so that faster kernels change nothing."""
+    return observation.model_kind == ModelKind.HOST_BOUND.value
 
 
 def situations_of(sides: Sides) -> dict[str, Situation]:

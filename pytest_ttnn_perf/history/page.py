@@ -41,7 +41,12 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.sweep import PointResult, Sweep
     from pytest_ttnn_perf.report.ci import CiReport
-    from pytest_ttnn_perf.report.page.contents import PageRegion, PageTest, PageWaterfall
+    from pytest_ttnn_perf.report.page.contents import (
+        PageJournal,
+        PageRegion,
+        PageTest,
+        PageWaterfall,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,8 @@ class PageSource:
     """What a page is made of: a run as all reports tell it, and what is known beside it.
 
     By the ids of tests, ``tables`` are captures, ``report_folders`` what ttnn-visualizer opens, and
-    ``traces`` links to traces. ``headline`` and ``notes`` stand for, and beside, those of the run.
+    ``traces`` links to traces. ``journals`` say by which steps tests were optimized. ``headline``
+    and ``notes`` stand for, and beside, those of the run.
     """
 
     report: CiReport
@@ -58,6 +64,7 @@ class PageSource:
     tables: Mapping[str, OpTable] = field(default_factory=dict)
     report_folders: Mapping[str, str] = field(default_factory=dict)
     traces: Mapping[str, str] = field(default_factory=dict)
+    journals: tuple[PageJournal, ...] = ()
     headline: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -89,6 +96,7 @@ def page_of(source: PageSource) -> Page:
         ),
         trends=earlier.trends,
         sweeps=tuple(map(_sweep, options.sweeps)),
+        journals=source.journals,
         notes=tuple(map(visible, (*_notes(source), *source.notes, *notes))),
     )
 

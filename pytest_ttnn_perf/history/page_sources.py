@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.records.ops import OpTable
-    from pytest_ttnn_perf.report.page.contents import Page
+    from pytest_ttnn_perf.report.page.contents import Page, PageJournal
     from pytest_ttnn_perf.run.record import RunResult
 
 
-def write_page_of_run(result: RunResult) -> Path:
+def write_page_of_run(
+    result: RunResult, journals: tuple[PageJournal, ...], notes: tuple[str, ...]
+) -> Path:
     """Write the page of a run that is over, beside the runs that are recorded already.
 
     Raises:
@@ -38,7 +40,7 @@ def write_page_of_run(result: RunResult) -> Path:
     assert report is not None, "a page is one of the reports"
     project = result.context.project
     history = recent_history(settings.artifacts / "runs", result.records[:1], project)
-    source = PageSource(report, result.store, history)
+    source = PageSource(report, result.store, history, journals=journals, notes=notes)
     search = CaptureSearch(cwd, settings.artifacts, settings.replay)
     write_page(page_of(with_captures(source, search, cwd)), settings.html)
     return settings.html

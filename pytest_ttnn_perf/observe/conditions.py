@@ -14,7 +14,7 @@ from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.records.observation import Conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pytest_ttnn_perf.measure.timing import Timings, Workload
     from pytest_ttnn_perf.observe.instruments import Plan
@@ -26,20 +26,38 @@ class _Measured:
     workload: Workload
     timings: Timings
     by_host: bool
+    wait_for_all: Callable[[], object] | None
 
 
 @dataclass(slots=True)
 class ConditionLog:
-    """Keeps the conditions of one test; ``probes``: models are called again in the end."""
+    """Keeps the conditions of one test.
 
-    probes: bool
+    In the end models are called again with as many new inputs as there are ``tries``; ``nonce``
+    decides which.
+    """
+
+    tries: int
+    nonce: int = 0
     references: dict[str, str] = field(default_factory=dict)
     _measured: dict[str, _Measured] = field(default_factory=dict)
+    _last: str = ""
+    _returned: str | None = None
 
     def add(
-        self, metric: str, workload: Workload, plan: Plan, timings: Timings, *, by_host: bool
+        self,
+        metric: str,
+        workload: Workload,
+        plan: Plan,
+        timings: Timings,
+        *,
+        by_host: bool,
+        wait_for_all: Callable[[], object] | None = None,
     ) -> None:
-        """Keep how a time is taken; ``by_host``: by its clock, and no simulator's."""
+        """Keep how a time is taken; ``by_host``: by its clock, and no simulator's.
+
+        ``wait_for_all`` waits for all devices that are open.
+        """
         from pytest_ttnn_perf.measure.probe import content_of, shapes_of
 
         conditions = Conditions(
@@ -52,33 +70,71 @@ class ConditionLog:
             inputs=shapes_of(workload),
             content=content_of((workload.args, workload.kwargs)),
         )
-        self._measured[metric] = _Measured(conditions, workload, timings, by_host)
+        self._measured[metric] = _Measured(conditions, workload, timings, by_host, wait_for_all)
+        self._last, self._returned = metric, None
 
-    def refer(self, name: str, expected: object) -> None:
-        """Keep what an output is compared with."""
+    def returns(self, result: object) -> None:
+        """Keep what the model that was measured last returned, as a sketch: it may be large."""
+        from pytest_ttnn_perf.measure.probe import floats_of
+        from pytest_ttnn_perf.measure.sketch import sketch_of
+
+        self._returned = _digest(result) if self.tries else None
+        if self._returned is not None:
+            self._change(returned=sketch_of(floats_of(result)))
+
+    def refer(self, name: str, expected: object, actual: object) -> None:
+        """Keep what an output is compared with, and whether it is the one that was measured."""
         from pytest_ttnn_perf.measure.probe import content_of
 
+        if self._returned is not None and _digest(actual) == self._returned:
+            self._change(checked=True)
         content = content_of(expected)
         if content is not None:
             self.references[name] = content
+
+    def _change(self, **changes: Any) -> None:
+        measured = self._measured[self._last]
+        changed = replace(measured.conditions, **changes)
+        self._measured[self._last] = replace(measured, conditions=changed)
 
     def finish(self, *, passed: bool) -> Mapping[str, Conditions]:
         """Return the conditions of all times, and probe the models of a test that passed.
 
         Only now: one that keeps something from call to call must not be disturbed by us.
         """
-        if not (self.probes and passed):
+        if not (self.tries and passed):
             return {name: measured.conditions for name, measured in self._measured.items()}
-        return {name: _probed(measured) for name, measured in self._measured.items()}
+        return {
+            name: _probed(measured, self.tries, self.nonce)
+            for name, measured in self._measured.items()
+        }
 
 
-def _probed(measured: _Measured) -> Conditions:
+def _digest(result: object) -> str | None:
+    """Return a hash of an output; None where it cannot be read, as if nobody had asked."""
+    from pytest_ttnn_perf.measure.probe import output_digest
+
+    try:
+        return output_digest(result)
+    except Exception:  # noqa: BLE001 (tensors of others, on devices, which may be gone)
+        return None
+
+
+def _probed(measured: _Measured, tries: int, nonce: int) -> Conditions:
     from pytest_ttnn_perf.measure.probe import probe
 
     if not measured.timings.samples_ns:
         return replace(measured.conditions, unknown="it has no samples")
     try:
-        found = probe(measured.workload, measured.timings.samples_ns, by_host=measured.by_host)
+        found = probe(
+            measured.workload,
+            measured.timings.samples_ns,
+            by_host=measured.by_host,
+            tries=tries,
+            nonce=nonce,
+            depth=measured.conditions.depth,
+            wait_for_all=measured.wait_for_all,
+        )
     except Exception as error:  # noqa: BLE001 (a model that is called as nobody called it before)
         why = f"another call raised {type(error).__name__}: {text_of(error)}"[:200]
         return replace(measured.conditions, unknown=why)
@@ -102,7 +158,9 @@ def name_of(function: Any) -> str:
     if isinstance(function, partial):
         return name_of(function.func)
     if isinstance(function, MethodType):
-        return name_of(function.__func__)
+        code = getattr(function.__func__, "__code__", None)
+        replaced = _replaced(type(function.__self__), code.co_names if code else ())
+        return " ".join((name_of(function.__func__), *replaced))
     if isinstance(function, BuiltinFunctionType):
         return f"{function.__module__}.{function.__qualname__}"
     if isinstance(function, FunctionType):
@@ -112,6 +170,23 @@ def name_of(function: Any) -> str:
     called = vars(type(function)).get("__call__")
     kind = f"{type(function).__module__}.{type(function).__qualname__}"
     return name_of(called) if isinstance(called, FunctionType) else kind
+
+
+def _replaced(kind: type, names: Iterable[str], seen: frozenset[str] = frozenset()) -> list[str]:
+    """Name the methods that a method calls, and those call, which are not of their class's module.
+
+    Somebody has put them there: what is written in a class is in its module.
+    """
+    found = []
+    for name in sorted({*names} - seen):
+        owner = next((each for each in kind.__mro__ if name in vars(each)), None)
+        called = vars(owner)[name] if owner is not None else None
+        if isinstance(called, FunctionType):
+            seen |= {name}
+            found += _replaced(kind, called.__code__.co_names, seen)
+            if owner is not None and called.__module__ != owner.__module__:
+                found.append(f"{name}={name_of(called)}")
+    return found
 
 
 def _hash_code(into: Any, code: CodeType) -> None:

@@ -102,9 +102,14 @@ class Observer(Recorder):
         with self._timing(name, plan, simulated=clock is not None) as timings:
             if self.conditions is not None:  # before a model changes its inputs
                 usual = _TIMES[Source.WALL if clock is None else Source.SIM][depth is not None]
-                self.conditions.add(name or usual, workload, plan, timings, by_host=clock is None)
+                self.conditions.add(
+                    name or usual, workload, plan, timings,
+                    by_host=clock is None, wait_for_all=self.instruments.sync,
+                )  # fmt: skip
             result = self.instruments.run(workload, timings, plan)
         self._take_measured(name)
+        if self.conditions is not None:
+            self.conditions.returns(result)
         return result
 
     async def measure_async(  # noqa: PLR0913 (as ``measure``)
@@ -339,7 +344,7 @@ class Observer(Recorder):
 
         bound = self._limit_of_pcc(self.settings.pcc if at_least is None else at_least)
         if self.conditions is not None:
-            self.conditions.refer(name, expected)
+            self.conditions.refer(name, expected, actual)
         agreement = compare(expected, actual)
         self.accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
         for suffix, error in (

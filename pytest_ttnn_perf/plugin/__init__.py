@@ -50,8 +50,8 @@ BEGAN: pytest.StashKey[float] = pytest.StashKey()
 TURN: pytest.StashKey[Turn] = pytest.StashKey()
 #: What the tests of this process are measured with.
 INSTRUMENTS: pytest.StashKey[Instruments] = pytest.StashKey()
-#: Whether models are probed, where it is recorded how times are taken.
-RECEIPTS: pytest.StashKey[bool] = pytest.StashKey()
+#: Where it is recorded how times are taken: how many new inputs models get, and what decides which.
+RECEIPTS: pytest.StashKey[tuple[int, int]] = pytest.StashKey()
 #: What a point of a sweep had no room for.
 OUT_OF_MEMORY: pytest.StashKey[str] = pytest.StashKey()
 MARKER_HELP = (
@@ -201,7 +201,7 @@ def observer_for(item: pytest.Item) -> Observer:
     if item.config.stash.get(RECEIPTS, None) is not None:
         from pytest_ttnn_perf.observe.conditions import ConditionLog
 
-        observer.conditions = ConditionLog(probes=item.config.stash[RECEIPTS])
+        observer.conditions = ConditionLog(*item.config.stash[RECEIPTS])
     if settings.replay is not None:
         from pytest_ttnn_perf.plugin.identity import identity_of
 

@@ -306,10 +306,13 @@ def _with_page(result: RunResult) -> RunResult:
     """Write the page, if one is wanted: one that cannot be written costs no record."""
     if result.context.settings.html is None:
         return result
+    from pytest_ttnn_perf.experiments.journal_report import journals_of
     from pytest_ttnn_perf.history.page_sources import write_page_of_run
 
+    context = result.context
     try:
-        return replace(result, page=write_page_of_run(result))
+        journals, notes = journals_of(context.settings.artifacts, context.project)
+        return replace(result, page=write_page_of_run(result, journals, notes))
     except TtnnPerfError as error:
         result.errors.append(str(error))
         return result

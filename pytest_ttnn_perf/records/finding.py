@@ -113,9 +113,10 @@ class Finding:
     to save of a step of ``step_ns``, by the ``arithmetic``; None where that cannot be said.
     ``at_most``: it is an upper bound, which comes after all estimates. ``adds_ns`` is how much of
     it no finding with a larger saving has saved already, ``of_ns`` what it is saved of: the time of
-    its ops, and the gaps that go with them. ``quiet``: it would add too little to be
-    worth a line, or cannot say that it would save anything. ``covered_by`` is the rule whose
-    finding saves what this one would, and ``also`` are the rules that this one covers.
+    its ops, and the gaps that go with them. ``gaps_ns`` of what it adds are such gaps, which are no
+    part of kernel times. ``quiet``: it would add too little to be worth a line, or cannot say that
+    it would save anything. ``covered_by`` is the rule whose finding saves what this one would, and
+    ``also`` are the rules that this one covers.
     """
 
     code: Annotated[str, Coded(_read_code)]
@@ -139,6 +140,7 @@ class Finding:
     covered_by: Omit[str | None] = None
     also: Omit[tuple[str, ...]] = ()
     of_ns: Omit[float | None] = None
+    gaps_ns: Omit[float] = 0.0
 
     @property
     def stands(self) -> bool:
@@ -149,31 +151,6 @@ class Finding:
     def fails(self) -> bool:
         """Whether it fails its test, where the checklist is enforced."""
         return self.stands and self.severity is Severity.ERROR
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a rule promised of a change, and what was measured once it was made, in µs of a step.
-
-    ``low_us`` to ``high_us`` is the 80 % interval of the estimate, ``measured_low_us`` to
-    ``measured_high_us`` that of the measurement, where it has one. A change that made the step
-    slower measured a saving below zero. ``label`` says what was changed.
-    """
-
-    code: Annotated[str, Coded(_read_code)]
-    estimate_us: float
-    low_us: float
-    high_us: float
-    measured_us: float
-    measured_low_us: Omit[float | None] = None
-    measured_high_us: Omit[float | None] = None
-    region: Omit[str] = ""
-    label: Omit[str] = ""
-
-    @property
-    def held(self) -> bool:
-        """Whether what was measured is inside the interval that was predicted."""
-        return self.low_us <= self.measured_us <= self.high_us
 
 
 class Input(Enum):

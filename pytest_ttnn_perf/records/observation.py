@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.finding import Finding, Prediction, RuleOutcome, Unanswered
+from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Unanswered
 from pytest_ttnn_perf.records.hardware import (
     Configuration,
     Environment,
@@ -155,9 +155,11 @@ class Conditions:
 
     ``clock`` and ``sync`` are the names of functions with a hash of their code. ``inputs`` are
     shapes, ``content`` is a hash of what lies on the host. Of the rest, None is not known, and
-    ``unknown`` says why: whether the output changes with the input, how long a call with an input
-    that is new takes, and a second synchronisation, both in samples, and what another clock says of
-    the same calls, as a part of it.
+    ``unknown`` says why: whether the output changes with the input, what a sample took and how long
+    a call with an input that is new takes until its output can be read, how long a second
+    synchronisation takes, in samples, and what another clock says of the same calls, as a part of
+    it. ``threads`` were still at work after a call. ``outputs`` are sketches, by the hash of the
+    input; ``returned`` is that of what was measured, which the test may have ``checked`` itself.
     """
 
     metric: Annotated[str, Mark.KEY]
@@ -169,9 +171,14 @@ class Conditions:
     inputs: Omit[tuple[str, ...]] = ()
     content: Omit[str | None] = None
     reacts: Omit[bool | None] = None
-    new_input_ratio: Omit[float | None] = None
+    sample_ns: Omit[float | None] = None
+    new_input_ns: Omit[float | None] = None
     pending_ratio: Omit[float | None] = None
     clock_ratio: Omit[float | None] = None
+    threads: Omit[int] = 0
+    outputs: Omit[Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
+    returned: Omit[tuple[float, ...]] = ()
+    checked: Omit[bool] = False
     unknown: Omit[str | None] = None
 
 
@@ -300,8 +307,7 @@ class Run:
 
     A run that is not ``complete`` was cut short: some of its tests may be missing. ``coverage`` is
     what it has collected; None where that is not known. ``shift_refuted``: most tests had moved
-    together, and controls showed that it was not the machine. ``predictions`` are what rules had
-    promised of the change that it measures, and what it brought.
+    together, and controls showed that it was not the machine.
     """
 
     hardware: Hardware | None
@@ -313,7 +319,6 @@ class Run:
     complete: Omit[bool] = True
     shift: Omit[Shift | None] = None
     shift_refuted: Omit[bool] = False
-    predictions: Omit[tuple[Prediction, ...]] = ()
     coverage: Annotated[Coverage | None, "collected", Mark.OMIT] = None
 
 

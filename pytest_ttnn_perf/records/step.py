@@ -44,6 +44,7 @@ class Edit(Enum):
     METRICS = "metric no longer gated"
     MASKED_NAN = "NaN masked"
     INPUT_IGNORED = "output does not depend on the input"
+    OTHER_OUTPUT = "other output"
     KEPT_RESULT = "result kept between calls"
     NOT_SYNCHRONISED = "synchronisation missing"
     PATCHED_CLOCK = "clock patched"
@@ -98,7 +99,11 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class StepFinding:
-    """A finding of one test; ``saving_ns`` is what no other finding saves already."""
+    """A finding of one test; ``saving_ns`` is what no other finding saves already.
+
+    Of those that a step closed, the one that saves most counts whole: what it has in common with
+    findings that stay is saved all the same. ``gaps_ns`` of it are gaps between ops.
+    """
 
     test: str
     code: str
@@ -107,17 +112,27 @@ class StepFinding:
     fix: Omit[str | None] = None
     region: Omit[str] = ""
     at_most: Omit[bool] = False
+    gaps_ns: Omit[float] = 0.0
+
+    @property
+    def kernels_ns(self) -> float:
+        """What it saves of kernel times."""
+        return max(0.0, (self.saving_ns or 0.0) - self.gaps_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the findings that a step closed promised, beside what was measured of ``metric``."""
+    """What the findings that a step closed promised, beside what was measured of ``metric``.
+
+    ``at_most``: one of them promised no more than a bound.
+    """
 
     test: str
     codes: tuple[str, ...]
     metric: str
     predicted_ns: float
     measured_ns: float
+    at_most: Omit[bool] = False
 
 
 @dataclass(frozen=True, slots=True)

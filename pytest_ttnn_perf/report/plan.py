@@ -52,14 +52,14 @@ class Planned:
 
 #: Said once, under all plans.
 _NOTE: Final = (
-    "80 % of such changes save within the interval, if they can be made: `ttnn-perf rules CODE` "
-    "has the track record. Sums take all errors to go together."
+    "80 % of such changes are measured within the interval, if they can be made: `ttnn-perf rules "
+    "CODE` has the track record. Sums take errors of estimates to go together."
 )
 _HEADINGS: Final = ("step", "do", "saves", "80 % interval", "left")
 _RIGHT: Final = frozenset({0, 2, 3, 4})
 _COLUMNS: Final = (
     *("source", "region", "step", "code", "name", "saves_us", "low_us", "high_us", "alone_us"),
-    *("left_us", "left_low_us", "left_high_us", "at_most", "pairs"),
+    *("left_us", "left_low_us", "left_high_us", "at_most", "pairs", "tried", "corrected_by"),
 )
 
 
@@ -92,7 +92,8 @@ def _step_row(step: PlanStep) -> tuple[object, ...]:
     return (
         *(finding.code, finding.name, _us(saves.estimate_ns), _us(saves.low_ns)),
         *(_us(saves.high_ns), _us(step.alone_ns), _us(left.estimate_ns), _us(left.low_ns)),
-        *(_us(left.high_ns), finding.at_most, step.pairs),
+        *(_us(left.high_ns), finding.at_most, step.spread.pairs, len(step.spread.tried)),
+        round(step.spread.expected, 3),
     )
 
 
@@ -183,13 +184,14 @@ def _notes(one: Planned) -> Iterator[str]:
     plan = one.plan
     assert plan is not None
     yield from (_reach_line(aimed, plan) for aimed in one.aims)
+    yield from _corrections(plan)
     if plan.stopped:
         yield "findings add up to more than that: the plan stops at the roofline"
     if plan.start.waits and len(plan.steps) > 1:
         yield "the host holds this up: what later steps save shows once step 1 is done"
     untold = [one for one in plan.untold if one.code != _UNEXPLAINED]
     if untold:
-        yield f"no saving known: {_named(untold)}; make the change and measure it: ttnn-perf ab"
+        yield f"no saving known: {_named(untold)}; make the change and measure it: ttnn-perf try"
     yield from (f"{one.code}: {one.reason}" for one in plan.untold if one.code == _UNEXPLAINED)
     if plan.little:
         yield f"too little to add: {', '.join(map(_little, plan.little))}"
@@ -198,6 +200,19 @@ def _notes(one: Planned) -> Iterator[str]:
     if one.unanswered and not plan.steps:
         rules = counted(one.unanswered, "rule")
         yield f"{rules} could not be answered; what they need: {one.look}"
+
+
+def _corrections(plan: Plan) -> Iterator[str]:
+    """Say which estimates are changed by what steps here gained of such."""
+    for step in plan.steps:
+        spread, finding = step.spread, step.finding
+        if spread.tried and not finding.at_most:
+            less = sum(ratio < 1 for ratio in spread.tried)
+            steps = counted(len(spread.tried), "step")
+            yield (
+                f"{finding.code}: {less} of {steps} here gained less than promised: "
+                f"estimate × {spread.expected:.2f}"
+            )
 
 
 def _named(findings: Iterable[Finding]) -> str:
@@ -218,7 +233,10 @@ def _reach_line(aimed: Aimed, plan: Plan) -> str:
         case Chance.REACHED:
             return f"{target}: reached already"
         case Chance.NEVER:
-            return f"{target}: not reachable: the roofline is {_with_unit(start.ideal_ns or 0.0)}"
+            least = _with_unit(start.ideal_ns or 0.0)
+            # Narrower weights, or more devices, may get there, and no plan is sure of either.
+            ruled = "not reachable on these devices with weights of bfloat8_b"
+            return f"{target}: {ruled}: the roofline is {least}"
         case Chance.BEYOND:
             best = _with_unit(reach.best_ns)
             return f"{target}: not reachable by this plan, which leaves {best} at best"
@@ -363,7 +381,9 @@ def _step_document(step: PlanStep) -> dict[str, object]:
         "alone_us": _us(step.alone_ns),
         "left_us": _span(step.left),
         "at_most": finding.at_most,
-        "pairs": step.pairs,
+        "pairs": step.spread.pairs,
+        "tried": len(step.spread.tried),
+        "corrected_by": round(step.spread.expected, 3),
     }
 
 

@@ -51,13 +51,22 @@ def change_by_op(before: OpGroups, after: OpGroups, times_ns: RegionTimes) -> st
         return calls_sentence(before, after) or "the same calls"
     found = list(attribute_regions(before, after, times_ns))
     if found and before.kernel_time != after.kernel_time:
-        return f"cannot be determined: {before.kernel_time} then, {after.kernel_time} now"
+        return f"cannot be determined: {_other_times(before.kernel_time, after.kernel_time)}"
     texts = (
         ": ".join(filter(None, (region, attribution_sentence(attribution))))
         for region, attribution in found
         if attribution is not None
     )
     return "; ".join(texts) or None
+
+
+def _other_times(then: str, now: str) -> str:
+    """Say in what the times of ops are of different quantities."""
+    if now.startswith(then):
+        return f"times are{now.removeprefix(then)} now, and were not then"
+    if then.startswith(now):
+        return f"times were{then.removeprefix(now)} then, and are not now"
+    return f"{then} then, {now} now"
 
 
 def observed_change_by_op(before: Observation, after: Observation) -> str | None:

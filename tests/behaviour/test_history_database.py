@@ -333,6 +333,26 @@ def test_a_url_that_cannot_be_meant_is_refused_before_any_test_runs(
     assert not (project.path / ".ttnn_perf").exists()
 
 
+@pytest.mark.parametrize("by_option", [True, False])
+def test_tests_in_workers_are_told_no_url(
+    project: Project, monkeypatch: pytest.MonkeyPatch, *, by_option: bool
+) -> None:
+    project.write(
+        test_model="""
+            import os, sys
+            def test_model(ttnn_perf, pytestconfig):
+                ttnn_perf.record("latency", 1.0, unit="ms")
+                assert not [word for word in (*sys.argv, *os.environ.values()) if "perf.db" in word]
+                assert "passes" in pytestconfig.getini("cache_dir"), "nor the user's own cache"
+        """
+    )
+    given = (f"--ttnn-perf-history={URL}",) if by_option else ()
+    if not by_option:
+        monkeypatch.setenv("TTNN_PERF_HISTORY", URL)
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-isolate=process", *given)
+    assert (ran.code, "history: sent to sqlite:///" in ran.text) == (0, True), ran.text
+
+
 def test_a_password_in_a_file_is_refused(project: Project) -> None:
     write_latency(project, 10.0)
     configure(project, 'history = "postgresql://ci:hunter2@db/perf"')

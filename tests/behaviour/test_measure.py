@@ -50,11 +50,11 @@ def test_what_is_shorter_than_a_microsecond_is_sampled_in_loops(project: Project
         """
 calls = []
 ttnn_perf.measure(lambda: calls.append(1), name="short")
-assert len(calls) > 1000
+assert len(calls) > 34, "how many, the fastest of all warm-up calls decides"
 ttnn_perf.measure(lambda: sum(range(10_000)), name="long")
 ttnn_perf.measure(calls.copy, name="set_up", setup=calls.clear)
 """,
-        "warmup=3, iterations=4",
+        "warmup=30, iterations=4",
     )
 
     ran = project.pytest(*QUIET)

@@ -101,6 +101,54 @@ CHEATS = {
     "masked NaN": ("model.py", "return output", "return np.nan_to_num(output)", Edit.MASKED_NAN),
     "lowered PCC limit": ("tuning.py", "PCC = 0.99", "PCC = 0.5", Edit.LIMIT),
     "warm-up abuse": ("tuning.py", "WARMUP = 3", "WARMUP = 40", Edit.WARMUP),
+    "a part of the result kept": (
+        "model.py",
+        CALL,
+        f"{CALL}\n"
+        "        known = self.__dict__.setdefault('known', {})\n"
+        "        key = x.tobytes()\n"
+        "        if key not in known:\n"
+        "            known[key] = self.layers(x)\n"
+        "        self.layers(x)\n"
+        "        return known[key]\n",
+        Edit.KEPT_RESULT,
+    ),
+    "a result that is computed when it is read": (
+        "model.py",
+        CALL,
+        f"{CALL}\n"
+        "        self.device.linear(np.eye(8), np.eye(8))\n"
+        "        def compute(*_, **__):\n"
+        "            return self.layers(x)\n"
+        "        kind = {'shape': x.shape, 'dtype': x.dtype, '__array__': compute}\n"
+        "        return type('Later', (), kind)()\n",
+        Edit.KEPT_RESULT,
+    ),
+    "full work in the call that is checked": (
+        "model.py",
+        CALL,
+        f"{CALL}\n"
+        "        self.calls = self.__dict__.get('calls', 0) + 1\n"
+        "        if self.calls != 13:\n"
+        "            return self.device.linear(x, self.weights[0])\n"
+        "        return self.layers(x)\n",
+        Edit.OTHER_OUTPUT,
+    ),
+    "full work for the input of the test": (
+        "model.py",
+        CALL,
+        f"{CALL}\n"
+        "        if x[0, 0] != np.random.default_rng(1).standard_normal():\n"
+        "            return self.device.linear(x, self.weights[0])\n"
+        "        return self.layers(x)\n",
+        Edit.OTHER_OUTPUT,
+    ),
+    "NaN masked by what it is not": (
+        "model.py",
+        "return output",
+        "return np.where(output == output, output, 0)",
+        Edit.MASKED_NAN,
+    ),
     "a sync that waits for half": (
         "accelerator.py",
         "self._now_ns = max(self._now_ns, self._done_ns)",
@@ -138,7 +186,8 @@ def test_a_cheat_is_refused_by_its_name(
     assert tried.step.decision is Decision.NOT_COMPARABLE
     assert edit in {refusal.edit for refusal in tried.step.refusals}, tried.step.refusals
     assert tried.step.effects == (), "what means nothing is not told"
-    assert tried.step.rounds <= 2, "and not measured for long"
+    most = 4 if edit is Edit.KEPT_RESULT else 2  # one slow call proves nothing
+    assert tried.step.rounds <= most, "and not measured for long"
 
 
 @pytest.mark.parametrize(("name", "before", "after"), USELESS)

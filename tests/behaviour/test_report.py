@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.experiments.kept_state import write_step
 from tests.behaviour.model import write_latency
+from tests.golden.test_try import KEPT, LAST
 from tests.harness.captures import capture, op, signpost
 from tests.harness.golden import assert_golden
 from tests.harness.histories import TEST, Histories
@@ -114,6 +117,33 @@ def test_the_newest_record_is_taken_and_its_history(project: Project, pages: lis
     assert [run["commit"] for run in pages[1]["runs"]] == commits[-3:]
 
 
+def test_steps_that_lead_here_are_on_it(project: Project, pages: list[Any]) -> None:
+    commits = Histories(project.path).nights([10.0] * 2)
+    elsewhere = replace(LAST, id="3", head="f" * 40, message="on a branch that is gone")
+    for step in (replace(KEPT, head=commits[0]), elsewhere):
+        write_step(project.path / ".ttnn_perf", step)
+
+    project.cli("report")
+    write_latency(project, 10.0)
+    project.pytest("--ttnn-perf", "--ttnn-perf-html=page.html")
+
+    assert len(pages) == 2
+    for page in pages:
+        (journal,) = page["journals"]
+        assert [step["message"] for step in journal["steps"]] == [KEPT.message]
+        counted = sum(step["counts"] for step in journal["steps"])
+        assert journal["first"] + counted + journal["unexplained"] == journal["now"] == 1_500_000
+
+    (project.path / ".ttnn_perf/steps/broken.json").write_text("{")
+    project.pytest("--ttnn-perf", "--ttnn-perf-html=page.html")
+    ran = project.cli("report")
+    assert ran.code == 0, ran.errors
+    for page in pages[2:]:
+        assert page["journals"] == []
+        assert [note for note in page["notes"] if note.startswith("no optimization steps: ")]
+    assert len(pages) == 4
+
+
 def test_shards_are_one_page_and_two_runs_are_none(project: Project, pages: list[Any]) -> None:
     first = recorded(project)
     other = {"test_b.py::test_other": {"metrics": {"latency": {"unit": "ms", "samples": [1.0]}}}}
@@ -210,7 +240,7 @@ def test_a_test_gets_its_capture_and_its_change_by_op(project: Project, pages: l
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ((), 2, ".ttnn_perf/runs: expected run records, found none"),
+        ((), 2, "nothing to show: no run is recorded here: make one with pytest --ttnn-perf"),
         (("nothing.json",), 3, "nothing.json: cannot read"),
         (("notes.txt",), 3, "notes.txt: its format is not known"),
         (("run.json", "-o", "."), 2, ".: expected a file for the page, found a folder"),

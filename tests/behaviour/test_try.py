@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.experiments.journal import ways_of
 from pytest_ttnn_perf.experiments.kept_state import read_steps
+from pytest_ttnn_perf.experiments.try_report import try_lines
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Metric, Source
+from pytest_ttnn_perf.records.observation import MetricObservation
+from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, Tensor
 from pytest_ttnn_perf.records.step import Decision
 from tests.harness.versions import Versions
 from tests.harness.workshop import TEST, Workshop
@@ -113,7 +121,7 @@ def test_on_a_machine_that_is_too_noisy_nobody_can_tell(
     workshop.edit("model.py", "NEEDLESS = 2", "NEEDLESS = 1")
     tried = workshop.attempt("one less", monkeypatch)
     assert (tried.step.decision, tried.step.rounds) == (Decision.CANNOT_TELL, 20)
-    assert "is not ruled out" in tried.step.reasons[0]
+    assert "which takes more rounds to be sure of" in tried.step.reasons[0]
 
 
 def test_settings_that_a_change_may_be_about_are_told_and_others_cannot_be_compared(
@@ -133,6 +141,27 @@ def test_settings_that_a_change_may_be_about_are_told_and_others_cannot_be_compa
     tried = workshop.attempt("smaller", monkeypatch)
     assert tried.step.decision is Decision.CANNOT_TELL
     assert "cannot be compared: size is 4, in kept 8" in tried.step.reasons[0]
+
+
+def test_an_accepted_baseline_in_a_commit_of_its_own_is_nothing_to_try(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.edit("model.py", "CORES = 8", "CORES = 16")
+    assert workshop.attempt("16 cores", monkeypatch).step.is_kept
+    workshop.commit("16 cores")
+    workshop.write("baselines/example.json", '{"accepted": 1}\n')
+    workshop.commit("Accept it")
+    nothing = "nothing to try: but for baselines, which are committed, the working tree is the same"
+    with pytest.raises(UsageError, match=f"{nothing} as kept step '16 cores'"):
+        workshop.attempt("16 cores", monkeypatch)
+
+    workshop.edit("model.py", "CORES = 16", "CORES = 32")
+    workshop.commit("32 cores")
+    refused = workshop.attempt("32 cores", monkeypatch)
+    assert refused.step.decision is Decision.NOT_COMPARABLE
+    advice = "  if that is done, name the commit to compare with: --base REF"
+    assert advice in list(try_lines(refused, workshop.root))
+    assert workshop.attempt("32 cores", monkeypatch, base="HEAD~1").step.is_kept
 
 
 def test_a_working_tree_that_is_edited_meanwhile(
@@ -179,6 +208,30 @@ def test_with_what_a_change_is_compared(
     assert words().endswith(" Start, where the branch begins"), "all is committed"
 
 
+def test_a_step_that_was_kept_elsewhere_or_is_gone_is_no_base(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.git("branch", "main")
+    workshop.git("checkout", "--quiet", "-b", "elsewhere")
+    workshop.edit("model.py", "NEEDLESS = 2", "NEEDLESS = 1")
+    workshop.commit("Another way")
+    workshop.edit("model.py", "CORES = 8", "CORES = 16")
+    kept = workshop.attempt("kept elsewhere", monkeypatch).step
+    assert kept.is_kept
+
+    workshop.git("checkout", "--quiet", ".")
+    workshop.git("checkout", "--quiet", "main")
+    workshop.edit("model.py", "CORES = 8", "CORES = 32")
+    assert workshop.attempt("on main", monkeypatch).base.words.endswith(" Start")
+
+    for name in workshop.git("for-each-ref", "refs/ttnn-perf", "--format=%(refname)").split():
+        workshop.git("update-ref", "-d", name)
+    workshop.git("gc", "--quiet", "--prune=now")
+    workshop.edit("model.py", "CORES = 32", "CORES = 64")
+    tried = workshop.attempt("what git has thrown away", monkeypatch)
+    assert tried.base.words.endswith(" Start")
+
+
 def test_the_parts_of_a_way_sum_and_steps_that_were_not_kept_are_no_part(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,3 +248,110 @@ def test_the_parts_of_a_way_sum_and_steps_that_were_not_kept_are_no_part(
     total = way.first + sum(part.counts for part in way.parts) + way.unexplained
     assert total == pytest.approx(way.now, rel=1e-12)
     assert 0 < abs(way.unexplained) < 0.1 * way.first, "the machine drifts, and that is told"
+
+    workshop.edit("model.py", "CORES = 32", "CORES = 4")
+    slower = workshop.attempt("4 cores", monkeypatch).step
+    (way,) = ways_of(read_steps(workshop.root / ".ttnn_perf"))
+    assert slower.decision is Decision.REVERT
+    assert way.now == slower.effects[0].before, "what was not kept is not what there is now"
+
+
+def test_a_record_that_was_edited_keeps_nothing(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.edit("model.py", "NEEDLESS = 2", "NEEDLESS = 3")
+    tried = workshop.attempt("slower", monkeypatch)
+    text = tried.file.read_text()
+    tried.file.write_text(text.replace('"REVERT"', '"KEEP"'))
+    workshop.edit("model.py", "NEEDLESS = 3", "NEEDLESS = 1")
+
+    with pytest.raises(UsageError) as refused:
+        workshop.attempt("faster", monkeypatch)
+    assert str(refused.value) == (
+        f"the record of step 'slower' ({tried.step.id}) was edited since it was written, so it is "
+        "not known what was kept; name what to compare with: --base HEAD"
+    )
+    assert workshop.attempt("faster", monkeypatch, base="HEAD").step.decision is Decision.KEEP
+
+
+TOO_FAST = "faster than the chip: Matmul takes less than its bytes and FLOPs do on this chip"
+WEIGHTS = Tensor((1, 1, 2048, 2048), (1, 1, 2048, 2048), "TILE", "BFLOAT16", "DRAM_INTERLEAVED")
+
+
+def on_a_chip(observation: Observation, *, wall_ns: float, kernel_ns: float) -> Observation:
+    """Return what a worker beside a chip would tell: times of host and device, and an op."""
+    signature = Signature("MatmulDeviceOperation", (WEIGHTS, WEIGHTS), (WEIGHTS,))
+    group = OpGroup(signature, 64, "HiFi2", "", 1, kernel_ns, kernel_ns)
+    times = {
+        name: MetricObservation(Metric(name, "ns", source=source), (ns,) * 3)
+        for name, source, ns in (
+            ("wall_time", Source.WALL, wall_ns),
+            (KERNEL_TIME, Source.DEVICE, kernel_ns),
+        )
+    }
+    return replace(
+        observation,
+        metrics={**observation.metrics, **times},
+        ops=OpGroups("kernel", (group,) if kernel_ns else ()),
+        hardware=Hardware("wormhole_b0", "n150"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("wall_ns", "kernel_ns", "refusal"),
+    [
+        (5e5, 4e5, None),
+        (5e5, 1e3, TOO_FAST),
+        (5e5, 0.0, "no ops: ops were captured before, and none now"),
+        (5e5, 9e5, "synchronisation missing: wall_time is 55.6 % of the kernel time"),
+    ],
+)
+def test_what_a_chip_rules_out(
+    workshop: Workshop,
+    monkeypatch: pytest.MonkeyPatch,
+    wall_ns: float,
+    kernel_ns: float,
+    refusal: str | None,
+) -> None:
+    workshop.edit("model.py", "CORES = 8", "CORES = 16")
+    observe = Workshop.observe
+
+    def beside_a_chip(self: Workshop, tree: Path, *, probes: bool) -> Observation:
+        seen = observe(self, tree, probes=probes)
+        if tree == self.root:
+            return on_a_chip(seen, wall_ns=wall_ns, kernel_ns=kernel_ns)
+        return on_a_chip(seen, wall_ns=1e6, kernel_ns=9e5)
+
+    monkeypatch.setattr(Workshop, "observe", beside_a_chip)
+    tried = workshop.attempt("16 cores", monkeypatch)
+    if refusal is None:
+        assert tried.step.decision is Decision.KEEP, tried.step.reasons
+    else:
+        (refused,) = tried.step.refusals
+        assert f"{refused.edit.value}: {refused.sentence}".replace(f"{TEST}: ", "") == refusal
+        assert tried.step.rounds == 1, "nothing is measured in vain"
+
+
+def test_a_gain_over_a_base_that_got_slower_is_told(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.edit("model.py", "CORES = 8", "CORES = 16")
+    workshop.attempt("16 cores", monkeypatch)
+    workshop.edit("model.py", "CORES = 16", "CORES = 17")
+    workshop.drift = 0.02  # until the next step the machine gets slower, and stays so
+    workshop._processes += 20
+    tried = workshop.attempt("17 cores", monkeypatch)
+    assert [remark for remark in tried.remarks if "at least half of the gain is that" in remark]
+
+
+def test_a_gain_over_a_slower_base_than_the_baseline_knows_is_told(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = MetricBaseline(Metric("sim_time", "ns"), (Session(1e4, 0.0, 3, "run"),))
+    baseline = TestBaseline(Accepted(""), {"sim_time": known})
+    monkeypatch.setattr(BaselineStore, "find", lambda *_: baseline)
+    workshop.edit("model.py", "CORES = 8", "CORES = 16")
+    told = [r for r in workshop.attempt("16 cores", monkeypatch).remarks if "half of the" in r]
+    assert len(told) == 1
+    assert told[0].startswith(f"{TEST} sim_time: without the change it takes ")
+    assert told[0].endswith("10.00 us when that was recorded: at least half of the gain is that")

@@ -17,7 +17,7 @@ from pytest_ttnn_perf.report.page.contents import (
     PageTest,
     PageTrend,
 )
-from tests.browser.sample_ops import findings, region, sweep, timeline, waterfall
+from tests.browser.sample_ops import findings, journal, region, sweep, timeline, waterfall
 
 #: Ids that would do something if they were markup, or could turn or hide what stands beside them.
 HOSTILE = (
@@ -71,6 +71,7 @@ def small() -> Page:
             ),
         ),
         sweeps=(sweep(REGRESSED), _of_one_metric(sweep(IMPROVED))),
+        journals=(journal(REGRESSED), journal("models/tests/test_vit.py::test_of_another_run")),
         notes=("3 runs of pull requests are left out of histories.",),
     )
 

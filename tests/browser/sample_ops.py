@@ -7,12 +7,14 @@ import random
 from pytest_ttnn_perf.report.page.contents import (
     PageColumn,
     PageFinding,
+    PageJournal,
     PageLane,
     PageOp,
     PagePart,
     PagePoint,
     PageRegion,
     PageRoof,
+    PageStep,
     PageSweep,
     PageTimeline,
     PageWaterfall,
@@ -69,6 +71,22 @@ def waterfall() -> PageWaterfall:
     return PageWaterfall(
         "device_kernel_time", "decode", 9870.0, 9870.0 + sum(p.change_us for p in parts), parts
     )
+
+
+def journal(test: str) -> PageJournal:
+    steps = (
+        PageStep("bfloat8_b weights", "KEEP", True, -2_410_000.0, -0.152, -0.157, -0.147, -0.171,
+                 0.99921),
+        PageStep("LoFi <b>everywhere</b>", "REVERT", False, 0.0, -0.021, -0.026, -0.017, -0.03,
+                 0.98114, "accuracy 0.98114 is below its limit 0.99"),
+        PageStep("a smaller batch", "NOT_COMPARABLE", False, 0.0, why="test edited: test_llama.py"),
+        PageStep("DRAM-sharded weights in every matmul of the feed-forward layers", "KEEP", True,
+                 -1_120_000.0, -0.083, -0.088, -0.078, -0.094, 0.99921),
+    )  # fmt: skip
+    return PageJournal(
+        test, "wall_time", "ms", 1e-6, "lower", 15_860_000.0, 12_410_000.0, 80_000.0, steps,
+        target=10_000_000.0, remaining=("target 10.00 ms: 2.410 ms to go", "bottleneck: DRAM"),
+    )  # fmt: skip
 
 
 def region() -> PageRegion:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import Reader
 
-CHARTS = {"history", "samples", "waterfall", "treemap", "roofline", "timeline"}
+CHARTS = {"history", "samples", "waterfall", "journal", "treemap", "roofline", "timeline"}
 #: Shapes that leave their chart, and labels that touch one another.
 MISPLACED = """() => [...document.querySelectorAll("svg[data-chart]")].flatMap(plot => {
   const outer = plot.getBoundingClientRect();

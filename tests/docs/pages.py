@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT: Final = Path(__file__).parents[2]
 #: Makes the time that a page's own code sleeps the time that the clock shows, and nothing else.
@@ -20,6 +22,10 @@ _FENCE: Final = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTIL
 _FILES: Final = frozenset({"python", "json", "toml", "yaml"})
 #: The file that the words before a block name last: "Save this as `test_model.py`:".
 _NAMED: Final = re.compile(r"`([\w./-]+\.(?:py|json|toml|yaml))`[^`]*\Z")
+#: A file of this repository that a page has its reader save.
+_SAVED: Final = re.compile(r"^Save \[`([\w./-]+)`\]\((\S+)\)", re.MULTILINE)
+#: What a step is compared with, in the command that was printed to revert it.
+_SOURCE: Final = re.compile(r"--source=[0-9a-f]{12}\b")
 #: The page says how wide a terminal its output needs, in a comment that readers do not see.
 _WIDE: Final = re.compile(r"<!-- (\d+) columns -->\Z")
 #: What sets up an environment is done already where tests run.
@@ -51,6 +57,9 @@ class Reader:
     """Does what a page says, in a folder of its own."""
 
     folder: Path
+    #: Runs ``ttnn-perf``, alone on its line, without a process; None if it is to have one.
+    run_here: Callable[[Path, list[str]], str] | None = None
+    printed: str = ""
 
     def follow(self, page: str) -> Iterator[tuple[str, list[str], str]]:
         """Yield each command, the shown lines that it did not print, and what it printed."""
@@ -60,8 +69,8 @@ class Reader:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(step.text, encoding="utf-8")
             elif not _SET_UP.match(step.text):
-                output = self._run(step.text, step.columns)
-                yield step.text, _missing(step.output, output), output
+                self.printed = self._run(step.text, step.columns)
+                yield step.text, _missing(step.output, self.printed), self.printed
 
     def _run(self, command: str, columns: int) -> str:
         """Run a command as a reader's shell would, which stays in the folder that it went to."""
@@ -70,6 +79,11 @@ class Reader:
         newest = max(records, key=lambda file: file.stat().st_mtime_ns, default=None)
         if newest is not None:
             command = _RUN.sub(newest.stem, command)
+        source = _SOURCE.search(self.printed)
+        if source is not None:
+            command = _SOURCE.sub(source[0], command)
+        if self.run_here is not None and command.startswith("ttnn-perf "):
+            return self.run_here(self.folder, shlex.split(command)[1:])
         place = self.folder / "went to"
         script = f'{command}\ncode=$?\npwd > "{place}"\nexit $code'
         ran = subprocess.run(
@@ -108,7 +122,13 @@ def _environment() -> dict[str, str]:
 def steps(page: str) -> Iterator[Shown]:
     """Yield the files and commands of a page, in their order."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    for block in _FENCE.finditer(text):
+    saved = [(match.start(), match) for match in _SAVED.finditer(text)]
+    blocks = [(match.start(), match) for match in _FENCE.finditer(text)]
+    for _, block in sorted([*saved, *blocks], key=itemgetter(0)):
+        if block.re is _SAVED:
+            file = (ROOT / page).parent / block[2]
+            yield Shown(file.read_text(encoding="utf-8"), file=block[1])
+            continue
         indent, kind, body = len(block[1]), block[2], block[3]
         body = "".join(line[indent:] for line in body.splitlines(keepends=True))
         before = text[: block.start()].rstrip().rpartition("\n\n")[2]

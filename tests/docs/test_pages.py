@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.experiments import ab
+from pytest_ttnn_perf.records.settings import ProfilerKind, Settings
 from tests.docs.pages import Reader
+from tests.harness.project import run_command
+from tests.harness.workshop import InThisProcess, run_test
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from pytest_ttnn_perf.experiments.versions import Version
+    from pytest_ttnn_perf.records.observation import Observation
 
 #: Pages that are whole: what their commands need is on the page.
 PAGES = (
@@ -28,15 +36,62 @@ PAGES = (
     "docs/explanation/how-the-gate-decides.md",
     "docs/reference/files.md",
 )
+#: Whole pages that try many changes, and the test that these are measured by. ``ttnn-perf`` runs in
+#: this process and so do both sides of its rounds: with workers, as optimize-step-by-step.md has
+#: them, each page would take a minute of a processor.
+WALKS = {
+    "docs/how-to/optimize-a-cnn.md": "test_cnn.py::test_cnn",
+    "docs/how-to/optimize-a-language-model.md": "test_llm.py::test_decode",
+}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_what_its_commands_print(page: str, tmp_path: Path) -> None:
+    _follow(page, Reader(_folder(tmp_path)))
+
+
+@pytest.mark.parametrize("page", WALKS)
+def test_a_walk_shows_what_its_commands_print(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(ab, "Turns", partial(_turns, WALKS[page], tmp_path))
+    _follow(page, Reader(_folder(tmp_path), run_here=_run_here))
+
+
+def _folder(tmp_path: Path) -> Path:
     folder = tmp_path / "reader"
     folder.mkdir()
+    return folder
+
+
+def _follow(page: str, reader: Reader) -> None:
     differences = [
         f"$ {command}\nnot printed, or not in this order:\n" + "\n".join(missing) + f"\n{output}"
-        for command, missing, output in Reader(folder).follow(page)
+        for command, missing, output in reader.follow(page)
         if missing
     ]
     assert not differences, "\n\n".join(differences)
+
+
+def _turns(test: str, folder: Path, before: Version, after: Version, **_: object) -> InThisProcess:
+    settings = Settings(
+        baselines=folder / "reader/baselines",
+        artifacts=folder / "reader/.ttnn_perf",
+        profiler=ProfilerKind.OFF,
+    )
+
+    def observe(tree: Path, *, probes: bool) -> Observation:
+        return run_test(test, tree, folder, settings, probes=probes)
+
+    return InThisProcess(test, observe, before, after)
+
+
+def _run_here(folder: Path, arguments: list[str]) -> str:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        ran = run_command(*arguments)
+    finally:
+        os.chdir(before)
+    return ran.errors + ran.text

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.experiments.kept_state import write_step
+from pytest_ttnn_perf.records.step import Decision, Prediction, Step
 from tests.docs.test_capture_pages import mlp
 from tests.golden.test_checklist import CNN, LLM
 from tests.harness.captures import capture, op
@@ -15,6 +17,7 @@ from tests.harness.golden import assert_golden
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
+ID = "a" * 40
 MODELS = """
     import pytest
 
@@ -84,7 +87,7 @@ def test_numbers_that_cannot_be_trusted_make_no_plan(captured: Project) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
-        ((), 2, "nothing to plan: name a capture or a run record, or make one with pytest"),
+        ((), 2, "nothing to plan: no run is recorded here: make one with pytest --ttnn-perf"),
         (("none.csv",), 3, "none.csv: "),
         (
             ("mlp.csv", "--target", "fast"),
@@ -116,18 +119,30 @@ def test_a_run_without_tests_is_no_plan(captured: Project) -> None:
     assert "run.json: expected a run record with tests, found none in it" in ran.errors
 
 
-def test_a_rule_shows_its_track_record_and_what_was_predicted_here(captured: Project) -> None:
-    runs = captured.path / ".ttnn_perf" / "runs"
-    runs.mkdir(parents=True)
-    told = {"code": "TTP202", "estimate_us": 10, "low_us": 4, "high_us": 15, "label": "one matrix"}
-    record = {
-        "format": 1,
-        "hardware": {"arch": "wormhole_b0", "board": "n150"},
-        "tests": {},
-        "predictions": [{**told, "measured_us": 12.5}, {**told, "measured_us": -1}],
-    }
-    (runs / "20260101T000000Z-000001.json").write_text(json.dumps(record))
-    (runs / "20260101T000000Z-000002.json").write_text('{"predictions"')
+def tried(project: Project, *outcomes: tuple[tuple[str, ...], float, float]) -> None:
+    """Write steps that closed findings: of which rules, what was promised, and what was gained."""
+    for number, (codes, promised_ns, gained_ns) in enumerate(outcomes):
+        made = Prediction("test_a.py::test_a", codes, "device_kernel_time", promised_ns, gained_ns)
+        step = Step(
+            id=f"20260101T000000Z-{number:06}", at="2026-01-01T00:00:00Z", message="one matrix",
+            decision=Decision.KEEP, reasons=(), base=ID, base_tree=ID, state=ID,
+            state_tree=f"{number:040}", head=ID, rounds=4, predictions=(made,),
+        )  # fmt: skip
+        write_step(project.path / ".ttnn_perf", step)
+
+
+def test_a_rule_shows_its_track_record_and_what_steps_made_of_it(captured: Project) -> None:
+    alone, both = ("TTP202",), ("TTP202", "TTP311")
+    tried(captured, (alone, 1e4, 12_500.0), (alone, 1e4, -1_000.0), (both, 1e4, 9_000.0))
     ran = captured.cli("rules", "TTP202")
     assert (ran.code, ran.errors) == (0, "")
     assert_golden("rules_track_record", ran.text)
+    (captured.path / ".ttnn_perf" / "steps" / "broken.json").write_text("{")
+    assert "Track record here" not in captured.cli("rules", "TTP202").text
+
+
+def test_a_plan_says_what_steps_here_made_of_its_estimates(captured: Project) -> None:
+    tried(captured, *[(("TTP203",), 60_000.0, 24_000.0)] * 5)
+    ran = captured.cli("plan", "mlp.csv")
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden("plan_corrected", ran.text)

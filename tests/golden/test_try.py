@@ -15,7 +15,12 @@ from pytest_ttnn_perf.experiments.journal import ways_of
 from pytest_ttnn_perf.experiments.journal_report import journal_listing, journal_markdown
 from pytest_ttnn_perf.experiments.kept_state import Base
 from pytest_ttnn_perf.experiments.try_change import Tried
-from pytest_ttnn_perf.experiments.try_report import MOST_BYTES, try_document, try_lines
+from pytest_ttnn_perf.experiments.try_report import (
+    MOST_BYTES,
+    commands,
+    try_document,
+    try_lines,
+)
 from pytest_ttnn_perf.processes.snapshots import State
 from pytest_ttnn_perf.records.metric import Better, Kind
 from pytest_ttnn_perf.records.step import (
@@ -66,9 +71,9 @@ KEPT = Step(
     decision=Decision.KEEP,
     reasons=(f"{RESNET} wall_time: 2.000 ms → 1.500 ms, -25.0 % (-26.0 % to -24.0 %)",),
     base=ID,
-    base_tree=ID,
+    base_tree="a" * 40,
     state=ID,
-    state_tree=ID,
+    state_tree="b" * 40,
     head=ID,
     rounds=4,
     effects=(
@@ -89,22 +94,29 @@ KEPT = Step(
     receipt=Receipt("00ff", {"models/test_resnet.py": ID}, {RESNET: "0a"}, ("nothing of it",)),
 )  # fmt: skip
 REVERTED = replace(
-    KEPT, message="other order", decision=Decision.REVERT, reasons=("no gain worth keeping",),
+    KEPT, id="20261117T120000Z-000002", base_tree="b" * 40,
+    message="other order", decision=Decision.REVERT, reasons=("no gain worth keeping",),
     effects=(effect(1_510_000, 1_512_000, outcome="WITHIN"), pcc(0.9961, 0.9961)),
     closed=(), opened=(), predictions=(), situations={},
 )  # fmt: skip
 REFUSED = replace(
-    KEPT, message="less to do", decision=Decision.NOT_COMPARABLE, reasons=("inputs changed",),
+    KEPT, id="20261117T120000Z-000003", base_tree="b" * 40,
+    message="less to do", decision=Decision.NOT_COMPARABLE, reasons=("inputs changed",),
     effects=(), closed=(), opened=(), predictions=(), situations={}, candidates=(), rounds=1,
     refusals=(Refusal(Edit.INPUTS, f"{RESNET} wall_time: 8x224x224x3, now 1x224x224x3"),),
 )  # fmt: skip
 UNSURE = replace(
-    KEPT, message="two queues", decision=Decision.CANNOT_TELL,
+    KEPT, id="20261117T120000Z-000004", base_tree="b" * 40,
+    message="two queues", decision=Decision.CANNOT_TELL,
     reasons=(f"{RESNET}: after 20 rounds it may be -3.0 % to +1.0 %",),
     effects=(effect(1_500_000, 1_485_000, outcome="INCONCLUSIVE"),),
     closed=(), opened=(), predictions=(), situations={}, candidates=(), rounds=20,
 )  # fmt: skip
-LAST = replace(KEPT, message="trace", effects=(effect(1_490_000, 1_000_000, outcome="IMPROVED"),))
+LAST = replace(
+    KEPT, id="20261117T120000Z-000005", base_tree="b" * 40,
+    state_tree="c" * 40, message="trace",
+    effects=(effect(1_490_000, 1_000_000, outcome="IMPROVED"),),
+)  # fmt: skip
 STEPS = (KEPT, REVERTED, REFUSED, UNSURE, LAST)
 
 
@@ -125,6 +137,25 @@ def test_what_a_step_comes_to(step: Step) -> None:
     document = try_document(tried(step), Path("/project"))
     jsonschema.validate(document, SCHEMA)
     assert decode_step(json.loads(json.dumps(encode_step(step)))) == step
+
+
+def test_more_rounds_are_no_advice_where_sides_cannot_be_compared() -> None:
+    other = replace(UNSURE, effects=(effect(1.0, 2.0, outcome="NOT_COMPARABLE"),))
+    assert "or measure longer" in commands(tried(UNSURE), Path("/project"))
+    assert "or measure longer" not in commands(tried(other), Path("/project"))
+
+
+def test_the_journal_has_the_kernels_of_the_only_region_and_no_rounding() -> None:
+    kernels = "device_kernel_time.decode"
+    steps = [
+        replace(KEPT, effects=(effect(*ends, outcome="IMPROVED"),
+                               effect(3.0, 2.0, metric=kernels, outcome="IMPROVED")))
+        for ends in ((3_255_500.1, 1_251_600.3), (1_251_600.3, 1_074_500.7), (1_074_500.7, 9e5))
+    ]  # fmt: skip
+    (way,) = ways_of(steps)
+    assert way.first + sum(part.counts for part in way.parts) != way.now, "floats are not exact"
+    assert way.unexplained == 0.0
+    assert [part.device and part.device.metric for part in way.parts] == [kernels] * 3
 
 
 def test_a_step_as_one_object() -> None:

@@ -7,6 +7,7 @@ knows them, and no figure of a rule is among them but the peaks of the chip.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from tests.rules.tables import Op, OpTable, op, table, tensor
@@ -122,10 +123,32 @@ def step_ns(parts: Sequence[Part], on: Chip) -> float:
     return sum(time_ns(part, on) for part in parts)
 
 
-def capture(parts: Sequence[Part], on: Chip, rng: Random) -> OpTable:
-    """Return what a profiler would tell of a step."""
-    rows = [_op(part, time_ns(part, on) * rng.lognormvariate(0, on.noise)) for part in parts]
+def _times_ns(parts: Sequence[Part], on: Chip, rng: Random, slower: float = 1.0) -> list[float]:
+    return [time_ns(part, on) * slower * rng.lognormvariate(0, on.noise) for part in parts]
+
+
+def capture(parts: Sequence[Part], on: Chip, rng: Random, *, steps: int = 1) -> OpTable:
+    """Return what a profiler would tell of so many steps: several are replays of a trace."""
+    rows = []
+    for number in range(1, steps + 1):
+        times = _times_ns(parts, on, rng)
+        own = [_op(part, ns) for part, ns in zip(parts, times, strict=True)]
+        rows += [row._replace(trace=1, replay=number) if steps > 1 else row for row in own]
     return table(*rows, arch="blackhole", available_cores=CORES)
+
+
+#: What processes differ in, beside their steps.
+PROCESSES = 0.003
+
+
+def measured_ns(
+    parts: Sequence[Part], on: Chip, rng: Random, *, steps: int = 3, rounds: int = 3
+) -> float:
+    """Return what ``ttnn-perf try`` would tell of a model: steps in each of some processes."""
+    processes = (rng.lognormvariate(0, PROCESSES) for _ in range(rounds))
+    return median(
+        median(sum(_times_ns(parts, on, rng, slower)) for _ in range(steps)) for slower in processes
+    )
 
 
 def _op(part: Part, ns: float) -> Op:

@@ -28,7 +28,7 @@ from pytest_ttnn_perf.records.settings import Checklist, ProfilerKind, Settings,
 from pytest_ttnn_perf.run.sessions import Sessions, _flaw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pytest
 
@@ -79,7 +79,8 @@ TESTS = """
     from tuning import ITERATIONS, PCC, ROWS, TOLERANCE, WARMUP
 
     @pytest.mark.ttnn_perf(
-        warmup=WARMUP, iterations=ITERATIONS, pcc=PCC, tolerance=TOLERANCE, target="0.06 ms"
+        warmup=WARMUP, iterations=ITERATIONS, pcc=PCC, tolerance={"*": TOLERANCE},
+        target={"sim_time": "0.06 ms"},
     )
     def test_model(ttnn_perf, folder):
         device = Accelerator()
@@ -164,31 +165,17 @@ class Workshop:
         step = Try(message, asked.pop("argv", ()), 20, self.root, **asked)
         return try_change(step, self.settings, progress=lambda *_: None)
 
-    def _turns(self, before: Version, after: Version, **_: object) -> _InThisProcess:
-        return _InThisProcess(self, before, after)
+    def _turns(self, before: Version, after: Version, **_: object) -> InThisProcess:
+        return InThisProcess(TEST, self.observe, before, after)
 
     def observe(self, tree: Path, *, probes: bool) -> Observation:
-        """Run the test of a checked-out version, as a worker would."""
+        """Run the test of a checked-out version, on a machine that is noisy."""
         folder = self.path / f"process-{self._processes}"
         folder.mkdir()
         self._processes += 1
-        with _modules_of(tree):
-            test = importlib.import_module("test_model").test_model
-            given = test.pytestmark[0].kwargs
-            asked = TestSettings(
-                given["warmup"],
-                given["iterations"],
-                given["pcc"],
-                tolerance={"*": given["tolerance"]},
-                target={"sim_time": given["target"]},
-            )
-            checklist = Checklist.ENFORCE if probes else Checklist.OFF
-            observer = Observer(TEST, asked, replace(self.settings, checklist=checklist))
-            observer.conditions = ConditionLog(probes)
-            test(observer, folder)
-            # As what is observed of a device or a compiler.
-            facts = getattr(sys.modules["model"], "FACTS", {})
-            observation = replace(observer.finish(), facts=facts)
+        observation = run_test(
+            TEST, tree, folder, self.settings, probes=probes, round_number=self._processes // 2
+        )
         return self._slowed(replace(observation, hardware=Hardware("example", "a", simulated=True)))
 
     def _slowed(self, observation: Observation) -> Observation:
@@ -204,11 +191,36 @@ class Workshop:
         )
 
 
-class _InThisProcess:
-    """Takes turns as the workers of two versions do."""
+def run_test(
+    test: str,
+    tree: Path,
+    folder: Path,
+    settings: Settings,
+    *,
+    probes: bool,
+    round_number: int = 0,
+) -> Observation:
+    """Run a test of a checked-out version as a worker would: it takes the fixture and a folder."""
+    file, _, name = test.partition("::")
+    with _modules_of(tree):
+        function = getattr(importlib.import_module(Path(file).stem), name)
+        asked = TestSettings(**function.pytestmark[0].kwargs)
+        checklist = Checklist.ENFORCE if probes else Checklist.OFF
+        observer = Observer(test, asked, replace(settings, checklist=checklist))
+        observer.conditions = ConditionLog(3 if probes else 2, round_number)
+        function(observer, folder)
+        # As what is observed of a device or a compiler.
+        facts = getattr(sys.modules.get("model"), "FACTS", {})
+        return replace(observer.finish(), facts=facts)
 
-    def __init__(self, workshop: Workshop, before: Version, after: Version) -> None:
-        self._workshop = workshop
+
+class InThisProcess:
+    """Takes turns as the workers of two versions do; ``observe`` runs a test of a tree."""
+
+    def __init__(
+        self, test: str, observe: Callable[..., Observation], before: Version, after: Version
+    ) -> None:
+        self._test, self._observe = test, observe
         self._sides = ((before, Sessions(20)), (after, Sessions(20)))
 
     @property
@@ -220,14 +232,14 @@ class _InThisProcess:
         return self._sides[1][1]
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
-        assert tests is None or tests == (TEST,)
+        assert tests is None or tests == (self._test,)
         order = reversed(self._sides) if after_is_first(number) else self._sides
         for version, found in order:
-            seen = self._workshop.observe(version.move.tree, probes=number == 1)
-            found.measured.setdefault(TEST, []).append(seen)
+            seen = self._observe(version.move.tree, probes=number == 1)
+            found.measured.setdefault(self._test, []).append(seen)
             flaw = _flaw(seen)
             if flaw is not None:
-                found.troubles.setdefault(TEST, f"round {number}: {flaw}")
+                found.troubles.setdefault(self._test, f"round {number}: {flaw}")
             found.completed = number
         return None
 
@@ -244,5 +256,5 @@ def _modules_of(tree: Path) -> Iterator[None]:
     finally:
         sys.path.remove(str(tree))
         sys.dont_write_bytecode = kept
-        for name in ("test_model", "model", "tuning", "accelerator"):
-            sys.modules.pop(name, None)
+        for file in tree.glob("*.py"):
+            sys.modules.pop(file.stem, None)

@@ -41,8 +41,9 @@ def docs(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "docs", copy, ignore=shutil.ignore_patterns("__pycache__"))
     for page in ROOT.glob("*.md"):
         shutil.copy(page, copy.parent)
-    for linked in ("LICENSE",):
-        shutil.copy(ROOT / linked, copy.parent)
+    for linked in ("LICENSE", "examples/board.py"):
+        (copy.parent / linked).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / linked, copy.parent / linked)
     return copy
 
 

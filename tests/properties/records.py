@@ -18,7 +18,6 @@ from pytest_ttnn_perf.records.baseline import (
 from pytest_ttnn_perf.records.finding import (
     Evidence,
     Finding,
-    Prediction,
     RuleOutcome,
     Severity,
     Unanswered,
@@ -200,21 +199,6 @@ def _observed(name: str) -> st.SearchStrategy[MetricObservation]:
     )
 
 
-_SAVED = st.floats(-LARGEST, LARGEST)
-PREDICTIONS = st.builds(
-    Prediction,
-    code=st.sampled_from(["TTP311", "ACM123"]),
-    estimate_us=_SAVED,
-    low_us=_SAVED,
-    high_us=_SAVED,
-    measured_us=_SAVED,
-    measured_low_us=st.none() | _SAVED,
-    measured_high_us=st.none() | _SAVED,
-    region=TEXTS,
-    label=TEXTS,
-)
-
-
 @st.composite
 def runs(draw: DrawFn, *, judged: bool = True) -> Run:
     """Draw a run; its tests have hardware of their own where the run has none."""
@@ -239,7 +223,6 @@ def runs(draw: DrawFn, *, judged: bool = True) -> Run:
         identifier,
         complete,
         shift_refuted=refuted,
-        predictions=tuple(draw(st.lists(PREDICTIONS, max_size=2))),
         coverage=coverage,
     )
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
+from pytest_ttnn_perf.analysis.checklist.waiting import Gap, Waiting
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.records.ops import Signpost
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
@@ -39,6 +40,20 @@ def numbered(*rows: Op) -> OpTable:
     return replace(
         table(*(row._replace(number=at) for at, row in enumerate(rows, start=19))), windowed=True
     )
+
+
+@pytest.mark.parametrize(
+    ("gaps", "places"),
+    [
+        ((1, 5, 1, 3), "80.0 % of that before 2 of 4 ops"),
+        ((1, 5, 2, 2), "90.0 % of that before 3 of 4 ops"),
+        ((0, 0), "0.0 % of that before 1 of 2 ops"),
+    ],
+)
+def test_as_few_ops_are_told_as_make_up_four_fifths(gaps: tuple[int, ...], places: str) -> None:
+    waiting = Waiting(tuple(Gap(op("Add", [X], ns=1), gap) for gap in gaps), 1)
+
+    assert waiting.places == places
 
 
 def test_what_the_host_does_before_a_few_ops_is_told_by_their_numbers() -> None:

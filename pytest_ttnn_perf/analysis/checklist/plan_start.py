@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import NANOSECONDS_IN
@@ -10,6 +10,8 @@ from pytest_ttnn_perf.analysis.checklist.plan import Start
 from pytest_ttnn_perf.records.finding import ModelKind
 from pytest_ttnn_perf.records.metric import (
     KERNEL_TIME,
+    SIM_THROUGHPUT_TIME,
+    SIM_TIME,
     THROUGHPUT_TIME,
     WALL_TIME,
     median,
@@ -18,10 +20,11 @@ from pytest_ttnn_perf.records.metric import (
 from pytest_ttnn_perf.records.ops import CALLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+    from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.settings import RuleSettings
 
 
@@ -34,7 +37,8 @@ def start_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Start | 
 
         kernels = kernels_of(subject.kernels)
         if not isinstance(kernels, str):
-            return Start(subject.region, sum(kernel.time_ns for kernel in kernels))
+            now = sum(kernel.time_ns for kernel in kernels)
+            return Start(subject.region, now, noise_ns=noise_ns(now))
     return None
 
 
@@ -53,6 +57,7 @@ def _of_ops(subject: Subject, settings: Mapping[str, RuleSettings]) -> Start | N
         return None
     kind = model_kind(subject.ops, bottleneck_of(subject, settings), subject.report)
     told = gaps_of(subject)
+    seen = _differences(subject.ops)
     return Start(
         subject.region,
         kernels + gaps,
@@ -60,12 +65,64 @@ def _of_ops(subject: Subject, settings: Mapping[str, RuleSettings]) -> Start | N
         gaps,
         replayed=not isinstance(told, str) and told.replayed,
         waits=kind is ModelKind.HOST_BOUND,
+        noise_ns=noise_ns(kernels, seen),
+        repeats=seen.repeats,
     )
+
+
+#: What a step is thought to differ from the next before two have been seen; the replays of real
+#: captures differ by up to 0.5 %.
+_UNSEEN: Final = 0.01
+
+
+class Differences(NamedTuple):
+    """The variance of a step between its repetitions, and how many differences that rests on."""
+
+    repeats: int = 1
+    variance: float = 0.0
+    rests_on: int = 0
+
+
+#: A step alone tells nothing of that.
+_ALONE: Final = Differences()
+
+
+def noise_ns(step_ns: float, seen: Differences = _ALONE) -> float:
+    """Return by how much one step differs from the next, as a standard deviation.
+
+    What is thought before counts as one more difference.
+
+    >>> noise_ns(1000.0), round(noise_ns(1000.0, Differences(2, 2.0**2, 99)), 1)
+    (10.0, 2.2)
+    """
+    return sqrt((seen.rests_on * seen.variance + (_UNSEEN * step_ns) ** 2) / (seen.rests_on + 1))
+
+
+def _differences(table: OpTable) -> Differences:
+    """Return how the repetitions of a step differ.
+
+    The variances of its ops add up: they are many, and there are two or three repetitions.
+    """
+    from pytest_ttnn_perf.analysis.ops.regions import regions_of, slowest_rows
+
+    regions, times = regions_of(table).regions, table.columns.kernel_ns
+    steps = [slowest_rows(table, step) for step in regions[0].steps] if regions else []
+    if len(steps) < 2 or len({len(rows) for rows in steps}) > 1:
+        return _ALONE
+    ops = [[times[row] for row in rows] for rows in zip(*steps, strict=True)]
+    return Differences(len(steps), sum(map(_variance, ops)), len(ops) * (len(steps) - 1))
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 #: Findings on what a call takes by the clock, beyond the kernels.
 _OF_CALLS: Final = frozenset({"TTP402", "TTP404", "TTP502", "TTP503"})
 _BY_CLOCK: Final = (WALL_TIME, THROUGHPUT_TIME)
+#: The same by the clock of a simulated device.
+_SIMULATED: Final = (SIM_TIME, SIM_THROUGHPUT_TIME)
 
 
 class Aim(NamedTuple):
@@ -96,13 +153,23 @@ def starts_of_test(observation: Observation, arch: str | None) -> Iterator[Start
                 from pytest_ttnn_perf.analysis.ops.ideal import ideal_of_groups
 
                 ideal = ideal_of_groups(groups.of(region), arch)
-            yield Start(region, now, ideal, waits=waits)
+            samples = _samples_ns(observation, metric_in(region, KERNEL_TIME))
+            count = len(samples)
+            seen = Differences(count, _variance(samples), count - 1) if count > 1 else _ALONE
+            noise = noise_ns(now, seen)
+            yield Start(region, now, ideal, waits=waits, noise_ns=noise, repeats=seen.repeats)
 
 
-def aims_of(observation: Observation, region: str) -> Iterator[Aim]:
-    """Yield the targets that a test has for the times of a region."""
-    for name in (*_BY_CLOCK, KERNEL_TIME):
-        metric = metric_in(region, name)
+def aims_of(observation: Observation, region: str, *, alone: bool) -> Iterator[Aim]:
+    """Yield the targets that a test has for the times of a region.
+
+    Those of whole calls as well where it stands ``alone``: what it saves, they save.
+    """
+    names = (*_BY_CLOCK, *_SIMULATED, KERNEL_TIME)
+    metrics = {metric_in(region, name): name for name in names}
+    if alone:
+        metrics |= {name: name for name in (*_BY_CLOCK, *_SIMULATED)}
+    for metric, name in metrics.items():
         now = _time_ns(observation, metric)
         if now is None:
             continue
@@ -113,11 +180,16 @@ def aims_of(observation: Observation, region: str) -> Iterator[Aim]:
 
 
 def _time_ns(observation: Observation, metric: str) -> float | None:
+    samples = _samples_ns(observation, metric)
+    return median(samples) if samples else None
+
+
+def _samples_ns(observation: Observation, metric: str) -> list[float]:
     observed = observation.metrics.get(metric)
     if observed is None or observed.metric.unit not in NANOSECONDS_IN:
-        return None
-    samples = [sample for sample in observed.samples if isfinite(sample) and sample > 0]
-    return median(samples) * _scale(observed) if samples else None
+        return []
+    scale = _scale(observed)
+    return [one * scale for one in observed.samples if isfinite(one) and one > 0]
 
 
 def _scale(observed: MetricObservation) -> float:

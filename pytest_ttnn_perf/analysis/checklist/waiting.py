@@ -5,6 +5,7 @@ The gaps of all devices and all replays, and when a capture tells them, are in `
 
 from __future__ import annotations
 
+from itertools import accumulate
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -62,12 +63,11 @@ class Waiting(NamedTuple):
     def places(self) -> str:
         """Say before which ops it waits most."""
         ordered = sorted(self.gaps, key=lambda gap: -gap.ns)
-        some = next(
-            at
-            for at in range(1, len(ordered) + 1)
-            if sum(gap.ns for gap in ordered[:at]) >= _MOST * self.ns
-        )
-        part = sum(gap.ns for gap in ordered[:some]) / self.ns if self.ns else 0.0
+        whole = self.ns
+        most = _MOST * whole
+        upto = enumerate(accumulate(gap.ns for gap in ordered), 1)
+        some, ns = next((at, ns) for at, ns in upto if ns >= most)
+        part = ns / whole if whole else 0.0
         numbers = [f"#{gap.op.number}" for gap in ordered[:some] if gap.op.number]
         named = ", ".join([*numbers[:_NAMED], *(["…"] if len(numbers) > _NAMED else [])])
         which = f" ({named})" if named else ""

@@ -261,6 +261,46 @@ class PageSweep:
 
 
 @dataclass(frozen=True, slots=True)
+class PageStep:
+    """A step of optimizing a test; ``counts`` is what it adds to the way.
+
+    That is nothing unless it was ``kept``, and not replaced by another since. ``change``, ``low``,
+    ``high`` and ``device`` are fractions (minus is lower); None where unknown.
+    """
+
+    message: str
+    decision: str
+    kept: bool
+    counts: float
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    device: float | None = None
+    accuracy: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageJournal:
+    """How a test got where it is: ``first``, all that counts and ``unexplained`` are ``now``.
+
+    Numbers are in the unit of the metric; as in ``PageMetric``. ``remaining`` says what is left.
+    """
+
+    test: str
+    metric: str
+    unit: str
+    scale: float
+    better: str
+    first: float
+    now: float
+    unexplained: float
+    steps: tuple[PageStep, ...]
+    target: float | None = None
+    remaining: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A page. ``facts`` head it: commit, host, hardware, when; ``notes`` are what limits it."""
 
@@ -274,4 +314,5 @@ class Page:
     differences: tuple[PageDifference, ...] = ()
     trends: tuple[PageTrend, ...] = ()
     sweeps: tuple[PageSweep, ...] = ()
+    journals: tuple[PageJournal, ...] = ()
     notes: tuple[str, ...] = ()

@@ -20,7 +20,8 @@ _ASSETS: Final = Path(__file__).parent / "assets"
 #: One script, in the order in which its parts are read: a part uses what those above it declare.
 _SCRIPTS: Final = (
     "data", "words", "elements", "scales", "charts", "state",
-    "history", "samples", "waterfall", "treemap", "roofline", "timeline", "sweeps", "findings",
+    "history", "samples", "waterfall", "journal", "treemap", "roofline", "timeline", "sweeps",
+    "findings",
     "attention", "table", "test", "overview", "keyboard", "start",
 )  # fmt: skip
 #: The size of a sparkline, in its own pixels.

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import cos, radians, sin
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.experiments.receipts import differing_conditions
+from pytest_ttnn_perf.experiments.receipts import differing_conditions, lost_gain, unchecked
 from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Metric, Source
-from pytest_ttnn_perf.records.observation import Conditions, MetricObservation, Observation
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import Conditions, Limits, MetricObservation, Observation
 from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, Tensor
 from pytest_ttnn_perf.records.step import Edit
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 WALL = Conditions(
     "wall_time", 3, 10, "time.perf_counter_ns", sync="wait", inputs=("8x8",), content="aa",
-    reacts=True, new_input_ratio=1.0, pending_ratio=0.0, clock_ratio=1.0,
+    reacts=True, sample_ns=1e6, new_input_ns=1e6, pending_ratio=0.0, clock_ratio=1.0,
 )  # fmt: skip
 TILES = Tensor((1, 1, 2048, 2048), (1, 1, 2048, 2048), "TILE", "BFLOAT16", "DRAM_INTERLEAVED")
 MATMUL = Signature("MatmulDeviceOperation", (TILES, TILES), (TILES,))
@@ -72,7 +77,7 @@ def test_the_same_is_comparable() -> None:
         (measured(clock="model.clock#1"), Edit.CLOCK),
         (measured(sync=None), Edit.SYNC),
         (measured(reacts=False), Edit.INPUT_IGNORED),
-        (measured(new_input_ratio=1.6), Edit.KEPT_RESULT),
+        (measured(threads=1), Edit.NOT_SYNCHRONISED),
         (measured(pending_ratio=0.06), Edit.NOT_SYNCHRONISED),
         (measured(clock_ratio=0.79), Edit.PATCHED_CLOCK),
         (replace(BEFORE, ops=None), Edit.NO_OPS),
@@ -89,10 +94,10 @@ def test_what_is_refused(after: Observation, edit: Edit) -> None:
 @pytest.mark.parametrize(
     "after",
     [
-        measured(new_input_ratio=1.4),
+        measured(sample_ns=1e5, new_input_ns=9e6),  # one round: the host may have been busy
         measured(pending_ratio=0.04),
         measured(clock_ratio=0.81),
-        measured(reacts=None, new_input_ratio=None, pending_ratio=None, clock_ratio=None),
+        measured(reacts=None, new_input_ns=None, pending_ratio=None, clock_ratio=None),
         timed(wall_time=820_000.0),
         timed(wall_time=300_000.0, device_kernel_time=280_000.0),
         replace(BEFORE, ops=ops(200_000.0)),
@@ -106,7 +111,9 @@ def test_what_is_near_a_limit_or_not_known_is_no_evidence(after: Observation) ->
 
 
 def test_what_was_so_before_is_not_the_steps_doing() -> None:
-    odd = replace(measured(reacts=False, new_input_ratio=3.0, pending_ratio=0.5), ops=ops(1_000.0))
+    odd = replace(
+        measured(reacts=False, new_input_ns=3e6, pending_ratio=0.5, threads=2), ops=ops(1_000.0)
+    )
     odd = replace(odd, metrics=timed(wall_time=500_000.0).metrics)
     assert edits(odd, odd) == []
 
@@ -118,3 +125,76 @@ def test_other_values_count_once_rounds_show_that_they_are_not_drawn_anew() -> N
     drawn = [BEFORE, replace(measured(content="zz"), references={"pcc": "yy"})]
     found = differing_conditions("test_a.py::test_a", drawn, [other, other])
     assert [refusal.edit for refusal in found] == []
+
+
+@pytest.mark.parametrize(
+    ("before_ns", "after_ns", "refused"),
+    [
+        ((1.0e6, 1.0e6, 1.0e6), (1.0e6, 1.01e6, 0.99e6), True),
+        ((1.0e6, 1.0e6, 1.0e6), (0.9e6, 0.88e6, 0.9e6), True),
+        ((1.0e6, 1.0e6, 1.0e6), (0.75e6, 3.0e6, 1.4e6), False),  # one call was not disturbed
+        ((3.0e6, 1.1e6, 2.0e6), (1.1e6, 3.0e6, 1.1e6), True),
+        ((1.5e6, 1.6e6, 1.5e6), (1.3e6, 1.25e6, 1.3e6), False),  # both have something to bear
+        ((1.0e6, 1.0e6), (1.0e6, 1.0e6), False),  # too few to tell
+        ((1.0e6, 1.0e6, 1.0e6), (1.0e6, None, 1.0e6), False),  # too short to tell
+    ],
+)
+def test_a_gain_of_a_quarter_that_new_inputs_do_not_have(
+    before_ns: Sequence[float], after_ns: Sequence[float | None], refused: bool
+) -> None:
+    before = [measured(sample_ns=1e6, new_input_ns=ns) for ns in before_ns]
+    after = [measured(sample_ns=0.75e6, new_input_ns=ns) for ns in after_ns]
+    found = lost_gain("t", "wall_time", before, after)
+    assert (found is not None) is refused
+    assert lost_gain("t", "wall_time", after, before) is None, "no gain, nothing to lose"
+
+
+#: Angles between outputs, in degrees, as sketches of two values have them. The limit is at 8.1.
+def outputs(own: float, again: float, new: float, **others: object) -> Observation:
+    def sketch(degrees: float) -> tuple[float, float]:
+        return cos(radians(degrees)), sin(radians(degrees))
+
+    checked = MetricObservation(
+        Metric("pcc", "", Better.HIGHER, Kind.ACCURACY), (0.995,), limits=Limits(at_least=0.99)
+    )
+    both = {"aa": sketch(again), "new": sketch(new)}
+    seen = measured(**{"returned": sketch(own), "outputs": both, **others})
+    return replace(seen, metrics={**BEFORE.metrics, "pcc": checked})
+
+
+@pytest.mark.parametrize(
+    ("after", "refused"),
+    [
+        (outputs(0, 0, 0), False),
+        (outputs(5, 5, 15), False),
+        (outputs(0, 0, 17), True),  # full work only for the input of the test
+        (outputs(5, 5, 19), False),  # coarser numbers: new inputs may be further off
+        (outputs(0, 9, 0), True),  # full work only while it is looked at
+        (outputs(20, 20, 20), True),  # its own PCC cannot be right
+        (replace(outputs(0, 0, 17), references={"pcc": "dd"}), False),  # has a name of its own
+        (outputs(0, 0, 17, outputs={}), False),  # a test that failed, and was not asked again
+    ],
+)
+def test_outputs_are_those_of_the_kept_state(after: Observation, refused: bool) -> None:
+    kept = outputs(0, 0, 0, checked=True)
+    assert edits(after, kept) == [Edit.OTHER_OUTPUT] * refused
+
+
+def test_a_model_that_never_gives_the_same_output_is_not_held_to_it() -> None:
+    assert edits(outputs(0, 0, 90), outputs(0, 30, 60, checked=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        (outputs(0, 0, 0), outputs(0, 0, 0), None),
+        (outputs(0, 30, 0), outputs(0, 0, 0), "it is not the same twice"),
+        (outputs(0, 0, 0), outputs(0, 0, 0, outputs={}), "its input is not the same any more"),
+        (outputs(0, 0, 0), replace(outputs(0, 0, 0), references={}), "the test asks for no PCC"),
+    ],
+)
+def test_outputs_that_tell_nothing_are_not_passed_over(
+    before: Observation, after: Observation, why: str | None
+) -> None:
+    where = "test_a.py::test_a wall_time: whether its output is as before is not known: "
+    assert [*unchecked(before, after)] == ([where + why] if why else [])

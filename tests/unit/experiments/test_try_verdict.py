@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.experiments.ab_report import AbResult
+import pytest
+
+from pytest_ttnn_perf.experiments.ab_report import AbResult, ab_sentence
+from pytest_ttnn_perf.experiments.compare_rounds import Compared
 from pytest_ttnn_perf.experiments.try_verdict import (
     Sides,
     candidates_of,
@@ -12,11 +16,13 @@ from pytest_ttnn_perf.experiments.try_verdict import (
     finding_changes,
     predictions_of,
 )
+from pytest_ttnn_perf.gate.paired import Paired
 from pytest_ttnn_perf.processes.git import Commit, WorkingTree
 from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Severity, Unanswered
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Better, Kind
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import Observation
-from pytest_ttnn_perf.records.step import Decision, Effect, Prediction
+from pytest_ttnn_perf.records.step import Decision, Effect, Prediction, StepFinding
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.run.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -63,9 +69,52 @@ def test_a_finding_is_closed_where_its_rule_says_so_and_not_where_nobody_can_tel
     kernel = Effect(
         TEST, KERNEL_TIME, "ns", Better.LOWER, Kind.TIME, "IMPROVED", before=1000.0, after=790.0
     )
+    # Alone it saves also what it has in common with a finding that stays.
     assert predictions_of(closed, [kernel]) == (
-        Prediction(TEST, ("TTP101",), KERNEL_TIME, predicted_ns=250.0, measured_ns=210.0),
+        Prediction(TEST, ("TTP101",), KERNEL_TIME, predicted_ns=300.0, measured_ns=210.0),
     )
+
+
+def time(metric: str, before: float, after: float) -> Effect:
+    return Effect(TEST, metric, "ns", Better.LOWER, Kind.TIME, "IMPROVED", before, after)
+
+
+def test_of_findings_closed_together_nothing_counts_twice() -> None:
+    then = Observation(
+        TEST, findings=(finding("TTP101", 300.0, adds_ns=40.0), finding("TTP311", 500.0))
+    )
+    now = Observation(TEST, findings=(finding("TTP101"), finding("TTP311")))
+    _, closed = finding_changes(sides(then, now))
+    (promised,) = predictions_of(closed, [time(KERNEL_TIME, 2000.0, 1500.0)])
+    assert (promised.codes, promised.predicted_ns) == (("TTP101", "TTP311"), 540.0)
+
+
+def test_less_waiting_shows_in_the_time_that_users_wait_for() -> None:
+    then = Observation(TEST, findings=(finding("TTP402", 200.0, at_most=True, region="decode"),))
+    _, closed = finding_changes(sides(then, Observation(TEST, findings=(finding("TTP402"),))))
+    effects = [
+        time(f"{KERNEL_TIME}.decode", 700.0, 700.0),
+        time("sim_time", 1000.0, 820.0),
+    ]
+    assert predictions_of(closed, effects) == (
+        Prediction(TEST, ("TTP402",), "sim_time", 200.0, 180.0, at_most=True),
+    )
+
+
+def test_kernels_are_promised_no_gaps_between_them() -> None:
+    moves = StepFinding(TEST, "TTP302", "resharding", saving_ns=40.0, gaps_ns=15.0)
+    trace = StepFinding(TEST, "TTP402", "trace", saving_ns=300.0, gaps_ns=300.0)
+    kernel = Effect(
+        TEST, KERNEL_TIME, "ns", Better.LOWER, Kind.TIME, "IMPROVED", before=1000.0, after=975.0
+    )
+    wall = replace(kernel, metric="wall_time", before=2000.0, after=1700.0)
+    of_kernels = Prediction(TEST, ("TTP302",), KERNEL_TIME, predicted_ns=25.0, measured_ns=25.0)
+    assert predictions_of([moves], [kernel, wall]) == (of_kernels,)
+    of_both = Prediction(TEST, ("TTP302", "TTP402"), "wall_time", 340.0, 300.0)
+    assert predictions_of([moves, trace], [kernel, wall]) == (of_both,), "it is in all of that"
+    of_calls = Prediction(TEST, ("TTP402",), "wall_time", predicted_ns=300.0, measured_ns=300.0)
+    assert predictions_of([trace], [kernel, wall]) == (of_calls,)
+    assert predictions_of([trace], [kernel]) == ()
 
 
 def test_the_next_candidates_are_those_that_save_most_with_bounds_last() -> None:
@@ -82,8 +131,73 @@ def test_the_next_candidates_are_those_that_save_most_with_bounds_last() -> None
     assert [each.code for each in candidates_of(sides(now, now))] == ["TTP305", "TTP101", "TTP402"]
 
 
+def test_the_host_comes_first_where_it_is_in_the_way() -> None:
+    findings = (
+        finding("TTP605", 30.0),
+        finding("TTP402", 20.0, at_most=True),
+        finding("TTP303", 25.0, adds_ns=0.0),
+        finding("TTP103", 28.0, quiet=True),
+    )
+    busy, waits = (Observation(TEST, findings=findings, model_kind=kind)
+                   for kind in (None, "host-bound model"))  # fmt: skip
+    assert [each.code for each in candidates_of(sides(busy, busy))] == ["TTP605", "TTP402"]
+    assert [each.code for each in candidates_of(sides(waits, waits))] == ["TTP402", "TTP605"]
+
+
 def test_a_test_that_failed_before_as_well_is_no_reason_to_revert() -> None:
     seen = Observation(TEST)
     decision, reasons = decide(sides(seen, seen, {TEST: "round 1: it fails"}), (), edited=False)
     assert decision is Decision.CANNOT_TELL
     assert reasons[0] == f"{TEST} failed before the change: round 1: it fails"
+
+
+@pytest.mark.parametrize(
+    ("before_ns", "after_ns", "why"),
+    [
+        (1000.0, 800.0, ", less than 1.000 us, which a device cannot tell apart"),
+        (60_000.0, 59_900.0, ""),
+    ],
+)
+def test_a_large_part_of_a_short_time_is_said_to_be_short(
+    before_ns: float, after_ns: float, why: str
+) -> None:
+    metric = Metric(KERNEL_TIME, "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
+    change = after_ns / before_ns - 1
+    verdict = Verdict(
+        metric, Outcome.WITHIN, observed=after_ns, centre=before_ns, change=change, limit=0.02
+    )
+    compared = Compared(TEST, Paired(verdict, change, change, 4), 4)
+    both = sides(Observation(TEST), Observation(TEST))
+    both = replace(both, result=replace(both.result, compared=(compared,)))
+    decision, (reason,) = decide(both, (), edited=False)
+    assert decision is Decision.REVERT
+    assert reason.startswith(f"no gain worth keeping: the best is {TEST} {KERNEL_TIME} -")
+    assert reason.endswith(f" %){why}")
+
+
+def test_fewer_ops_alone_are_no_gain() -> None:
+    metric = Metric("op_count", "count", Better.LOWER, Kind.COUNT)
+    verdict = Verdict(metric, Outcome.IMPROVED, observed=8.0, centre=10.0, change=-0.2)
+    both = sides(Observation(TEST), Observation(TEST))
+    compared = Compared(TEST, Paired(verdict), 4)
+    both = replace(both, result=replace(both.result, compared=(compared,)))
+    assert decide(both, (), edited=False) == (
+        Decision.REVERT,
+        ["no gain: no time or throughput was compared"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "told"),
+    [
+        (-0.61, -0.30, "-61.0 % to -30.0 %, which takes more rounds to be sure of"),
+        (-0.05, 0.01, "-5.0 % to +1.0 %, and 3.0 % is not ruled out"),
+    ],
+)
+def test_what_is_open_is_told_by_what_it_may_be(low: float, high: float, told: str) -> None:
+    verdict = Verdict(
+        Metric("wall_time", "ns"), Outcome.TOO_NOISY, Reason.UNDECIDED,
+        observed=5e5, centre=1e6, change=(low + high) / 2, limit=0.03,
+    )  # fmt: skip
+    sentence = ab_sentence(Compared(TEST, Paired(verdict, low, high, 3), 3), "HEAD")
+    assert sentence.endswith(f"; after 3 rounds it may be {told}")

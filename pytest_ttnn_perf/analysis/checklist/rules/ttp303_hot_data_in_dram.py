@@ -90,7 +90,7 @@ def hot_data_in_dram(
     Free tensors that are used no more with `ttnn.deallocate`, so that others have room.
 
     ## What it saves
-    At most the bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes.
+    The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes.
     No elementwise op gets shorter than 0.65 µs for each tile of a core. A tensor that is only where
     the result goes is not read. Nothing of ops that use less than 40 % of that bandwidth, which
     something else holds up, of those that are bound by computing, nor of conversions, which TTP203
@@ -143,7 +143,7 @@ def hot_data_in_dram(
         share,
         sentence=f"{through} of activations go through DRAM, in {counted(len(saved), 'op')}: "
         f"up to {part} of a step",
-        arithmetic=f"at most {through} ÷ {board.dram_gb_s:g} GB/s, less a tenth, but not below "
+        arithmetic=f"{through} ÷ {board.dram_gb_s:g} GB/s, less a tenth, but not below "
         "each op's minimum: "
         f"{microseconds(sum(saved.values()))}",
     )

@@ -56,7 +56,7 @@ def small_matmul_blocks(
     to eight tiles, or four with `fp32_dest_acc_en`.
 
     ## What it saves
-    At most the time of the matmul, less twice what moving its operands or computing takes at full
+    The time of the matmul, less twice what moving its operands or computing takes at full
     speed.
 
     ## When it is no problem
@@ -91,7 +91,7 @@ def small_matmul_blocks(
         share,
         sentence=f"{counted(len(small), 'matmul')} with very small blocks, "
         f"{microseconds(took)} of a step",
-        arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
+        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
         f"{percent(efficiency.value)} of {best_known(step)}",
     ).with_fix(advice_for((each.reads_again or _LARGER, saved[each.row]) for each in small))
 

@@ -49,7 +49,7 @@ def matmul_without_program_config(
     chooses and try larger blocks and grids.
 
     ## What it saves
-    At most the time of the matmul, less twice what it takes at full speed.
+    The time of the matmul, less twice what it takes at full speed.
 
     ## When it is no problem
     Where the choice of TTNN is good already: such matmuls are not named. Some releases of TTNN
@@ -84,6 +84,6 @@ def matmul_without_program_config(
         share,
         sentence=f"without a program config, and slow: {len(without)} of "
         f"{counted(len(matmuls), 'matmul')}, {microseconds(took)} of a step",
-        arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
+        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
         f"{percent(efficiency.value)} of {best_known(step)}",
     )

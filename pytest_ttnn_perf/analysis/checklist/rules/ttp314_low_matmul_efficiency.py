@@ -78,7 +78,7 @@ def low_matmul_efficiency(
     DRAM: L1. Else a larger grid, `in0_block_w` or output subblocks, where these can be larger.
 
     ## What it saves
-    At most the time of the matmul, less twice the longer of two: what its operands take at the full
+    The time of the matmul, less twice the longer of two: what its operands take at the full
     bandwidth of DRAM, by the true size of their elements, and what its products take on the cores
     that it runs on, at its fidelity.
 
@@ -113,7 +113,7 @@ def low_matmul_efficiency(
         saved,
         share,
         sentence=f"{counted(len(slow), 'matmul')} at {percent(reached)} of {best_known(step)}",
-        arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
+        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
         f"{percent(efficiency.value)} of {best_known(step)}",
     ).with_fix(_advice_for(slow, saved, available_cores(step, report)))
 

@@ -68,7 +68,7 @@ def conv_sharding_unsuited(
     convolutions may cost more than it saves.
 
     ## What it saves
-    At most the time of the convolution, less twice what it takes at full speed, and less a move of
+    The time of the convolution, less twice what it takes at full speed, and less a move of
     its activations before and after it. One that is faster than that does not count.
 
     ## When it is no problem
@@ -147,7 +147,7 @@ def _of_step(
         saved,
         share,
         sentence=_sentence(len(others), len(known)),
-        arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
+        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
         f"{percent(efficiency)} of {best_known(step)}, and with a move before and after",
         name=lambda placed: f"{op_name(placed.op)}, {others[placed.row]}",
     )

@@ -49,7 +49,7 @@ def low_conv_efficiency(
     buffering, weights in bfloat8_b.
 
     ## What it saves
-    At most the time of the convolution, less twice what it takes at full speed.
+    The time of the convolution, less twice what it takes at full speed.
 
     ## When it is no problem
     Small convolutions end before the device is up to speed.
@@ -76,7 +76,7 @@ def low_conv_efficiency(
         saved,
         share,
         sentence=f"{counted(len(slow), 'convolution')} at {percent(reached)} of {best_known(step)}",
-        arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
+        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
         f"{percent(efficiency.value)} of {best_known(step)}",
         name=_named,
     )

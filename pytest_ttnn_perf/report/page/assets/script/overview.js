@@ -14,6 +14,7 @@ function overview() {
   return make("div", { id: "overview" },
     attentionSection(),
     make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()),
+    journalsSection(),
     trendsSection(),
     differencesSection(),
     page.sweeps.length ? sectionOf("run", "Sweeps", make("div", { class: "stack" }, page.sweeps.map(sweepSection))) : null);

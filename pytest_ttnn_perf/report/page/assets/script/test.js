@@ -13,6 +13,7 @@ function testView(test) {
     testHead(test),
     metricsSection(test),
     test.waterfalls.length ? section("What changed", make("div", { class: "even panel" }, test.waterfalls.map(waterfallChart))) : null,
+    journalOf(test),
     findingsSection(test),
     test.regions.map(regionSection),
     timelinesSection(test));

@@ -1,0 +1,139 @@
+"""What `ttnn-perf try` answers by the true effect of a change, after how many rounds, at what cost.
+
+    python benchmarks/optimization_loop.py [--runs 200] [--real 3] [--seed N]
+
+``--runs`` are simulated, for each effect and noise: no clock is read; processes come in the order
+of the command, and its own judgement decides. ``--real`` are whole commands in a repository, `try`
+and `ab` in turns, by the CPU time of all their processes. Exit code 1 if a change that is no gain
+is kept in more than 1 % of runs, or if `try` costs more than a quarter more than `ab`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import resource
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.ab_project import command_in, write_project
+from pytest_ttnn_perf.experiments.ab_report import AbResult
+from pytest_ttnn_perf.experiments.compare_rounds import after_is_first, compare_tests
+from pytest_ttnn_perf.experiments.try_verdict import Sides, decide
+from pytest_ttnn_perf.gate.paired import Plan
+from pytest_ttnn_perf.processes.git import Commit, WorkingTree
+from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+from pytest_ttnn_perf.records.settings import USUAL_ROUNDS
+from pytest_ttnn_perf.run.sessions import Sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SAMPLES: Final = 10
+TEST: Final = "test_model.py::test_model"
+TIME: Final = Metric("wall_time", "ns")
+#: Standard deviations of processes; that of samples in a process is twice as large.
+NOISES: Final = (0.002, 0.005, 0.015)
+#: What the machine gets slower by from one process to the next.
+DRIFT: Final = 0.002
+EFFECTS: Final = (-0.30, -0.10, -0.05, -0.03, -0.01, 0.0, 0.05)
+#: Calls of 10 ms, of which a step makes some more than ``ab`` does: with new inputs.
+MEASURED: Final = """
+import time
+
+import numpy as np
+from model import CHANGE
+
+
+def model(x):
+    until_ns = time.perf_counter_ns() + 1e7 * (1 + CHANGE)
+    while time.perf_counter_ns() < until_ns:
+        pass
+    return 2 * x
+
+
+def test_model(ttnn_perf):
+    ttnn_perf.measure(model, np.linspace(0, 1, 64))
+"""
+MOST_WRONG: Final = 0.01
+MOST_COST: Final = 1.25
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="what ttnn-perf try answers, and what it costs")
+    parser.add_argument("--runs", type=int, default=200, help="simulated, of each effect and noise")
+    parser.add_argument("--real", type=int, default=3, help="whole commands of each kind")
+    parser.add_argument("--seed", type=int, default=20261117)
+    options = parser.parse_args(arguments)
+    good = True
+    print("noise   effect    KEEP  REVERT  CANNOT_TELL  rounds")
+    for noise in NOISES:
+        for effect in EFFECTS:
+            chance = random.Random(f"{options.seed} {noise} {effect}")
+            runs = [_simulated(effect, noise, chance) for _ in range(options.runs)]
+            said = Counter(decision for decision, _ in runs)
+            shares = {word: said[word] / len(runs) for word in ("KEEP", "REVERT", "CANNOT_TELL")}
+            cells = "  ".join(f"{share:>7.1%}" for share in shares.values())
+            print(f"{noise:5.1%}  {effect:+7.0%}  {cells}      {fmean(n for _, n in runs):5.1f}")
+            good &= effect < 0 or shares["KEEP"] <= MOST_WRONG
+    if options.real:
+        ratio = _cost_ratio(options.real)
+        print(f"try costs {ratio:.2f} times what ab does")
+        good &= ratio <= MOST_COST
+    print("as it should be" if good else "NOT as it should be")
+    return 0 if good else 1
+
+
+def _simulated(effect: float, noise: float, chance: random.Random) -> tuple[str, int]:
+    """Return the answer to a change, and the rounds it took."""
+    sides: dict[bool, list[Observation]] = {False: [], True: []}
+    looks, level = Plan(USUAL_ROUNDS).looks(), 0.0
+    for number in range(1, USUAL_ROUNDS + 1):
+        first = after_is_first(number)
+        for changed in (first, not first):
+            centre = level + (math.log1p(effect) if changed else 0.0) + chance.gauss(0, noise)
+            level += DRIFT
+            samples = [1e7 * math.exp(centre + chance.gauss(0, 2 * noise)) for _ in range(SAMPLES)]
+            observed = MetricObservation(TIME, tuple(samples))
+            sides[changed].append(Observation(TEST, {TIME.name: observed}))
+        if number not in looks:
+            continue
+        compared = compare_tests({TEST: sides[False]}, {TEST: sides[True]}, rounds=USUAL_ROUNDS)
+        if not any(each.is_undecided for each in compared):
+            break
+    commit = Commit("0" * 40, "0000000", "Start")
+    result = AbResult("HEAD", commit, WorkingTree(commit), USUAL_ROUNDS, number, tuple(compared))
+    before, after = (Sessions(USUAL_ROUNDS, number, {TEST: sides[side]}) for side in (False, True))
+    decision, _ = decide(Sides(result, before, after), (), edited=False)
+    return decision.value, number
+
+
+def _cost_ratio(times: int) -> float:
+    """Return how much more CPU time a step takes than the same comparison by ``ab``."""
+    commands = {"ab": ("ab", "HEAD"), "try": ("try", "-m", "faster", "--base", "HEAD")}
+    spent: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(times):
+        for name, words in commands.items():
+            with tempfile.TemporaryDirectory() as folder:
+                write_project(Path(folder), change=-0.2, test=MEASURED)
+                before = _cpu_seconds()
+                done = command_in(Path(folder), *words)
+                spent[name].append(_cpu_seconds() - before)
+            if done.returncode:
+                sys.exit(f"{name} ended with code {done.returncode}:\n{done.stderr}")
+    return median(spent["try"]) / median(spent["ab"])
+
+
+def _cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    sys.exit(main())
