@@ -87,5 +87,4 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rig, Ran]:
     rig = Rig(tmp_path_factory.mktemp("models")).write(conftest=CONFTEST, test_models=MODELS)
     ran = rig.pytest(play(), *UPDATE)
     assert ran.code == 0, ran.text + ran.errors
-    rig.steady_wall_times()
     return rig, ran

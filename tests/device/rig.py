@@ -34,8 +34,8 @@ CONFTEST = """
         yield mesh
         ttnn.close_mesh_device(mesh)
 """
-#: Two models that share no op. Their wall times are long, and judged as loosely as can be: no
-#: verdict is one about the machine that these tests run on.
+#: Two models that share no op. Their wall times follow from the script, by a clock of their own,
+#: and are judged as loosely as can be: what these tests are about is the device.
 MODELS = """
     import numpy as np
     import pytest
@@ -64,7 +64,7 @@ UPDATE = ("--ttnn-perf-update=new", "--ttnn-perf-confirm=0")
 #: Longer than a worker takes to start, however busy the machine is; what hangs is not waited for.
 SILENCE = ("--ttnn-perf-timeout=60", "-p", "time_flies")
 #: Of the workers only; the suite's own are nobody's business.
-PLUGINS = "-p no:hypothesispytest -p no:benchmark -p no:cacheprovider -p no:xdist"
+PLUGINS = "-p steady_clock -p no:hypothesispytest -p no:benchmark -p no:cacheprovider -p no:xdist"
 _NOT_OURS = ("PYTEST_", "CI", "GITHUB_", "FORCE_COLOR", "PY_COLORS")
 
 
@@ -121,16 +121,6 @@ class Rig:
             check=False,
         )  # fmt: skip
         return Ran(done.returncode, clean(done.stdout), clean(done.stderr))
-
-    def steady_wall_times(self) -> None:
-        """Store wall times as a machine would that does nothing else: a busy one is too noisy."""
-        for file in (self.project / "baselines").rglob("*.json"):
-            document = json.loads(file.read_text())
-            for test in document["tests"].values():
-                middle, _, count, *_ = test["metrics"]["wall_time"]["sessions"][0]
-                steady = [[middle, 0, count, f"run-{number}"] for number in range(3)]
-                test["metrics"]["wall_time"]["sessions"] = steady
-            file.write_text(json.dumps(document))
 
     def record(self) -> dict[str, Any]:
         """Return the newest run record."""

@@ -33,11 +33,9 @@ SWEEP = """
             ttnn.from_torch(np.ones((rows, 32), np.float32), layout=ttnn.TILE_LAYOUT, device=device)
             for rows in (32 * batch, 32)
         )
-        return lambda: ttnn.matmul(x, weight)  # long, so that no verdict is about the host
+        return lambda: ttnn.matmul(x, weight)
 
-    @pytest.mark.ttnn_perf(
-        warmup=1, iterations=3, tolerance=0.9, sweep={"batch": [1, 2, 4]}
-    )
+    @pytest.mark.ttnn_perf(warmup=1, iterations=3, sweep={"batch": [1, 2, 4]})
     def test_model(ttnn_perf, model):
         ttnn_perf.measure(model)
 """
@@ -55,7 +53,6 @@ def test_a_point_that_does_not_fit_any_more_fails_under_the_key_of_its_board(
     assert counts_of(rig.pytest(play(), *UPDATE)) == "3 passed"
     stored = rig.project / "baselines" / KEY / "test_models.json"
     assert len(json.loads(stored.read_text())["tests"]) == 3
-    rig.steady_wall_times()
 
     monkeypatch.setenv("ROOM", "2")
     ran = rig.pytest(play(), "--ttnn-perf", "--ttnn-perf-confirm=0")

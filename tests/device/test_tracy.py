@@ -52,7 +52,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rig, Ran]:
     rig = Rig(tmp_path_factory.mktemp("recorded")).write(conftest=CONFTEST, test_models=MODELS)
     ran = rig.pytest(play(), *UPDATE, TRACY)
     assert ran.code == 0, ran.text + ran.errors
-    rig.steady_wall_times()
     return rig, ran
 
 

@@ -12,12 +12,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tests.harness.project import PLUGINS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT: Final = Path(__file__).parents[2]
-#: Makes the time that a page's own code sleeps the time that the clock shows, and nothing else.
-_STEADY_CLOCK: Final = Path(__file__).with_name("steady_clock.py")
 _FENCE: Final = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 _FILES: Final = frozenset({"python", "json", "toml", "yaml"})
 #: The file that the words before a block name last: "Save this as `test_model.py`:".
@@ -112,7 +112,7 @@ def _environment() -> dict[str, str]:
     commands = Path(sys.executable).parent
     return {
         "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(_STEADY_CLOCK.parent),
+        "PYTHONPATH": str(PLUGINS),
         "PYTHONDONTWRITEBYTECODE": "",  # as a reader has it
         "PYTEST_ADDOPTS": "-p steady_clock -p no:hypothesispytest -p no:randomly",
         **{f"GIT_{who}_{what}": value for who, what, value in _AUTHOR},

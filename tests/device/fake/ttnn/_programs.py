@@ -153,10 +153,9 @@ def _chips(device: MeshDevice, op: Any) -> list[int]:
 def wait(device: MeshDevice) -> None:
     """Wait for the device, for as much time of the host as the script wants."""
     refuse_capture(device, "Event Synchronization is not supported during trace capture.")
-    end = time.perf_counter_ns() + _State.busy_ns * _script().wall
-    _State.busy_ns = 0.0
-    while (left := end - time.perf_counter_ns()) > 0:
-        time.sleep(max(0.0, left / 1e9 - 0.0005))
+    waiting_ns, _State.busy_ns = _State.busy_ns * _script().wall, 0.0
+    if waiting_ns:
+        time.sleep(waiting_ns / 1e9)
 
 
 def refuse_capture(device: MeshDevice, info: str) -> None:
