@@ -79,7 +79,7 @@ def test_full_memory_is_told_with_how_full_it_is(rig: Rig) -> None:
 
 
 def test_more_processes_than_chips_are_refused_before_anything_runs(rig: Rig) -> None:
-    ran = rig.pytest(play(), "--ttnn-perf", "-n", "2", PYTEST_ADDOPTS="-p steady_clock -p no:hypothesispytest")
+    ran = rig.pytest(play(), "--ttnn-perf", "-n", "2", PYTEST_ADDOPTS="-p no:hypothesispytest")
 
     assert refusal_of(ran) == (
         "-n 2: each process needs a chip of its own, and there is 1 chip: use -n 1"
@@ -94,7 +94,7 @@ def test_processes_side_by_side_have_a_chip_each(rig: Rig) -> None:
 
     ran = rig.pytest(
         play(chips=2), *UPDATE, "-n", "2", WALL,
-        PYTEST_ADDOPTS="-p steady_clock -p no:hypothesispytest",
+        PYTEST_ADDOPTS="-p no:hypothesispytest",
     )  # fmt: skip
 
     assert ran.code == 0, ran.text

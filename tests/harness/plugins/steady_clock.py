@@ -34,6 +34,7 @@ def _perf_counter_ns() -> int:
 
 if __name__ == "steady_clock":  # as a plugin, and not looked through for doctests
     time.sleep = _sleep  # type: ignore[assignment]  # of numbers that are floats
-    for _module in [time, *(m for n, m in sys.modules.items() if n.startswith("pytest_ttnn_perf."))]:
-        if hasattr(_module, "perf_counter_ns"):
+    time.perf_counter_ns = _perf_counter_ns
+    for _name, _module in sys.modules.items():  # those that have the other clock already
+        if _name.startswith("pytest_ttnn_perf.") and hasattr(_module, "perf_counter_ns"):
             vars(_module)["perf_counter_ns"] = _perf_counter_ns
