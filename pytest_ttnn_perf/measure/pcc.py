@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import product
 from math import isfinite, isnan, nan, prod, sqrt
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -67,7 +68,8 @@ def operand(value: object, side: str) -> Operand:
     """
     import numpy as np
 
-    if isinstance(value, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # who has none of them has not imported it
+    if masked is not None and isinstance(value, masked.MaskedArray):
         raise UsageError(
             f"{side} is a masked array, and every element counts in a comparison: "
             "pass .filled(...) or .compressed()"

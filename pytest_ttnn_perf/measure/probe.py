@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 import time
 from hashlib import blake2b
-from statistics import median
 from time import CLOCK_MONOTONIC_RAW, clock_gettime_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,6 +18,7 @@ from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.measure.pcc import operand
 from pytest_ttnn_perf.measure.sketch import sketch_of
 from pytest_ttnn_perf.measure.timing import Workload, garbage_collection_off
+from pytest_ttnn_perf.records.metric import median
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,17 +64,19 @@ def probe(  # noqa: PLR0913 (what is known of a measurement)
 ) -> Probed:
     """Call a model with ``tries`` new inputs or some more, and read what it returns.
 
-    ``by_host``: the clock is the host's; no other clock confirms that of a simulator. ``nonce``
-    decides which inputs: nobody knows them before. With ``depth``, that many calls are a sample.
-    ``wait_for_all`` waits for all devices, and not only for those that the test knows of.
+    With more than one, it is called with its own input as well: does it react to another one, and
+    give the same for the same? ``by_host``: the clock is the host's; no other clock confirms that
+    of a simulator. ``nonce`` decides which inputs: nobody knows them before. With ``depth``, that
+    many calls are a sample. ``wait_for_all`` waits for all devices, and not only for those that the
+    test knows of.
     """
     given = _arguments(workload)
     calls = depth or 1
     if not _changed(given, 1).arrays:
         return Probed(unknown="no input of it is an array on the host")
     second = wait_for_all or workload.sync or _nothing
-    same = _timed(workload, [given], second)
-    if same.digest is None:
+    own = [_timed(workload, [given], second)] if tries > 1 else []
+    if own and own[0].digest is None:
         return Probed(unknown="its output cannot be read")
     before = set(threading.enumerate())
     sample_ns = median(samples_ns)
@@ -90,9 +92,9 @@ def probe(  # noqa: PLR0913 (what is known of a measurement)
     new_input_ns = min(one.until_read_ns for one in timed) / calls
     pending_ns = min(one.pending_ns for one in timed)
     is_pending = pending_ns > (_DISTURBED_NS if by_host else 0.0)
-    outputs = {one.given: one.sketch for one in (same, *timed[:tries]) if one.given}
+    outputs = {one.given: one.sketch for one in (*own, *timed[:tries]) if one.given}
     return Probed(
-        reacts=any(one.digest != same.digest for one in timed),
+        reacts=any(one.digest != own[0].digest for one in timed) if own else None,
         sample_ns=sample_ns,
         new_input_ns=new_input_ns if new_input_ns >= least_ns else None,
         pending_ratio=pending_ns / sample_ns if sample_ns and is_pending else 0.0,

@@ -34,12 +34,26 @@ def sketch_of(arrays: Sequence[Any]) -> tuple[float, ...]:
         if not values.size or not np.isfinite(values).all():
             return ()
         values = values - values.mean()
-        places = np.random.default_rng(values.size).integers(0, 2 * SUMS, size=values.size)
-        signed = np.where(places < SUMS, values, -values)
-        found = np.bincount(places % SUMS, weights=signed, minlength=SUMS)
+        mixed = _mixed(np.arange(values.size, dtype=np.uint64))
+        signed = np.where(mixed >> np.uint64(63), values, -values)
+        places = (mixed % np.uint64(SUMS)).astype(np.intp)
+        found = np.bincount(places, weights=signed, minlength=SUMS)
         norm = float(np.linalg.norm(found)) or 1.0
         sums += [float(f"{each / norm:.6g}") for each in found]
     return tuple(sums)
+
+
+def _mixed(places: Any) -> Any:
+    """Return numbers that look random, one for each place: splitmix64, without numpy's generators.
+
+    Importing these would take longer than most sketches.
+    """
+    import numpy as np
+
+    mixed = (places + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 def agreement(one: Sequence[float], other: Sequence[float]) -> float | None:

@@ -50,7 +50,7 @@ _CHIP = pytest.StashKey[object]()
 #: Passes of which nothing but the samples is kept.
 _SAMPLES_ONLY: Final = frozenset({PassKind.CONFIRM, PassKind.CALIBRATE, PassKind.AB})
 #: How many new inputs a model gets after it was measured, without and with probes.
-_NEW_INPUTS: Final = (2, 3)
+_NEW_INPUTS: Final = (1, 3)
 _LOOKING: Final = ("collectonly", "setuponly", "setupshow", "setupplan")
 
 

@@ -94,7 +94,7 @@ def test_processes_side_by_side_have_a_chip_each(rig: Rig) -> None:
 
     ran = rig.pytest(
         play(chips=2), *UPDATE, "-n", "2", WALL,
-        PYTEST_ADDOPTS="-p no:hypothesispytest",
+        PYTEST_ADDOPTS="-p steady_clock -p no:hypothesispytest",
     )  # fmt: skip
 
     assert ran.code == 0, ran.text

@@ -207,7 +207,7 @@ def run_test(
         asked = TestSettings(**function.pytestmark[0].kwargs)
         checklist = Checklist.ENFORCE if probes else Checklist.OFF
         observer = Observer(test, asked, replace(settings, checklist=checklist))
-        observer.conditions = ConditionLog(3 if probes else 2, round_number)
+        observer.conditions = ConditionLog(3 if probes else 1, round_number)
         function(observer, folder)
         # As what is observed of a device or a compiler.
         facts = getattr(sys.modules.get("model"), "FACTS", {})
