@@ -79,7 +79,6 @@ class Template:
         self._read = _read(os.environ)
         self._lock = threading.Lock()
         self._fork_exec = subprocess._fork_exec  # type: ignore[attr-defined]
-        self._process: subprocess.Popen[bytes] | None = None
 
     def install(self) -> None:
         """Have Popen ask here."""
@@ -107,7 +106,8 @@ class Template:
         if start.variables.get(REAL) == "real" or _read(start.variables) != self._read:
             return False
         if self._place is None:
-            self._process, self._place = _new_template()
+            process, self._place = _new_template()
+            atexit.register(_end, process, self._place)
             self._modules = frozenset(json.loads(self._place.recv(_MOST_BYTES)))
         return not any(self._modules & _modules_in(folder) for folder in start.path)
 
@@ -183,6 +183,11 @@ def _new_template() -> tuple[subprocess.Popen[bytes], socket.socket]:
             pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         )  # fmt: skip
     return process, ours
+
+
+def _end(process: subprocess.Popen[bytes], place: socket.socket) -> None:
+    place.close()  # it ends where nobody can ask it any more
+    process.wait()
 
 
 def _import_all() -> list[str]:
