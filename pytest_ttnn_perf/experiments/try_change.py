@@ -25,6 +25,7 @@ from pytest_ttnn_perf.experiments.receipts import (
     lost_gain,
     unchecked,
 )
+from pytest_ttnn_perf.experiments.tried_rules import ratios_by_rule, tried_in
 from pytest_ttnn_perf.experiments.try_verdict import (
     Sides,
     candidates_of,
@@ -128,7 +129,9 @@ def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool]
     if not refusals and decide(sides, (), edited=False)[0] is Decision.KEEP:
         refusals = watch.lost_gains(result)
     step = _step(asked, base, now, sides, refusals, edited=watch.was_edited_meanwhile())
-    step = replace(step, head=head, receipt=watch.receipt(sides))
+    tried = ratios_by_rule(tried_in([*steps, step]))
+    candidates = () if refusals else candidates_of(sides, tried)
+    step = replace(step, head=head, receipt=watch.receipt(sides), candidates=candidates)
     file = write_step(settings.artifacts, step)
     states.keep(step.id, now)
     states.seal(step.id, text_of_step(step))
@@ -374,7 +377,6 @@ def _step(
         opened=opened,
         closed=closed,
         predictions=predictions_of(closed, effects),
-        candidates=candidates_of(told),
         situations=situations_of(told),
     )
 

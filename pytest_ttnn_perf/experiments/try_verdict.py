@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, is_step, order_of_step
+from pytest_ttnn_perf.analysis.checklist.track_record import corrected
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
 from pytest_ttnn_perf.experiments.ab_report import ab_sentence, interval_text
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
@@ -323,16 +324,22 @@ def slower_bases(step: Step, known: Mapping[tuple[str, str], float]) -> Iterator
             )
 
 
-def candidates_of(sides: Sides) -> tuple[StepFinding, ...]:
-    """Return the findings that would save most of what is left, in the order of a plan."""
-    found = [
-        (order_of_step(finding, waits=_waits(observation)), test, finding)
-        for test, observation in sides.first(sides.after).items()
-        for finding in observation.findings
-        if is_step(finding)
-    ]
+def candidates_of(sides: Sides, tried: Mapping[str, Sequence[float]]) -> tuple[StepFinding, ...]:
+    """Return the findings that would save most of what is left, in the order of a plan.
+
+    ``tried`` are what steps gained here, in parts of the estimate, by rule: they correct it.
+    """
+    found = []
+    for test, observation in sides.first(sides.after).items():
+        for finding in filter(is_step, observation.findings):
+            told, expected_ns = _told(test, finding), None
+            if told.saving_ns is not None and not told.at_most:
+                expected_ns = told.saving_ns * corrected(tried.get(finding.code, ()))
+                told = replace(told, saving_ns=expected_ns)
+            order = order_of_step(finding, waits=_waits(observation), expected_ns=expected_ns)
+            found.append((order, test, told))
     found.sort(key=lambda each: each[:2])
-    return tuple(_told(test, finding) for _, test, finding in found[:CANDIDATES])
+    return tuple(told for _, _, told in found[:CANDIDATES])
 
 
 def _waits(observation: Observation) -> bool:
