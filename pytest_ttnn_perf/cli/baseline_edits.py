@@ -351,7 +351,7 @@ def _unknown(word: str, tests: Collection[str], where: str) -> NoReturn:
     close = near(word, tests)
     if close:
         raise UsageError(f"{message}; near to it: {', '.join(close)}")
-    raise UsageError(f"{message}, which has {f'{len(tests)} tests' if tests else 'none'}")
+    raise UsageError(f"{message}, which has {counted(len(tests), 'test') if tests else 'none'}")
 
 
 def matches(test: str, selector: str) -> bool:

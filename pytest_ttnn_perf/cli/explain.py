@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, read_run
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.numbers import Listing
 
 
+#: What files of profilers and records end with: no test is called so.
+_CAPTURES: Final = frozenset({".csv", ".gz", ".json", ".log", ".sqlite", ".txt"})
+
+
 def run(options: argparse.Namespace) -> Result:
     """Return what is known; the exit code says nothing of a verdict.
 
@@ -39,6 +43,9 @@ def run(options: argparse.Namespace) -> Result:
     what, shape = options.what, options.format
     file = Path(what)
     if not _exists(file):
+        if file.suffix in _CAPTURES and "::" not in what:
+            message = f"{what}: there is no such file"
+            raise UsageError(message)
         if _is_test(what):
             return Result(_of_last_run(what).text(shape))
         try:
@@ -48,6 +55,9 @@ def run(options: argparse.Namespace) -> Result:
                 raise
             message = f"{error}; a test is named by its id, such as test_model.py::test_x"
             raise UsageError(message) from error
+    if file.suffix == ".json" and file.parent.name == "steps":
+        message = f"{what} is the record of a step: ttnn-perf journal shows it beside the others"
+        raise UsageError(message)
     if not file.is_dir() and presumed_kind_of(file) is ArtifactKind.RUN_RECORD:
         return Result(_judged(file, ()).text(shape))
     checked = replace(_command("check", place_of(what), shape), failed=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.records.observation import lies_in
+from pytest_ttnn_perf.report.layout import shown_path
 from pytest_ttnn_perf.report.numbers import Result
 from pytest_ttnn_perf.run.settings import project_settings
 
@@ -20,13 +21,18 @@ def run(options: argparse.Namespace) -> Result:
     from pytest_ttnn_perf.experiments.journal_report import journal_listing, journal_markdown
     from pytest_ttnn_perf.experiments.kept_state import read_steps, steps_of_branch
 
-    steps = steps_of_branch(Path.cwd(), read_steps(project_settings().artifacts))
+    artifacts = project_settings().artifacts
+    steps, gone = steps_of_branch(Path.cwd(), read_steps(artifacts))
     if not steps:
-        message = "no step is recorded for this branch: ttnn-perf try -m MESSAGE TESTS records one"
+        message = (
+            f"no step is recorded for this branch in {shown_path(artifacts, Path.cwd())}: "
+            "ttnn-perf try -m MESSAGE TESTS records one"
+        )
         raise UsageError(message)
-    ways = [way for way in ways_of(steps) if lies_in(way.test, options.test or "")]
+    found = ways_of(steps, gone)
+    ways = [way for way in found if lies_in(way.test, options.test or "")]
     if options.test and not ways:
-        known = ", ".join(way.test for way in ways_of(steps)) or "none"
+        known = ", ".join(way.test for way in found) or "none"
         message = f"no step has measured {options.test}; steps have measured: {known}"
         raise UsageError(message)
     if options.format == "markdown":

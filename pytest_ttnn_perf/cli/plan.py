@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError
-from pytest_ttnn_perf._base.text import quantity
+from pytest_ttnn_perf._base.text import counted, quantity
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of, read_run
 from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
 from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, plan_of, reach_of
@@ -23,6 +24,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
 )
 from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, look_at, newest_record
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
+from pytest_ttnn_perf.experiments.kept_state import read_steps
 from pytest_ttnn_perf.experiments.tried_rules import ratios_by_rule, tried_rules
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.report.numbers import Result
@@ -67,7 +69,7 @@ def run(options: argparse.Namespace) -> Result:
                     "or name a capture or a run record"
                 )
                 raise UsageError(message)
-            note = f"ttnn-perf: the newest run record: {file}\n"
+            note = f"ttnn-perf: the newest run record: {file}{_outdated(file, settings)}\n"
         planned = _of_run(read_run(file), tests, file.name, settings)
         if not planned:
             raise InputError(file, "expected a run record with tests, found none in it")
@@ -205,6 +207,16 @@ def _doubt(findings: Iterable[Finding]) -> str:
 def _tried(settings: Settings) -> Mapping[str, Sequence[float]]:
     """Return what steps of this project gained of what rules promised."""
     return ratios_by_rule(tried_rules(settings.artifacts))
+
+
+def _outdated(record: Path, settings: Settings) -> str:
+    """Say how many steps were kept since a run: they are not in its plan."""
+    with suppress(InputError):  # `ttnn-perf journal` says what is wrong with it
+        since = [s for s in read_steps(settings.artifacts) if s.is_kept and s.id > record.stem]
+        if since:
+            kept = f"{counted(len(since), 'step')} kept since"
+            return f"; without the {kept}: record anew with pytest --ttnn-perf"
+    return ""
 
 
 def _of_run(run: Run, words: Sequence[str], name: str, settings: Settings) -> list[Planned]:

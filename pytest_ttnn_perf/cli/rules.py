@@ -12,7 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.plan import Span, Start, span_of
 from pytest_ttnn_perf.analysis.checklist.plan_start import noise_ns
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules
 from pytest_ttnn_perf.analysis.checklist.track_record import PAIRS, spread_from, spread_of
-from pytest_ttnn_perf.experiments.tried_rules import tried_rules
+from pytest_ttnn_perf.experiments.tried_rules import ratios_by_rule, tried_rules
 from pytest_ttnn_perf.report.layout import BELOW, DROPPED, NAME
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, Result
 from pytest_ttnn_perf.run.settings import project_settings
@@ -144,7 +144,7 @@ def _tried_lines(code: str, tried: Sequence[Tried]) -> Iterator[str]:
         low <= one.measured_us * 1e3 <= high
         for one, (low, _, high) in zip(tried, spans, strict=True)
     ]
-    now = spread_of(code, tuple(one.ratio for one in tried))
+    now = spread_of(code, ratios_by_rule(tried).get(code, ()))
     yield from ("", "## Track record here", "")
     yield f"{sum(inside)} of {counted(len(tried), 'prediction')} for steps of `ttnn-perf try` held."
     yield (

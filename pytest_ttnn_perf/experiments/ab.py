@@ -192,8 +192,7 @@ class _Both:
     def _result(self, result: AbResult) -> AbResult:
         before, after = self.turns.before, self.turns.after
         if not (after.measured or before.measured or result.stopped):
-            wrong = "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
-            raise UsageError(wrong)
+            raise UsageError(_nothing_measured(after))
         left, right = before.good(), after.good()
         both = [test for test in right if test in left]
         # One that ran on one side only when all was stopped is no test of that side alone.
@@ -233,6 +232,17 @@ class _Both:
             return []
         names = (field.name for field in fields(ours) if field.name not in _PLACES)
         return [name for name in names if getattr(ours, name) != getattr(theirs, name)]
+
+
+def _nothing_measured(side: Sessions) -> str:
+    """Say why there is nothing to compare: none was chosen, or those that ran measure nothing."""
+    if side.collected is None:
+        return "no test was measured: none was chosen: name others"
+    ran = side.collected.tests[0]
+    return (
+        f"no test was measured: {ran} measures nothing: mark tests with @pytest.mark.ttnn_perf, or "
+        "name others"
+    )
 
 
 def _no_longer_fitting(after: Sessions, before: Sessions) -> dict[str, str]:

@@ -125,7 +125,7 @@ def _limit_text(compared: Compared, verdict: Verdict) -> str:
         left = f"and {limit} is not ruled out"
         low, high, least = compared.paired.low, compared.paired.high or 0.0, verdict.limit or 0.0
         if low > least or high < -least:
-            left = "which takes more rounds to be sure of"
+            left = "and a verdict, wrong once in 200 at most, takes more rounds"
         return f"; after {rounds} it may be {interval_text(compared)}, {left}"
     if verdict.outcome is Outcome.WITHIN:
         return f", {limit} is ruled out ({rounds})"

@@ -13,7 +13,7 @@ from pytest_ttnn_perf.experiments.try_verdict import main_time
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Better, Kind, split_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.step import Effect, Situation, Step
@@ -72,10 +72,13 @@ class Way:
         return -missing if self.metric.better is Better.HIGHER else missing
 
 
-def ways_of(steps: Sequence[Step]) -> list[Way]:
-    """Return the way of each test that steps have measured, in the order of the first."""
+def ways_of(steps: Sequence[Step], gone: Collection[str] = ()) -> list[Way]:
+    """Return the way of each test that steps have measured, in the order of the first.
+
+    ``gone`` are the ids of kept steps that were discarded since.
+    """
     tests = dict.fromkeys(effect.test for step in steps for effect in step.effects)
-    leading = leading_steps(steps)
+    leading = leading_steps([step for step in steps if step.id not in gone])
     return [way for test in tests if (way := _way(test, steps, leading)) is not None]
 
 
@@ -112,10 +115,11 @@ def _way(test: str, steps: Sequence[Step], leading: frozenset[str]) -> Way | Non
     # A step that was not kept has measured once more what there is without it, unless it began
     # where a kept one did: then it is from before that.
     left = {part.step.base_tree for part, _ in measured if part.leads}
+    reached = {part.step.state_tree for part, _ in measured if part.leads}
     ends = [
         (effect.after if part.leads else effect.before, effect.target)
         for part, effect in measured
-        if part.leads or (not part.step.is_kept and part.step.base_tree not in left)
+        if part.leads or _is_now(part.step, left, reached)
     ]
     now, target = ends[-1] if ends else (first.before, first.target)
     assert first.before is not None
@@ -131,6 +135,12 @@ def _way(test: str, steps: Sequence[Step], leading: frozenset[str]) -> Way | Non
         target,
         situations[-1] if situations else None,
     )
+
+
+def _is_now(step: Step, left: Collection[str], reached: Collection[str]) -> bool:
+    """Tell whether what a step was compared with is what there was then, and not an old commit."""
+    then = step.base_tree in reached or step.base == step.head
+    return not step.is_kept and step.base_tree not in left and then
 
 
 def _main(test: str, effects: Sequence[Effect]) -> Effect | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.text import counted, visible
-from pytest_ttnn_perf.experiments.journal import leading_steps, ways_of
+from pytest_ttnn_perf.experiments.journal import ways_of
 from pytest_ttnn_perf.experiments.kept_state import read_steps, steps_of_branch
 from pytest_ttnn_perf.records.step import STEP_FORMAT, Decision
 from pytest_ttnn_perf.report.layout import BELOW, DROPPED, Fit, Line
@@ -45,7 +45,7 @@ def journal_listing(steps: Sequence[Step], ways: Sequence[Way]) -> Listing:
 
 
 def _lines(steps: Sequence[Step], ways: Sequence[Way]) -> Iterator[Block]:
-    yield _count_line(steps)
+    yield _count_line(steps, ways)
     for way in ways:
         yield ""
         yield Line(_title(way), good=(way.to_target or 0.0) <= 0 and way.target is not None)
@@ -61,9 +61,10 @@ def _lines(steps: Sequence[Step], ways: Sequence[Way]) -> Iterator[Block]:
         yield from (f"{step.decision.value}: {step.message}" for step in steps)
 
 
-def _count_line(steps: Sequence[Step]) -> str:
-    kept, leading = sum(step.is_kept for step in steps), len(leading_steps(steps))
-    replaced = f", {kept - leading} kept and replaced since" if kept > leading else ""
+def _count_line(steps: Sequence[Step], ways: Sequence[Way]) -> str:
+    kept = sum(step.is_kept for step in steps)
+    leading = len({part.step.id for way in ways for part in way.parts if part.leads})
+    replaced = f", {kept - leading} kept and discarded since" if kept > leading else ""
     others = {
         decision: sum(step.decision is decision for step in steps)
         for decision in Decision
@@ -104,7 +105,7 @@ def _why(part: Part) -> str:
     """Return why a step counts nothing, in its first reason."""
     step = part.step
     if step.is_kept and not part.leads:
-        return "replaced: a later step began where it did, or before"
+        return "discarded: it is not in this tree, or a later step began where it did"
     if step.refusals:
         return f"{step.refusals[0].edit.value}: {step.refusals[0].sentence}"
     return "" if step.is_kept or not step.reasons else step.reasons[0]
@@ -179,7 +180,7 @@ def _remaining(way: Way) -> Iterator[str]:
 
 def journal_markdown(steps: Sequence[Step], ways: Sequence[Way]) -> str:
     """Return a journal for the text of a pull request."""
-    parts = ["### Optimization steps\n", f"{prose(_count_line(steps))}\n"]
+    parts = ["### Optimization steps\n", f"{prose(_count_line(steps, ways))}\n"]
     for way in ways:
         title = _title(way).removeprefix(way.test).strip()
         parts += [f"#### {code(way.test)}\n", f"{prose(title)}\n"]
@@ -218,10 +219,8 @@ def journals_of(artifacts: Path, folder: Path) -> tuple[tuple[PageJournal, ...],
     A record that cannot be read costs a page no more than these.
     """
     try:
-        steps = read_steps(artifacts)
-        return tuple(
-            map(_page_journal, ways_of(steps_of_branch(folder, steps) if steps else ()))
-        ), ()
+        steps, gone = steps_of_branch(folder, read_steps(artifacts))
+        return tuple(map(_page_journal, ways_of(steps, gone))), ()
     except UsageError:  # no repository is here, so no step leads to it
         return (), ()
     except InputError as error:

@@ -29,11 +29,12 @@ _FOLDER = "steps"
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a step is compared with: a state, and in words which one it is."""
+    """What a step is compared with: a state, in words which one it is, and why no other."""
 
     name: str
     state: State
     words: str
+    note: str | None = None
 
 
 def read_steps(artifacts: Path) -> list[Step]:
@@ -77,13 +78,17 @@ def base_of(
         words = f"{commit.short} {commit.subject}".strip()
         return _other_than(now, Base(asked, states.of(commit.id), words))
     committed = states.of(head.id)
-    kept = _last_kept(states, steps)
+    gone = gone_steps(states, now, steps)
+    kept = _last_kept(states, [step for step in steps if step.id not in gone])
     is_committed = committed.tree == now.tree
     if kept is not None and (is_committed or kept.head == head.id):
         state, words = states.of(kept.state), f"kept step {kept.message!r}"
         return _other_than(now, Base("kept", state, words))
     if not is_committed:
-        return Base("HEAD", committed, f"{head.short} {head.subject}".strip())
+        words = f"{head.short} {head.subject}".strip()
+        last = next((step.message for step in reversed(steps) if step.id in gone), None)
+        note = f"kept step {last!r} is not in this tree" if last is not None else None
+        return Base("HEAD", committed, words, note)
     fork = states.merge_base()
     if fork is None:
         message = (
@@ -96,15 +101,60 @@ def base_of(
     return _other_than(now, Base("merge base", states.of(fork), words))
 
 
-def steps_of_branch(folder: Path, steps: Sequence[Step]) -> list[Step]:
+def steps_of_branch(folder: Path, steps: Sequence[Step]) -> tuple[list[Step], frozenset[str]]:
     """Return the steps that began at what is checked out, or at something that it follows.
+
+    With them the ids of those that were kept, and discarded since.
 
     Raises:
         UsageError: the folder is in no repository.
+        InputError: git cannot read the working tree.
     """
+    if not steps:
+        return [], frozenset()
     states = States(Repository.around(folder).root)
     heads = {head: states.descends_from(head) for head in {step.head for step in steps}}
-    return [step for step in steps if heads[step.head]]
+    found = [step for step in steps if heads[step.head]]
+    return found, gone_steps(states, states.now(), found)
+
+
+def gone_steps(states: States, now: State, steps: Sequence[Step]) -> frozenset[str]:
+    """Return the ids of the kept steps that what followed them has nothing of.
+
+    Somebody discarded them, or they are on another branch: the next kept step began without them,
+    or the working tree is without them.
+    """
+    gone = []
+    for step in reversed(steps):
+        if step.is_kept and states.descends_from(step.head) and states.has(step.state):
+            if _is_undone(states, step, now):
+                gone.append(step.id)
+            else:
+                now = states.of(step.base)
+    return frozenset(gone)
+
+
+def _is_undone(states: States, step: Step, now: State) -> bool:
+    """Tell whether files that a step changed are as they had been committed before.
+
+    They may have been edited since: then they have none of the lines that are new since that
+    commit, and all that are gone since. A later step may have gone on from it in the same lines:
+    then those that are gone are not back.
+    """
+    if now.tree == step.state_tree:
+        return False
+    committed, after = states.of(step.head), states.of(step.state)
+    for file in states.changed_files(states.of(step.base), after):
+        found = states.id_of(now, file.path)
+        if found == states.id_of(committed, file.path) != file.after:
+            continue
+        then, later, lines = (
+            set(states.text(state, file.path).splitlines()) for state in (committed, after, now)
+        )
+        added, removed = later - then, then - later
+        if found == file.after or not (added or removed) or added & lines or removed - lines:
+            return False
+    return True
 
 
 def _last_kept(states: States, steps: Sequence[Step]) -> Step | None:
@@ -116,7 +166,7 @@ def _last_kept(states: States, steps: Sequence[Step]) -> Step | None:
     for step in reversed(steps):
         if step.is_kept and states.descends_from(step.head) and states.has(step.state):
             sealed = states.sealed(step.id)
-            if sealed is not None and sealed != text_of_step(step).rstrip("\n"):
+            if sealed is not None and decode_step(json.loads(sealed)) != step:
                 message = (
                     f"the record of step {step.message!r} ({step.id}) was edited since it was "
                     "written, so it is not known what was kept; name what to compare with: "

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from hashlib import blake2b
-from math import acos, cos, pi
+from math import acos, ceil, cos, pi
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -43,10 +43,13 @@ _DECIDING: Final = re.compile(
 _MASKS_NAN: Final = re.compile(
     r"\b(nan_to_num_?|nanmean|nansum|nanmedian|masked_invalid)\b"
     r"|\b(where|masked_fill_?)\(.*\b(isnan|isfinite)\b|\[[^\]]*\bisnan\("
-    r"|(?<![\w.])(?P<one>[\w.]+)\s*[!=]=\s*(?P=one)(?![\w.\[(])"
+    r"|(?:^|[(,\[=]|\b(?:if|and|or|not|where|return|while|assert))\s*"
+    r"(?P<one>[A-Za-z_][\w.]*)\s*[!=]=\s*(?P=one)(?=\s*(?:$|[),:\]]|\b(?:and|or|else|if)\b))"
 )
 #: The part of a gain that new inputs must have as well.
 _PART_OF_GAIN: Final = 0.5
+#: Nine in ten samples are faster.
+_SLOW: Final = 0.9
 #: An output that is the same again but for its last bits.
 _STEADY: Final = 0.9999
 #: How much further apart outputs may be for a new input than for the one of the test, as an angle.
@@ -221,7 +224,8 @@ def lost_gain(
 ) -> Refusal | None:
     """Return why a gain is none: it is not there when the input is new, by what all rounds show.
 
-    The fastest call of either side counts: what disturbs a call makes it slower.
+    The fastest call of either side counts: what disturbs a call makes it slower. And such calls
+    must be slower than samples are: a few calls differ by more than a small gain.
     """
     sides = [[o.conditions[metric] for o in _with(side, metric)] for side in (before, after)]
     new = [[one.new_input_ns for one in side if one.new_input_ns is not None] for side in sides]
@@ -231,9 +235,22 @@ def lost_gain(
     gain_ns, new_gain_ns = was_ns - is_ns, min(new[0]) - min(new[1])
     if gain_ns <= 0 or new_gain_ns >= _PART_OF_GAIN * gain_ns:
         return None
+    was_beyond, is_beyond = (_beyond_samples(side, metric) for side in (before, after))
+    if is_beyond <= max(1.0, was_beyond):
+        return None
     part = percent(max(new_gain_ns, 0.0) / gain_ns)
     what = f"{part} of the gain is there when the input is new and the output is read"
     return Refusal(Edit.KEPT_RESULT, f"{test} {metric}: {what}")
+
+
+def _beyond_samples(side: Sequence[Observation], metric: str) -> float:
+    """Return how long a call with a new input takes, in slow samples of its process."""
+    ratios = []
+    for observation in _with(side, metric):
+        samples = sorted(observation.metrics[metric].samples)
+        slow_ns = samples[ceil(_SLOW * len(samples)) - 1]
+        ratios.append((observation.conditions[metric].new_input_ns or 0.0) / slow_ns)
+    return median(ratios)
 
 
 def _outputs(
@@ -258,11 +275,14 @@ def _outputs(
         sentence = f"{where}: {_pcc(again)} with what it was while it was measured"
         yield Refusal(Edit.OTHER_OUTPUT, sentence)
     both = agreement(then.returned, now.returned)
-    if then.checked and both is not None and both < cos(twice):
+    if then.checked and now.checked and both is not None and both < cos(twice):
         sentence = f"{where}: {_pcc(both)} with the kept state, which its own PCC rules out"
         yield Refusal(Edit.OTHER_OUTPUT, sentence)
     apart = acos(min(1.0, max(-1.0, agreement(was, is_now) or 0.0)))
-    least = cos(min(pi / 2, max(twice, _FURTHER * apart)))
+    widest = max(twice, _FURTHER * apart)
+    if widest >= pi / 2:  # nothing would be too far apart
+        return
+    least = cos(widest)
     known, found = (
         {given: sketch for one in side for given, sketch in one.conditions[metric].outputs.items()}
         for side in (_with(before, metric), _with(after, metric))
@@ -283,7 +303,10 @@ def _not_comparable(then: Conditions, now: Conditions) -> str | None:
     steady = agreement(then.returned, then.outputs[own])
     if steady is None:
         return "it has no numbers to compare"
-    return "it is not the same twice" if steady < _STEADY else None
+    if steady < _STEADY:
+        return "it is not the same twice"
+    other = now.outputs[own] and agreement(then.outputs[own], now.outputs[own]) is None
+    return "it has another shape" if other else None
 
 
 def _with(side: Sequence[Observation], metric: str) -> Iterator[Observation]:

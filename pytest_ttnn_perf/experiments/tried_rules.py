@@ -52,15 +52,21 @@ def tried_rules(artifacts: Path) -> tuple[Tried, ...]:
 def tried_in(steps: Sequence[Step]) -> tuple[Tried, ...]:
     """Return what steps made of rules: one for each change and rule.
 
-    Where a change did as several rules say, nobody can tell which gained how much. A change that
-    was tried again counts once, as it was measured last.
+    Where a change did as several rules say, nobody can tell which gained how much; nor where it
+    also opened a finding about kernels, and so changed something else, or closed one that promises
+    nothing. A change that was tried
+    again counts once, as it was measured last.
     """
-    changes = {(step.base_tree, step.state_tree): step for step in steps}
+    told = [step for step in steps if step.predictions]
+    changes = {(step.base_tree, step.state_tree): step for step in told}
     found = []
     for step in sorted(changes.values(), key=lambda step: step.id):
         by_code: dict[str, list[Prediction]] = {}
+        spoilt = {each.test for each in step.opened if not each.at_most and each.kernels_ns > 0}
+        # One that says nothing of what it saves has its part in what was gained.
+        spoilt |= {each.test for each in step.closed if not each.saving_ns}
         for each in step.predictions:
-            if len(set(each.codes)) == 1 and each.predicted_ns > 0:
+            if len(set(each.codes)) == 1 and each.predicted_ns > 0 and each.test not in spoilt:
                 by_code.setdefault(each.codes[0], []).append(each)
         found += [_tried(code, step, each) for code, each in by_code.items()]
     return tuple(found)

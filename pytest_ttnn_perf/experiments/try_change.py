@@ -41,7 +41,7 @@ from pytest_ttnn_perf.processes.git import Repository, posix
 from pytest_ttnn_perf.processes.snapshots import States
 from pytest_ttnn_perf.records.hardware import Configuration
 from pytest_ttnn_perf.records.metric import median
-from pytest_ttnn_perf.records.step import Decision, Receipt, Step
+from pytest_ttnn_perf.records.step import Decision, Edit, Receipt, Step
 from pytest_ttnn_perf.run.sessions import Sessions
 from pytest_ttnn_perf.run.settings import CONFIGURATION_FILES
 
@@ -84,7 +84,8 @@ class Try:
 class Tried:
     """A step that is over: its record and the file of it, and what it was compared with.
 
-    ``new_files`` are those that the base does not have, as seen from the repository's ``root``.
+    ``new_files`` are those that neither the base nor HEAD has, as seen from the repository's
+    ``root``.
     ``remarks`` say what else is to be known. ``is_committed``: all of the step is.
     """
 
@@ -135,8 +136,15 @@ def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool]
     file = write_step(settings.artifacts, step)
     states.keep(step.id, now)
     states.seal(step.id, text_of_step(step))
-    new = tuple(each.path for each in changed if each.before is None)
+    # What is tracked, `git restore` removes and `git commit -a` knows.
+    committed = states.of(head)
+    new = tuple(
+        each.path
+        for each in changed
+        if each.before is None and states.id_of(committed, each.path) is None
+    )
     remarks = (
+        *((base.note,) if base.note is not None else ()),
         *_remarks(sides, watch),
         *slower_bases(step, _known_times(base, steps, sides, settings)),
     )
@@ -225,11 +233,12 @@ class _Watch:
         self._let_tune()
         if number == 1:
             self.refusals += self.edited(self._measured_files())
-        # Also of tests that failed: a time of nothing has its reason there.
         before, after = self.before.measured, self.after.measured
         for test in after:
             if test in before:
-                self.refusals += differing_conditions(test, before[test], after[test])
+                found = [*differing_conditions(test, before[test], after[test])]
+                failed = test in self.before.troubles or test in self.after.troubles
+                self.refusals += _beside_a_failure(found) if failed else found
         return "both sides were not measured alike" if self.refusals else None
 
     def lost_gains(self, result: AbResult) -> list[Refusal]:
@@ -320,6 +329,17 @@ class _Watch:
                 yield path
 
 
+def _beside_a_failure(found: Sequence[Refusal]) -> list[Refusal]:
+    """Return what does not follow from the failure of a test, and may be the reason of it.
+
+    One that ended early lacks metrics and ops; the output of others is none.
+    """
+    follows = {Edit.METRICS, Edit.INPUT_IGNORED, Edit.OTHER_OUTPUT}
+    if any(each.edit is Edit.METRICS for each in found):
+        follows.add(Edit.NO_OPS)
+    return [each for each in found if each.edit not in follows]
+
+
 def _tuned(observation: Observation) -> Mapping[str, Scalar]:
     values = observation.setting.values
     return {name: values[name] for name in values if name in TUNED}
@@ -376,7 +396,8 @@ def _step(
         refusals=tuple(dict.fromkeys(refusals)),
         opened=opened,
         closed=closed,
-        predictions=predictions_of(closed, effects),
+        # What was measured of a tree that changed meanwhile is nobody's doing.
+        predictions=() if edited else predictions_of(closed, effects),
         situations=situations_of(told),
     )
 

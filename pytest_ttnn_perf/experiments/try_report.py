@@ -48,9 +48,7 @@ def try_lines(tried: Tried, cwd: Path) -> Iterator[Block]:
     yield Line(f"{step.decision.value}: {step.message}", good=good, bad=bad)
     if step.refusals:
         yield from (f"  {each.edit.value}: {each.sentence}" for each in step.refusals)
-        yield "  commit such a change by itself: steps are then compared with what is committed"
-        if tried.is_committed:
-            yield "  if that is done, name the commit to compare with: --base REF"
+        yield from (f"  {line}" for line in _way_out(tried))
     else:
         yield from (f"  {reason}" for reason in step.reasons)
     rounds = counted(step.rounds, "round") if step.rounds else "not measured"
@@ -65,6 +63,16 @@ def try_lines(tried: Tried, cwd: Path) -> Iterator[Block]:
     yield ""
     yield from (f"{what}: {command}" for what, command in commands(tried, cwd).items())
     yield f"step record: {shown_path(tried.file, cwd)}"
+
+
+def _way_out(tried: Tried) -> Iterator[str]:
+    """Say what to do with a step that is refused."""
+    if not all(each.edit.is_of_setup for each in tried.step.refusals):
+        yield "revert it: what it gains cannot be believed"
+        return
+    yield "commit such a change by itself: steps are then compared with what is committed"
+    if tried.is_committed:
+        yield "if that is done, name the commit to compare with: --base REF"
 
 
 def _causes(step: Step) -> Iterator[str]:
@@ -94,6 +102,8 @@ def _finding_text(finding: StepFinding) -> str:
     if finding.saving_ns:
         most = "at most " if finding.at_most else ""
         saving = f", {most}{microseconds(finding.saving_ns)}"
+    if finding.estimate_ns is not None:
+        saving += f" by steps here, {microseconds(finding.estimate_ns)} by its rule"
     return f"{finding.code} {finding.name}{region} ({finding.test}{saving})"
 
 
@@ -255,6 +265,7 @@ def _finding(finding: StepFinding) -> dict[str, object]:
         "test": _cut(finding.test),
         "region": _cut(finding.region),
         "saving_ns": finding.saving_ns,
+        "estimate_ns": finding.estimate_ns,
         "at_most": finding.at_most,
         "fix": _cut(finding.fix) if finding.fix else None,
     }

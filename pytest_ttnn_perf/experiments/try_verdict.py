@@ -12,8 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, is_step, order_of_step
-from pytest_ttnn_perf.analysis.checklist.track_record import corrected
+from pytest_ttnn_perf.analysis.checklist.plan import (
+    Candidate,
+    is_of_host,
+    is_step,
+    order_of_step,
+)
+from pytest_ttnn_perf.analysis.checklist.track_record import spread_of
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
 from pytest_ttnn_perf.experiments.ab_report import ab_sentence, interval_text
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
@@ -265,17 +270,18 @@ def _told(test: str, finding: Finding) -> StepFinding:
 def predictions_of(
     closed: Sequence[StepFinding], effects: Sequence[Effect]
 ) -> tuple[Prediction, ...]:
-    """Return what closed findings promised beside what was measured, by test and region.
+    """Return what closed findings promised beside what was measured, by test and metric.
 
     What promises less waiting shows in the time that users wait for, and not in that of kernels.
     Where kernels were timed, it is what was promised of them: gaps between ops are not in that.
+    Regions that show in one time are one prediction.
     """
     known = {(effect.test, effect.metric): effect for effect in effects}
     groups: dict[tuple[str, str], list[StepFinding]] = {}
     for finding in closed:
         if finding.saving_ns:
             groups.setdefault((finding.test, finding.region), []).append(finding)
-    found = []
+    found: dict[tuple[str, str], Prediction] = {}
     for (test, region), findings in groups.items():
         kernels = known.get((test, metric_in(region, KERNEL_TIME)))
         waiting = any(is_of_host(finding.code) for finding in findings)
@@ -288,10 +294,22 @@ def predictions_of(
         if effect is not None and effect.delta is not None and effect.unit == "ns":
             predicted = sum(promised.values())
             bound = any(finding.at_most for finding in findings if finding.code in promised)
-            found.append(
-                Prediction(test, tuple(promised), effect.metric, predicted, -effect.delta, bound)
+            one = Prediction(
+                test, tuple(promised), effect.metric, predicted, -effect.delta, at_most=bound
             )
-    return tuple(found)
+            other = found.get((test, effect.metric))
+            found[test, effect.metric] = one if other is None else _joined(other, one)
+    return tuple(found.values())
+
+
+def _joined(one: Prediction, other: Prediction) -> Prediction:
+    """Return two predictions of one time as one."""
+    return replace(
+        one,
+        codes=tuple(dict.fromkeys((*one.codes, *other.codes))),
+        predicted_ns=one.predicted_ns + other.predicted_ns,
+        at_most=one.at_most or other.at_most,
+    )
 
 
 #: The times of a test, the one that its users wait for first.
@@ -333,9 +351,11 @@ def candidates_of(sides: Sides, tried: Mapping[str, Sequence[float]]) -> tuple[S
     for test, observation in sides.first(sides.after).items():
         for finding in filter(is_step, observation.findings):
             told, expected_ns = _told(test, finding), None
-            if told.saving_ns is not None and not told.at_most:
-                expected_ns = told.saving_ns * corrected(tried.get(finding.code, ()))
-                told = replace(told, saving_ns=expected_ns)
+            if not told.at_most:
+                spread = spread_of(finding.code, tuple(tried.get(finding.code, ())))
+                expected_ns = Candidate(finding, spread).expected_ns
+                if spread.tried:
+                    told = replace(told, saving_ns=expected_ns, estimate_ns=told.saving_ns)
             order = order_of_step(finding, waits=_waits(observation), expected_ns=expected_ns)
             found.append((order, test, told))
     found.sort(key=lambda each: each[:2])

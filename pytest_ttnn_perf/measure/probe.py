@@ -11,12 +11,13 @@ from __future__ import annotations
 import threading
 import time
 from hashlib import blake2b
+from itertools import islice
 from time import CLOCK_MONOTONIC_RAW, clock_gettime_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.measure.pcc import operand
-from pytest_ttnn_perf.measure.sketch import sketch_of
+from pytest_ttnn_perf.measure.sketch import MOST_TENSORS, every_nth, sketch_of
 from pytest_ttnn_perf.measure.timing import Workload, garbage_collection_off
 from pytest_ttnn_perf.records.metric import median
 
@@ -34,7 +35,7 @@ _AS_FAST: Final = 1.25
 #: How long a thread that a call left behind may take to end; one that waits for work stays.
 _THREADS_END_IN_S: Final = 2.0
 #: What is hashed of one array: the whole of most, and the beginning and the end of the largest.
-_MOST_BYTES: Final = 1 << 24
+_MOST_VALUES: Final = 1 << 22
 #: Types of these packages are read as they are; another one may compute when it is read.
 _TENSORS: Final = frozenset({"numpy", "torch", "ttnn"})
 
@@ -73,7 +74,9 @@ def probe(  # noqa: PLR0913 (what is known of a measurement)
     given = _arguments(workload)
     calls = depth or 1
     if not _changed(given, 1).arrays:
-        return Probed(unknown="no input of it is an array on the host")
+        found = any(True for _ in _leaves(given, _is_on_host))
+        why = "no input of it can be changed" if found else "no input of it is an array on the host"
+        return Probed(unknown=why)
     second = wait_for_all or workload.sync or _nothing
     own = [_timed(workload, [given], second)] if tries > 1 else []
     if own and own[0].digest is None:
@@ -97,7 +100,7 @@ def probe(  # noqa: PLR0913 (what is known of a measurement)
         reacts=any(one.digest != own[0].digest for one in timed) if own else None,
         sample_ns=sample_ns,
         new_input_ns=new_input_ns if new_input_ns >= least_ns else None,
-        pending_ratio=pending_ns / sample_ns if sample_ns and is_pending else 0.0,
+        pending_ratio=pending_ns / (sample_ns * calls) if sample_ns and is_pending else 0.0,
         clock_ratio=_clock_ratio(timed) if by_host else None,
         threads=_ended(before),
         outputs=outputs,
@@ -170,7 +173,12 @@ def _host_ns() -> int:
 
 def _ended(known: set[threading.Thread]) -> int:
     """Return how many new threads end by themselves: they were still at work."""
-    new = [thread for thread in threading.enumerate() if thread not in known]
+    new = [
+        thread
+        for thread in threading.enumerate()
+        # One that Python did not start cannot be waited for; its kind has no public name.
+        if thread not in known and not isinstance(thread, threading._DummyThread)  # noqa: SLF001
+    ]
     until = time.monotonic() + _THREADS_END_IN_S
     for thread in new:
         thread.join(max(0.0, until - time.monotonic()))
@@ -209,12 +217,13 @@ def output_digest(result: object) -> str | None:
 
 
 def floats_of(result: object) -> list[Any]:
-    """Return the tensors of a result as arrays of numpy, but for indices and flags.
+    """Return what is sketched of a result, as arrays of numpy: no indices and flags.
 
     Which index is the largest may turn on the last bit.
     """
-    arrays = (_as_numpy(operand(leaf, "output").data) for leaf in _leaves(result, _has_shape))
-    return [array for array in arrays if array.dtype.kind == "f"]
+    arrays = (operand(leaf, "output").data for leaf in _leaves(result, _has_shape))
+    floats = (array for array in arrays if "float" in str(array.dtype))
+    return [_as_numpy(every_nth(array)) for array in islice(floats, MOST_TENSORS)]
 
 
 def _arguments(workload: Workload) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -236,7 +245,8 @@ class _Changed(NamedTuple):
 
 def _changed(value: Any, by: int) -> _Changed:
     if _is_on_host(value):
-        return _Changed(_other_array(value, by), 1)
+        other = _other_array(value, by)
+        return _Changed(other, int(not bool((other == value).all())))
     if isinstance(value, dict):
         parts = {name: _changed(part, by) for name, part in value.items()}
         changed = {name: part.value for name, part in parts.items()}
@@ -262,19 +272,22 @@ def _other_array(array: Any, by: int) -> Any:
         rolled = rolled * (0.5 + 0.25 * (1 + by % 97))  # all alike: move them together
         rolled[: count // 2 + 1] *= -1
         rolled = rolled.astype(array.dtype) if isinstance(array, np.ndarray) else rolled
+    elif count and bool((rolled == flat).all()) and "int" in str(array.dtype) and flat[0] > 0:
+        largest = int(flat[0])
+        rolled = rolled - (1 + by % largest)  # smaller: still an index of what it was one of
     return rolled.reshape(tuple(array.shape))
 
 
 def _hash(into: Any, array: Any) -> None:
     import numpy as np
 
-    array = _as_numpy(array)
-    into.update(f"{array.shape} {array.dtype}".encode())
-    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    half = _MOST_BYTES // 2
-    parts = (content,) if content.size <= _MOST_BYTES else (content[:half], content[-half:])
+    into.update(f"{tuple(array.shape)} {array.dtype}".encode())
+    flat = array.reshape(-1)
+    half = _MOST_VALUES // 2
+    # Parts first: a type that numpy does not have takes more room there.
+    parts = (flat,) if len(flat) <= _MOST_VALUES else (flat[:half], flat[-half:])
     for part in parts:
-        into.update(part)
+        into.update(np.ascontiguousarray(_as_numpy(part)).view(np.uint8))
 
 
 def _as_numpy(array: Any) -> Any:

@@ -51,6 +51,18 @@ class Edit(Enum):
     NO_OPS = "no ops"
     TOO_FAST = "faster than the chip"
 
+    @property
+    def is_of_setup(self) -> bool:
+        """Whether it is about how a time is taken or judged, and not about a time as such."""
+        return self in _OF_SETUP
+
+
+_OF_SETUP: Final = frozenset({
+    Edit.TEST, Edit.CONFTEST, Edit.CONFIGURATION, Edit.BASELINES, Edit.TOLERANCE, Edit.LIMIT,
+    Edit.WAIVER, Edit.INPUTS, Edit.REFERENCE, Edit.WARMUP, Edit.ITERATIONS, Edit.CLOCK, Edit.SYNC,
+    Edit.METRICS,
+})  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -103,6 +115,7 @@ class StepFinding:
 
     Of those that a step closed, the one that saves most counts whole: what it has in common with
     findings that stay is saved all the same. ``gaps_ns`` of it are gaps between ops.
+    ``estimate_ns`` is what its rule says, where steps that were tried before say otherwise.
     """
 
     test: str
@@ -113,6 +126,7 @@ class StepFinding:
     region: Omit[str] = ""
     at_most: Omit[bool] = False
     gaps_ns: Omit[float] = 0.0
+    estimate_ns: Omit[float | None] = None
 
     @property
     def kernels_ns(self) -> float:

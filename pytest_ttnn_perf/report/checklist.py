@@ -296,7 +296,7 @@ def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
         outcomes = Counter(finding.outcome for finding in most.values())
         if outcomes[RuleOutcome.NOT_MEASURED]:
             rules = counted(outcomes[RuleOutcome.NOT_MEASURED], "rule")
-            yield f"{rules} could not be answered from this; --all says what they need"
+            yield f"{rules} could not be answered from this; check --all says what they need"
         return
     for outcome in (RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE):
         reasons: dict[str, list[str]] = {}

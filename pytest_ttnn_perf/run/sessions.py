@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, UsageError
@@ -86,7 +88,8 @@ class SessionListener(Listener):
                 self._done += 1
                 self._report_progress()
             case CollectionReported(report=report) if report.get("outcome") == "failed":
-                self._refused = f"{report['nodeid']} cannot be collected: {_last_line(report)}"
+                why = f"{_last_line(report)}{_place(report)}"
+                self._refused = f"{report['nodeid']} cannot be collected: {why}"
                 self.stop = self._refused  # whatever options ask to run the rest even so
             case Refused(text=text):
                 self._refused = self._refused or text
@@ -211,6 +214,19 @@ def _last_line(report: dict[str, object]) -> str:
             return str(crash["message"]).splitlines()[0]
     lines = str(representation or "it failed").strip().splitlines()
     return lines[-1].removeprefix("E  ").strip()  # pytest's mark of an error's own lines
+
+
+#: A line of code in a traceback, as Python and as pytest print it.
+_PLACE: Final = re.compile(r'File "([^"]+)", line (\d+)|^(\S+\.py):(\d+): ', re.MULTILINE)
+
+
+def _place(report: dict[str, object]) -> str:
+    """Return where a module could not be imported, in parentheses; "" where that is not told."""
+    places = list(_PLACE.finditer(str(report.get("longrepr"))))
+    if not places:
+        return ""
+    file, line, short, number = places[-1].groups()
+    return f" ({Path(file or short).name}:{line or number})"
 
 
 def baselines_of(seen: list[Observation], run: str = "") -> dict[str, MetricBaseline]:

@@ -42,7 +42,7 @@ MISTAKES = {
     "nothing marked": ("def test_plain(): pass", "no test was measured: mark tests with "
                        "@pytest.mark.ttnn_perf, or name others"),
     "import": ("import nowhere", "test_model.py cannot be collected: ModuleNotFoundError: "
-               "No module named 'nowhere'"),
+               "No module named 'nowhere' (test_model.py:1)"),
     "marker": ("import pytest\n@pytest.mark.ttnn_perf(loops=3)\ndef test_model(): pass",
                "test_model.py::test_model: @pytest.mark.ttnn_perf does not know loops; it knows "
                "warmup, iterations, pcc, batch, tolerance, max_regression, target, waive, "

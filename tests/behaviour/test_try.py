@@ -11,7 +11,7 @@ import pytest
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.experiments.journal import ways_of
-from pytest_ttnn_perf.experiments.kept_state import read_steps
+from pytest_ttnn_perf.experiments.kept_state import read_steps, steps_of_branch
 from pytest_ttnn_perf.experiments.try_report import try_lines
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.records.hardware import Hardware
@@ -121,7 +121,7 @@ def test_on_a_machine_that_is_too_noisy_nobody_can_tell(
     workshop.edit("model.py", "NEEDLESS = 2", "NEEDLESS = 1")
     tried = workshop.attempt("one less", monkeypatch)
     assert (tried.step.decision, tried.step.rounds) == (Decision.CANNOT_TELL, 20)
-    assert "which takes more rounds to be sure of" in tried.step.reasons[0]
+    assert "and a verdict, wrong once in 200 at most, takes more rounds" in tried.step.reasons[0]
 
 
 def test_settings_that_a_change_may_be_about_are_told_and_others_cannot_be_compared(
@@ -194,7 +194,10 @@ def test_with_what_a_change_is_compared(
     workshop.edit("model.py", "CORES = 8", "CORES = 16")
     assert words().endswith(" Start")
     workshop.edit("model.py", "CORES = 16", "CORES = 32")
-    assert words() == "kept step 'a step'", "kept, and not committed"
+    workshop.write("new.py", "")
+    tried = workshop.attempt("a step", monkeypatch)
+    assert tried.base.words == "kept step 'a step'", "kept, and not committed"
+    assert tried.new_files == ("new.py",)
     assert words(base="HEAD").endswith(" Start"), "as asked"
     workshop.commit("More cores")
     with pytest.raises(UsageError, match="the working tree is the same as kept step 'a step'"):
@@ -230,6 +233,101 @@ def test_a_step_that_was_kept_elsewhere_or_is_gone_is_no_base(
     workshop.edit("model.py", "CORES = 32", "CORES = 64")
     tried = workshop.attempt("what git has thrown away", monkeypatch)
     assert tried.base.words.endswith(" Start")
+
+
+def test_a_kept_step_that_was_discarded_is_no_base_and_counts_nothing(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.edit("model.py", "CORES = 8", "CORES = 16")
+    workshop.attempt("16 cores", monkeypatch)
+    workshop.edit("model.py", "CORES = 16", "CORES = 32")
+    assert workshop.attempt("32 cores", monkeypatch).base.words == "kept step '16 cores'"
+
+    workshop.git("checkout", "--quiet", ".")
+    workshop.write("notes.py", "")
+    workshop.commit("Notes")
+    workshop.edit("model.py", "NEEDLESS = 2", "NEEDLESS = 1")
+    tried = workshop.attempt("one less", monkeypatch)
+
+    assert tried.base.words.endswith(" Notes")
+    assert tried.remarks[0] == "kept step '32 cores' is not in this tree"
+    steps, gone = steps_of_branch(workshop.root, read_steps(workshop.root / ".ttnn_perf"))
+    (way,) = ways_of(steps, gone)
+    assert [part.leads for part in way.parts] == [False, False, True]
+
+    workshop.git("stash", "--quiet")
+    with pytest.raises(UsageError, match="the working tree is as committed, and no step was kept"):
+        workshop.attempt("nothing", monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("return output", "return output * np.nan", "pcc is not a finite number: actual holds"),
+        ("return output", "return output[:16]", "pcc is not a finite number: expected has shape"),
+    ],
+)
+def test_a_test_that_fails_is_to_be_reverted_for_that_and_for_nothing_that_follows(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, before: str, after: str, why: str
+) -> None:
+    workshop.edit("model.py", before, after)
+    step = workshop.attempt("broken", monkeypatch).step
+    assert (step.decision, step.refusals) == (Decision.REVERT, ())
+    assert step.reasons[0].startswith(f"{TEST} failed: round 1: {why}")
+
+    workshop.commit("Broken")
+    workshop.edit("model.py", after, before)
+    step = workshop.attempt("mended", monkeypatch).step
+    assert step.decision is Decision.CANNOT_TELL
+    assert any(why in reason for reason in step.reasons)
+
+
+def test_a_model_that_raises_is_to_be_reverted(tmp_path: Path) -> None:
+    versions = Versions(tmp_path)
+    versions.write("src/model.py", "def run(): return 1\n")
+    versions.write(
+        "test_model.py",
+        "import model\ndef test_model(ttnn_perf):\n    ttnn_perf.measure(model.run, iterations=1)\n"
+        "    ttnn_perf.record('latency', 1.0, unit='ms')\n",
+    )
+    versions.commit("Start")
+    versions.write("src/model.py", "def run(): raise RuntimeError('out of L1')\n")
+
+    ran = versions.command("try", "-m", "broken")
+
+    assert (ran.code, ran.text.splitlines()[:2]) == (
+        1,
+        [
+            "REVERT: broken",
+            "  test_model.py::test_model failed: round 1: RuntimeError: out of L1",
+        ],
+    ), ran.errors
+    nothing = versions.command("try", "-m", "none", "-k", "nothing")
+    assert nothing.errors.splitlines()[-1] == (
+        "ttnn-perf: no test was measured: none was chosen: name others"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "advice"),
+    [
+        ("tuning.py", "PCC = 0.99", "PCC = 0.9",
+         "  commit such a change by itself: steps are then compared with what is committed"),
+        ("model.py", "return output", "return np.nan_to_num(output)",
+         "  revert it: what it gains cannot be believed"),
+    ],
+)  # fmt: skip
+def test_what_to_do_with_a_step_that_is_refused(
+    workshop: Workshop,
+    monkeypatch: pytest.MonkeyPatch,
+    file: str,
+    before: str,
+    after: str,
+    advice: str,
+) -> None:
+    workshop.edit(file, before, after)
+    tried = workshop.attempt("refused", monkeypatch)
+    assert advice in [*try_lines(tried, workshop.root)]
 
 
 def test_the_parts_of_a_way_sum_and_steps_that_were_not_kept_are_no_part(

@@ -124,7 +124,7 @@ def test_tests_that_cannot_be_collected_on_one_side_are_told_with_the_side(
     assert (ran.code, ran.text) == (2, "")
     assert ran.errors.splitlines()[-1] == (
         "ttnn-perf: HEAD: test_model.py cannot be collected: ModuleNotFoundError: No module named "
-        "'nowhere'"
+        "'nowhere' (test_model.py:1)"
     )
     assert versions.left_behind() == []
 
@@ -134,7 +134,10 @@ def test_project_without_a_measured_test_is_refused(versions: Versions) -> None:
     versions.commit("Start")
     ran = versions.ab("HEAD")
     assert (ran.code, ran.text) == (2, "")
-    wrong = "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
+    wrong = (
+        "no test was measured: test_model.py::test_plain measures nothing: mark tests with "
+        "@pytest.mark.ttnn_perf, or name others"
+    )
     assert ran.errors.splitlines()[-1] == f"ttnn-perf: {wrong}"
 
 

@@ -86,6 +86,23 @@ def test_a_capture_is_explained_by_the_checklist(desk: Desk) -> None:
     assert run_command("explain", "nothing").errors == run_command("check", "nothing").errors
 
 
+@pytest.mark.parametrize(
+    ("what", "complaint"),
+    [
+        ("captures/nope.csv", "captures/nope.csv: there is no such file"),
+        (".ttnn_perf/steps/1.json",
+         ".ttnn_perf/steps/1.json is the record of a step: ttnn-perf journal shows it beside the "
+         "others"),
+    ],
+)  # fmt: skip
+def test_what_is_not_explained(desk: Desk, what: str, complaint: str) -> None:
+    steps = desk.path / ".ttnn_perf" / "steps"
+    steps.mkdir(parents=True)
+    (steps / "1.json").write_text("{}")
+    ran = run_command("explain", what)
+    assert (ran.code, ran.errors.strip()) == (2, f"ttnn-perf: {complaint}")
+
+
 def test_a_test_that_raised_has_not_passed(desk: Desk) -> None:
     desk.store(SLOW, stored(times(2.0, 2.01, 2.02)))
     (desk.path / ".ttnn_perf" / "runs").mkdir(parents=True)

@@ -76,3 +76,13 @@ def test_a_step_that_is_tried_again_counts_once(steps: list[Step], data: st.Data
         for some in (steps, again)
     )
     assert before == after
+
+
+def test_a_step_that_was_compared_with_an_old_commit_says_nothing_of_now() -> None:
+    kept = step(0, "start", Decision.KEEP, (100.0, 80.0))
+    old = step(1, "long ago", Decision.REVERT, (150.0, 148.0))
+    (way,) = ways_of([kept, old])
+    assert (way.now, way.unexplained) == (80.0, 0.0)
+    again = step(2, "state 0", Decision.REVERT, (82.0, 90.0))
+    (way,) = ways_of([kept, old, again])
+    assert (way.now, way.unexplained) == (82.0, 2.0)

@@ -121,7 +121,7 @@ def plan_of(
     told = [one for one in standing if one.saving_ns is not None]
     chosen = [one for one in told if is_step(one)]
     candidates = [
-        _Candidate(one, spread_of(one.code, tuple(tried.get(one.code, ())))) for one in chosen
+        Candidate(one, spread_of(one.code, tuple(tried.get(one.code, ())))) for one in chosen
     ]
     ordered = sorted(candidates, key=lambda one: one.order(start))
     steps = tuple(_steps(ordered, start))
@@ -147,7 +147,7 @@ def _adds(finding: Finding) -> float:
     return (finding.saving_ns if finding.adds_ns is None else finding.adds_ns) or 0.0
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
     """A finding that may become a step, and what estimates of its rule are worth."""
 
     finding: Finding
@@ -207,7 +207,7 @@ def order_of_step(finding: Finding, *, waits: bool, expected_ns: float | None = 
     return not is_host, bound, info, -amount_ns, finding.code
 
 
-def _steps(candidates: Iterable[_Candidate], start: Start) -> Iterator[PlanStep]:
+def _steps(candidates: Iterable[Candidate], start: Start) -> Iterator[PlanStep]:
     room, now = start.room_ns, start.now_ns
     estimate = of_ns = 0.0
     total = [0.0] * PARTS

@@ -157,7 +157,7 @@ def spread_from(code: str, pairs: Iterable[Pair], tried: Sequence[float] = ()) -
     weights += [(ratio, 1.0) for ratio in tried]
     most = 1.0 if code in CEILINGS else inf
     ratios = tuple(min(max(0.0, ratio), most) for ratio in _quantiles(weights))
-    return Spread(ratios, corrected(tried), len(own), tuple(tried))
+    return Spread(ratios, min(corrected(tried), most), len(own), tuple(tried))
 
 
 def corrected(tried: Sequence[float]) -> float:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.experiments.receipts import differing_conditions, lost_gain, unchecked
+from pytest_ttnn_perf.experiments.receipts import (
+    _MASKS_NAN,
+    differing_conditions,
+    lost_gain,
+    unchecked,
+)
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import Conditions, Limits, MetricObservation, Observation
@@ -133,7 +138,8 @@ def test_other_values_count_once_rounds_show_that_they_are_not_drawn_anew() -> N
         ((1.0e6, 1.0e6, 1.0e6), (1.0e6, 1.01e6, 0.99e6), True),
         ((1.0e6, 1.0e6, 1.0e6), (0.9e6, 0.88e6, 0.9e6), True),
         ((1.0e6, 1.0e6, 1.0e6), (0.75e6, 3.0e6, 1.4e6), False),  # one call was not disturbed
-        ((3.0e6, 1.1e6, 2.0e6), (1.1e6, 3.0e6, 1.1e6), True),
+        ((1.3e6, 1.1e6, 1.2e6), (1.1e6, 3.0e6, 1.1e6), True),
+        ((3.0e6, 1.1e6, 2.0e6), (1.1e6, 3.0e6, 1.1e6), False),  # the kept state has more to bear
         ((1.5e6, 1.6e6, 1.5e6), (1.3e6, 1.25e6, 1.3e6), False),  # both have something to bear
         ((1.0e6, 1.0e6), (1.0e6, 1.0e6), False),  # too few to tell
         ((1.0e6, 1.0e6, 1.0e6), (1.0e6, None, 1.0e6), False),  # too short to tell
@@ -142,17 +148,44 @@ def test_other_values_count_once_rounds_show_that_they_are_not_drawn_anew() -> N
 def test_a_gain_of_a_quarter_that_new_inputs_do_not_have(
     before_ns: Sequence[float], after_ns: Sequence[float | None], refused: bool
 ) -> None:
-    before = [measured(sample_ns=1e6, new_input_ns=ns) for ns in before_ns]
-    after = [measured(sample_ns=0.75e6, new_input_ns=ns) for ns in after_ns]
+    before, after = (
+        [
+            replace(
+                measured(sample_ns=sample_ns, new_input_ns=ns),
+                metrics={"wall_time": metric("wall_time", sample_ns)},
+            )
+            for ns in new_ns
+        ]
+        for sample_ns, new_ns in ((1e6, before_ns), (0.75e6, after_ns))
+    )
     found = lost_gain("t", "wall_time", before, after)
     assert (found is not None) is refused
     assert lost_gain("t", "wall_time", after, before) is None, "no gain, nothing to lose"
 
 
+def test_a_new_input_that_is_no_slower_than_slow_samples_takes_no_gain_away() -> None:
+    """A few calls differ by more than a small gain."""
+    before, after = (
+        [
+            replace(
+                measured(sample_ns=ns, new_input_ns=1.02e6),
+                metrics={"wall_time": replace(metric("wall_time", ns), samples=(ns, ns, slow_ns))},
+            )
+            for _ in range(4)
+        ]
+        for ns, slow_ns in ((1.05e6, 1.1e6), (1.0e6, 1.04e6))
+    )
+    assert lost_gain("t", "wall_time", before, after) is None
+
+
+#: What a sketch begins with.
+SHAPE = 7.0
+
+
 #: Angles between outputs, in degrees, as sketches of two values have them. The limit is at 8.1.
 def outputs(own: float, again: float, new: float, **others: object) -> Observation:
-    def sketch(degrees: float) -> tuple[float, float]:
-        return cos(radians(degrees)), sin(radians(degrees))
+    def sketch(degrees: float) -> tuple[float, ...]:
+        return SHAPE, cos(radians(degrees)), sin(radians(degrees))
 
     checked = MetricObservation(
         Metric("pcc", "", Better.HIGHER, Kind.ACCURACY), (0.995,), limits=Limits(at_least=0.99)
@@ -170,7 +203,9 @@ def outputs(own: float, again: float, new: float, **others: object) -> Observati
         (outputs(0, 0, 17), True),  # full work only for the input of the test
         (outputs(5, 5, 19), False),  # coarser numbers: new inputs may be further off
         (outputs(0, 9, 0), True),  # full work only while it is looked at
-        (outputs(20, 20, 20), True),  # its own PCC cannot be right
+        (outputs(20, 20, 20, checked=True), True),  # its own PCC cannot be right
+        (outputs(20, 20, 20), False),  # what was measured is not what the test compares
+        (outputs(0, 0, 17, outputs={"aa": (8.0, 1.0, 0.0), "new": (8.0, 0.0, 1.0)}), False),
         (replace(outputs(0, 0, 17), references={"pcc": "dd"}), False),  # has a name of its own
         (outputs(0, 0, 17, outputs={}), False),  # a test that failed, and was not asked again
     ],
@@ -190,6 +225,11 @@ def test_a_model_that_never_gives_the_same_output_is_not_held_to_it() -> None:
         (outputs(0, 0, 0), outputs(0, 0, 0), None),
         (outputs(0, 30, 0), outputs(0, 0, 0), "it is not the same twice"),
         (outputs(0, 0, 0), outputs(0, 0, 0, outputs={}), "its input is not the same any more"),
+        (
+            outputs(0, 0, 0),
+            outputs(0, 0, 0, outputs={"aa": (8.0, 1.0, 0.0)}),
+            "it has another shape",
+        ),
         (outputs(0, 0, 0), replace(outputs(0, 0, 0), references={}), "the test asks for no PCC"),
     ],
 )
@@ -198,3 +238,21 @@ def test_outputs_that_tell_nothing_are_not_passed_over(
 ) -> None:
     where = "test_a.py::test_a wall_time: whether its output is as before is not known: "
     assert [*unchecked(before, after)] == ([where + why] if why else [])
+
+
+@pytest.mark.parametrize(
+    ("line", "masks"),
+    [
+        ("x = torch.where(x != x, 0, x)", True),
+        ("x[x != x] = 0", True),
+        ("keep = out.data == out.data", True),
+        ("x = x.masked_fill(torch.isnan(x), 0)", True),
+        ("if x.dim() - 2 == 2:", False),
+        ("if len(shape) - 1 == 1:", False),
+        ("if a.shape[0] // 2 == 2:", False),
+        ("if total - used == used:", False),
+        ("if used == used_before:", False),
+    ],
+)
+def test_lines_that_hide_a_nan(line: str, masks: bool) -> None:
+    assert (_MASKS_NAN.search(line) is not None) is masks

@@ -115,6 +115,12 @@ def test_kernels_are_promised_no_gaps_between_them() -> None:
     of_calls = Prediction(TEST, ("TTP402",), "wall_time", predicted_ns=300.0, measured_ns=300.0)
     assert predictions_of([trace], [kernel, wall]) == (of_calls,)
     assert predictions_of([trace], [kernel]) == ()
+    # Two regions without a kernel time of their own show in one time: that is measured once.
+    other = replace(trace, region="prefill", code="TTP401", saving_ns=100.0)
+    (joined,) = predictions_of([trace, other], [kernel, wall])
+    assert (joined.codes, joined.predicted_ns, joined.measured_ns) == (
+        ("TTP402", "TTP401"), 400.0, 300.0,
+    )  # fmt: skip
 
 
 def test_the_next_candidates_are_those_that_save_most_with_bounds_last() -> None:
@@ -198,7 +204,11 @@ def test_fewer_ops_alone_are_no_gain() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "told"),
     [
-        (-0.61, -0.30, "-61.0 % to -30.0 %, which takes more rounds to be sure of"),
+        (
+            -0.61,
+            -0.30,
+            "-61.0 % to -30.0 %, and a verdict, wrong once in 200 at most, takes more rounds",
+        ),
         (-0.05, 0.01, "-5.0 % to +1.0 %, and 3.0 % is not ruled out"),
     ],
 )

@@ -175,6 +175,8 @@ def test_inputs_of_a_set_up_are_changed_as_well() -> None:
     [
         (lambda: X, (), "no input of it is an array on the host"),
         (lambda _: None, (X,), "its output cannot be read"),
+        (lambda x: x, (np.zeros((1, 4), np.int32),), "no input of it can be changed"),
+        (lambda x: x, (np.zeros((1, 4)),), "no input of it can be changed"),
     ],
 )
 def test_what_cannot_be_looked_at_is_said(
@@ -182,6 +184,36 @@ def test_what_cannot_be_looked_at_is_said(
 ) -> None:
     found = probed(Device(), call, *args)
     assert (found.reacts, found.unknown) == (None, why)
+
+
+def test_a_token_is_changed_to_another_that_there_is() -> None:
+    seen: list[int] = []
+
+    def model(token: Any) -> Any:
+        seen.append(int(token[0, 0]))
+        return token * 2.0
+
+    found = probed(Device(), model, np.array([[5]]))
+    assert found.reacts
+    assert len(set(seen)) > 1
+    assert set(seen) <= set(range(6))
+
+
+def test_what_is_pending_after_a_block_is_a_part_of_the_block() -> None:
+    now_ns = 0.0
+
+    def call(x: Any) -> Any:
+        nonlocal now_ns
+        now_ns += 100.0
+        return x * 2
+
+    def wait_for_all() -> None:
+        nonlocal now_ns
+        now_ns += 40.0
+
+    workload = Workload(call, (X,), clock=lambda: now_ns)
+    found = probe(workload, [100.0], by_host=False, depth=4, wait_for_all=wait_for_all)
+    assert found.pending_ratio == pytest.approx(0.1)
 
 
 def test_a_clock_that_shows_too_little() -> None:

@@ -25,6 +25,9 @@ def test_what_has_no_agreement() -> None:
     one = sketch_of([np.arange(10.0)])
     assert agreement(one, sketch_of([np.array([1.0, np.nan])])) == 0.0, "once it had numbers"
     assert agreement((), one) is None
-    assert agreement(one, (*one, *one)) is None, "of another number of tensors"
-    assert agreement(sketch_of([np.ones(10)]), one) is None, "all alike"
+    assert agreement(one, sketch_of([np.arange(10.0)] * 2)) is None, "of another number of tensors"
+    assert agreement(one, sketch_of([np.arange(10.0).reshape(2, 5)])) is None, "of another shape"
+    large = np.array([np.finfo(float).min, 1.0, np.finfo(float).max])
+    assert sketch_of([large]) == (), "no sum of them is finite"
+    assert agreement(sketch_of([np.full(10, 0.1)]), one) is None, "all alike"
     assert sketch_of([]) == ()
