@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from hashlib import blake2b
-from math import acos, ceil, cos, pi
+from math import acos, cos, pi
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import percent, shortened
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
+from pytest_ttnn_perf.gate.ratios import mad
 from pytest_ttnn_perf.measure.sketch import agreement
 from pytest_ttnn_perf.records.metric import OF_DEVICE, Source, median
 from pytest_ttnn_perf.records.settings import MIN_ROUNDS
@@ -48,8 +49,9 @@ _MASKS_NAN: Final = re.compile(
 )
 #: The part of a gain that new inputs must have as well.
 _PART_OF_GAIN: Final = 0.5
-#: Nine in ten samples are faster.
-_SLOW: Final = 0.9
+#: Of samples that differ by chance, nine in ten are faster than their median and so much of what
+#: they differ from it by, as a median. A few that are slower on purpose do not change that.
+_SLOW: Final = 2.0
 #: An output that is the same again but for its last bits.
 _STEADY: Final = 0.9999
 #: How much further apart outputs may be for a new input than for the one of the test, as an angle.
@@ -247,8 +249,9 @@ def _beyond_samples(side: Sequence[Observation], metric: str) -> float:
     """Return how long a call with a new input takes, in slow samples of its process."""
     ratios = []
     for observation in _with(side, metric):
-        samples = sorted(observation.metrics[metric].samples)
-        slow_ns = samples[ceil(_SLOW * len(samples)) - 1]
+        samples = observation.metrics[metric].samples
+        middle_ns = median(samples)
+        slow_ns = middle_ns + _SLOW * mad(samples, middle_ns)
         ratios.append((observation.conditions[metric].new_input_ns or 0.0) / slow_ns)
     return median(ratios)
 
