@@ -193,8 +193,12 @@ def _notes(one: Planned) -> Iterator[str]:
     if untold:
         yield f"no saving known: {_named(untold)}; make the change and measure it: ttnn-perf try"
     yield from (f"{one.code}: {one.reason}" for one in plan.untold if one.code == _UNEXPLAINED)
-    if plan.little:
-        yield f"too little to add: {', '.join(map(_little, plan.little))}"
+    covered = [f"{each.code} (see {each.covered_by})" for each in plan.little if each.covered_by]
+    if covered:
+        yield f"in part the same time: {', '.join(covered)}; plan again once that is done"
+    little = [each.code for each in plan.little if not each.covered_by]
+    if little:
+        yield f"too little to add: {', '.join(little)}"
     if plan.waived:
         yield f"waived: {_named(plan.waived)}"
     if one.unanswered and not plan.steps:
@@ -217,10 +221,6 @@ def _corrections(plan: Plan) -> Iterator[str]:
 
 def _named(findings: Iterable[Finding]) -> str:
     return ", ".join(dict.fromkeys(f"{one.code} {one.name}" for one in findings))
-
-
-def _little(finding: Finding) -> str:
-    return finding.code + (f" (see {finding.covered_by})" if finding.covered_by else "")
 
 
 def _reach_line(aimed: Aimed, plan: Plan) -> str:
