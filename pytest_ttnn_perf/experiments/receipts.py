@@ -302,7 +302,7 @@ def _not_comparable(then: Conditions, now: Conditions) -> str | None:
     """Say why outputs of two sides tell nothing; None where they do."""
     own = now.content or ""
     if own not in then.outputs or own not in now.outputs:
-        return "its input is not the same any more"
+        return "it was not called with the same input again"
     steady = agreement(then.returned, then.outputs[own])
     if steady is None:
         return "it has no numbers to compare"

@@ -109,7 +109,11 @@ class ConditionLog:
         Only now: one that keeps something from call to call must not be disturbed by us.
         """
         if not (self.tries and passed):
-            return {name: measured.conditions for name, measured in self._measured.items()}
+            why = None if self.tries else "it is not called again in the pass of a profiler"
+            return {
+                name: replace(measured.conditions, unknown=why)
+                for name, measured in self._measured.items()
+            }
         return {
             name: _probed(measured, self.tries, self.nonce)
             for name, measured in self._measured.items()

@@ -231,7 +231,11 @@ def test_a_model_that_never_gives_the_same_output_is_not_held_to_it() -> None:
     [
         (outputs(0, 0, 0), outputs(0, 0, 0), None),
         (outputs(0, 30, 0), outputs(0, 0, 0), "it is not the same twice"),
-        (outputs(0, 0, 0), outputs(0, 0, 0, outputs={}), "its input is not the same any more"),
+        (
+            outputs(0, 0, 0),
+            outputs(0, 0, 0, outputs={}),
+            "it was not called with the same input again",
+        ),
         (
             outputs(0, 0, 0),
             outputs(0, 0, 0, outputs={"aa": (8.0, 1.0, 0.0)}),

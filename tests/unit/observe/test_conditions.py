@@ -85,3 +85,4 @@ def test_tensors_that_cannot_be_read_fail_no_test() -> None:
     log.add("wall_time", Workload(abs, (Sparse(),)), Plan(3, 10), Timings(), by_host=True)
     (conditions,) = log.finish(passed=True).values()
     assert conditions.content is None
+    assert conditions.unknown == "it is not called again in the pass of a profiler"
