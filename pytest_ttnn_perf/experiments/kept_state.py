@@ -115,7 +115,11 @@ def steps_of_branch(folder: Path, steps: Sequence[Step]) -> tuple[list[Step], fr
     states = States(Repository.around(folder).root)
     heads = {head: states.descends_from(head) for head in {step.head for step in steps}}
     found = [step for step in steps if heads[step.head]]
-    return found, gone_steps(states, states.now(), found)
+    try:
+        now = states.now()
+    except UsageError:  # untracked files are too large to look at: what is kept counts as kept
+        return found, frozenset()
+    return found, gone_steps(states, now, found)
 
 
 def gone_steps(states: States, now: State, steps: Sequence[Step]) -> frozenset[str]:

@@ -54,8 +54,7 @@ def tried_in(steps: Sequence[Step]) -> tuple[Tried, ...]:
 
     Where a change did as several rules say, nobody can tell which gained how much; nor where it
     also opened a finding about kernels, and so changed something else, or closed one that promises
-    nothing. A change that was tried
-    again counts once, as it was measured last.
+    nothing. A change that was tried again counts once, as it was measured last.
     """
     told = [step for step in steps if step.predictions]
     changes = {(step.base_tree, step.state_tree): step for step in told}
