@@ -10,6 +10,7 @@ import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.experiments import try_change
 from pytest_ttnn_perf.experiments.journal import ways_of
 from pytest_ttnn_perf.experiments.kept_state import read_steps, steps_of_branch
 from pytest_ttnn_perf.experiments.try_report import try_lines
@@ -18,7 +19,7 @@ from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Metric, Source
 from pytest_ttnn_perf.records.observation import MetricObservation
 from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, Tensor
-from pytest_ttnn_perf.records.step import Decision
+from pytest_ttnn_perf.records.step import Decision, Prediction
 from tests.harness.versions import Versions
 from tests.harness.workshop import TEST, Workshop
 
@@ -177,7 +178,10 @@ def test_a_working_tree_that_is_edited_meanwhile(
         return observe(self, tree, probes=probes)
 
     monkeypatch.setattr(Workshop, "observe", edit_and_observe)
+    made = Prediction(TEST, ("TTP305",), "sim_time", predicted_ns=9.0, measured_ns=1.0)
+    monkeypatch.setattr(try_change, "predictions_of", lambda *_: (made,))
     tried = workshop.attempt("16 cores", monkeypatch)
+    assert tried.step.predictions == (), "nobody knows of what"
     assert tried.step.decision is Decision.CANNOT_TELL
     assert tried.step.reasons == ("the working tree was edited while it was measured",)
 
@@ -209,6 +213,22 @@ def test_with_what_a_change_is_compared(
         file.unlink()
     workshop.commit("All cores")
     assert words().endswith(" Start, where the branch begins"), "all is committed"
+
+
+def test_a_file_that_is_committed_is_neither_removed_nor_added_by_a_printed_command(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.edit("model.py", "CORES = 8", "CORES = 16")
+    assert workshop.attempt("16 cores", monkeypatch).step.is_kept
+    workshop.edit("model.py", "CORES = 16", "CORES = 32")
+    workshop.write("new.py", "")
+    workshop.commit("All of it")
+
+    tried = workshop.attempt("32 cores", monkeypatch)
+
+    assert tried.base.words == "kept step '16 cores'"
+    lines = [str(line) for line in try_lines(tried, workshop.root)]
+    assert not [line for line in lines if "new.py" in line]
 
 
 def test_a_step_that_was_kept_elsewhere_or_is_gone_is_no_base(

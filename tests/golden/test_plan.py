@@ -57,11 +57,22 @@ def test_the_plan_of_a_run_record_is_that_of_its_tests(captured: Project) -> Non
 
     newest = captured.cli("plan")
     one = captured.cli("plan", "test_model.py::test_mlp", "--format", "json")
+    tried(captured, (("TTP203",), 1e4, 1e4))
+    before = captured.cli("plan").errors
+    (step,) = (captured.path / ".ttnn_perf" / "steps").iterdir()
+    later = json.loads(step.read_text()) | {"id": "99991231T000000Z-000000"}
+    step.write_text(json.dumps(later))
+    after = captured.cli("plan").errors
     none = captured.cli("plan", "test_model.py::test_plain")
     wrong = captured.cli("plan", "test_mdoel.py::test_mlp")
 
     assert newest.code == 0
     assert newest.errors.startswith("ttnn-perf: the newest run record: ")
+    assert before == newest.errors, "the step is older"
+    assert after.strip() == (
+        f"{newest.errors.strip()}; without the 1 step kept since: record anew with "
+        "pytest --ttnn-perf"
+    )
     assert_golden("plan_run", newest.text)
     (plan,) = json.loads(one.text)["plans"]
     assert [step["code"] for step in plan["steps"]] == ["TTP311", "TTP203"]

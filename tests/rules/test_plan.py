@@ -322,3 +322,9 @@ def test_a_small_document_is_whole() -> None:
     document: Any = bounded_document(planned)
     assert document["cut"] == {"plans": 0, "steps": 0}
     assert document["plans"][0]["steps"][0]["code"] == "TTP102"
+
+
+def test_what_promises_all_there_is_to_gain_is_not_corrected_to_more() -> None:
+    more = (2.0,) * 5
+    assert spread_of("TTP302", more).expected == spread_of("TTP302", more).high == 1.0
+    assert spread_of("TTP305", more).expected == 1.5
