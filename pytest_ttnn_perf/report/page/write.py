@@ -40,7 +40,7 @@ def page_html(page: Page) -> str:
         from markupsafe import Markup
     except ImportError:
         raise UsageError(
-            "a page for a browser needs jinja2: pip install 'pytest-ttnn-perf[html]'"
+            "a page for a browser needs jinja2: pip install jinja2"
         ) from None
 
     environment = jinja2.Environment(
