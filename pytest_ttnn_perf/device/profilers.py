@@ -266,6 +266,8 @@ def _check_chips(iteration: Iteration, expected: frozenset[int]) -> None:
 
 
 _DATABASE: Final = "db.sqlite"
+#: The captured graph, beside the database that is made of it.
+GRAPH_FILE: Final = "graph_capture.json"
 _RECORDING_OFF: Final = "disable_python_io_recording"
 _ATTEMPTS: Final = 10
 _TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
@@ -385,7 +387,7 @@ def _begin(graph: Any) -> str | None:
 
 
 def _end(graph: Any, folder: Path, captured: CapturedGraph) -> None:
-    report, database = folder / "graph_capture.json", folder / _DATABASE
+    report, database = folder / GRAPH_FILE, folder / _DATABASE
     try:
         graph.end_graph_capture_to_file(str(report))
     except Exception as error:  # noqa: BLE001

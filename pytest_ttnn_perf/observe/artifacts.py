@@ -33,7 +33,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
     report_metrics,
     sim_metrics,
 )
-from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
+from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json, read_held
 from pytest_ttnn_perf.analysis.captures.report_calls import group_calls
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.tt_smi import board_facts, board_of, read_tt_smi
@@ -158,14 +158,14 @@ def _graph(file: Path) -> Artifact:
     return Artifact(tuple(graph_metrics(graph)), ops=group_calls(graph), report=graph)
 
 
-def read_captured_call(file: Path) -> Artifact:
-    """Return what the report database of one call of a model tells.
+def read_captured_call(database: Path, graph: Path) -> Artifact:
+    """Return what the report database of one call of a model tells, and the graph it is made of.
 
     Raises:
-        InputError: it is damaged, or has no call.
+        InputError: one of them is damaged, or has no call.
     """
-    report = read_report_db(file)
-    return Artifact(tuple(call_metrics(report)), ops=group_calls(report), report=report)
+    report, held = read_report_db(database), read_held(graph)
+    return Artifact(tuple(call_metrics(report, held)), ops=group_calls(report), report=report)
 
 
 def _boards(file: Path) -> Artifact:

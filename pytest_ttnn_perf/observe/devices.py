@@ -13,6 +13,7 @@ from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.device_metrics import CALL_COUNT, recorded_metric
 from pytest_ttnn_perf.device.host import telemetry
 from pytest_ttnn_perf.device.profilers import (
+    GRAPH_FILE,
     CapturedGraph,
     RealtimeProfiler,
     captured_graph,
@@ -194,7 +195,7 @@ class BesideDevices(Instruments):
         # Where it is going to be, for who looks.
         place = str(self._place(self._test))
         try:
-            return read_captured_call(captured.database)
+            return read_captured_call(captured.database, captured.database.with_name(GRAPH_FILE))
         except EmptyReportError as error:  # a model may call no op: it replays a trace
             self._facts["graph_capture"] = str(error).replace(str(self._draft), place)
             return NO_ARTIFACT

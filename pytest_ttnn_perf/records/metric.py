@@ -93,6 +93,7 @@ class Source(Enum):
 
     WALL = "wall"
     DEVICE = "device"
+    GRAPH = "graph"
     REALTIME = "realtime"
     TRACY = "tracy"
     REPLAY = "replay"
@@ -100,7 +101,7 @@ class Source(Enum):
 
 
 #: The sources that only a device has.
-OF_DEVICE: Final = (Source.DEVICE, Source.REALTIME, Source.TRACY)
+OF_DEVICE: Final = (Source.DEVICE, Source.GRAPH, Source.REALTIME, Source.TRACY)
 
 
 @dataclass(frozen=True, slots=True)

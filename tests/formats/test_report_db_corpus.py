@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json
+from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json, read_held
 from pytest_ttnn_perf.analysis.captures.report_db import is_report_db, read_report_db
+from pytest_ttnn_perf.observe.artifacts import read_captured_call
 from pytest_ttnn_perf.records.ttnn_report import BufferType, Edge, Reshard, Scope
 from tests.harness.corpus import corpus
 
@@ -309,3 +310,26 @@ def test_a_captured_graph_agrees_with_its_database(name: str) -> None:
             assert own.bytes_per_bank == other.bytes_per_bank
             compared += 1
     assert compared >= len(report) - 2
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("fast_program_built", {BufferType.DRAM: 8192}),
+        ("fast_program_cached", {BufferType.DRAM: 8192}),
+        ("cnn_8_cores", {BufferType.DRAM: 14336, BufferType.L1: 6656, BufferType.L1_SMALL: 400}),
+        ("cnn_2_cores", {BufferType.DRAM: 14336, BufferType.L1: 19712, BufferType.L1_SMALL: 576}),
+        # A trace of 20,480 bytes: ten pages of 2,048, each in a bank of its own.
+        ("trace_inside", {BufferType.DRAM: 8192, BufferType.TRACE: 2048}),
+    ],
+)
+def test_what_a_call_holds_while_it_runs(name: str, held: dict[BufferType, int]) -> None:
+    graph = corpus(f"report_db/{name}/graph_capture.json")
+
+    assert read_held(graph) == held
+    found = {
+        o.metric.name: o for o in read_captured_call(graph.with_name("db.sqlite"), graph).metrics
+    }
+    assert found["l1_added_bytes"].samples == (held.get(BufferType.L1, 0),)
+    assert found["dram_added_bytes"].samples == (held[BufferType.DRAM],)
+    assert found["trace_buffer_bytes"].samples == (held.get(BufferType.TRACE, 0),)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
+from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json, read_held
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.records.ttnn_report import BufferType
 from tests.ttnn.mock import N150, P150_X4, Cluster, ask
@@ -87,6 +87,8 @@ def test_a_graph_tells_the_same_as_its_report(tmp_path: Path) -> None:
         assert own.device_operations == other.device_operations
         assert own.bytes_per_bank == other.bytes_per_bank
         assert own.cb_bytes_per_core == other.cb_bytes_per_core
+    # Kernels that the two programs have on the device are none of the call's tensors.
+    assert read_held(tmp_path / "home" / "graph.json") == {BufferType.DRAM: 4096}
 
 
 def test_without_torch_every_op_fails_in_a_capture(tmp_path: Path) -> None:

@@ -30,14 +30,20 @@ from pytest_ttnn_perf.analysis.captures.report_db_text import (
     shard_of,
 )
 from pytest_ttnn_perf.records.json_value import Value
-from pytest_ttnn_perf.records.ttnn_report import Operation, OperationError, Report, TensorRecord
+from pytest_ttnn_perf.records.ttnn_report import (
+    BufferType,
+    Operation,
+    OperationError,
+    Report,
+    TensorRecord,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.captures.report_db_graph import Node
-    from pytest_ttnn_perf.records.ttnn_report import BufferType, Device
+    from pytest_ttnn_perf.records.ttnn_report import Device
 
 
 #: A parsed document takes about ten times the memory of its text.
@@ -72,6 +78,31 @@ def read_graph_json(file: Path) -> Report:
     return parse_json(_text(file), _decode, file=file)
 
 
+def read_held(file: Path) -> Mapping[BufferType, int]:
+    """Return the most that a program held of its own at one time, per bank, from node to node.
+
+    The buffers of a program, such as its kernels, are not among them: they stay on the device, so
+    that only the first call which runs the program has them. No tensor lies in them.
+
+    Raises:
+        InputError: as ``read_graph_json``.
+    """
+    return parse_json(_text(file), _held, file=file)
+
+
+def _held(raw: object) -> Mapping[BufferType, int]:
+    nodes = list(nodes_of(_graph(Value(raw))))
+    live = _Live({_number(node) for node in nodes if node.kind == "buffer" and not _links(node)})
+    for node in nodes:
+        live.add(node)
+    return live.most()
+
+
+def _links(node: Node) -> tuple[int, ...]:
+    linked = node.value.optional("connections")
+    return () if linked is None else tuple(map(whole, linked.array()))
+
+
 def _text(file: Path) -> str:
     try:
         with reading(file):
@@ -90,13 +121,8 @@ def _text(file: Path) -> str:
 
 def _decode(raw: object) -> Report:
     document = Value(raw)
-    if isinstance(raw, list):
-        graph, snapshots = document, None
-    elif isinstance(raw, dict):
-        graph, snapshots = document.field("graph"), document.optional("per_operation_buffers")
-    else:
-        raise document.refusal("a captured graph: a list of nodes, or an object that holds it")
-    nodes = list(nodes_of(graph))
+    nodes = list(nodes_of(_graph(document)))
+    snapshots = document.optional("per_operation_buffers") if isinstance(raw, dict) else None
     tensors = _Tensors(nodes)
     calls, errors = _calls(nodes, snapshots, tensors)
     if not calls:
@@ -120,6 +146,14 @@ def _decode(raw: object) -> Report:
         errors=tuple(errors),
         has_buffer_details=False,
     )
+
+
+def _graph(document: Value) -> Value:
+    if isinstance(document.raw, list):
+        return document
+    if isinstance(document.raw, dict):
+        return document.field("graph")
+    raise document.refusal("a captured graph: a list of nodes, or an object that holds it")
 
 
 def _device(device: Value) -> Device:
@@ -211,14 +245,16 @@ def _place(buffer: Value) -> tuple[int, BufferType]:
 
 
 class _Live:
-    """Tracks which buffers are allocated, node by node.
+    """Tracks which buffers are allocated, node by node; those of ``programs`` are left out.
 
     Only releases that tell the size per bank can be summed; without it nothing is known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, programs: Container[int] = ()) -> None:
+        self._programs = programs
         self._sizes: dict[tuple[int, BufferType, int], int] = {}
         self._totals: Counter[tuple[int, BufferType]] = Counter()
+        self._most: Counter[tuple[int, BufferType]] = Counter()
         self._is_known = True
 
     def add(self, node: Node) -> None:
@@ -232,13 +268,22 @@ class _Live:
         place = _place(node.params)
         key = (*place, whole(address))
         self._totals[place] -= self._sizes.pop(key, 0)
-        if node.kind == "buffer_allocate":
+        if node.kind == "buffer_allocate" and not self._is_of_program(node, place[1]):
             self._sizes[key] = whole(size)
             self._totals[place] += whole(size)
+            self._most[place] = max(self._most[place], self._totals[place])
+
+    def _is_of_program(self, node: Node, kind: BufferType) -> bool:
+        if kind is BufferType.TRACE:  # no tensor lies there either, and it is the call's own
+            return False
+        return any(number in self._programs for number in _links(node))
 
     def totals(self) -> dict[BufferType, int]:
         used: Iterable[tuple[tuple[int, BufferType], int]] = self._totals.items()
         return fullest_device({place: size for place, size in used if size and self._is_known})
+
+    def most(self) -> dict[BufferType, int]:
+        return fullest_device(self._most) if self._is_known else {}
 
 
 class _Tensors:

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf.analysis.captures import graph_json
-from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json
+from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json, read_held
 from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard
 from tests.unit.captures.report_db_tables import RELEASE, circular, function
 
@@ -75,6 +75,39 @@ def test_memory_that_is_alive_after_each_call(tmp_path: Path) -> None:
 def test_without_sizes_per_bank_nothing_is_known(tmp_path: Path) -> None:
     nodes = function("a", buffer("allocate", 64, 100), buffer("allocate", 128))
     assert read(tmp_path, numbered(*nodes)).operations[0].bytes_per_bank == {}
+
+
+def test_the_most_that_is_held_at_one_time(tmp_path: Path) -> None:
+    file = tmp_path / "graph_capture.json"
+    trace = buffer("allocate", 512, 9, 4)
+    document = numbered(
+        buffer("deallocate", 32, 1000),  # it was there before
+        *function("a", buffer("allocate", 64, 100), buffer("allocate", 128, 50),
+                  buffer("deallocate", 64, 100), buffer("allocate", 64, 7, 0)),
+        trace,
+        buffer("deallocate", 512, 9, 4),
+        *function("b", buffer("allocate", 192, 30)),
+    )  # fmt: skip
+    file.write_text(json.dumps({"graph": document}))
+
+    assert read_held(file) == {BufferType.L1: 150, BufferType.DRAM: 7, BufferType.TRACE: 9}
+
+    file.write_text(json.dumps(numbered(buffer("allocate", 64, 100), buffer("allocate", 128))))
+    assert read_held(file) == {}
+
+
+def test_what_belongs_to_a_program_is_not_held_by_the_call(tmp_path: Path) -> None:
+    """No tensor lies in the buffers of kernels, nor in that of a trace, which is the call's own."""
+    file = tmp_path / "graph_capture.json"
+    kinds = {"of a tensor": ([9], 0), "of kernels": ([], 0), "of a trace": ([], 4)}
+    nodes = [{"node_type": "buffer", "connections": tensors} for tensors, _ in kinds.values()]
+    allocated = [
+        {**buffer("allocate", 64 * number, 2**number, where), "connections": [number]}
+        for number, (_, where) in enumerate(kinds.values(), start=1)
+    ]
+    file.write_text(json.dumps(numbered(*nodes, *allocated)))
+
+    assert read_held(file) == {BufferType.DRAM: 2, BufferType.TRACE: 8}
 
 
 def test_a_report_with_snapshots_and_devices(tmp_path: Path) -> None:

@@ -50,8 +50,10 @@ def counted(
     return MetricObservation(metric, counts, note=note)
 
 
-def sized(name: str, size: float, *, gated: bool = True) -> MetricObservation:
-    metric = Metric(name, "B", Better.LOWER, Kind.BYTES, Source.DEVICE)
+def sized(
+    name: str, size: float, *, gated: bool = True, source: Source = Source.DEVICE
+) -> MetricObservation:
+    metric = Metric(name, "B", Better.LOWER, Kind.BYTES, source)
     return MetricObservation(metric, (size,), gated=gated)
 
 
@@ -111,9 +113,9 @@ def test_a_program_in_which_operations_failed_has_no_numbers(
     errors: list[tuple[int | None, str | None, str | None, str | None]], note: str
 ) -> None:
     failed = tuple(OperationError(*error) for error in errors)
-    for metrics in (report_metrics, graph_metrics, call_metrics):
-        found = list(metrics(report(*OPERATIONS, errors=failed)))
-
+    program = report(*OPERATIONS, errors=failed)
+    called = call_metrics(program, {BufferType.L1: 8})
+    for found in map(list, (report_metrics(program), graph_metrics(program), called)):
         assert {each.note for each in found} == {f"an operation failed: {note}"}
         assert {each.samples for each in found} == {()}
 
@@ -140,23 +142,23 @@ def test_what_a_call_finds_there_and_what_it_adds() -> None:
     ]
     operations = (
         Operation(1, "ttnn.matmul", inputs=(1, 3), outputs=(4,),
-                  bytes_per_bank={BufferType.DRAM: 400}),
+                  bytes_per_bank={BufferType.DRAM: 300}),
         Operation(2, "ttnn.add", inputs=(2, 5, 6, 7, 8), outputs=(9,)),
     )  # fmt: skip
     called = replace(report(*operations), tensors={each.id: each for each in tensors})
 
-    assert list(call_metrics(called)) == [
+    assert list(call_metrics(called, {BufferType.DRAM: 400})) == [
         counted(2),
-        sized("l1_added_bytes", 0),
-        sized("dram_added_bytes", 400),
-        sized("trace_buffer_bytes", 0),
+        sized("l1_added_bytes", 0, source=Source.GRAPH),
+        sized("dram_added_bytes", 400, source=Source.GRAPH),
+        sized("trace_buffer_bytes", 0, source=Source.GRAPH),
         sized("l1_resident_bytes", 8 * 32 * 64 * 2),
         sized("dram_resident_bytes", 64 * 128 * 1.0625 + 3 * 5 * 4),
     ]
 
 
 def test_a_call_that_tells_no_operands_finds_nothing_that_could_be_told() -> None:
-    assert list(call_metrics(report(*BARE))) == [counted(1)]
+    assert list(call_metrics(report(*BARE), {})) == [counted(1)]
 
 
 def test_errors_alone_count_nothing() -> None:

@@ -136,6 +136,12 @@ def record(
               device_id="0", globally_allocated="0", size="65536")  # fmt: skip
         _node("circular_buffer_deallocate_all", 2)
         _node("function_end", 2, name=op.code)
+    memory = str(_buffer_type(output))
+    place = {"device_id": "0", "buffer_type": memory, "address": str(_address(output)),
+             "max_size_per_bank": "2048"}  # fmt: skip
+    held = _node("buffer", 2, **place)
+    _node("buffer_allocate", 2, **place)["connections"].append(held["counter"])
+    held["connections"].append(_node("tensor", 1)["counter"])
     last = _node("function_end", 1, name=name)
     last["duration_ns"] = 1000
     number = len(_operations) + 1
@@ -155,14 +161,22 @@ def record(
     _operations.append({"name": name, "at": time.time_ns(), "rows": rows})
 
 
+def _address(tensor: Tensor) -> int:
+    return 1_048_640 + 2048 * tensor.tensor_id
+
+
+def _buffer_type(tensor: Tensor) -> int:
+    return int(tensor.memory_config().name.startswith("L1"))
+
+
 def _tensor_rows(number: int, side: str, tensors: Sequence[Tensor]) -> list[tuple[str, _Row]]:
     rows: list[tuple[str, _Row]] = []
     for index, tensor in enumerate(tensors):
         operation, identity = {"operation_id": number}, {"tensor_id": tensor.tensor_id}
         place = {
             "device_id": 0,
-            "address": 1_048_640 + 2048 * tensor.tensor_id,
-            "buffer_type": int(tensor.memory_config().name.startswith("L1")),
+            "address": _address(tensor),
+            "buffer_type": _buffer_type(tensor),
         }
         known = {
             "shape": f"Shape({list(tensor.shape)})",
