@@ -18,7 +18,12 @@ from pytest_ttnn_perf.analysis.captures.tt_smi import board_of, read_tt_smi
 from pytest_ttnn_perf.cli.doctor_checks import Check, Facts, checks_of
 from pytest_ttnn_perf.device.build import Question, ask_ttnn, compiler_places, preflight
 from pytest_ttnn_perf.device.chips import holder_of, lock_folder, take, visible_chips
-from pytest_ttnn_perf.device.environment import conflicts, devices_of, is_simulated
+from pytest_ttnn_perf.device.environment import (
+    conflicts,
+    devices_of,
+    is_simulated,
+    missing_paths,
+)
 from pytest_ttnn_perf.device.host import host_hardware, machine, on_this_host, tt_smi_snapshot
 from pytest_ttnn_perf.processes.worker import interpreter
 from pytest_ttnn_perf.records.hardware import Hardware, member_name
@@ -144,8 +149,9 @@ def diagnose(
             hardware, unknown = _device(build, around, chips, board=board, occupied=occupied)
     hardware = hardware and on_this_host(hardware, settings.key, environment)
     choice = choose(ProfilerKind.AUTO, build, environment)
+    wrong = (*(missing_paths(environment) if chips or simulated else ()), *conflicts(environment))
     facts = Facts(
-        build, host, chips, snapshot, mute, hardware, unknown, choice, conflicts(environment),
+        build, host, chips, snapshot, mute, hardware, unknown, choice, wrong,
         held, around.locks, simulated, settings.artifacts, settings.baselines,
         compiler_places(build, environment, around.root), settings.broker,
     )  # fmt: skip

@@ -57,6 +57,21 @@ def is_simulated(environment: Mapping[str, str]) -> bool:
     return any(environment.get(name) for name in (MOCK, SIMULATOR))
 
 
+#: Paths without which no device opens, though ttnn may tell the architecture without them. It names
+#: a description of a cluster that is not there itself; what TT_METAL_HOME says it does without.
+_PATHS: Final = (SIMULATOR, "TT_METAL_RUNTIME_ROOT")
+
+
+def missing_paths(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
+    """Return the variables that name a file, or a folder, which is not there."""
+    why = "is not there, and no device opens without it"
+    return tuple(
+        Conflict(name, path, why, f"correct or unset {name}")
+        for name in _PATHS
+        if (path := environment.get(name)) and not Path(path).exists()
+    )
+
+
 def _present(_value: str) -> bool:
     return True
 

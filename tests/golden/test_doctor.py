@@ -50,6 +50,27 @@ def test_a_mock_of_one_board(lab: Lab) -> None:
     assert_says(lab, "mock", failed=False)
 
 
+def test_a_simulator_that_is_not_there(lab: Lab) -> None:
+    write_ttnn(lab.path / "site", arch="wormhole_b0")
+    lab.write(COMPILER)
+    lab.variables["TT_METAL_SIMULATOR"] = str(lab.path / "sim" / "libttsim.so")
+    assert_says(lab, "no_simulator", failed=True)
+
+    lab.write({"../sim/libttsim.so": ""})
+    assert [check.ok for check in lab.checks("environment")] == [True]
+
+
+def test_a_runtime_that_is_not_there_is_missed_where_there_is_a_device(lab: Lab) -> None:
+    write_ttnn(lab.path / "site", arch="wormhole_b0")
+    lab.variables["TT_METAL_RUNTIME_ROOT"] = str(lab.path / "tt-metal")
+    assert [check.ok for check in lab.checks("environment")] == [True]
+
+    lab.write(ONE_CHIP)
+    (check,) = lab.checks("environment")
+    assert (check.ok, check.blocks) == (False, True)
+    assert check.found.startswith(f"TT_METAL_RUNTIME_ROOT={lab.path}/tt-metal is not there")
+
+
 @pytest.mark.parametrize("shape", ["table", "json"])
 def test_a_device_and_a_ttnn_with_tracy(lab: Lab, shape: str) -> None:
     write_ttnn(lab.path / "site", arch="wormhole_b0", tracy=True)
