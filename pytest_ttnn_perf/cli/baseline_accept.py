@@ -125,7 +125,7 @@ def _trouble(observation: Observation) -> str | None:
     if observation.lost is not None:
         return f"its worker {observation.lost}"
     if observation.raised is not None:
-        return f"the test raised {observation.raised}"
+        return f"the test raised {observation.error}"
     if observation.out_of_memory is not None:
         return f"it ran out of memory: {observation.out_of_memory}"
     if observation.unconfirmed is not None:

@@ -194,7 +194,7 @@ def _troubles(name: str, run: Run) -> Iterator[Trouble]:
         if observation.lost is not None:
             yield Trouble(name, test, f"its worker {observation.lost}")
         elif observation.raised is not None:
-            yield Trouble(name, test, f"the test raised {observation.raised}")
+            yield Trouble(name, test, f"the test raised {observation.error}")
         elif observation.out_of_memory is not None:
             yield Trouble(name, test, f"out of memory: {observation.out_of_memory}")
         elif observation.unconfirmed is not None:

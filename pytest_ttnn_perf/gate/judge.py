@@ -150,7 +150,7 @@ def judge_test(
             for observed in observation.metrics.values()
         )
         limits = [v for v in broken if v and v.reason is Reason.ABSOLUTE_LIMIT]
-        return (_no_data(NO_METRIC, Reason.RAISED, observation.raised), *limits)
+        return (_no_data(NO_METRIC, Reason.RAISED, observation.error), *limits)
     obstacle = _obstacle(observation, baseline, other_keys)
     measured = (observed.metric for observed in observation.metrics.values())
     stored = baseline.named_as(measured).metrics if baseline else {}

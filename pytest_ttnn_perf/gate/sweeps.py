@@ -122,7 +122,7 @@ def _sweep(test: str, tests: Sequence[JudgedTest]) -> Sweep:
 
 def _ended(observation: Observation) -> str | None:
     """Return why a test did not come to its end; None if it did."""
-    return observation.out_of_memory or observation.raised or observation.lost
+    return observation.out_of_memory or observation.error or observation.lost
 
 
 def _has(numbers: Mapping[str, Mapping[Role, Measured]], role: Role) -> bool:

@@ -182,6 +182,10 @@ class Conditions:
     unknown: Omit[str | None] = None
 
 
+#: Enough for the kernel that did not compile, and the first thing that its compiler says.
+_LONGEST_ERROR: Final = 300
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """Everything one test recorded. ``raised`` is set when its body did not reach the end.
@@ -239,6 +243,14 @@ class Observation:
         told = [(code, group.outcome) for group in self.unanswered for code in group.codes]
         told += [(finding.code, finding.outcome) for finding in self.findings]
         return dict(sorted(told, key=lambda item: TELLS.index(item[1])))
+
+    @property
+    def error(self) -> str | None:
+        """What it raised, as far as anybody reads it; ``raised`` may have the log of a compiler."""
+        raised = self.raised
+        if raised is None or len(raised) <= _LONGEST_ERROR:
+            return raised
+        return raised[: _LONGEST_ERROR - 1] + "…"
 
     @property
     def setting(self) -> Configuration:

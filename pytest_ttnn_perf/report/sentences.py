@@ -227,7 +227,7 @@ def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
             advice = "record it again, or delete it from its baseline file and record the rest with"
             return Remedy(advice, updates.record)
         case Outcome.NO_DATA:
-            return Remedy(_data_remedy(verdict))
+            return Remedy(_data_remedy(verdict, updates))
 
 
 def _new_remedy(verdict: Verdict, updates: Updating) -> Remedy:
@@ -261,10 +261,10 @@ def _noise_remedy(verdict: Verdict, updates: Updating) -> Remedy:
     return Remedy(advice, updates.record)
 
 
-def _data_remedy(verdict: Verdict) -> str:
+def _data_remedy(verdict: Verdict, updates: Updating) -> str:
     match verdict.reason:
         case Reason.RAISED:
-            return "fix the test; what it measured before is in the run record"
+            return f"fix the test; {updates.file} has the whole error, and what it measured before"
         case Reason.NOTHING_RECORDED:
             return "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test"
         case Reason.LOST:
@@ -313,12 +313,14 @@ def place_of(path: str) -> str:
 class Updating(NamedTuple):
     """Commands that keep a gain, record what has no baseline, and accept whatever it is.
 
-    ``rename`` gives a test that is new the baseline of one that is gone from its file.
+    ``rename`` gives a test that is new the baseline of one that is gone from its file. ``file`` is
+    the run record.
     """
 
     keep: str
     record: str
     accept: str
+    file: str
     rename: str | None = None
 
 
@@ -373,13 +375,14 @@ class Rerun:
     def updates(self, test: str) -> Updating:
         """Return the commands that take a test's result into the baselines."""
         accept, rename = self.accept(test), self._rename(test)
+        file = ", ".join(self.records) or self.record or "the run record"
         if self.records:
             # A gain that one process measured is kept by a decision only.
             new = accept_command(self.records, (test,), self.baselines_option, update="new")
-            return Updating(accept, new, accept, rename)
+            return Updating(accept, new, accept, file, rename)
         place = self._place(test)
         run = f"{command_line('pytest', place, *self.options)} --ttnn-perf-update"
-        return Updating(run, f"{run}=new", accept, rename)
+        return Updating(run, f"{run}=new", accept, file, rename)
 
     def accept(self, *tests: str) -> str:
         """Return the command that accepts the results of tests, as they are in the record."""

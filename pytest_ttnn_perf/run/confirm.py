@@ -143,7 +143,7 @@ def mark_unconfirmed(observation: Observation, names: Iterable[str], why: str) -
 def why_not_counted(observation: Observation, again: Observation) -> str | None:
     """Return why what was measured again does not count; None if it does."""
     if again.raised is not None:
-        return f"the test raised {again.raised}"
+        return f"the test raised {again.error}"
     if again.out_of_memory is not None:
         return f"out of memory: {again.out_of_memory}"
     if again.problems:

@@ -144,7 +144,7 @@ class _DeviceListener(ResultListener):
             self.give_up(test, str(error))
             return
         if observation.raised is not None:
-            self.give_up(test, f"the test raised {observation.raised}")
+            self.give_up(test, f"the test raised {observation.error}")
             return
         if observation.out_of_memory is not None:
             self.give_up(test, f"out of memory: {observation.out_of_memory}")

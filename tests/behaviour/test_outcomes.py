@@ -137,6 +137,49 @@ def test_test_that_cannot_be_set_up_is_recorded_as_such_and_never_passes(project
     assert "the test raised in its setup: RuntimeError: no device" in gated.text
 
 
+def test_a_kernel_that_does_not_compile_is_told_in_short_and_recorded_in_full(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            LOG = "\\n".join(f"k.cpp:{line}:5: error: 'cb_{line}' was not declared"
+                            for line in range(1, 301))
+
+            @pytest.fixture
+            def device():
+                raise RuntimeError(
+                    "TT_THROW @ program.cpp:419: tt::exception\\ninfo:\\nFailed to generate "
+                    f"binaries for reader\\ninfo:\\ntrisc0 build failed. Log: {LOG}\\n"
+                    "backtrace:\\n --- f()"
+                )
+
+            @pytest.mark.ttnn_perf
+            def test_model(device):
+                pass
+        """
+    )
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json", "--tb=no")
+
+    entry = entry_of(project)
+    assert len(entry["raised"]) > 10_000
+    assert entry["raised"].endswith("k.cpp:300:5: error: 'cb_300' was not declared")
+    summary = (project.path / "summary.md").read_text()
+    (project.path / "baselines").mkdir()
+    gated = project.cli("gate", "run.json")
+    for text in (ran.text, summary, gated.text, entry["verdicts"]["-"]["sentence"]):
+        told = " ".join(text.split())
+        assert "raised in its setup: RuntimeError: Failed to generate binaries for reader" in told
+        assert "k.cpp:1:5: error: 'cb_1' was not declared" in told
+        assert "cb_20'" not in told
+    for text in (ran.text, summary, gated.text):
+        assert "run.json has the whole error, and what it measured before" in " ".join(text.split())
+
+
 def test_test_that_did_not_run_keeps_its_baseline(project: Project) -> None:
     write_model(project, latency=metric(12.5))
     project.pytest("--ttnn-perf-update=new")
