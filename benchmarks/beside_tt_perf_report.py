@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import shutil
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from pytest_ttnn_perf.analysis.ops.op_rows import op_rows, op_views
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of, in_dram, work_of
 from pytest_ttnn_perf.analysis.ops.settings import settings_in
 from pytest_ttnn_perf.records.ops import Category, category_of
+from tests.harness.corpus import corpus_folder, op_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.ops.op_rows import OpRow
     from pytest_ttnn_perf.records.ops import Op, OpTable, Tensor
 
-CORPUS: Final = Path(
-    os.environ.get("TTNN_PERF_CORPUS", Path(__file__).parents[2] / "shared" / "data")
-)
 ROW_BY_ROW: Final = (
     "--ignore-signposts", "--no-merge-devices", "--tracing-mode", "--raw-op-codes",
 )  # fmt: skip
@@ -78,9 +75,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="write the page here")
     options = parser.parse_args()
     tool = shutil.which(options.tool)
-    files = sorted((CORPUS / "ops_perf").glob("*.csv"))
+    files = op_tables()
     if tool is None or not files:
-        missing = f"no captures in {CORPUS / 'ops_perf'}" if tool else f"no {options.tool}"
+        missing = f"no captures in {corpus_folder()}" if tool else f"no {options.tool}"
         print(f"SKIPPED, NOTHING WAS COMPARED: {missing}")
         return 0
     found: list[Beside] = []

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import statistics
 import subprocess
@@ -31,6 +30,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.analysis.ops.settings import settings_in
+from tests.harness.corpus import corpus_folder, op_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,9 +44,6 @@ MEMORY_BAR_MB: Final = 1000.0
 ATTRIBUTION_BAR: Final = 0.5
 OPS: Final = 3_000
 SMALLEST_BYTES: Final = 500_000  # smaller files measure how long it takes to begin
-CORPUS: Final = Path(
-    os.environ.get("TTNN_PERF_CORPUS", Path(__file__).parents[2] / "shared" / "data")
-)
 WANTED: Final = (
     "OP CODE", "OP TYPE", "DEVICE ID", "DEVICE ARCH", "ATTRIBUTES", "MATH FIDELITY", "CORE COUNT",
     "AVAILABLE WORKER CORE COUNT", "DEVICE FW START CYCLE", "OP TO OP LATENCY [ns]",
@@ -110,9 +107,11 @@ def main() -> int:
 
 
 def corpus_files() -> list[Path]:
-    found = sorted((CORPUS / "ops_perf").glob("*.csv"))
+    found = op_tables()
     if not found:
-        print(f"no corpus at {CORPUS}: generated files only (TTNN_PERF_CORPUS names another)")
+        print(
+            f"no corpus at {corpus_folder()}: generated files only (TTNN_PERF_CORPUS names another)"
+        )
     return [file for file in found if file.stat().st_size >= SMALLEST_BYTES]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 import re
 import sys
 from collections import Counter
@@ -19,6 +18,7 @@ from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
 from pytest_ttnn_perf.cli.rules import rule_pages
 from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
+from tests.harness.corpus import captures, corpus_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -94,16 +94,9 @@ def rules_index() -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
-def corpus_folder() -> Path:
-    """Return where real captures would be: ``TTNN_PERF_CORPUS``, else beside the project."""
-    given = os.environ.get("TTNN_PERF_CORPUS")
-    return Path(given) if given else DOCS.parents[1] / "shared" / "data"
-
-
 def corpus_subjects() -> Iterator[Subject]:
-    """Read every op table and report database of the corpus."""
-    files = [file for end in ("csv", "sqlite") for file in corpus_folder().rglob(f"*.{end}")]
-    for file in sorted(files):
+    """Read every op table and report database of the list."""
+    for file in (corpus_folder() / name for name in captures("*")):
         match kind_of(file):
             case ArtifactKind.OPS_CSV:
                 yield Subject(ops=read_ops_csv(file))
@@ -111,11 +104,9 @@ def corpus_subjects() -> Iterator[Subject]:
                 yield Subject(report=read_report_db(file))
 
 
-def corpus_page() -> str | None:
-    """Count the outcomes of every rule over the corpus; None where there is none."""
+def corpus_page() -> str:
+    """Count the outcomes of every rule over the corpus."""
     subjects = list(corpus_subjects())
-    if not subjects:
-        return None
     rules = all_rules()
     found = Counter(
         (finding.code, finding.outcome)
@@ -135,11 +126,10 @@ def _corpus_row(code: str, name: str, found: Mapping[tuple[str, RuleOutcome], in
     return f"| [{code}]({code}.md) | {name} | {counts} |"
 
 
-def savings_page() -> str | None:
-    """Hold estimates of savings beside what was gained; None where there is no corpus."""
+def savings_page() -> str:
+    """Hold estimates of savings beside what was gained."""
     folder = corpus_folder() / "ops_perf"
-    text: str | None = _script("savings").page(folder)
-    return None if text is None else text + str(_script("whole_steps").section(folder))
+    return f"{_script('savings').page(folder)}{_script('whole_steps').section(folder)}"
 
 
 def _script(name: str) -> Any:
@@ -151,12 +141,19 @@ def _script(name: str) -> Any:
     return module
 
 
+def missing_capture() -> Path | None:
+    """Return the first capture of the list that is not there."""
+    files = (corpus_folder() / name for name in captures("*"))
+    return next((file for file in files if not file.exists()), None)
+
+
 def generated_pages() -> dict[Path, str]:
-    """Return every page that follows from the code, by its place; the corpus's where it is."""
+    """Return every page that follows from the code, by its place; the corpus's if all of it is."""
     pages = {OPTIONS_PAGE: options_page(), RULES_FOLDER / "index.md": rules_index()}
     pages |= {RULES_FOLDER / f"{page.code}.md": page.markdown() for page in rule_pages()}
-    of_corpus = {CORPUS_PAGE: corpus_page(), SAVINGS_PAGE: savings_page()}
-    return {**pages, **{place: text for place, text in of_corpus.items() if text is not None}}
+    if missing_capture() is None:
+        pages |= {CORPUS_PAGE: corpus_page(), SAVINGS_PAGE: savings_page()}
+    return pages
 
 
 def main(arguments: Sequence[str] | None = None, *, docs: Path = DOCS) -> int:
@@ -167,8 +164,8 @@ def main(arguments: Sequence[str] | None = None, *, docs: Path = DOCS) -> int:
     pages = generated_pages()
     if CORPUS_PAGE not in pages:
         done = "checked" if check else "written"
-        where = f"no captures in {corpus_folder()}; TTNN_PERF_CORPUS names another folder"
-        print(f"docs/{CORPUS_PAGE.as_posix()} was not {done}: {where}")
+        where = f"no {missing_capture()}; TTNN_PERF_CORPUS names another folder of captures"
+        print(f"docs/{CORPUS_PAGE.as_posix()} and {SAVINGS_PAGE.name} were not {done}: {where}")
     problems = stale(pages, docs) if check else write(pages, docs)
     problems += broken_links(docs)
     for problem in problems:

@@ -203,16 +203,14 @@ PAIRS: Final = (
 
 
 def verified(folder: Path) -> Iterator[Verified]:
-    """Yield the ops of all pairs; those whose captures are not there are passed over."""
+    """Yield the ops of all pairs."""
     tables: dict[str, OpTable] = {}
     for pair in PAIRS:
         for before, after in pair.ops:
-            files = {side.capture: folder / f"{side.capture}.csv" for side in (before, after)}
-            if all(file.exists() for file in files.values()):
-                for name, file in files.items():
-                    if name not in tables:
-                        tables[name] = read_ops_csv(file)
-                yield _verify(pair, before, after, tables)
+            for name in (before.capture, after.capture):
+                if name not in tables:
+                    tables[name] = read_ops_csv(folder / f"{name}.csv")
+            yield _verify(pair, before, after, tables)
 
 
 def _verify(pair: Pair, before: Side, after: Side, tables: Mapping[str, OpTable]) -> Verified:
@@ -354,21 +352,19 @@ class Made(NamedTuple):
 
 
 def changes_made(folder: Path) -> Iterator[Made]:
-    """Yield the changes of all parts of steps whose captures are there."""
+    """Yield the changes of all parts of steps."""
     for change in CHANGES:
         sides = (change.before, change.after)
-        files = [folder / f"{side.capture}.csv" for side in sides]
-        if all(file.exists() for file in files):
-            old, new = (_region(file, side.region) for file, side in zip(files, sides, strict=True))
-            rule = rule_of(change.code).with_limits(share=-1.0)
-            savings = rule.check(Subject(ops=old)).savings
-            before, after = (_times(*of) for of in ((old, change.before), (new, change.after)))
-            estimated = sum(savings.get(row, 0.0) for row in before)
-            if change.each:
-                gained = _mean(before.values()) - _mean(after.values())
-                yield Made(change, estimated / len(before), gained)
-            else:
-                yield Made(change, estimated, sum(before.values()) - sum(after.values()))
+        old, new = (_region(folder / f"{side.capture}.csv", side.region) for side in sides)
+        rule = rule_of(change.code).with_limits(share=-1.0)
+        savings = rule.check(Subject(ops=old)).savings
+        before, after = (_times(*of) for of in ((old, change.before), (new, change.after)))
+        estimated = sum(savings.get(row, 0.0) for row in before)
+        if change.each:
+            gained = _mean(before.values()) - _mean(after.values())
+            yield Made(change, estimated / len(before), gained)
+        else:
+            yield Made(change, estimated, sum(before.values()) - sum(after.values()))
 
 
 def _mean(times: Collection[float]) -> float:
@@ -421,11 +417,9 @@ def _part(made: Made) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def page(folder: Path) -> str | None:
-    """Return the tables, and the rules that they say nothing of; None without a corpus."""
+def page(folder: Path) -> str:
+    """Return the tables, and the rules that they say nothing of."""
     found = list(verified(folder))
-    if not found:
-        return None
     made = list(changes_made(folder))
     head = "| rule | change | weights | captures | gained | estimated | ÷ gain | plain | ÷ gain |\n"
     head += "|---|---|---|---|---:|---:|---:|---:|---:|\n"

@@ -12,7 +12,7 @@ from pytest_ttnn_perf._base.text import did_you_mean
 from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
 from pytest_ttnn_perf.analysis.checklist.analyses.analysis import capture_notes
 from pytest_ttnn_perf.analysis.checklist.analyses.headline import headline_of
-from pytest_ttnn_perf.analysis.checklist.runner import in_regions
+from pytest_ttnn_perf.analysis.checklist.runner import in_regions, trusted
 from pytest_ttnn_perf.analysis.ops.regions import slowest_step_of
 from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, joined, look_at
 from pytest_ttnn_perf.cli.check import region_times
@@ -94,7 +94,7 @@ def _name_and_files(word: str | None, files: Sequence[str]) -> tuple[str | None,
 def analyses_of(subject: Subject, name: str) -> list[tuple[str, Analysis]]:
     """Return an analysis of each region; what does not look at ops is made once, of no region."""
     kind = ANALYSES[name]
-    subjects = in_regions(subject) if Input.OPS in kind.needs else (subject,)
+    subjects = in_regions(subject) if Input.OPS in kind.needs else (trusted(subject),)
     return [(each.region, kind.analysis(_of_a_step(each, kind.name))) for each in subjects]
 
 

@@ -15,10 +15,12 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
     in_regions,
     run_in_regions,
     select_rules,
+    trusted,
 )
 from pytest_ttnn_perf.analysis.checklist.waiting import told_gaps_ns
 from pytest_ttnn_perf.analysis.ops.regions import regions_of, step_time
 from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, joined, look_at
+from pytest_ttnn_perf.records.finding import Input
 from pytest_ttnn_perf.records.region import Outside
 from pytest_ttnn_perf.report.checklist import Checklist, checklist_listing
 from pytest_ttnn_perf.report.numbers import Result
@@ -86,11 +88,13 @@ def checked(
     findings = as_configured(run_in_regions(rules, subject, waived), settings)
     bottleneck, kind = held_back(subject, settings)
     progress = progress_of(findings, has_baseline=None, kind=kind)
-    return Checklist(findings, *region_times(subject, region), bottleneck, progress)
+    doubt = trusted(subject).absent.get(Input.OPS)
+    return Checklist(findings, *region_times(subject, region), bottleneck, progress, doubt)
 
 
 def region_times(subject: Subject, name: str | None) -> tuple[tuple[StepTime, ...], Outside]:
     """Return what a step of each region takes, and what is in none; ``name`` is of a chosen one."""
+    subject = trusted(subject)
     if subject.ops is None:
         return (), Outside()
     ops, found = subject.ops, regions_of(subject.ops)

@@ -26,7 +26,7 @@ from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, look_at, ne
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.experiments.kept_state import read_steps
 from pytest_ttnn_perf.experiments.tried_rules import ratios_by_rule, tried_rules
-from pytest_ttnn_perf.records.finding import RuleOutcome
+from pytest_ttnn_perf.records.finding import Input, RuleOutcome
 from pytest_ttnn_perf.report.numbers import Result
 from pytest_ttnn_perf.report.plan import Aimed, Planned, plan_listing, plan_markdown
 from pytest_ttnn_perf.run.settings import project_settings
@@ -177,7 +177,7 @@ def _of_capture(
         start = start_of(part, settings.rules)
         if start is None:
             why = "there are no times in it; it takes an op table, such as an ops_perf_results CSV"
-            yield Planned(capture.name, why_not=why)
+            yield Planned(capture.name, why_not=part.absent.get(Input.OPS, why))
             continue
         own = [one for one in findings if one.region == part.region or not several]
         start = replace(start, region=options.region or start.region)

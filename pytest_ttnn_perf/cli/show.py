@@ -28,6 +28,7 @@ from pytest_ttnn_perf.analysis.captures.tt_smi import read_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_time
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.json import encode
@@ -102,11 +103,12 @@ _OP_COLUMNS: Final[Columns[_Group]] = Columns(
 
 def ops_listing(table: OpTable, *, name: str) -> Listing:
     """Lay out the op table of the file ``name``."""
-    groups = _groups(table)
+    groups, invalid = _groups(table), why_invalid(table)
     arch = f", {table.arch}" if table.arch else ""
     devices = counted(len(table.devices), "device")
     lines: list[Block] = [
         f"{name}: {table.format}{arch}; {counted(len(table), 'op')} on {devices}",
+        *([f"no number of it can be trusted: {invalid}"] if invalid else ()),
         "",
     ]
     if groups:
@@ -118,6 +120,7 @@ def ops_listing(table: OpTable, *, name: str) -> Listing:
         "rows": table.rows,
         "ops": len(table),
         "dropped": dict(table.dropped),
+        "invalid": invalid,
         "devices": list(table.devices),
         "device_kernel_time_ns": {str(d): ns for d, ns in table.kernel_ns_by_device.items()},
         "traces": [

@@ -104,13 +104,14 @@ VALIDITY: Final = "TTP0"
 
 @dataclass(frozen=True, slots=True)
 class Checklist:
-    """What the rules say of artifacts, and of which regions."""
+    """What the rules say of artifacts, and of which regions; ``doubt`` is why they say no more."""
 
     findings: tuple[Finding, ...]
     regions: tuple[StepTime, ...] = ()
     outside: Outside | None = None
     bottleneck: str | None = None
     progress: Progress | None = None
+    doubt: str | None = None
 
 
 def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
@@ -131,13 +132,17 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     lines += outside_lines(report.outside)
     lines += [""] if lines else []
     lines += _hidden_lines([one for one in found if one not in shown_ones])
-    lines += [*_quiet(findings, hide=hide_quiet), ""]
-    lines += [f"bottleneck: {each}" for each in _clauses(report.bottleneck)]
-    lines += progress_block(report.progress) if report.progress else ()
+    if report.doubt:
+        lines += [report.doubt]
+    else:
+        lines += [*_quiet(findings, hide=hide_quiet), ""]
+        lines += [f"bottleneck: {each}" for each in _clauses(report.bottleneck)]
+        lines += progress_block(report.progress) if report.progress else ()
     documents = [finding_document(finding) for finding in findings]
     rows = tuple(tuple(each[name] for name in _FIELDS) for each in documents)
     document = {
         "rules": documents,
+        "doubt": report.doubt,
         "bottleneck": report.bottleneck,
         "progress": _progress_document(report.progress) if report.progress else None,
         "regions": [asdict(each) | {"basis": each.basis.value} for each in report.regions],

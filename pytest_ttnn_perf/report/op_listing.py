@@ -6,6 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted, inert
+from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.analysis.ops.op_rows import OpRow, layer_rows, op_rows, op_views
 from pytest_ttnn_perf.analysis.ops.regions import regions_of
 from pytest_ttnn_perf.report.layout import (
@@ -71,6 +72,9 @@ def op_listing(table: OpTable, *, name: str, style: Style, region: str | None = 
     if region is not None:
         rows = [row for row in rows if row.region == region]
     lines: list[Block] = [*wrapped(inert(_heading(table, name)), style.width)]
+    invalid = why_invalid(table)
+    if invalid is not None:
+        lines += wrapped(f"no number of it can be trusted: {invalid}", style.width)
     for view in views:
         lines += ["", *_view_lines(view, table, style.width)]
     for note in _notes(table, views, rows):
@@ -79,6 +83,7 @@ def op_listing(table: OpTable, *, name: str, style: Style, region: str | None = 
         "file": name,
         "format": table.format,
         "arch": table.arch,
+        "invalid": invalid,
         "regions": [_view_document(view) for view in views],
         "ops": [row._asdict() for row in rows],
     }

@@ -18,22 +18,25 @@ from pytest_ttnn_perf.analysis.captures.report_db_text import (
 )
 from pytest_ttnn_perf.analysis.ops.windows import window
 from pytest_ttnn_perf.records.metric import split_metric
-from tests.harness.corpus import corpus, corpus_folder
+from tests.harness.corpus import captures, corpus
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOLDER = "ops_perf"
-FILES = sorted(file.name for file in (corpus_folder() / FOLDER).glob("*.csv"))
+#: Replays of a trace that ran different ops.
+LOST_DATA = {
+    "ops_perf/qwen27_incumbent_full_attention.csv",
+    "ops_perf/qwen_27b_linear_incomplete_replays.csv",
+}
 KERNEL = "DEVICE KERNEL DURATION [ns]"
 GAP = "OP TO OP LATENCY [ns]"
 TRACE, REPLAY = "METAL TRACE ID", "METAL TRACE REPLAY SESSION ID"
 
 
-@pytest.fixture(params=FILES or ["blackhole_clip_encoder.csv"])
+@pytest.fixture(params=captures("ops_perf/*.csv"))
 def file(request: pytest.FixtureRequest) -> Path:
     """Return one capture after another."""
-    return corpus(f"{FOLDER}/{request.param}")
+    return corpus(request.param)
 
 
 def frame_of(file: Path) -> Any:
@@ -137,14 +140,10 @@ def test_replays_and_whether_they_are_complete(file: Path) -> None:
     assert [(t.device, t.trace, t.replays, t.complete) for t in table.traces] == expected
 
 
-def test_one_capture_alone_has_lost_data() -> None:
-    corpus(FOLDER)
-    broken = [
-        name
-        for name in FILES
-        if not all(trace.complete for trace in read_ops_csv(corpus(f"{FOLDER}/{name}")).traces)
-    ]
-    assert broken == ["qwen_27b_linear_incomplete_replays.csv"]
+@pytest.mark.parametrize("name", captures("ops_perf/*.csv"))
+def test_which_captures_have_lost_data(name: str) -> None:
+    complete = all(trace.complete for trace in read_ops_csv(corpus(name)).traces)
+    assert complete is (name not in LOST_DATA)
 
 
 def test_windows_by_the_convention_of_names(file: Path) -> None:

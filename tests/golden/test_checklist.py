@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,10 +90,23 @@ def test_errors_fail_a_check(captured: Project) -> None:
     waived = captured.cli("check", "--csv", "replays.csv", "--ignore", "TTP0")
 
     assert (found.code, waived.code) == (1, 0)
-    first = "first: validity, TTP002: it puts everything else in doubt"
-    assert first in found.text.splitlines()
-    assert "optimization progress:" not in waived.text  # of a part nothing is known
     assert found.text.startswith("TTP002 incomplete-trace-replay (error): ")
+    flaw = "the replays of trace 1 on device 0 ran different ops"
+    doubt = f"no number of the op table can be trusted: {flaw}"
+    for ran in (found, waived):
+        assert ran.text.splitlines()[-2] == doubt
+        assert not re.search("would save|bottleneck|optimization progress|µs", ran.text)
+    told = json.loads(captured.cli("check", "--csv", "replays.csv", "--format", "json").text)
+    assert (told["doubt"], told["bottleneck"], told["regions"]) == (doubt, None, [])
+    reasons = {rule["code"]: rule["reason"] for rule in told["rules"]}
+    assert reasons["TTP202"] == doubt
+    assert [rule["code"] for rule in told["rules"] if rule["outcome"] == "FOUND"] == ["TTP002"]
+    shown = captured.cli("show", "replays.csv").text.splitlines()
+    assert shown[1] == captured.cli("show", "replays.csv", "--ops").text.splitlines()[1]
+    assert shown[1] == f"no number of it can be trusted: {flaw}"
+    overview = captured.cli("analyze", "replays.csv").text
+    assert f"dram: {doubt}\n" in overview
+    assert "µs" not in overview
 
 
 def test_progress_is_data_too(captured: Project) -> None:

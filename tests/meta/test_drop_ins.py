@@ -42,6 +42,15 @@ def test_inputs_are_declared_and_used() -> None:
     assert set(re.findall(r"\$\[\[ inputs\.([a-z]+) \]\]", text)) == set(SPEC["spec"]["inputs"])
 
 
+def test_what_is_installed_is_there_without_a_release() -> None:
+    """The action installs itself; a component does not know where it is from, and must be told."""
+    assert STEPS["Install"]["env"]["PACKAGE"] == "${{ inputs.package || github.action_path }}"
+    assert ACTION["inputs"]["package"]["default"] == ""
+    package = SPEC["spec"]["inputs"]["package"]
+    assert "default" not in package
+    assert "git+https://" in package["description"]
+
+
 def test_the_record_is_kept_whatever_happened() -> None:
     keep = STEPS["Keep the record"]
     assert (keep["if"], keep["with"]["if-no-files-found"]) == ("always()", "error")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -52,3 +55,33 @@ def test_an_import_upwards_is_caught(tmp_path: Path, room: str, line: str, broke
         text.startswith(broken) and text.rstrip().endswith("BROKEN")
         for text in done.stdout.splitlines()
     ), done.stdout
+
+
+#: What comes with a dependency, or is there where a test uses it; extras have names of their own.
+BROUGHT_ALONG = {"jinja2": {"markupsafe"}, "pandas": {"numpy"}, "pytest": {"_pytest"}}
+ON_DEMAND = {"yaml", "_typeshed"}
+
+
+def declared(section: str) -> set[str]:
+    """Return the modules of a list of requirements in ``pyproject.toml``."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (listed,) = re.findall(rf"^{section} = \[(.*?)\](?=\n)", text, re.MULTILINE | re.DOTALL)
+    names = set(re.findall(r'"([a-z0-9]+)', listed))
+    return names.union(*(BROUGHT_ALONG.get(name, set()) for name in names))
+
+
+def test_the_declared_dependencies_suffice() -> None:
+    """But for databases, every command works after the plain install, pages included."""
+    package = ROOT / "pytest_ttnn_perf"
+    needed: dict[bool, set[str]] = {True: set(), False: set()}
+    for file in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            of_database = file.parent.name == "history" and file.stem.startswith("database")
+            needed[of_database] |= {name.partition(".")[0] for name in names}
+    known = {*sys.stdlib_module_names, "pytest_ttnn_perf", *ON_DEMAND, *declared("dependencies")}
+    assert needed[False] - known == set()
+    assert "jinja2" in needed[False]
+    assert needed[True] - known == {"sqlalchemy"} <= declared("history")

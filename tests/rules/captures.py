@@ -11,13 +11,11 @@ from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.ops.regions import region_table, regions_of
 from pytest_ttnn_perf.records.finding import Subject
-from tests.harness.corpus import corpus, corpus_folder
+from tests.harness.corpus import captures, corpus
 
 KERNEL = "DEVICE KERNEL DURATION [ns]"
-#: Without a corpus one name each, so that the tests are skipped and not gone.
-TABLES = sorted(file.name for file in (corpus_folder() / "ops_perf").glob("*.csv"))
-TABLES = TABLES or ["blackhole_clip_encoder.csv"]
-LOGS = sorted(file.name for file in (corpus_folder() / "ttlang").glob("*.txt")) or ["demo-one.txt"]
+TABLES = [name.removeprefix("ops_perf/") for name in captures("ops_perf/*.csv")]
+LOGS = [name.removeprefix("ttlang/") for name in captures("ttlang/*.txt")]
 REPORTS = [
     *(f"{name}/db.sqlite" for name in ("cnn_small", "comparison", "mlp_bf16", "mlp_bfp8")),
     "linear_legacy.sqlite",

@@ -196,7 +196,8 @@ def test_an_analysis_names_the_bottleneck_that_the_checklist_names(name: str) ->
     subject = captured(name)
     text, _ = held_back(subject, {})
     told = {
-        ": ".join(filter(None, (region, analysis.notes[0])))
+        ": ".join(filter(None, (region, *analysis.notes[:1])))
         for region, analysis in analyses_of(subject, "bottlenecks")
+        if analysis.reason is None  # a capture that lost data has none
     }
     assert told == set((text or "").splitlines())

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
-from pytest_ttnn_perf.records.ttlang import ProblemKind, ProgramPerf
+from pytest_ttnn_perf.records.ttlang import ProblemKind, ProgramPerf, Roofline
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.rules.kernel_logs import printed, program
 
@@ -65,6 +65,10 @@ NO_CORES = "tt-lang did not know the chip: the PERF SUMMARY does not say how man
     ("subject", "reason"),
     [
         (printed(), "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
+        (
+            printed(roofline=Roofline()),
+            "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1, and unset TTLANG_AUTO_PROFILE",
+        ),
         (printed(program(cores=2), cores=0), NO_CORES),
         (printed(program(cores=2), cores=None), NO_CORES),
         (printed(program(cores=1, cycles=0)), "no program has a duration"),

@@ -59,8 +59,13 @@ def test_within_the_limit_a_kernel_is_balanced(side: str, percent: int) -> None:
     [
         (printed(), "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1"),
         (
+            printed(program()),
+            "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1, and unset "
+            "TTLANG_PERF_DUMP",
+        ),
+        (
             printed(program(), roofline=Roofline()),
-            "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1",
+            "the auto-profile has no ROOFLINE ANALYSIS that names a bound",
         ),
     ],
 )

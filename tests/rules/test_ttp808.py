@@ -45,7 +45,7 @@ def test_waits_that_are_not_told() -> None:
     told = "this version of tt-lang does not separate waiting from working"
     assert ask(printed(roofline=replace(waiting(), threads=()))) == not_measured(told)
     told = "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1"
-    assert ask(printed(program())) == not_measured(told)
+    assert ask(printed()) == not_measured(told)
 
 
 def real_log(*more: str) -> Subject:

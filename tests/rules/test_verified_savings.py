@@ -49,7 +49,3 @@ def test_estimates_of_parts_of_a_step_are_within_a_factor_of_two(savings: Any) -
     assert len(made) == len(savings.CHANGES)
     assert [one.change for one in made if not one.is_good] == []
     assert "11 of 11 are within a factor of two." in savings.page(folder)
-
-
-def test_without_a_corpus_there_is_no_page(savings: Any, tmp_path: Path) -> None:
-    assert savings.page(tmp_path) is None

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.ops.regions import regions_of
+from pytest_ttnn_perf.analysis.ops.regions import once_per_table, regions_of
 from pytest_ttnn_perf.records.ops import short_code
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Alike(NamedTuple):
         return self.share >= MOST_ALIKE and self.kinds > _MOST_KINDS
 
 
+@once_per_table
 def most_common_duration(table: OpTable) -> Alike | None:
     """Return the most common duration; None of so few ops that nothing follows from it."""
     columns = table.columns

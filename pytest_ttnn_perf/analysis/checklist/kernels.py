@@ -92,7 +92,9 @@ def kernels_of(log: TtlangLog) -> list[Kernel] | str:
         for summary in log.perf_summaries
         for program in summary.programs
     }
-    return list(kernels.values()) or _NO_SUMMARY
+    # The two profile the same kernels, each in its own way: tt-lang must not be asked for both.
+    alone = ", and unset TTLANG_AUTO_PROFILE" if log.auto_profiles else ""
+    return list(kernels.values()) or _NO_SUMMARY + alone
 
 
 def roofline_of(log: TtlangLog) -> Roofline | str:
@@ -102,7 +104,10 @@ def roofline_of(log: TtlangLog) -> Roofline | str:
         return problem
     lines = [profile.roofline for profile in log.auto_profiles if profile.roofline is not None]
     bounded = [line for line in lines if line.bound is not None]
-    return max(bounded, key=_work) if bounded else _NO_ROOFLINE
+    if not bounded and log.auto_profiles:
+        return "the auto-profile has no ROOFLINE ANALYSIS that names a bound"
+    alone = ", and unset TTLANG_PERF_DUMP" if log.perf_summaries else ""
+    return max(bounded, key=_work) if bounded else _NO_ROOFLINE + alone
 
 
 def _distrust(log: TtlangLog) -> str | None:

@@ -257,8 +257,25 @@ def ask_in_regions(
     )
 
 
+def trusted(subject: Subject) -> Subject:
+    """Return a subject without an op table of which no number can be trusted.
+
+    Only the rules of validity look at such a table.
+    """
+    if subject.ops is None:
+        return subject
+    from pytest_ttnn_perf.analysis.captures.validity import why_invalid
+
+    flaw = why_invalid(subject.ops)
+    if flaw is None:
+        return subject
+    why = f"no number of the op table can be trusted: {flaw}"
+    return replace(subject, ops=None, absent={**subject.absent, Input.OPS: why})
+
+
 def in_regions(subject: Subject) -> tuple[Subject, ...]:
-    """Return a subject for each region of its op table; the subject itself where it has none."""
+    """Return a subject for each region of its op table; one where it has none, or is invalid."""
+    subject = trusted(subject)
     if subject.ops is None or subject.region:
         return (subject,)
     from pytest_ttnn_perf.analysis.ops.regions import region_tables, regions_of

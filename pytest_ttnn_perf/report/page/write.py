@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import digits
 from pytest_ttnn_perf.report.page.data import main_metric, page_json, shown, tone
 
@@ -30,18 +29,9 @@ _HEIGHT: Final = 20
 
 
 def page_html(page: Page) -> str:
-    """Return the document.
-
-    Raises:
-        UsageError: jinja2 is not installed.
-    """
-    try:
-        import jinja2  # a page is written at most once in a run
-        from markupsafe import Markup
-    except ImportError:
-        raise UsageError(
-            "a page for a browser needs jinja2: pip install jinja2"
-        ) from None
+    """Return the document."""
+    import jinja2  # a page is written at most once in a run
+    from markupsafe import Markup
 
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,

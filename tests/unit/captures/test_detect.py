@@ -19,7 +19,7 @@ from pytest_ttnn_perf.analysis.captures.tt_smi import read_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
-from tests.harness.corpus import corpus, corpus_folder
+from tests.harness.corpus import captures, corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,10 +111,9 @@ def test_a_name_that_no_file_can_have_is_refused(
         read(tmp_path / "a\0b")
 
 
-def test_every_capture_of_the_corpus_is_known() -> None:
-    corpus("ops_perf")
-    folder = corpus_folder()
-    expected = {
+@pytest.mark.parametrize(
+    ("pattern", "kind"),
+    {
         "ops_perf/*.csv": ArtifactKind.OPS_CSV,
         "report_db/*/db.sqlite": ArtifactKind.REPORT_DB,
         "report_db/*/graph_capture.json": ArtifactKind.GRAPH_JSON,
@@ -122,10 +121,8 @@ def test_every_capture_of_the_corpus_is_known() -> None:
         "ttlang/*.json": ArtifactKind.PERF_SUMMARY_JSON,
         "ttlang/sim/*.gz": ArtifactKind.SIM_TRACE,
         "ttlang/sim/*.txt": ArtifactKind.SIM_STATS,
-    }
-    for pattern, kind in expected.items():
-        files = sorted(folder.glob(pattern))
-        assert files
-        assert {file.name: kind_of(file) for file in files} == dict.fromkeys(
-            [file.name for file in files], kind
-        )
+    }.items(),
+)
+def test_every_capture_of_the_corpus_is_known(pattern: str, kind: ArtifactKind) -> None:
+    names = captures(pattern)
+    assert {name: kind_of(corpus(name)) for name in names} == dict.fromkeys(names, kind) != {}

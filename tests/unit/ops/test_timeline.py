@@ -18,7 +18,7 @@ from pytest_ttnn_perf.history.page_ops import regions_of_table
 from pytest_ttnn_perf.history.page_timelines import timelines_of
 from pytest_ttnn_perf.records.ops import HOST, OpTable, Signature, Signpost
 from pytest_ttnn_perf.report.trace_events import trace_events, write_trace
-from tests.harness.corpus import corpus, corpus_folder
+from tests.harness.corpus import captures, corpus
 from tests.unit.ops.tables import MATMUL, NORM, op, table
 
 if TYPE_CHECKING:
@@ -149,13 +149,9 @@ def test_any_table_is_a_valid_trace(
     assert sum(e["dur"] for e in kernels) == pytest.approx(total / 1000, abs=1e-4)
 
 
-def captures() -> list[str]:
-    return sorted(file.stem for file in (corpus_folder() / "ops_perf").glob("*.csv")) or ["any"]
-
-
-@pytest.mark.parametrize("name", captures())
+@pytest.mark.parametrize("name", captures("ops_perf/*.csv"))
 def test_real_captures(name: str, tmp_path: Path) -> None:
-    ops = read_ops_csv(corpus(f"ops_perf/{name}.csv"))
+    ops = read_ops_csv(corpus(name))
     write_trace(ops, tmp_path / "trace.json", name=name)
     document = json.loads((tmp_path / "trace.json").read_text())
     check_format(document["traceEvents"])

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.report.page.contents import Page, PageHistory, PageMetric, PageTest
 from pytest_ttnn_perf.report.page.data import main_metric, page_json
 from pytest_ttnn_perf.report.page.write import page_html
@@ -124,11 +122,3 @@ def test_without_scripts_there_is_a_table_with_sparklines(document: str) -> None
     assert len(corners) == 40
     assert all(0 <= x <= 120 and 0 <= y <= 20 for x, y in corners)
     assert "<svg" not in next(row for row in rows if "test_new" in row)
-
-
-def test_without_jinja2_the_command_that_installs_it_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UsageError, match=r"pip install 'pytest-ttnn-perf\[html\]'"):
-        page_html(small())
