@@ -142,7 +142,8 @@ class Turns:
         self._rounds = rounds
         self._progress = progress
         self._sides = tuple(
-            _Side(version, version.workers(), Sessions(rounds)) for version in (before, after)
+            _Side(version, version.workers(chooses=version is after), Sessions(rounds))
+            for version in (before, after)
         )
         self._start_s = time.monotonic()
         #: Tests that were run so far in all processes, and in the one under way.
