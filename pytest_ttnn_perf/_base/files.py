@@ -207,7 +207,8 @@ class _Reader(io.FileIO):
         return self._known(super().readall())
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        return self._known(super().readinto(buffer))
+        count: int | None = super().readinto(buffer)
+        return self._known(count)
 
     def _known(self, found: T | None) -> T:
         if found is None:

@@ -146,7 +146,7 @@ def test_a_configuration_that_cannot_be_read_allows_nothing(desk: Desk) -> None:
 def test_of_a_file_of_another_kind_nothing_is_shown(desk: Desk, name: str) -> None:
     file = str(desk.path / "credentials")
     (desk.path / "credentials").write_text("password = hunter2\n")
-    files = {"explain": {"what": file}, "plan": {"of": [file]}}
+    files: dict[str, dict[str, Any]] = {"explain": {"what": file}, "plan": {"of": [file]}}
 
     ran = run_command(*BY_NAME[name].command_line(files.get(name, {"before": file, "after": file})))
 
