@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
+T = TypeVar("T")
 #: How a file is called until it is whole: .NAME.RANDOM and this.
 _UNFINISHED: Final = ".ttnn_perf.new"
 
@@ -190,13 +191,29 @@ def open_file(file: Path, *, most_bytes: int = LARGEST_CAPTURE_BYTES) -> io.File
     _refuse(file, no_file_at(file, most_bytes=most_bytes), most_bytes)
     # It may have become something else since it was looked at: a pipe is not waited for.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-    stream = io.FileIO(os.open(file, flags))
+    stream = _Reader(os.open(file, flags))
     try:
         _refuse(file, _no_file(os.fstat(stream.fileno()), most_bytes), most_bytes)
     except InputError:
         stream.close()
         raise
     return stream
+
+
+class _Reader(io.FileIO):
+    """A file that is read to its end: what waits for more, as /proc/kmsg does, has none."""
+
+    def readall(self) -> bytes:
+        return self._known(super().readall())
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        count: int | None = super().readinto(buffer)
+        return self._known(count)
+
+    def _known(self, found: T | None) -> T:
+        if found is None:
+            raise OSError(errno.EAGAIN, "it waits for more, and has no end")
+        return found
 
 
 def _refuse(file: Path, found: str | None, most_bytes: int) -> None:
@@ -234,7 +251,6 @@ def _no_file(state: os.stat_result, most_bytes: int) -> str | None:
     return f"{state.st_size} bytes" if state.st_size > most_bytes else None
 
 
-T = TypeVar("T")
 _WHITESPACE: Final = " \t\r\n"
 
 

@@ -219,18 +219,26 @@ TOOLS: Final = (
 
 
 class Toolbox:
-    """The tools of a project; ``commands`` are those that ``ttnn-perf`` has."""
+    """The tools of a project; ``commands`` are those that ``ttnn-perf`` has.
+
+    What agents may do is read here, once: they can edit the configuration.
+    """
 
     def __init__(self, commands: frozenset[str]) -> None:
         self._tools = {tool.name: tool for tool in TOOLS if tool.needs in commands}
+        self._forbidden: str | None = None
+        try:
+            if not project_settings().agents_accept:
+                self._forbidden = "agents_accept is false in the configuration"
+        except InputError as error:
+            self._forbidden = (
+                f"the configuration could not be read when the server started: {error}"
+            )
 
     def listed(self) -> list[Message]:
         """Return what a client is told of each tool that may be used."""
-        try:
-            may_accept = project_settings().agents_accept
-        except InputError:  # commands say what is wrong with the configuration
-            may_accept = False
-        return [tool.listed() for tool in self._tools.values() if may_accept or not tool.replaces]
+        allowed = self._forbidden is None
+        return [tool.listed() for tool in self._tools.values() if allowed or not tool.replaces]
 
     def find(self, name: object) -> Tool | None:
         """Return a tool, even one that may not be used; None if there is none of this name."""
@@ -241,17 +249,15 @@ class Toolbox:
         """The names of all tools."""
         return tuple(self._tools)
 
-    @staticmethod
-    def check_allowed(tool: Tool) -> None:
+    def check_allowed(self, tool: Tool) -> None:
         """Look whether the project lets agents use a tool.
 
         Raises:
-            InputError: its configuration cannot be read.
             UsageError: it does not.
         """
-        if tool.replaces and not project_settings().agents_accept:
+        if tool.replaces and self._forbidden is not None:
             message = (
-                f"{tool.name} is forbidden here: agents_accept is false in the configuration; ask "
+                f"{tool.name} is forbidden here: {self._forbidden}; ask "
                 "a person to run ttnn-perf baseline accept"
             )
             raise UsageError(message)

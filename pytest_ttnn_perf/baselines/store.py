@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import os
+import sys
 from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
@@ -21,6 +22,7 @@ from pytest_ttnn_perf._base.files import (
     read_text,
     write_text,
 )
+from pytest_ttnn_perf._base.text import visible
 from pytest_ttnn_perf.records.baseline import (
     BaselineFile,
     baseline_path,
@@ -385,7 +387,9 @@ class BaselineStore:
                 if (self.root / UNDO).exists():
                     from pytest_ttnn_perf.baselines.transaction import put_back
 
-                    put_back(self.root)
+                    done = put_back(self.root)
+                    # Whoever finds it may have asked for something else altogether.
+                    sys.stderr.write(f"ttnn-perf: {visible(done)}\n" if done else "")
                 self._settled = True
                 yield
         except Timeout as cause:

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shlex
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -26,6 +27,7 @@ from pytest_ttnn_perf._base.files import (
     write_text,
 )
 from pytest_ttnn_perf.baselines.store import UNDO
+from pytest_ttnn_perf.processes.git import is_tracked
 from pytest_ttnn_perf.records.json import Coded, decode, encode
 from pytest_ttnn_perf.records.json_value import Value, decode_format
 
@@ -33,12 +35,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FORMAT: Final = 1
+_MOST_NAMED: Final = 3
 
 
 def _read_place(value: Value) -> str:
     """Read the place of a baseline or an op table: no other file is ever put back."""
     place = PurePosixPath(value.string())
-    inside = not place.is_absolute() and ".." not in place.parts
+    try:
+        named = b"\0" not in os.fsencode(place)
+    except UnicodeEncodeError:  # half a surrogate pair
+        named = False
+    inside = named and not place.is_absolute() and ".." not in place.parts
     if not inside or place.suffix not in {".json", ".csv"}:
         raise value.refusal("the path of a baseline or an op table")
     return str(place)
@@ -110,23 +117,31 @@ def change_files(root: Path, texts: Mapping[Path, str | None]) -> None:
         raise
 
 
-def put_back(root: Path) -> None:
+def put_back(root: Path) -> str | None:
     """Undo what a command that did not end has changed; who calls holds the lock.
 
-    Files that somebody changed since, say with git, are theirs: then all stay as they are.
+    Files that somebody changed since, say with git, are theirs: then all stay as they are. Returns
+    what was done, in a sentence.
 
     Raises:
-        InputError: it is not known what the files held.
+        InputError: it is not known what the files held, or git tracks what says so: no command
+            that was killed has left it.
         WriteError: a file cannot be put back.
     """
     journal = root / UNDO
     if not journal.exists():
-        return
+        return None
+    if is_tracked(journal):
+        remedy = f"remove it with: {shlex.join(('git', 'rm', '-f', '--', str(journal)))}"
+        raise InputError(
+            journal, f"expected what a killed command left, found a file of git: {remedy}"
+        )
     touched = [
         (root / entry.file, _bytes(entry.before), entry.after)
         for entry in read_json(journal, _decode).files
     ]
-    if all(_digest(_content(file)) in {_digest(old), new} for file, old, new in touched):
+    known = all(_digest(_content(file)) in {_digest(old), new} for file, old, new in touched)
+    if known:
         for file, old, _ in touched:
             if _content(file) == old:
                 continue
@@ -139,6 +154,10 @@ def put_back(root: Path) -> None:
         remove_unfinished(folder)
         remove_empty(folder, up_to=root)
     remove_file(journal, up_to=root)
+    files = ", ".join(str(file) for file, _, _ in touched[:_MOST_NAMED])
+    files += f" and {len(touched) - _MOST_NAMED} more" if len(touched) > _MOST_NAMED else ""
+    done = "put back" if known else "left as they are, as they have changed since"
+    return f"a command was killed while it changed baselines; {done}: {files}"
 
 
 def _decode(document: object) -> _Undo:

@@ -23,6 +23,7 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     show_then_write,
 )
 from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.processes.git import is_ancestor, state
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.sentences import accept_command, command_line, place_of, sentence
@@ -274,6 +275,7 @@ class Acceptance:
         tests = [argument for argument in arguments if not argument.endswith(_RECORDS)]
         records = list(dict.fromkeys(records))
         again = repeated_options(options)
+        again += ("--other-commit",) if options.other_commit else ()
         return cls(records, tests, update, options.reason, again, tuple(options.ids))
 
 
@@ -288,9 +290,10 @@ def run(options: argparse.Namespace) -> Result:
     store = BaselineStore(settings.baselines)
     runs = {path: judge_run(read_run(path), store, settings) for path in asked.records}
     _check_together(runs)
+    remarks = [] if options.other_commit else [*_check_commit(runs)]
     for path, run in runs.items():
         _check_whole(path, run, asked)
-    accepting = _Accepting(asked, settings, store, runs)
+    accepting = _Accepting(asked, settings, store, runs, remarks=remarks)
     accepting.decide()
     edits = accepting.edits()
     return show_then_write(edits, options, accepting.write, failed=bool(accepting.refusals))
@@ -309,6 +312,23 @@ def _check_together(runs: dict[Path, Run]) -> None:
         if other.id is not None and seen.setdefault(other.id, path) is not path:
             message = f"{seen[other.id]} and {path} are records of one run, {other.id}: give one"
             raise UsageError(message)
+
+
+def _check_commit(runs: dict[Path, Run]) -> Iterator[str]:
+    """Refuse records of code that is not checked out here; yield what cannot be told of them."""
+    path, run = next(iter(runs.items()))
+    head, of = state(Path.cwd()).commit, run.environment
+    if head is None:
+        return
+    if of.commit is None:
+        yield f"{path} does not say which commit it is of: make sure that it is this one"
+        return
+    # Of a pull request CI systems check out its merge into the target, which nobody else has.
+    merged = of.pull_request is not None and of.parents[1:] == (head,)
+    if of.commit != head and not merged and not is_ancestor(Path.cwd(), of.commit):
+        branch = f" of {of.branch}" if of.branch else ""
+        message = f"{path} is of commit {of.commit[:12]}{branch}, which {head[:12]} does not"
+        raise UsageError(f"{message} contain: check that commit out, or say --other-commit")
 
 
 def _check_whole(path: Path, run: Run, asked: Acceptance) -> None:

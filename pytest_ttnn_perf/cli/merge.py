@@ -16,7 +16,7 @@ from pytest_ttnn_perf.report.numbers import Listing, Result, json_text
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
@@ -69,7 +69,7 @@ class Part:
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Judge several records as one; another number of them than ``--expect`` says fails.
+    """Judge several records as one; of another number of shards than ``--expect`` says, fail.
 
     Raises:
         InputError: a record or a baseline is unreadable, or both define a metric differently.
@@ -82,12 +82,16 @@ def run(options: argparse.Namespace) -> Result:
         raise UsageError(message)
     gate = gate_of(options)
     store = gate.store()
-    parts = parts_of((record, read_run(record)) for record in records)
+    runs = {record: read_run(record) for record in records}
+    parts = parts_of(iter(runs.items()))
     judged = [(part, gate.judge(part.run(), store, records=part.records)) for part in parts]
     lacking = None
     # The tests of a shard that did not report would pass by not being there.
-    if expected is not None and len(records) != expected:
-        lacking = f"failed: expected {counted(expected, 'record')}, found {len(records)}"
+    again = repeated(runs)
+    found = len(records) - len(again)
+    if expected is not None and found != expected:
+        tries = "".join(f"; {record} is {first} again" for record, first in again.items())
+        lacking = f"failed: expected {counted(expected, 'shard')}, found {found}{tries}"
     failed = lacking is not None or not all(gated.passed for _, gated in judged)
     shifted = any(gated.is_slower for _, gated in judged)
     if shape == "markdown":
@@ -100,6 +104,32 @@ def run(options: argparse.Namespace) -> Result:
     else:
         text = _listing(judged, failed=failed, shifted=shifted, lacking=lacking).text(shape)
     return Result(text, failed=failed, shifted=shifted)
+
+
+def repeated(runs: Mapping[Path, Run]) -> dict[Path, Path]:
+    """Return the records that are another copy or try of a shard, and the record that has it first.
+
+    Shards of one run have no test in common; where they have, and neither their names nor labels
+    tell them apart, it is the same one.
+    """
+    found: dict[Path, Path] = {}
+    tests = {
+        record: {
+            (judged.observation.hardware or run.hardware, name)
+            for name, judged in run.tests.items()
+        }
+        for record, run in runs.items()
+    }
+    for record, run in runs.items():
+        for first, other in runs.items():
+            if first is record:
+                break
+            alike = (run.label, run.environment.shard) == (other.label, other.environment.shard)
+            same = run.id is not None and run.id == other.id
+            if same or (alike and not tests[record].isdisjoint(tests[first])):
+                found[record] = found.get(first, first)
+                break
+    return found
 
 
 def parts_of(runs: Iterator[tuple[Path, Run]]) -> list[Part]:

@@ -74,6 +74,15 @@ def whole_rounds(before: Seen, after: Seen) -> int:
     return min(len(before), len(after))
 
 
+def is_exact(before: Seen, after: Seen) -> bool:
+    """Return whether one round of a test says all: on a simulated device no time is judged."""
+    return all(
+        each.is_simulated
+        and not any(m.gated and m.metric.compared_by_ratio for m in each.metrics.values())
+        for each in (*before, *after)
+    )
+
+
 def after_is_first(number: int) -> bool:
     """Return whether the later version is measured first: in rounds of odd number."""
     return number % 2 == 1
@@ -89,7 +98,9 @@ def compare_tests(
     tests = [
         _Test(test, before[test][:whole], seen[:whole])
         for test, seen in after.items()
-        if test in before and (whole := whole_rounds(before[test], seen)) >= MIN_ROUNDS
+        if test in before
+        and (whole := whole_rounds(before[test], seen))
+        and (whole >= MIN_ROUNDS or is_exact(before[test], seen))
     ]
     plan = Plan(rounds, max(1, sum(test.comparisons for test in tests)))
     return [compared for test in tests for compared in test.judge(plan)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.experiments.compare_rounds import after_is_first
+from pytest_ttnn_perf.experiments.compare_rounds import after_is_first, is_exact
 from pytest_ttnn_perf.gate.paired import Plan
 from pytest_ttnn_perf.observe.strays import Stray
 from pytest_ttnn_perf.records.messages import Collected, PassKind, Strayed
@@ -59,16 +59,18 @@ def run_rounds(turns: InTurns, *, rounds: int, look: Callable[[int], Sequence[st
         UsageError: the tests of a version cannot be collected or run at all.
     """
     looks = Plan(rounds).looks()
-    tests = None
+    tests: Sequence[str] | None = None
     try:
         for number in range(1, rounds + 1):
             stopped = turns.run(number, tests)
             if stopped is not None:
                 return stopped
             tests = look(number) if number in looks else tests
-            # What has failed once has no result any more, and costs time only.
-            good = in_both(turns)
-            tests = good if tests is None else tuple(test for test in tests if test in good)
+            # What has failed once has no result any more, and what is exact is known: more rounds
+            # cost time only.
+            before, after = turns.before.good(), turns.after.good()
+            good = [test for test in in_both(turns) if not is_exact(before[test], after[test])]
+            tests = tuple(test for test in (good if tests is None else tests) if test in good)
             if not tests:
                 return None
     except KeyboardInterrupt:
@@ -142,7 +144,8 @@ class Turns:
         self._rounds = rounds
         self._progress = progress
         self._sides = tuple(
-            _Side(version, version.workers(), Sessions(rounds)) for version in (before, after)
+            _Side(version, version.workers(chooses=version is after), Sessions(rounds))
+            for version in (before, after)
         )
         self._start_s = time.monotonic()
         #: Tests that were run so far in all processes, and in the one under way.

@@ -84,8 +84,8 @@ class Try:
 class Tried:
     """A step that is over: its record and the file of it, and what it was compared with.
 
-    ``new_files`` are those that neither the base nor HEAD has, as seen from the repository's
-    ``root``.
+    ``new_files`` are those that neither the base nor HEAD has, ``changed_files`` all others that
+    are not as in the base, as seen from the repository's ``root``.
     ``remarks`` say what else is to be known. ``is_committed``: all of the step is.
     """
 
@@ -94,6 +94,7 @@ class Tried:
     base: Base
     root: Path
     new_files: tuple[str, ...]
+    changed_files: tuple[str, ...]
     remarks: tuple[str, ...]
     is_committed: bool = False
 
@@ -148,7 +149,8 @@ def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool]
         *_remarks(sides, watch),
         *slower_bases(step, _known_times(base, steps, sides, settings)),
     )
-    return Tried(step, file, base, repository.root, new, remarks, is_committed)
+    others = tuple(each.path for each in changed if each.path not in new)
+    return Tried(step, file, base, repository.root, new, others, remarks, is_committed)
 
 
 def _measure(

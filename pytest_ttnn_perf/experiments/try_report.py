@@ -134,22 +134,36 @@ def effect_columns() -> Columns[Effect]:
 def commands(tried: Tried, cwd: Path) -> dict[str, str]:
     """Return what the user may do next; nothing of it is done for them."""
     step, found = tried.step, {}
-    new = [os.path.relpath(tried.root / file, cwd) for file in tried.new_files]
+    new, changed = (
+        [os.path.relpath(tried.root / file, cwd) for file in files]
+        for files in (tried.new_files, tried.changed_files)
+    )
     if step.decision is Decision.KEEP:
         added = f"{command_line('git', 'add', '--', *new[:_MOST_FILES])} && " if new else ""
         found["commit it"] = f"{added}{command_line('git', 'commit', '-a', '-m', step.message)}"
-    source = f"--source={tried.base.state.commit[:_SHORT]}"
-    revert = command_line("git", "restore", source, "--", ":/")
-    removed = f" && {command_line('rm', '-f', '--', *new[:_MOST_FILES])}" if new else ""
-    found["revert it"] = revert + removed
-    if len(new) > _MOST_FILES:
-        found["new files"] = f"{len(new)}, of which these commands name {_MOST_FILES}"
-    # What cannot be compared is not known better after more rounds.
+        if len(new) > _MOST_FILES:
+            found["new files"] = f"{len(new)}, of which this command names {_MOST_FILES}"
+    if step.decision is Decision.REVERT:
+        found["revert it"] = _revert(tried, cwd, new, changed)
+    # What cannot be compared, or has no noise, is not known better after more rounds.
     comparable = not any(each.outcome == Outcome.NOT_COMPARABLE.value for each in step.effects)
-    if step.decision is Decision.CANNOT_TELL and comparable:
+    noisy = not step.effects or any(each.low is not None for each in step.effects)
+    if step.decision is Decision.CANNOT_TELL and comparable and noisy:
         more = " with more --rounds" if step.rounds >= MIN_ROUNDS else ", until it is done"
-        found["or measure longer"] = f"the same command{more}"
+        found["measure longer"] = f"the same command{more}"
     return found
+
+
+def _revert(tried: Tried, cwd: Path, new: Sequence[str], changed: Sequence[str]) -> str:
+    """Return what undoes the change, and touches no other file; by name, if there are few."""
+    base, state = tried.base.state.commit[:_SHORT], tried.step.state[:_SHORT]
+    if len(new) + len(changed) > _MOST_FILES:
+        top = os.path.relpath(tried.root, cwd)
+        undo = command_line("git", *([] if top == "." else ["-C", top]), "apply", "-R")
+        return f"{command_line('git', 'diff-tree', '-p', '--binary', base, state)} | {undo}"
+    restored = command_line("git", "restore", f"--source={base}", "--", *changed)
+    removed = command_line("rm", "-f", "--", *new)
+    return " && ".join([*([restored] if changed else []), *([removed] if new else [])])
 
 
 def try_document(tried: Tried, cwd: Path) -> dict[str, object]:

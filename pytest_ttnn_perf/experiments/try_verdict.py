@@ -3,7 +3,7 @@
 KEEP: a time or a throughput got better by more than the gate's floor (2 %, or the test's own
 tolerance), the interval of which lies wholly on the better side; nothing that is gated got worse;
 every accuracy is at or above its limit; nothing is open. REVERT: something got worse, or a gain
-worth keeping is ruled out. CANNOT_TELL: anything else.
+worth keeping is ruled out. CANNOT_TELL: anything else, as on a simulated device without times.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.plan import (
     Candidate,
     is_of_host,
@@ -21,9 +22,17 @@ from pytest_ttnn_perf.analysis.checklist.plan import (
 from pytest_ttnn_perf.analysis.checklist.track_record import spread_of
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
 from pytest_ttnn_perf.experiments.ab_report import ab_sentence, interval_text
+from pytest_ttnn_perf.experiments.compare_rounds import is_exact
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.records.finding import ModelKind, RuleOutcome
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Better, Kind, metric_in
+from pytest_ttnn_perf.records.metric import (
+    COUNTED_IN_GRAPHS,
+    KERNEL_TIME,
+    Better,
+    Kind,
+    metric_in,
+    split_metric,
+)
 from pytest_ttnn_perf.records.settings import MIN_ROUNDS
 from pytest_ttnn_perf.records.step import (
     Decision,
@@ -70,6 +79,11 @@ class Sides:
         then, now = self.first(self.before), self.first(self.after)
         yield from ((test, then[test], now[test]) for test in now if test in then)
 
+    @property
+    def exact(self) -> tuple[str, ...]:
+        """The tests of which one round says all, but for their times, which are not judged."""
+        return tuple(test for test, then, now in self.both() if is_exact([then], [now]))
+
 
 def decide(
     sides: Sides, refusals: Sequence[Refusal], *, edited: bool
@@ -94,6 +108,8 @@ def decide(
     better = [compared for compared in result.compared if is_better(compared)]
     if better:
         return Decision.KEEP, [_sentence(compared, result) for compared in better]
+    if sides.exact:
+        return Decision.CANNOT_TELL, [_no_times(sides)]
     return Decision.REVERT, [_no_gain(result)]
 
 
@@ -122,9 +138,10 @@ def is_better(compared: Compared) -> bool:
 
 def _open_questions(sides: Sides) -> Iterator[str]:
     result = sides.result
-    if result.whole < MIN_ROUNDS:
+    least = 1 if sides.exact and len(sides.exact) == len([*sides.both()]) else MIN_ROUNDS
+    if result.whole < least:
         stopped = f"{result.stopped}: " if result.stopped is not None else ""
-        yield f"{stopped}rounds that are complete: {result.whole}; it takes {MIN_ROUNDS} to judge"
+        yield f"{stopped}rounds that are complete: {result.whole}; it takes {least} to judge"
     elif result.stopped is not None:
         yield result.stopped
     for test, why in sides.before.troubles.items():
@@ -136,7 +153,7 @@ def _open_questions(sides: Sides) -> Iterator[str]:
         unknown = compared.outcome in _UNKNOWN and not holds_its_limit(compared)
         if compared.is_undecided or (unknown and not _only_explains(compared, names)):
             yield _sentence(compared, result)
-    if not result.compared and result.whole >= MIN_ROUNDS:
+    if not result.compared and result.whole >= least:
         yield "no metric could be compared"
 
 
@@ -150,6 +167,24 @@ def _sentence(compared: Compared, result: AbResult) -> str:
         f"{compared.test} {verdict.metric.name}: {format_value(verdict.metric, verdict.centre)} "
         f"→ {now}, {format_change(verdict.change_as_read)} ({interval_text(compared)})"
     )
+
+
+def _no_times(sides: Sides) -> str:
+    """Say what a simulated device tells of a change: what it counts, and what was found in it."""
+    compared = [each for each in sides.result.compared if each.test in sides.exact]
+    told = [
+        f"memory {format_change(each.verdict.change_as_read)} ({each.verdict.metric.name})"
+        for each in compared
+        if each.verdict.metric.kind is Kind.BYTES and each.outcome is Outcome.IMPROVED
+    ]
+    for each in compared:
+        then, now = each.verdict.centre, each.verdict.observed
+        is_ops = split_metric(each.verdict.metric.name)[0] in COUNTED_IN_GRAPHS
+        if is_ops and then is not None and now is not None and now < then:
+            told.append(f"{counted(round(then - now), 'op')} fewer")
+    told += [f"{finding.code} closed" for finding in finding_changes(sides)[1]]
+    told = list(dict.fromkeys(told)) or ["nothing that is counted got better"]
+    return f"no times here: {', '.join(told)}; measure on hardware"
 
 
 def _no_gain(result: AbResult) -> str:

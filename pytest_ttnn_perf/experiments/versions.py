@@ -63,11 +63,12 @@ class Move:
         inside = text.startswith(root) and after in {"", os.sep, ":"}
         return f"{self.tree}{text[len(root) :]}" if inside else text
 
-    def argv(self, argv: Sequence[str]) -> Moved:
+    def argv(self, argv: Sequence[str], *, chooses: bool = False) -> Moved:
         """Return pytest's arguments; a file or test that only this project has is left out.
 
         pytest would refuse all for the sake of one that is not there. The tests of a file are then
-        chosen by their ids.
+        chosen by their ids: those that another version collects. The one that ``chooses`` keeps the
+        ids that were given.
 
         Raises:
             UsageError: none of the files that were asked for is there.
@@ -84,9 +85,9 @@ class Move:
             elif not Path(self.path(str(self.cwd / file))).exists():
                 missing.append(word)
             else:
-                kept.append(self.path(file) if of_test else self.path(word))
+                kept.append(self.path(word if chooses else file))
                 named = named or bool(of_test)
-        is_test = [word for word in kept if (self.cwd / word).exists()]
+        is_test = [word for word in kept if (self.cwd / word.partition("::")[0]).exists()]
         if missing and not is_test:
             message = f"nothing to compare: the commit does not have {', '.join(missing)}"
             raise UsageError(message)
@@ -157,8 +158,8 @@ class Version:
     tests: Sequence[str] | None = None
     rootdir: str | None = None
 
-    def workers(self) -> WorkerFactory:
-        """Return what starts its workers.
+    def workers(self, *, chooses: bool) -> WorkerFactory:
+        """Return what starts its workers; what one that ``chooses`` collects, the other runs too.
 
         Raises:
             UsageError: it has none of the tests, or not the folder that the user stands in.
@@ -166,7 +167,8 @@ class Version:
         if not self.move.there.is_dir():
             message = f"{self.name} has no folder {self.move.cwd.name}: nothing to compare"
             raise UsageError(message)
-        argv = self.move.argv(self.measuring.argv).argv
+        chooses = chooses and self.tests is None
+        argv = self.move.argv(self.measuring.argv, chooses=chooses).argv
         given = any(word.startswith("--rootdir") for word in argv)
 
         def arguments() -> tuple[str, ...]:

@@ -242,6 +242,19 @@ def state(folder: Path) -> CheckedOut:
     return found._replace(committed_at=committed_at, parents=parents)
 
 
+def is_ancestor(folder: Path, commit: str) -> bool:
+    """Tell whether a commit is known, and what is checked out around a folder follows it."""
+    top = work_tree(folder)
+    asked = ("merge-base", "--is-ancestor", commit, "HEAD")
+    return top is not None and commit[:1] != "-" and Git(top).ask(*asked) is not None
+
+
+def is_tracked(file: Path) -> bool:
+    """Tell whether git has a file: who has the repository has it too."""
+    top, name = _locate(file)
+    return top is not None and Git(top).ask("ls-files", "--error-unmatch", name) is not None
+
+
 def described_commit(text: str) -> tuple[str | None, tuple[str, ...]]:
     r"""Return when a commit was made, in UTC, and its parents, from the text of its object.
 

@@ -80,8 +80,9 @@ def database_url(text: str, folder: Path) -> DatabaseUrl:
             "and % as %2F %3F %23 %40 %3A and %25"
         )
         raise UsageError(message) from None
-    if scheme is None:
-        known = parts.scheme.isidentifier() and "://" in text
+    is_url = text.partition("://")[0].strip().lower() == parts.scheme
+    if scheme is None or not is_url:
+        known = is_url and parts.scheme.isidentifier()
         found = f"a URL that begins with {parts.scheme}://" if known else "no URL of a database"
         message = f"{_EXPECTED} {found}"
         raise UsageError(message)

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
 from tests.harness.baselines import N150, T3K, stored, timed, times
+from tests.harness.repository import Repository
 
 if TYPE_CHECKING:
     from tests.harness.baselines import Desk
@@ -278,3 +279,42 @@ def test_mistakes_have_no_traceback(desk: Desk) -> None:
     assert "unrecognized arguments: --what" in desk.run("accept", "run.json", "--what").errors
     desk.record(tests={})
     assert "the run has no tests" in desk.run("accept", "run.json").errors
+
+
+def test_a_record_of_another_commit_is_refused_unless_that_is_said(desk: Desk) -> None:
+    """Of HEAD and of what HEAD contains it is taken, as of the merge that CI makes of HEAD."""
+    repository = Repository(desk)
+    repository.git("init", "-q", "-b", "main")
+    commits = {}
+    for name in ("first", "other", "main"):
+        if name != "first":
+            repository.git("switch", "-q", *(["-c", "other"] if name == "other" else ["main"]))
+        (desk.path / f"{name}.py").touch()
+        repository.commit(name)
+        commits[name] = repository.git("rev-parse", "HEAD").strip()
+    first, other, head = commits.values()
+
+    def accept(commit: str | None, *words: str, **environment: Any) -> tuple[int, str]:
+        about = {"commit": commit, **environment}
+        desk.record(tests={A: [10.0]}, environment=about)
+        ran = desk.run("accept", "run.json", "--dry-run", *words)
+        return ran.code, ran.errors or ran.text.splitlines()[-2]
+
+    would = (0, "would create baselines/wormhole_b0-n150-1x1/models/test_a.json")
+    refused = f"which {head[:12]} does not contain: check that commit out, or say --other-commit"
+    assert accept(head) == would
+    assert accept(first) == would
+    code, why = accept(other, branch="other")
+    assert (code, why) == (
+        2, f"ttnn-perf: run.json is of commit {other[:12]} of other, {refused}",
+    )  # fmt: skip
+    assert accept(other, "--other-commit") == would
+    unknown = "f" * 40
+    assert accept(unknown, parents=[first, head], pull_request="7") == would
+    for parents, pull_request in (([first, other], "7"), ([first, head], None)):
+        code, why = accept(unknown, parents=parents, pull_request=pull_request)
+        assert (code, why.endswith(f"of commit {unknown[:12]}, {refused}")) == (2, True), why
+    assert accept("--all")[0] == 2
+    assert "run.json does not say which commit it is of: make sure that it is this one" in (
+        desk.run("accept", str(desk.record(tests={A: [10.0]}, environment={})), "--dry-run").text
+    )

@@ -75,6 +75,21 @@ def test_the_commit_is_found_beside_one_that_is_broken(versions: Versions) -> No
     assert not list((versions.root / ".ttnn_perf").glob("bisect/*")), "it is answered"
 
 
+def test_only_the_test_that_is_named_is_followed(versions: Versions) -> None:
+    """The other one of its file got slower as well, by more, and in another commit."""
+    for a_ms, b_ms in ((10.0, 10.0), (10.0, 20.0), (12.0, 20.0)):
+        versions.model(a={"latency": a_ms}, b={"latency": b_ms})
+        versions.commit(f"a {a_ms}, b {b_ms}")
+    named = "test_model.py::test_model[a]"
+
+    ran = versions.command("bisect", "HEAD~2", named, "--format", "json")
+
+    told = json.loads(ran.text)
+    assert (ran.code, told["commit"]["subject"]) == (0, "a 12.0, b 20.0")
+    assert {effect["test"] for effect in told["effects"]} == {named}
+    assert "[b]" not in ran.errors + ran.text
+
+
 def test_the_same_command_goes_on_after_ctrl_c(versions: Versions) -> None:
     history(versions, False, False, True, test=INTERRUPTS)
     state = versions.state()

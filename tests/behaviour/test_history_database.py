@@ -309,6 +309,8 @@ def test_a_run_that_cannot_be_sent_keeps_its_verdict_and_says_how_to_send_it(
     ("url", "says"),
     [
         ("perf.db", "found no URL of a database"),
+        ("postgresql:ci:hunter2@db/perf", "found no URL of a database"),
+        ("postgresql:/ci:hunter2@db/perf?a=b://c", "found no URL of a database"),
         ("mysql://ci:hunter2@db/perf", "found a URL that begins with mysql://"),
         ("sqlite://", "as in sqlite:///perf.db"),
         ("sqlite:///nowhere/perf.db", "expected the folder"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.experiments import try_change
 from pytest_ttnn_perf.experiments.journal import ways_of
 from pytest_ttnn_perf.experiments.kept_state import read_steps, steps_of_branch
-from pytest_ttnn_perf.experiments.try_report import try_lines
+from pytest_ttnn_perf.experiments.try_report import commands, try_lines
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Metric, Source
@@ -91,6 +92,23 @@ def test_what_got_slower_is_to_be_reverted(
     assert tried.step.decision is Decision.REVERT
     assert tried.step.reasons[0].startswith(f"{TEST} sim_time: ")
     assert "+16." in tried.step.reasons[0]
+
+
+@pytest.mark.parametrize("new", [0, 4, 5])
+def test_the_command_that_reverts_a_change_touches_no_other_file(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, new: int
+) -> None:
+    workshop.edit("model.py", "NEEDLESS = 2", "NEEDLESS = 3")
+    for number in range(new):
+        workshop.write(f"new {number}.py", "new\n")
+    tried = workshop.attempt("one more", monkeypatch)
+    workshop.write("accelerator.py", "edited since\n")
+
+    (command,) = commands(tried, workshop.root).values()
+
+    assert command.startswith("git restore" if new < 5 else "git diff-tree")
+    subprocess.run(["bash", "-c", command], cwd=workshop.root, check=True)
+    assert workshop.git("status", "--short").split() == ["M", "accelerator.py"]
 
 
 def test_a_faster_model_below_its_pcc_is_to_be_reverted(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.device.rig import CONFTEST, DENSE, MODELS, UPDATE, Rig, play
+from tests.device.test_ab import git
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,3 +161,64 @@ def test_a_report_attached_beside_the_capture_of_the_run_is_an_error_that_names_
         "report_op_count and 2 more: given by attach('other.sqlite') and by what the run observed "
         "itself; leave out an attach: the run captures the graph of a model that it measures itself"
     ) in " ".join(both["text"].split())
+
+
+MODEL = """
+    import numpy as np
+    import ttnn
+
+    class Model:
+        def __init__(self, device):
+            ones = np.ones(({count}, 32, 32), np.float32)
+            self.weights = ttnn.from_torch(ones, layout=ttnn.TILE_LAYOUT, device=device)
+
+        def __call__(self, x):
+            return {call}
+"""
+TRIED = """
+    import numpy as np
+    import pytest
+    import ttnn
+    from model import Model
+
+    @pytest.mark.ttnn_perf(warmup=1, iterations=2)
+    def test_model(ttnn_perf, device):
+        ones = np.ones((32, 32), np.float32)
+        x = ttnn.from_torch(ones, layout=ttnn.TILE_LAYOUT, device=device)
+        ttnn_perf.measure(Model(device), x)
+"""
+ADDED = "ttnn.add(ttnn.add(ttnn.relu(ttnn.matmul(x, self.weights)), x), x)"
+
+
+@pytest.mark.parametrize(
+    ("call", "decision", "reason"),
+    [
+        (
+            "ttnn.relu(ttnn.matmul(x, self.weights))",
+            "CANNOT_TELL",
+            "no times here: memory -50.0 % (dram_resident_bytes), 2 ops fewer; measure on hardware",
+        ),
+        (f"ttnn.add({ADDED}, x)", "REVERT", "report_op_count 5, "),
+    ],
+)
+def test_a_change_is_tried_once_and_kept_or_not_on_hardware(
+    rig: Rig, call: str, decision: str, reason: str
+) -> None:
+    rig.write(model=MODEL.format(count=3, call=ADDED), test_models=TRIED)
+    git(rig, "init", "--quiet")
+    git(rig, "add", "--all")
+    git(rig, "commit", "--quiet", "-m", "Start")
+    rig.write(model=MODEL.format(count=1, call=call))
+    rig.machine.play(play(tracy=False))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_ttnn_perf.cli.main", "try", "-m", "x", "--format", "json"],
+        cwd=rig.project, capture_output=True, env=rig.environment(**SIMULATOR), timeout=300,
+        check=False,
+    )  # fmt: skip
+
+    told = json.loads(done.stdout)
+    assert (told["decision"], told["rounds"]) == (decision, 1), done.stderr
+    assert reason in told["reasons"][0]
+    assert ("revert it" in told["commands"]) is (decision == "REVERT")
+    assert "measure longer" not in told["commands"]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 #: Pages that are whole: what their commands need is on the page.
 PAGES = (
+    "README.md",
     "docs/tutorial.md",
     "docs/how-to/accept-from-ci.md",
     "docs/how-to/judge-a-run-from-elsewhere.md",

@@ -36,7 +36,7 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path: Path) -> Non
         "  interrupted: rounds that are complete: 1; it takes 3 to judge",
         "compared with 9238387 Start (1 round)",
     ]
-    assert "or measure longer: the same command, until it is done" in lines
+    assert "measure longer: the same command, until it is done" in lines
     after = versions.state()
     assert (after[:2], after[3:]) == (before[:2], before[3:]), "index, files, stash: untouched"
     assert_nothing_left(versions, ran)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from typing import TYPE_CHECKING
@@ -52,10 +53,41 @@ def cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def test_who_reads_next_finds_all_as_it_was(cut_short: Path) -> None:
+def test_who_reads_next_finds_all_as_it_was_and_is_told(
+    cut_short: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = BaselineStore(cut_short)
     assert store.ops_of(HARDWARE, TEST) == table(100.0)
     assert not (cut_short / ".undo.json").exists()
+    file = baseline_path(cut_short, HARDWARE, FILE)
+    assert capsys.readouterr().err == (
+        "ttnn-perf: a command was killed while it changed baselines; put back: "
+        f"{ops_file(cut_short)}, {file}\n"
+    )
+
+
+def test_one_that_git_tracks_is_refused(desk: Desk) -> None:
+    """No command that was killed has left it: it came with the checkout."""
+    BaselineStore(desk.root).amend(HARDWARE, {TEST: lambda _: stored(1)})
+    file = baseline_path(desk.root, HARDWARE, FILE)
+    before = file.read_bytes()
+    known = {"file": file.relative_to(desk.root).as_posix(), "before": None}
+    files = [{**known, "after": hashlib.sha256(before).hexdigest()}]
+    undo = desk.root / ".undo.json"
+    undo.write_text(json.dumps({"format": 1, "files": files}))
+    repository = Repository(desk)
+    repository.git("init", "-q")
+    repository.git("add", "--force", str(undo))
+    repository.commit("theirs")
+
+    ran = desk.run("list")
+
+    remedy = f"git rm -f -- {undo}"
+    why = f"expected what a killed command left, found a file of git: remove it with: {remedy}"
+    assert (ran.code, ran.text, ran.errors) == (3, "", f"ttnn-perf: {undo}: {why}")
+    assert file.read_bytes() == before
+    repository.git(*remedy.split()[1:])
+    assert desk.run("list").code == 0
 
 
 def test_who_writes_next_does_too(cut_short: Path) -> None:
@@ -91,7 +123,10 @@ def test_files_that_somebody_changed_since_are_theirs(cut_short: Path) -> None:
     assert not (cut_short / ".undo.json").exists()
 
 
-@pytest.mark.parametrize("place", ["../outside.json", "/etc/x.json", "a/../../b.csv", "key/run.sh"])
+@pytest.mark.parametrize(
+    "place",
+    ["../outside.json", "/etc/x.json", "a/../../b.csv", "key/run.sh", "a\0.json", "a\ud800.json"],
+)
 def test_nothing_but_baselines_is_ever_put_back(tmp_path: Path, place: str) -> None:
     root = tmp_path / "baselines"
     root.mkdir()

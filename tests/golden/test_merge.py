@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 SHAPES = ["table", "json", "csv", "markdown", "gitlab"]
 
 
-def record(project: Project, file: str, *, key: str = "n150", **latencies: float) -> None:
+def record(
+    project: Project,
+    file: str,
+    *,
+    key: str = "n150",
+    shard: str | None = None,
+    **latencies: float,
+) -> None:
     """Write the record of a shard that ran some tests, each with one latency in ms."""
     arch, board, mesh = "wormhole_b0", key, "1x1"
     tests = {
@@ -25,7 +32,8 @@ def record(project: Project, file: str, *, key: str = "n150", **latencies: float
         for test, value in latencies.items()
     }
     hardware = {"arch": arch, "board": board, "mesh": mesh}
-    document = {"format": 1, "hardware": hardware, "complete": True, "tests": tests}
+    environment = {"environment": {"shard": shard}} if shard else {}
+    document = {"format": 1, "hardware": hardware, **environment, "complete": True, "tests": tests}
     (project.path / file).write_text(json.dumps(document))
 
 
@@ -83,7 +91,27 @@ def test_a_shard_that_is_missing_fails(sharded: Project) -> None:
     ran = sharded.cli("merge", "one.json", "--expect", "2")
 
     assert ran.code == 1
-    assert ran.text.splitlines()[-2] == "failed: expected 2 records, found 1"
+    assert ran.text.splitlines()[-2] == "failed: expected 2 shards, found 1"
+
+
+def test_copies_and_tries_of_a_shard_are_one_shard(sharded: Project) -> None:
+    record(sharded, "one.json", shard="1/2", test_a=10.0, test_b=10.0)
+    copy = {**json.loads((sharded.path / "one.json").read_text()), "id": "run-1"}
+    for file in ("one.json", "copy.json"):
+        (sharded.path / file).write_text(json.dumps(copy))
+    record(sharded, "again.json", shard="1/2", test_b=10.0)
+    record(sharded, "two.json", shard="2/2", test_b=10.0, test_c=10.0)
+    record(sharded, "board.json", key="n300", shard="1/2", test_a=10.0)
+
+    def merged(*files: str, expect: int) -> tuple[int, str]:
+        ran = sharded.cli("merge", *files, "--expect", str(expect))
+        return ran.code, ran.text.splitlines()[-2]
+
+    found = "failed: expected 2 shards, found 1; "
+    assert merged("one.json", "copy.json", expect=2) == (1, f"{found}copy.json is one.json again")
+    assert merged("one.json", "again.json", expect=2) == (1, f"{found}again.json is one.json again")
+    assert merged("one.json", "again.json", "two.json", expect=2)[0] == 0
+    assert merged("one.json", "two.json", "board.json", expect=3)[0] == 0
 
 
 def test_a_test_that_ran_twice_is_judged_twice(sharded: Project) -> None:

@@ -12,6 +12,7 @@ from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.agents.tools import TOOLS, Toolbox
 from pytest_ttnn_perf.cli.main import command_names, parse
 from tests.harness.golden import assert_golden
+from tests.harness.project import run_command
 from tests.mcp.wire import ALL, answers_to, call, request, text_of
 
 if TYPE_CHECKING:
@@ -118,10 +119,14 @@ def test_an_agent_reads_what_was_wrong_with_its_words() -> None:
 
 
 def test_a_project_can_forbid_agents_to_accept(desk: Desk) -> None:
-    (desk.path / "ttnn_perf.toml").write_text("agents_accept = false\n")
+    """Even if the agent has edited the configuration since the server started."""
+    file = desk.path / "ttnn_perf.toml"
+    file.write_text("agents_accept = false\n")
+    tools = Toolbox(HERE)
+    file.write_text("agents_accept = true\n")
 
-    assert [tool["name"] for tool in listed(ALL)] == EIGHT[:-1]
-    (answer,) = answers_to(json.dumps(call(1, "accept", **SAID["accept"])).encode())
+    assert [tool["name"] for tool in listed(tools)] == EIGHT[:-1]
+    (answer,) = answers_to(json.dumps(call(1, "accept", **SAID["accept"])).encode(), tools)
     assert text_of(answer) == (
         "accept is forbidden here: agents_accept is false in the configuration; ask a person to "
         "run ttnn-perf baseline accept"
@@ -130,7 +135,20 @@ def test_a_project_can_forbid_agents_to_accept(desk: Desk) -> None:
 
 def test_a_configuration_that_cannot_be_read_allows_nothing(desk: Desk) -> None:
     (desk.path / "ttnn_perf.toml").write_text("agents_accept = 'no'\n")
+    tools = Toolbox(HERE)
 
-    assert [tool["name"] for tool in listed(ALL)] == EIGHT[:-1]
-    (answer,) = answers_to(json.dumps(call(1, "accept", **SAID["accept"])).encode())
+    assert [tool["name"] for tool in listed(tools)] == EIGHT[:-1]
+    (answer,) = answers_to(json.dumps(call(1, "accept", **SAID["accept"])).encode(), tools)
     assert "agents_accept: expected true or false, found 'no'" in text_of(answer)
+
+
+@pytest.mark.parametrize("name", ["explain", "compare", "plan"])
+def test_of_a_file_of_another_kind_nothing_is_shown(desk: Desk, name: str) -> None:
+    file = str(desk.path / "credentials")
+    (desk.path / "credentials").write_text("password = hunter2\n")
+    files: dict[str, dict[str, Any]] = {"explain": {"what": file}, "plan": {"of": [file]}}
+
+    ran = run_command(*BY_NAME[name].command_line(files.get(name, {"before": file, "after": file})))
+
+    assert ran.errors.startswith(f"ttnn-perf: {file}: its format is not known; known formats: ")
+    assert "hunter2" not in ran.text + ran.errors

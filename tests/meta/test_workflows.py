@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,6 +106,28 @@ def test_commands_and_their_options_exist() -> None:
         known = {option for action in parser._actions for option in action.option_strings}
         used = {word for word in words if word.startswith("--")}
         assert used <= known, (name, words)
+
+
+@pytest.mark.parametrize(("run", "code"), [("", 1), ("17", 0)])
+def test_only_the_record_of_a_run_of_that_commit_is_accepted(
+    tmp_path: Path, run: str, code: int
+) -> None:
+    """Without the id of a run, ``gh run download`` takes what any other run has left."""
+    (text,) = [text for text in WORKFLOWS.values() if "gh run download" in text]
+    steps = yaml.safe_load(text)["jobs"]["accept"]["steps"]
+    (script,) = [step["run"] for step in steps if "gh run download" in step.get("run", "")]
+    gh = tmp_path / "gh"
+    gh.write_text(f'#!/bin/sh\n[ "$2" = list ] && echo "{run}" || echo "$@" > downloaded\n')
+    gh.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-e", "-c", script],
+        cwd=tmp_path, env={"PATH": path, "HEAD_SHA": "abc1234"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == code
+    assert (tmp_path / "downloaded").exists() is bool(run)
+    assert ("no completed run of abc1234" in done.stdout) is not bool(run)
 
 
 def test_section_of_the_readme_is_short() -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import loads, parse_json, read_text, reading, unpacked
-from pytest_ttnn_perf._base.text import shortened
 from pytest_ttnn_perf.analysis.captures.benchmark_json import is_benchmark_json
 from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
 from pytest_ttnn_perf.analysis.captures.device_log import is_device_log
@@ -151,21 +150,14 @@ def kind_of(file: Path) -> ArtifactKind:
         if matches(text):
             return kind
     known = ", ".join(kind.value for kind in ArtifactKind)
-    raise InputError(file, f"its format is not known: {_beginning(text)}; known formats: {known}")
+    raise InputError(file, f"its format is not known{_problem(text)}; known formats: {known}")
 
 
-#: How much of a file of no known format a message quotes.
-_QUOTED: Final = 40
-
-
-def _beginning(text: str) -> str:
-    """Say how a file begins, for who has to find out what it is."""
+def _problem(text: str) -> str:
+    """Say what is wrong with a text, and nothing of what it says: it may be a secret."""
     if not text.strip():
-        return "it has only blank lines"
-    if "\0" in text or "\ufffd" in text[:_QUOTED]:
-        return "it is not text"
-    first = text.lstrip().splitlines()[0]
-    return f"it begins with {shortened(first, _QUOTED)!r}"
+        return ": it has only blank lines"
+    return ": it is not text" if "\0" in text or "\ufffd" in text[:40] else ""
 
 
 def head_of(file: Path) -> bytes:

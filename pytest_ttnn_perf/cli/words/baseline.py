@@ -81,6 +81,11 @@ def _accept(actions: Actions) -> None:
     accept.add_argument(
         "--reason", metavar="TEXT", help="why the change is accepted; required with --update all"
     )
+    accept.add_argument(
+        "--other-commit",
+        action="store_true",
+        help="accept records of a commit that is neither checked out nor before the one that is",
+    )
     add_change(accept, "baseline_accept:run")
     accept.set_defaults(passes_on=True)  # tests may stand after the options
 

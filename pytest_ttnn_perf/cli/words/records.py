@@ -37,7 +37,7 @@ def merge(parser: argparse.ArgumentParser) -> None:
         "--expect",
         metavar="N",
         type=int,
-        help="number of records to expect; fail if there are more or fewer",
+        help="number of shards to expect; fail if there are more or fewer",
     )
     add_gate(parser)
     parser.set_defaults(run="merge:run")

@@ -47,6 +47,8 @@ def test_tests_are_chosen_by_their_ids_where_only_their_file_is_sure_to_be_there
     moved = move.argv(["test_a.py::test_x[8]", "test_new.py", "-v"])
     assert moved.argv == ("test_a.py", "-v")
     assert moved.narrowed
+    chosen = move.argv(["test_a.py::test_x[8]", "test_new.py", "-v"], chooses=True)
+    assert chosen.argv == ("test_a.py::test_x[8]", "-v")
 
 
 def test_values_of_options_are_no_tests(move: Move) -> None:
