@@ -15,7 +15,6 @@ from pytest_ttnn_perf.processes.git import Commit, WorkingTree
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from tests.harness.golden import assert_golden
-from tests.harness.project import run_command
 from tests.harness.versions import Versions
 
 if TYPE_CHECKING:
@@ -181,10 +180,3 @@ def result(**more: object) -> AbResult:
 @pytest.mark.parametrize("shape", ["table", "json", "csv"])
 def test_everything_in_every_shape(shape: str) -> None:
     assert_golden(f"ab_everything_{shape}", ab_listing(result()).text(shape).rstrip("\n"))
-
-
-def test_help() -> None:
-    ran = run_command("ab", "--help")
-    assert ran.code == 0
-    words = " ".join(ran.text.split()).replace("optional arguments:", "options:")
-    assert_golden("ab_help", words)

@@ -89,14 +89,3 @@ def test_list_with_log(lived_in: Desk, shape: str) -> None:
     ran = lived_in.run("list", "--log", "models/test_cnn.py", "--format", shape)
     assert (ran.code, ran.errors) == (0, "")
     assert_golden(f"baseline/log_{shape}", clean(ran.text))
-
-
-@pytest.mark.parametrize(
-    "action", ["accept", "refresh", "prune", "rename", "merge", "install-merge-driver", "list"]
-)
-def test_help(desk: Desk, action: str) -> None:
-    ran = desk.run(action, "--help")
-    assert ran.code == 0
-    # Newer Pythons call the options' section differently and wrap usage in other places.
-    words = " ".join(ran.text.split()).replace("optional arguments:", "options:")
-    assert_golden(f"baseline/help_{action}", words)

@@ -19,7 +19,6 @@ from pytest_ttnn_perf.processes.git import Commit, DatedCommit
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from tests.harness.golden import assert_golden
-from tests.harness.project import run_command
 
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
 KERNEL = Metric("device_kernel_time", "ns", source=Source.DEVICE)
@@ -90,10 +89,3 @@ def test_every_end() -> None:
 @pytest.mark.parametrize("shape", ["json", "csv"])
 def test_what_programs_read(shape: str) -> None:
     assert_golden(f"bisect_{shape}", text("found", shape))
-
-
-def test_help() -> None:
-    ran = run_command("bisect", "--help")
-    assert ran.code == 0
-    words = " ".join(ran.text.split()).replace("optional arguments:", "options:")
-    assert_golden("bisect_help", words)

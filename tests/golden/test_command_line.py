@@ -1,4 +1,4 @@
-"""The whole output of ``ttnn-perf``, in every shape, and its help."""
+"""The whole output of ``ttnn-perf``, in every shape."""
 
 from __future__ import annotations
 
@@ -89,17 +89,3 @@ def test_a_missing_baseline_can_be_let_pass(recorded: Project) -> None:
     (recorded.path / "run.json").write_text(json.dumps(document))
     assert recorded.cli_process("gate", "run.json").code == 1
     assert recorded.cli("gate", "run.json", "--missing", "warn").code == 0
-
-
-HELPS = ((), ("gate",), ("merge",), ("check",), ("analyze",), ("rules",), ("show",), ("compare",),
-         ("baseline",), ("baseline", "list"), ("history",), ("trends",), ("report",), ("status",),
-         ("explain",), ("mcp",), ("skill",))  # fmt: skip
-
-
-@pytest.mark.parametrize("command", HELPS)
-def test_help(project: Project, command: tuple[str, ...]) -> None:
-    ran = project.cli_process(*command, "--help")
-    assert ran.code == 0
-    # Newer Pythons call the options' section differently and wrap usage in other places.
-    words = " ".join(ran.text.split()).replace("optional arguments:", "options:")
-    assert_golden("help_" + "_".join(command or ("main",)), words)

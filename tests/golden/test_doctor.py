@@ -137,10 +137,3 @@ def test_the_command(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [check for check in document["checks"] if check["name"] == "environment"]
     assert [check["remedy"] for check in found] == ["unset TT_METAL_WATCHER"]
     assert project.files() == set()
-
-
-def test_help(project: Project) -> None:
-    ran = project.cli("doctor", "--help")
-    assert ran.code == 0
-    words = " ".join(ran.text.split()).replace("optional arguments:", "options:")
-    assert_golden("help_doctor", words)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from pytest_ttnn_perf.cli.main import main
 from pytest_ttnn_perf.experiments.journal import ways_of
 from pytest_ttnn_perf.experiments.journal_report import journal_listing, journal_markdown
 from pytest_ttnn_perf.experiments.kept_state import Base
@@ -205,10 +204,3 @@ def test_the_journal_in_every_shape(shape: str) -> None:
         return
     text = journal_listing(STEPS, ways).text(shape, Style(80, wrap=True)).rstrip("\n")
     assert_golden(f"journal_{shape}", text)
-
-
-@pytest.mark.parametrize("command", ["try", "journal"])
-def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main([command, "--help"])
-    assert_golden(f"help_{command}", capsys.readouterr().out.rstrip("\n"))

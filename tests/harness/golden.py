@@ -8,9 +8,9 @@ from pathlib import Path
 FOLDER = Path(__file__).parent.parent / "golden" / "expected"
 
 
-def assert_golden(name: str, text: str) -> None:
+def assert_golden(name: str, text: str, folder: Path = FOLDER) -> None:
     """Compare ``text`` with the stored output ``name``; TTNN_PERF_GOLDEN=write stores it."""
-    file = FOLDER / f"{name}.txt"
+    file = folder / f"{name}.txt"
     if os.environ.get("TTNN_PERF_GOLDEN") == "write":
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text + "\n", encoding="utf-8")

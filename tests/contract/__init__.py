@@ -1,0 +1,1 @@
+"""The contract that outlives every rebuilding: outputs, what the tests catch, differences."""
