@@ -107,7 +107,7 @@ def _why(part: Part) -> str:
     if step.is_kept and not part.leads:
         return "discarded: it is not in this tree, or a later step began where it did"
     if step.refusals:
-        return f"{step.refusals[0].edit.value}: {step.refusals[0].sentence}"
+        return f"{step.refusals[0].edit}: {step.refusals[0].sentence}"
     return "" if step.is_kept or not step.reasons else step.reasons[0]
 
 
@@ -270,7 +270,7 @@ def _document(steps: Sequence[Step], ways: Sequence[Way]) -> dict[str, object]:
                 "message": step.message,
                 "decision": step.decision.value,
                 "reasons": list(step.reasons),
-                "refusals": [each.edit.value for each in step.refusals],
+                "refusals": [each.edit for each in step.refusals],
                 "base": step.base,
                 "state": step.state,
                 "predictions": [

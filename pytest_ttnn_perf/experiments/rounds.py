@@ -6,7 +6,6 @@ round has to bear is as often to the one's disadvantage as to the other's.
 
 from __future__ import annotations
 
-import secrets
 import time
 from dataclasses import field, replace
 from functools import partial
@@ -169,7 +168,6 @@ class Turns:
             StrayedError: tests ran code that is not of their version.
         """
         order = reversed(self._sides) if after_is_first(number) else self._sides
-        nonce = secrets.randbelow(1 << 30)
         for place, side in enumerate(order):
             good = in_both(self)
             asked = [test for test in tests if test in good] if tests is not None else None
@@ -177,7 +175,7 @@ class Turns:
             listener.alike, listener.word = False, "round"
             if side is self._sides[1]:
                 listener.begin = self._begin
-            _prepare(side, number, nonce)
+            _prepare(side, number)
             _run_session(side, listener, side.version.tests if asked is None else asked)
             if side.found.stopped is not None:
                 return f"{side.found.stopped}, {side.version.name}"
@@ -220,15 +218,12 @@ class Turns:
         )
 
 
-def _prepare(side: _Side, number: int, nonce: int) -> None:
-    """Tell the next workers of a side what new inputs there are: for both sides the same.
-
-    After the first round fewer: what else there is to know is known.
-    """
+def _prepare(side: _Side, number: int) -> None:
+    """Let workers of the first round ask the rules, where a step is tried: once is enough."""
     workers = side.factory.plain
     if workers.versions is not None:
-        probes = workers.versions.probes and number == 1
-        workers.versions = replace(workers.versions, probes=probes, nonce=nonce)
+        asks = workers.versions.receipts and number == 1
+        workers.versions = replace(workers.versions, checklist=asks)
 
 
 def _run_session(side: _Side, listener: _Listener, tests: Sequence[str] | None) -> None:

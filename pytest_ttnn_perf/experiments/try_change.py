@@ -22,8 +22,6 @@ from pytest_ttnn_perf.experiments.receipts import (
     differing_conditions,
     edited_files,
     hash_of,
-    lost_gain,
-    unchecked,
 )
 from pytest_ttnn_perf.experiments.tried_rules import ratios_by_rule, tried_in
 from pytest_ttnn_perf.experiments.try_verdict import (
@@ -32,7 +30,6 @@ from pytest_ttnn_perf.experiments.try_verdict import (
     decide,
     effects_of,
     finding_changes,
-    is_better,
     predictions_of,
     situations_of,
     slower_bases,
@@ -41,7 +38,7 @@ from pytest_ttnn_perf.processes.git import Repository, posix
 from pytest_ttnn_perf.processes.snapshots import States
 from pytest_ttnn_perf.records.hardware import Configuration
 from pytest_ttnn_perf.records.metric import median
-from pytest_ttnn_perf.records.step import Decision, Edit, Receipt, Step
+from pytest_ttnn_perf.records.step import Edit, Receipt, Step
 from pytest_ttnn_perf.run.sessions import Sessions
 from pytest_ttnn_perf.run.settings import CONFIGURATION_FILES
 
@@ -128,12 +125,10 @@ def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool]
         result = _measure(asked, base, repository, settings, watch, progress)
         refusals = watch.refusals
     sides = Sides(result, watch.before, watch.after)
-    if not refusals and decide(sides, (), edited=False)[0] is Decision.KEEP:
-        refusals = watch.lost_gains(result)
     step = _step(asked, base, now, sides, refusals, edited=watch.was_edited_meanwhile())
     tried = ratios_by_rule(tried_in([*steps, step]))
     candidates = () if refusals else candidates_of(sides, tried)
-    step = replace(step, head=head, receipt=watch.receipt(sides), candidates=candidates)
+    step = replace(step, head=head, receipt=watch.receipt(), candidates=candidates)
     file = write_step(settings.artifacts, step)
     states.keep(step.id, now)
     states.seal(step.id, text_of_step(step))
@@ -238,17 +233,12 @@ class _Watch:
         before, after = self.before.measured, self.after.measured
         for test in after:
             if test in before:
-                found = [*differing_conditions(test, before[test], after[test])]
+                found = [*differing_conditions(test, before[test][0], after[test][0])]
                 failed = test in self.before.troubles or test in self.after.troubles
-                self.refusals += _beside_a_failure(found) if failed else found
+                # One that ended early lacks metrics: that follows from its failure.
+                follows = {Edit.METRICS.value} if failed else set()
+                self.refusals += [each for each in found if each.edit not in follows]
         return "both sides were not measured alike" if self.refusals else None
-
-    def lost_gains(self, result: AbResult) -> list[Refusal]:
-        """Return the gains that are not there when an input is new."""
-        before, after = self.before.measured, self.after.measured
-        gains = [(one.test, one.verdict.metric.name) for one in result.compared if is_better(one)]
-        lost = (lost_gain(test, name, before[test], after[test]) for test, name in gains)
-        return [refusal for refusal in lost if refusal is not None]
 
     def edited(self, tests: Sequence[str]) -> list[Refusal]:
         """Return the files of the step that decide what is measured, and how it is judged."""
@@ -304,20 +294,14 @@ class _Watch:
         """
         return self._turns is not None and self._states.now(self._now).tree != self._now.tree
 
-    def receipt(self, sides: Sides) -> Receipt:
+    def receipt(self) -> Receipt:
         """Return what both sides had in common, by its hashes."""
         files: dict[str, str] = {}
         for path in self._deciding_files():
             found = self._states.id_of(self._now, path)
             if found is not None:
                 files[path] = found
-        both = list(sides.both())
-        return Receipt(
-            hash_of(self._before.tree, self._now.tree),
-            files,
-            {test: hash_of(_lasting(now)) for test, _, now in both},
-            tuple(line for _, then, now in both for line in unchecked(then, now)),
-        )
+        return Receipt(hash_of(self._before.tree, self._now.tree), files)
 
     def _deciding_files(self) -> Iterator[str]:
         for test in self._measured_files():
@@ -329,17 +313,6 @@ class _Watch:
             path = self._inside(place)
             if path is not None:
                 yield path
-
-
-def _beside_a_failure(found: Sequence[Refusal]) -> list[Refusal]:
-    """Return what does not follow from the failure of a test, and may be the reason of it.
-
-    One that ended early lacks metrics and ops; the output of others is none.
-    """
-    follows = {Edit.METRICS, Edit.INPUT_IGNORED, Edit.OTHER_OUTPUT}
-    if any(each.edit is Edit.METRICS for each in found):
-        follows.add(Edit.NO_OPS)
-    return [each for each in found if each.edit not in follows]
 
 
 def _tuned(observation: Observation) -> Mapping[str, Scalar]:
@@ -355,14 +328,6 @@ def _without_tuned(observation: Observation) -> Observation:
         return observation
     configuration = Configuration(rest(observation.configuration.values))
     return replace(observation, configuration=configuration, facts=rest(observation.facts))
-
-
-def _lasting(observation: Observation) -> object:
-    """Return what a test's times were taken with, without what a probe measured."""
-    return [
-        (c.metric, c.warmup, c.iterations, c.depth, c.clock, c.sync, c.inputs, c.content)
-        for c in observation.conditions.values()
-    ]
 
 
 def _step(

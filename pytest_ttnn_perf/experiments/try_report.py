@@ -47,15 +47,13 @@ def try_lines(tried: Tried, cwd: Path) -> Iterator[Block]:
     good, bad = step.decision is Decision.KEEP, step.decision is Decision.REVERT
     yield Line(f"{step.decision.value}: {step.message}", good=good, bad=bad)
     if step.refusals:
-        yield from (f"  {each.edit.value}: {each.sentence}" for each in step.refusals)
+        yield from (f"  {each.edit}: {each.sentence}" for each in step.refusals)
         yield from (f"  {line}" for line in _way_out(tried))
     else:
         yield from (f"  {reason}" for reason in step.reasons)
     rounds = counted(step.rounds, "round") if step.rounds else "not measured"
     yield f"compared with {tried.base.words} ({rounds})"
-    unchecked = step.receipt.unchecked if step.receipt else ()
     more = [*_causes(step), *_findings(step), *tried.remarks]
-    more += [f"not checked: {line}" for line in unchecked]
     for part in (effect_columns().table(step.effects), more):
         if part:
             yield ""
@@ -67,9 +65,6 @@ def try_lines(tried: Tried, cwd: Path) -> Iterator[Block]:
 
 def _way_out(tried: Tried) -> Iterator[str]:
     """Say what to do with a step that is refused."""
-    if not all(each.edit.is_of_setup for each in tried.step.refusals):
-        yield "revert it: what it gains cannot be believed"
-        return
     yield "commit such a change by itself: steps are then compared with what is committed"
     if tried.is_committed:
         yield "if that is done, name the commit to compare with: --base REF"
@@ -197,7 +192,7 @@ def _document(tried: Tried, cwd: Path) -> dict[str, object]:
         "message": _cut(step.message),
         "reasons": [_cut(reason) for reason in step.reasons],
         "refusals": [
-            {"edit": each.edit.value, "sentence": _cut(each.sentence)} for each in step.refusals
+            {"edit": each.edit, "sentence": _cut(each.sentence)} for each in step.refusals
         ],
         "base": {"words": _cut(tried.base.words), "commit": step.base, "tree": step.base_tree},
         "state": {"commit": step.state, "tree": step.state_tree},
@@ -223,7 +218,6 @@ def _document(tried: Tried, cwd: Path) -> dict[str, object]:
             for test, situation in step.situations.items()
         ],
         "remarks": [_cut(remark) for remark in tried.remarks],
-        "unchecked": [_cut(line) for line in step.receipt.unchecked] if step.receipt else [],
         "commands": {what: _cut(command) for what, command in commands(tried, cwd).items()},
         "record": _cut(shown_path(tried.file, cwd)),
     }

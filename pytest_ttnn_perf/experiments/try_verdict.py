@@ -94,7 +94,7 @@ def decide(
     """
     result, known = sides.result, sides.before.troubles
     if refusals:
-        return Decision.NOT_COMPARABLE, list(dict.fromkeys(r.edit.value for r in refusals))
+        return Decision.NOT_COMPARABLE, list(dict.fromkeys(r.edit for r in refusals))
     if edited:
         return Decision.CANNOT_TELL, ["the working tree was edited while it was measured"]
     troubles = sides.after.troubles.items()

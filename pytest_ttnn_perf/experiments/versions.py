@@ -180,9 +180,7 @@ class Version:
             measuring.command, measuring.settings, self.move.there, arguments, label=label
         )
         asked = measuring.receipts
-        workers.versions = ComparedVersions(
-            self.move.tree, self.other, self.shared, receipts=asked, probes=asked
-        )
+        workers.versions = ComparedVersions(self.move.tree, self.other, self.shared, receipts=asked)
         workers.cwd_on_path = finds_modules_in(self.move.cwd)
         workers.environment = self.move.environment(workers.environment)
         return WorkerFactory(measuring.settings, measuring.profiler, workers, measuring.print_line)

@@ -54,6 +54,19 @@ class Workload:
         return partial(self.call, *args, **self.kwargs)
 
 
+def input_shapes(workload: Workload) -> tuple[str, ...]:
+    """Return the shapes of a model's inputs, in their order; other inputs are left out."""
+    return tuple(_shapes((workload.args, workload.kwargs)))
+
+
+def _shapes(value: object) -> Iterator[str]:
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        yield "x".join(map(str, value.shape))
+    elif isinstance(value, (dict, tuple, list)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _shapes(part)
+
+
 @dataclass(slots=True)
 class Timings:
     """Nanoseconds per call, filled while measuring: a call that raises leaves those before it.

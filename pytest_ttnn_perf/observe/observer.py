@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import plain
-from pytest_ttnn_perf.measure.timing import Timings, Workload, measure_awaited, timed_region
+from pytest_ttnn_perf.measure.timing import (
+    Timings,
+    Workload,
+    input_shapes,
+    measure_awaited,
+    timed_region,
+)
 from pytest_ttnn_perf.observe.instruments import Plan
 from pytest_ttnn_perf.observe.recorder import OBSERVED, Recorder
 from pytest_ttnn_perf.observe.series import COMPILE, FIRST_CALL, metric_of, numbers_of
@@ -27,6 +33,7 @@ from pytest_ttnn_perf.records.metric import (
     Source,
     metric_in,
 )
+from pytest_ttnn_perf.records.observation import Conditions
 from pytest_ttnn_perf.records.settings import (
     finite_number,
     whole_number,
@@ -102,14 +109,12 @@ class Observer(Recorder):
         with self._timing(name, plan, simulated=clock is not None) as timings:
             if self.conditions is not None:  # before a model changes its inputs
                 usual = _TIMES[Source.WALL if clock is None else Source.SIM][depth is not None]
-                self.conditions.add(
-                    name or usual, workload, plan, timings,
-                    by_host=clock is None, wait_for_all=self.instruments.sync,
-                )  # fmt: skip
+                shapes = input_shapes(workload)
+                self.conditions[name or usual] = Conditions(
+                    name or usual, plan.warmup, plan.iterations, depth, shapes
+                )
             result = self.instruments.run(workload, timings, plan)
         self._take_measured(name)
-        if self.conditions is not None:
-            self.conditions.returns(result)
         return result
 
     async def measure_async(  # noqa: PLR0913 (as ``measure``)
@@ -343,8 +348,6 @@ class Observer(Recorder):
         from pytest_ttnn_perf.measure.pcc import compare
 
         bound = self._limit_of_pcc(self.settings.pcc if at_least is None else at_least)
-        if self.conditions is not None:
-            self.conditions.refer(name, expected, actual)
         agreement = compare(expected, actual)
         self.accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
         for suffix, error in (

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_ttnn_perf.measure.timing import Turn
-    from pytest_ttnn_perf.observe.conditions import ConditionLog
     from pytest_ttnn_perf.observe.hardware import StatedHardware
     from pytest_ttnn_perf.observe.tokens import TokenLog
     from pytest_ttnn_perf.records.finding import HelperPcc
     from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.records.observation import Conditions
     from pytest_ttnn_perf.records.settings import Settings, TestSettings
 
 
@@ -73,7 +73,7 @@ class Recorder:
     #: How long we ourselves took inside the test.
     own_ns: int = 0
     #: How times are taken; None where nobody asks for that.
-    conditions: ConditionLog | None = None
+    conditions: dict[str, Conditions] | None = None
     _has_read_report: bool = False
 
     def accuracy(
@@ -248,11 +248,7 @@ class Recorder:
         )
         observation = self._located(observation)
         if self.conditions is not None:
-            observation = replace(
-                observation,
-                conditions=self.conditions.finish(passed=raised is None),
-                references=self.conditions.references,
-            )
+            observation = replace(observation, conditions=self.conditions)
         if self._tokens is not None:
             from pytest_ttnn_perf.observe.token_roofline import with_rooflines
 

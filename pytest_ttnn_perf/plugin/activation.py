@@ -49,8 +49,6 @@ _DEBUGGING: Final = {"usepdb": "--pdb", "trace": "--trace"}
 _CHIP = pytest.StashKey[object]()
 #: Passes of which nothing but the samples is kept.
 _SAMPLES_ONLY: Final = frozenset({PassKind.CONFIRM, PassKind.CALIBRATE, PassKind.AB})
-#: How many new inputs a model gets after it was measured, without and with probes.
-_NEW_INPUTS: Final = (1, 3)
 _LOOKING: Final = ("collectonly", "setuponly", "setupshow", "setupplan")
 
 
@@ -154,14 +152,12 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
     register = config.pluginmanager.register
     stream, assignment = SessionForwarder(link), link.assignment
     versions = assignment.versions
-    if assignment.kind in _SAMPLES_ONLY and not (versions and versions.probes):
+    if assignment.kind in _SAMPLES_ONLY and not (versions and versions.checklist):
         settings = replace(settings, checklist=Checklist.OFF)
     if versions is not None and versions.receipts:
         from pytest_ttnn_perf.plugin import RECEIPTS
 
-        # A profiler would take the calls of a probe for those of the model.
-        tries = _NEW_INPUTS[versions.probes] if assignment.kind is PassKind.AB else 0
-        config.stash[RECEIPTS] = tries, versions.nonce
+        config.stash[RECEIPTS] = True
     register(AssignedTests(assignment), "ttnn_perf_assigned")
     instruments = instruments_for(settings, assignment.profiler, assignment, opened=stream.opened)
     _measure(config, settings, instruments, stream.interrupts, assignment=assignment)

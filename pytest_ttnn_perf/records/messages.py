@@ -348,9 +348,7 @@ class ComparedVersions:
 
     What lies below ``shared``, relative to either, may be the other's. ``settings`` is the folder
     whose configuration holds for the measurement; None for that of the worker's own root.
-    ``receipts``: it is recorded how times are taken, and models are called with new inputs at the
-    end of a test, which ``nonce`` decides on. With ``probes`` there are several of them, and the
-    checklist is asked.
+    ``receipts``: it is recorded how times are taken. ``checklist``: rules are asked.
     """
 
     own: Path
@@ -358,8 +356,7 @@ class ComparedVersions:
     shared: tuple[str, ...] = ()
     settings: Path | None = None
     receipts: bool = False
-    probes: bool = False
-    nonce: int = 0
+    checklist: bool = False
 
 
 @dataclass(frozen=True, slots=True)

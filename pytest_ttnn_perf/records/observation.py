@@ -151,35 +151,13 @@ class SweepPoint:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """How the samples of one metric were taken, and what calls with other inputs showed.
-
-    ``clock`` and ``sync`` are the names of functions with a hash of their code. ``inputs`` are
-    shapes, ``content`` is a hash of what lies on the host. Of the rest, None is not known, and
-    ``unknown`` says why: whether the output changes with the input, what a sample took and how long
-    a call with an input that is new takes until its output can be read, how long a second
-    synchronisation takes, in samples, and what another clock says of the same calls, as a part of
-    it. ``threads`` were still at work after a call. ``outputs`` are sketches, by the hash of the
-    input; ``returned`` is that of what was measured, which the test may have ``checked`` itself.
-    """
+    """How the samples of one metric were taken; ``inputs`` are shapes."""
 
     metric: Annotated[str, Mark.KEY]
     warmup: int
     iterations: int
-    clock: str
     depth: Omit[int | None] = None
-    sync: Omit[str | None] = None
     inputs: Omit[tuple[str, ...]] = ()
-    content: Omit[str | None] = None
-    reacts: Omit[bool | None] = None
-    sample_ns: Omit[float | None] = None
-    new_input_ns: Omit[float | None] = None
-    pending_ratio: Omit[float | None] = None
-    clock_ratio: Omit[float | None] = None
-    threads: Omit[int] = 0
-    outputs: Omit[Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
-    returned: Omit[tuple[float, ...]] = ()
-    checked: Omit[bool] = False
-    unknown: Omit[str | None] = None
 
 
 #: Enough for the kernel that did not compile, and the first thing that its compiler says.
@@ -203,7 +181,7 @@ class Observation:
     knows it by, where that is not the same. ``out_of_memory`` says what a point of a ``sweep`` had
     no room for; it is a result of such a test, and not an error. ``attached`` are the files it was
     told by, from the folder that it ran in, as far as they are below that. ``conditions`` say how
-    times were taken, ``references`` are hashes of what outputs were compared with, where that is
+    times were taken, where that is
     asked for.
     """
 
@@ -235,7 +213,6 @@ class Observation:
     out_of_memory: Omit[str | None] = None
     attached: Omit[tuple[str, ...]] = ()
     conditions: Omit[Mapping[str, Conditions]] = field(default_factory=dict)
-    references: Omit[Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:

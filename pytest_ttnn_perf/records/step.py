@@ -26,7 +26,7 @@ class Decision(Enum):
 
 
 class Edit(Enum):
-    """Why two sides are not comparable, or a time is not what it seems."""
+    """Why two sides are not comparable."""
 
     TEST = "test edited"
     CONFTEST = "conftest edited"
@@ -36,39 +36,19 @@ class Edit(Enum):
     LIMIT = "limit changed"
     WAIVER = "waiver changed"
     INPUTS = "inputs changed"
-    REFERENCE = "reference changed"
     WARMUP = "warm-up changed"
     ITERATIONS = "iterations changed"
-    CLOCK = "clock changed"
-    SYNC = "synchronisation changed"
     METRICS = "metric no longer gated"
-    MASKED_NAN = "NaN masked"
-    INPUT_IGNORED = "output does not depend on the input"
-    OTHER_OUTPUT = "other output"
-    KEPT_RESULT = "result kept between calls"
-    NOT_SYNCHRONISED = "synchronisation missing"
-    PATCHED_CLOCK = "clock patched"
-    NO_OPS = "no ops"
-    TOO_FAST = "faster than the chip"
-
-    @property
-    def is_of_setup(self) -> bool:
-        """Whether it is about how a time is taken or judged, and not about a time as such."""
-        return self in _OF_SETUP
-
-
-_OF_SETUP: Final = frozenset({
-    Edit.TEST, Edit.CONFTEST, Edit.CONFIGURATION, Edit.BASELINES, Edit.TOLERANCE, Edit.LIMIT,
-    Edit.WAIVER, Edit.INPUTS, Edit.REFERENCE, Edit.WARMUP, Edit.ITERATIONS, Edit.CLOCK, Edit.SYNC,
-    Edit.METRICS,
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One reason why a step is not comparable: what it is called, and what was found where."""
+    """One reason why a step is not comparable: what it is called, and what was found where.
 
-    edit: Edit
+    ``edit`` is the text of an ``Edit``: records of before know more of them.
+    """
+
+    edit: str
     sentence: str
 
 
@@ -165,15 +145,13 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What both sides had in common: files by the hash of their content, and conditions by theirs.
+    """What both sides had in common: files, by the hash of their content.
 
-    ``diff`` is a hash of all that the step changed. ``unchecked`` says what nobody could look at.
+    ``diff`` is a hash of all that the step changed.
     """
 
     diff: str
     files: Mapping[str, str] = field(default_factory=dict)
-    conditions: Mapping[str, str] = field(default_factory=dict)
-    unchecked: Omit[tuple[str, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)

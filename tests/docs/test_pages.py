@@ -82,8 +82,8 @@ def _turns(test: str, folder: Path, before: Version, after: Version, **_: object
         profiler=ProfilerKind.OFF,
     )
 
-    def observe(tree: Path, *, probes: bool) -> Observation:
-        return run_test(test, tree, folder, settings, probes=probes)
+    def observe(tree: Path, *, checklist: bool) -> Observation:
+        return run_test(test, tree, folder, settings, checklist=checklist)
 
     return InThisProcess(test, observe, before, after)
 

@@ -1,4 +1,4 @@
-"""``ttnn-perf try`` in processes of its own that are interrupted, or that lie."""
+"""``ttnn-perf try`` in processes of its own that are interrupted."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf.experiments.kept_state import read_steps
 from pytest_ttnn_perf.records.step import Decision
 from tests.faults.test_ab import SIGNAL, assert_nothing_left
-from tests.harness.quick_starts import REAL
 from tests.harness.versions import Versions
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path: Path) -> None:
@@ -42,29 +39,3 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path: Path) -> Non
     assert_nothing_left(versions, ran)
     (step,) = read_steps(versions.root / ".ttnn_perf")
     assert (step.decision, step.rounds) == (Decision.CANNOT_TELL, 1)
-
-
-def test_a_patched_clock_of_the_host_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In real processes, by real clocks: this one shows half of what there is."""
-    monkeypatch.setenv(REAL, "real")  # a fork has taken the clock already
-    versions = Versions(tmp_path)
-    versions.write(
-        "src/model.py", "import numpy as np, time\n\ndef run(x): time.sleep(0.002); return x * 2\n"
-    )
-    versions.write(
-        "test_model.py",
-        "import numpy as np, pytest\nfrom model import run\n\n"
-        "@pytest.mark.ttnn_perf(warmup=1, iterations=2)\n"
-        "def test_model(ttnn_perf): ttnn_perf.measure(run, np.arange(64.0))\n",
-    )
-    versions.commit("Start")
-    text = (versions.root / "src/model.py").read_text()
-    clock = "_real = time.perf_counter_ns\ntime.perf_counter_ns = lambda: _real() // 2\n"
-    versions.write("src/model.py", text + clock)
-    ran = versions.command("try", "-m", "faster")
-    assert ran.code == 1
-    lines = ran.text.splitlines()
-    assert lines[0] == "NOT_COMPARABLE: faster"
-    assert lines[1].startswith("  clock changed: test_model.py::test_model wall_time: ")

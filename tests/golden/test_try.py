@@ -90,7 +90,7 @@ KEPT = Step(
             "-22.2 % (-400 us) = 4 x Matmul -400 us (BFLOAT16 → BFLOAT8_B)",
         )
     },
-    receipt=Receipt("00ff", {"models/test_resnet.py": ID}, {RESNET: "0a"}, ("nothing of it",)),
+    receipt=Receipt("00ff", {"models/test_resnet.py": ID}),
 )  # fmt: skip
 REVERTED = replace(
     KEPT, id="20261117T120000Z-000002", base_tree="b" * 40,
@@ -102,7 +102,7 @@ REFUSED = replace(
     KEPT, id="20261117T120000Z-000003", base_tree="b" * 40,
     message="less to do", decision=Decision.NOT_COMPARABLE, reasons=("inputs changed",),
     effects=(), closed=(), opened=(), predictions=(), situations={}, candidates=(), rounds=1,
-    refusals=(Refusal(Edit.INPUTS, f"{RESNET} wall_time: 8x224x224x3, now 1x224x224x3"),),
+    refusals=(Refusal(Edit.INPUTS.value, f"{RESNET} wall_time: 8x224x224x3, now 1x224x224x3"),),
 )  # fmt: skip
 UNSURE = replace(
     KEPT, id="20261117T120000Z-000004", base_tree="b" * 40,
@@ -184,7 +184,7 @@ LONG = "a long id with µ and\x1b[31m " * 40
         lambda s: replace(
             s,
             effects=tuple(replace(e, test=LONG, metric=LONG) for e in s.effects * 20),
-            refusals=(Refusal(Edit.TEST, LONG),) * 90,
+            refusals=(Refusal(Edit.TEST.value, LONG),) * 90,
             predictions=tuple(replace(p, codes=(CORES,) * 500) for p in s.predictions * 50),
         ),
     ],

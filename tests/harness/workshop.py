@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_ttnn_perf.experiments import ab
 from pytest_ttnn_perf.experiments.compare_rounds import after_is_first
 from pytest_ttnn_perf.experiments.try_change import Try, try_change
-from pytest_ttnn_perf.observe.conditions import ConditionLog
 from pytest_ttnn_perf.observe.observer import Observer
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.settings import Checklist, ProfilerKind, Settings, TestSettings
@@ -168,13 +167,17 @@ class Workshop:
     def _turns(self, before: Version, after: Version, **_: object) -> InThisProcess:
         return InThisProcess(TEST, self.observe, before, after)
 
-    def observe(self, tree: Path, *, probes: bool) -> Observation:
+    def observe(self, tree: Path, *, checklist: bool) -> Observation:
         """Run the test of a checked-out version, on a machine that is noisy."""
         folder = self.path / f"process-{self._processes}"
         folder.mkdir()
         self._processes += 1
         observation = run_test(
-            TEST, tree, folder, self.settings, probes=probes, round_number=self._processes // 2
+            TEST,
+            tree,
+            folder,
+            self.settings,
+            checklist=checklist,
         )
         return self._slowed(replace(observation, hardware=Hardware("example", "a", simulated=True)))
 
@@ -197,17 +200,16 @@ def run_test(
     folder: Path,
     settings: Settings,
     *,
-    probes: bool,
-    round_number: int = 0,
+    checklist: bool,
 ) -> Observation:
     """Run a test of a checked-out version as a worker would: it takes the fixture and a folder."""
     file, _, name = test.partition("::")
     with _modules_of(tree):
         function = getattr(importlib.import_module(Path(file).stem), name)
         asked = TestSettings(**function.pytestmark[0].kwargs)
-        checklist = Checklist.ENFORCE if probes else Checklist.OFF
-        observer = Observer(test, asked, replace(settings, checklist=checklist))
-        observer.conditions = ConditionLog(3 if probes else 1, round_number)
+        kind = Checklist.ENFORCE if checklist else Checklist.OFF
+        observer = Observer(test, asked, replace(settings, checklist=kind))
+        observer.conditions = {}
         function(observer, folder)
         # As what is observed of a device or a compiler.
         facts = getattr(sys.modules.get("model"), "FACTS", {})
@@ -235,7 +237,7 @@ class InThisProcess:
         assert tests is None or tests == (self._test,)
         order = reversed(self._sides) if after_is_first(number) else self._sides
         for version, found in order:
-            seen = self._observe(version.move.tree, probes=number == 1)
+            seen = self._observe(version.move.tree, checklist=number == 1)
             found.measured.setdefault(self._test, []).append(seen)
             flaw = _flaw(seen)
             if flaw is not None:
