@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import re
 import sys
 from collections import Counter
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.configuration import OPTIONS, option_of
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
@@ -27,7 +26,6 @@ DOCS: Final = Path(__file__).parent
 OPTIONS_PAGE: Final = Path("reference", "options.md")
 RULES_FOLDER: Final = Path("rules")
 CORPUS_PAGE: Final = RULES_FOLDER / "corpus.md"
-SAVINGS_PAGE: Final = RULES_FOLDER / "savings.md"
 
 INTRODUCTION: Final = """\
 # Options
@@ -52,8 +50,7 @@ that matters, what to do, when it is no problem, where it looks, and its limits.
 
 [Use the checklist](../how-to/use-the-checklist.md) tells how to run them, change their limits and
 waive them, [The checklist](../explanation/checklist.md) what their answers mean. How often each
-answers what, over real captures, is in [Rules over the corpus](corpus.md); what their estimates of
-savings are worth, in [Savings, estimated and gained](savings.md).
+answers what, over real captures, is in [Rules over the corpus](corpus.md).
 """
 
 CORPUS_INTRODUCTION: Final = """\
@@ -135,28 +132,12 @@ def _corpus_row(code: str, name: str, found: Mapping[tuple[str, RuleOutcome], in
     return f"| [{code}]({code}.md) | {name} | {counts} |"
 
 
-def savings_page() -> str | None:
-    """Hold estimates of savings beside what was gained; None where there is no corpus."""
-    folder = corpus_folder() / "ops_perf"
-    text: str | None = _script("savings").page(folder)
-    return None if text is None else text + str(_script("whole_steps").section(folder))
-
-
-def _script(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def generated_pages() -> dict[Path, str]:
     """Return every page that follows from the code, by its place; the corpus's where it is."""
     pages = {OPTIONS_PAGE: options_page(), RULES_FOLDER / "index.md": rules_index()}
     pages |= {RULES_FOLDER / f"{page.code}.md": page.markdown() for page in rule_pages()}
-    of_corpus = {CORPUS_PAGE: corpus_page(), SAVINGS_PAGE: savings_page()}
-    return {**pages, **{place: text for place, text in of_corpus.items() if text is not None}}
+    of_corpus = corpus_page()
+    return pages if of_corpus is None else {**pages, CORPUS_PAGE: of_corpus}
 
 
 def main(arguments: Sequence[str] | None = None, *, docs: Path = DOCS) -> int:

@@ -25,7 +25,6 @@ from pytest_ttnn_perf.experiments.receipts import (
     lost_gain,
     unchecked,
 )
-from pytest_ttnn_perf.experiments.tried_rules import ratios_by_rule, tried_in
 from pytest_ttnn_perf.experiments.try_verdict import (
     Sides,
     candidates_of,
@@ -130,8 +129,7 @@ def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool]
     if not refusals and decide(sides, (), edited=False)[0] is Decision.KEEP:
         refusals = watch.lost_gains(result)
     step = _step(asked, base, now, sides, refusals, edited=watch.was_edited_meanwhile())
-    tried = ratios_by_rule(tried_in([*steps, step]))
-    candidates = () if refusals else candidates_of(sides, tried)
+    candidates = () if refusals else candidates_of(sides)
     step = replace(step, head=head, receipt=watch.receipt(sides), candidates=candidates)
     file = write_step(settings.artifacts, step)
     states.keep(step.id, now)
