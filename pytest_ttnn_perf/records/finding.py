@@ -350,10 +350,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What is to be said on one subject; ``reason`` says why there is nothing.
-
-    ``picture`` are lines of at most 80 columns that a terminal shows before the sections.
-    """
+    """What is to be said on one subject; ``reason`` says why there is nothing."""
 
     name: str
     title: str
@@ -362,4 +359,3 @@ class Analysis:
     figures: tuple[Figure, ...] = ()
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
-    picture: tuple[str, ...] = ()
