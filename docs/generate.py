@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import re
 import sys
 from collections import Counter
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.configuration import OPTIONS, option_of
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
@@ -27,7 +26,6 @@ DOCS: Final = Path(__file__).parent
 OPTIONS_PAGE: Final = Path("reference", "options.md")
 RULES_FOLDER: Final = Path("rules")
 CORPUS_PAGE: Final = RULES_FOLDER / "corpus.md"
-SAVINGS_PAGE: Final = RULES_FOLDER / "savings.md"
 
 INTRODUCTION: Final = """\
 # Options
@@ -52,8 +50,7 @@ that matters, what to do, when it is no problem, where it looks, and its limits.
 
 [Use the checklist](../how-to/use-the-checklist.md) tells how to run them, change their limits and
 waive them, [The checklist](../explanation/checklist.md) what their answers mean. How often each
-answers what, over real captures, is in [Rules over the corpus](corpus.md); what their estimates of
-savings are worth, in [Savings, estimated and gained](savings.md).
+answers what, over real captures, is in [Rules over the corpus](corpus.md).
 """
 
 CORPUS_INTRODUCTION: Final = """\
@@ -126,21 +123,6 @@ def _corpus_row(code: str, name: str, found: Mapping[tuple[str, RuleOutcome], in
     return f"| [{code}]({code}.md) | {name} | {counts} |"
 
 
-def savings_page() -> str:
-    """Hold estimates of savings beside what was gained."""
-    folder = corpus_folder() / "ops_perf"
-    return f"{_script('savings').page(folder)}{_script('whole_steps').section(folder)}"
-
-
-def _script(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def missing_capture() -> Path | None:
     """Return the first capture of the list that is not there."""
     files = (corpus_folder() / name for name in captures("*"))
@@ -152,7 +134,7 @@ def generated_pages() -> dict[Path, str]:
     pages = {OPTIONS_PAGE: options_page(), RULES_FOLDER / "index.md": rules_index()}
     pages |= {RULES_FOLDER / f"{page.code}.md": page.markdown() for page in rule_pages()}
     if missing_capture() is None:
-        pages |= {CORPUS_PAGE: corpus_page(), SAVINGS_PAGE: savings_page()}
+        pages[CORPUS_PAGE] = corpus_page()
     return pages
 
 
@@ -165,7 +147,7 @@ def main(arguments: Sequence[str] | None = None, *, docs: Path = DOCS) -> int:
     if CORPUS_PAGE not in pages:
         done = "checked" if check else "written"
         where = f"no {missing_capture()}; TTNN_PERF_CORPUS names another folder of captures"
-        print(f"docs/{CORPUS_PAGE.as_posix()} and {SAVINGS_PAGE.name} were not {done}: {where}")
+        print(f"docs/{CORPUS_PAGE.as_posix()} was not {done}: {where}")
     problems = stale(pages, docs) if check else write(pages, docs)
     problems += broken_links(docs)
     for problem in problems:

@@ -1,4 +1,4 @@
-"""``ttnn-perf analyze [WHAT] FILE``: distributions and top offenders, or an overview of all."""
+"""``ttnn-perf analyze [WHAT] FILE``: how time, bytes and tensors are distributed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import did_you_mean
-from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
-from pytest_ttnn_perf.analysis.checklist.analyses.analysis import capture_notes
-from pytest_ttnn_perf.analysis.checklist.analyses.headline import headline_of
+from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES, capture_notes
 from pytest_ttnn_perf.analysis.checklist.runner import in_regions, trusted
 from pytest_ttnn_perf.analysis.ops.regions import slowest_step_of
 from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, joined, look_at
-from pytest_ttnn_perf.cli.check import region_times
 from pytest_ttnn_perf.records.finding import Input
-from pytest_ttnn_perf.records.region import Basis
-from pytest_ttnn_perf.report.analysis import regions_listing
+from pytest_ttnn_perf.report.analysis import overview_listing, regions_listing
 from pytest_ttnn_perf.report.numbers import Result
-from pytest_ttnn_perf.report.overview import Commands, Entry, Overview, overview_listing
 
 if TYPE_CHECKING:
     import argparse
@@ -51,28 +46,16 @@ def _listing(capture: Capture, name: str | None, options: argparse.Namespace) ->
     subject = capture.read(options)
     if name is not None:
         return regions_listing(analyses_of(subject, name))
-    return overview_listing(_overview(subject, options.region), _commands(capture, options))
+    return _overview(capture, subject, options)
 
 
-def _overview(subject: Subject, region: str | None) -> Overview:
-    # A chosen region is shown by the name that was given, which may be spelt differently.
-    given, _ = region_times(subject, region)
-    times = dict(zip((part.region for part in in_regions(subject)), given, strict=False))
-    replayed = {name for name, time in times.items() if time.basis is Basis.REPLAYS}
-    entries = (
-        Entry(where, analysis, headline_of(analysis, replayed=where in replayed))
-        for name in ANALYSES
-        for where, analysis in analyses_of(subject, name)
-    )
-    notes = () if subject.ops is None else tuple(capture_notes(subject.ops))
-    return Overview(tuple(entries), times, notes)
-
-
-def _commands(capture: Capture, options: argparse.Namespace) -> Commands:
+def _overview(capture: Capture, subject: Subject, options: argparse.Namespace) -> Listing:
     chosen = {"--region": options.region, "--start": options.start, "--end": options.end}
     window = [word for option, name in chosen.items() if name for word in (option, name)]
-    rest = shlex.join([*capture.files, *window])
-    return Commands(lambda name: f"ttnn-perf analyze {name} {rest}", f"ttnn-perf check {rest}")
+    notes = () if subject.ops is None else tuple(capture_notes(subject.ops))
+    more = f"ttnn-perf analyze NAME {shlex.join([*capture.files, *window])}"
+    found = (each for name in ANALYSES for each in analyses_of(subject, name))
+    return overview_listing(found, notes, more)
 
 
 def _name_and_files(word: str | None, files: Sequence[str]) -> tuple[str | None, list[str]]:

@@ -13,8 +13,14 @@ from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.text import counted, quantity
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of, read_run
 from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
-from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, plan_of, reach_of
-from pytest_ttnn_perf.analysis.checklist.plan_start import aims_of, start_of, starts_of_test
+from pytest_ttnn_perf.analysis.checklist.plan import (
+    aims_of,
+    is_of_host,
+    plan_of,
+    reach_of,
+    start_of,
+    starts_of_test,
+)
 from pytest_ttnn_perf.analysis.checklist.progress import progress_of
 from pytest_ttnn_perf.analysis.checklist.runner import (
     as_configured,
@@ -25,7 +31,6 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
 from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, look_at, newest_record
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.experiments.kept_state import read_steps
-from pytest_ttnn_perf.experiments.tried_rules import ratios_by_rule, tried_rules
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome
 from pytest_ttnn_perf.report.numbers import Result
 from pytest_ttnn_perf.report.plan import Aimed, Planned, plan_listing, plan_markdown
@@ -33,10 +38,9 @@ from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.plan import Plan, Reach
-    from pytest_ttnn_perf.analysis.checklist.plan_start import Aim
+    from pytest_ttnn_perf.analysis.checklist.plan import Aim, Plan, Reach
     from pytest_ttnn_perf.analysis.checklist.rule import Rule
     from pytest_ttnn_perf.cli.artifacts import Capture
     from pytest_ttnn_perf.records.finding import Finding, Subject
@@ -70,7 +74,7 @@ def run(options: argparse.Namespace) -> Result:
                 )
                 raise UsageError(message)
             note = f"ttnn-perf: the newest run record: {file}{_outdated(file, settings)}\n"
-        planned = _of_run(read_run(file), tests, file.name, settings)
+        planned = _of_run(read_run(file), tests, file.name)
         if not planned:
             raise InputError(file, "expected a run record with tests, found none in it")
     if target_ns is not None:
@@ -145,9 +149,8 @@ def _of_captures(
     groups = select_rules(settings.select, settings.ignore, settings.rules)
     rules = sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
     captures = captures_of(options, options.files)
-    tried = _tried(settings)
     found, errors = look_at(
-        captures, lambda each: list(_of_capture(each, rules, settings, options, tried))
+        captures, lambda each: list(_of_capture(each, rules, settings, options))
     )
     planned = [one for _, plans in found for one in plans]
     if len(captures) == 1:
@@ -160,7 +163,6 @@ def _of_capture(
     rules: Sequence[Rule],
     settings: Settings,
     options: argparse.Namespace,
-    tried: Mapping[str, Sequence[float]],
 ) -> Iterator[Planned]:
     """Yield the plans of a capture: that of the region to begin with, then the others."""
     subject = capture.read(options)
@@ -182,8 +184,7 @@ def _of_capture(
         own = [one for one in findings if one.region == part.region or not several]
         start = replace(start, region=options.region or start.region)
         silent = {one.code for one in own if one.outcome is RuleOutcome.NOT_MEASURED}
-        plan = plan_of(own, start, tried)
-        yield Planned(capture.name, plan, unanswered=len(silent), look=look)
+        yield Planned(capture.name, plan_of(own, start), unanswered=len(silent), look=look)
 
 
 def _ordered(
@@ -204,11 +205,6 @@ def _doubt(findings: Iterable[Finding]) -> str:
     return ""
 
 
-def _tried(settings: Settings) -> Mapping[str, Sequence[float]]:
-    """Return what steps of this project gained of what rules promised."""
-    return ratios_by_rule(tried_rules(settings.artifacts))
-
-
 def _outdated(record: Path, settings: Settings) -> str:
     """Say how many steps were kept since a run: they are not in its plan."""
     with suppress(InputError):  # `ttnn-perf journal` says what is wrong with it
@@ -219,11 +215,10 @@ def _outdated(record: Path, settings: Settings) -> str:
     return ""
 
 
-def _of_run(run: Run, words: Sequence[str], name: str, settings: Settings) -> list[Planned]:
+def _of_run(run: Run, words: Sequence[str], name: str) -> list[Planned]:
     """Return the plans of the tests of a run, the one that saves the largest part first."""
     tests = select_tests(tuple(run.tests), words, where=name)
-    tried = _tried(settings)
-    planned = [one for test in tests for one in _of_test(run.tests[test], run, tried)]
+    planned = [one for test in tests for one in _of_test(run.tests[test], run)]
     if len(tests) == 1 and words:
         planned = [replace(one, source="") for one in planned]
     return sorted(planned, key=_part_left)
@@ -232,12 +227,10 @@ def _of_run(run: Run, words: Sequence[str], name: str, settings: Settings) -> li
 def _part_left(one: Planned) -> float:
     if one.plan is None:
         return 2.0
-    return (one.plan.left.estimate_ns or 0.0) / one.plan.start.now_ns
+    return one.plan.left_ns / one.plan.start.now_ns
 
 
-def reach_of_aim(
-    aim: Aim, findings: Sequence[Finding], plan: Plan, tried: Mapping[str, Sequence[float]]
-) -> Reach:
+def reach_of_aim(aim: Aim, findings: Sequence[Finding], plan: Plan) -> Reach:
     """Return whether a plan gets a metric to its target.
 
     What kernels take knows no host, and no gaps between ops.
@@ -246,7 +239,7 @@ def reach_of_aim(
     if aim.of_kernels:
         others = [_of_kernels(one) for one in findings if not is_of_host(one.code)]
     waits = plan.start.waits and not aim.of_kernels
-    towards = plan_of(others, replace(plan.start, now_ns=aim.now_ns, waits=waits), tried)
+    towards = plan_of(others, replace(plan.start, now_ns=aim.now_ns, waits=waits))
     reach = reach_of(towards, aim.ns)
     if reach.after is None:
         return reach
@@ -262,9 +255,7 @@ def _of_kernels(finding: Finding) -> Finding:
     return replace(finding, saving_ns=finding.saving_ns - gaps, adds_ns=finding.adds_ns - gaps)
 
 
-def _of_test(
-    judged: JudgedTest, run: Run, tried: Mapping[str, Sequence[float]]
-) -> Iterator[Planned]:
+def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
     observation = judged.observation
     doubt = _doubt(observation.findings)
     if doubt:
@@ -275,9 +266,9 @@ def _of_test(
     silent = {code for each in observation.unanswered for code in each.codes}
     for start in starts:
         own = [one for one in observation.findings if one.region == start.region]
-        plan = plan_of(own, start, tried)
+        plan = plan_of(own, start)
         aims = tuple(
-            Aimed(aim.metric, reach_of_aim(aim, own, plan, tried))
+            Aimed(aim.metric, reach_of_aim(aim, own, plan))
             for aim in aims_of(observation, start.region, alone=len(starts) == 1)
         )
         look = "profile it, and ttnn-perf check its capture --all"

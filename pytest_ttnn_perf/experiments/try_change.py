@@ -23,7 +23,6 @@ from pytest_ttnn_perf.experiments.receipts import (
     edited_files,
     hash_of,
 )
-from pytest_ttnn_perf.experiments.tried_rules import ratios_by_rule, tried_in
 from pytest_ttnn_perf.experiments.try_verdict import (
     Sides,
     candidates_of,
@@ -126,8 +125,7 @@ def try_change(asked: Try, settings: Settings, *, progress: Callable[[str, bool]
         refusals = watch.refusals
     sides = Sides(result, watch.before, watch.after)
     step = _step(asked, base, now, sides, refusals, edited=watch.was_edited_meanwhile())
-    tried = ratios_by_rule(tried_in([*steps, step]))
-    candidates = () if refusals else candidates_of(sides, tried)
+    candidates = () if refusals else candidates_of(sides)
     step = replace(step, head=head, receipt=watch.receipt(), candidates=candidates)
     file = write_step(settings.artifacts, step)
     states.keep(step.id, now)

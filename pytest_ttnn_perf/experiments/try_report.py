@@ -97,8 +97,6 @@ def _finding_text(finding: StepFinding) -> str:
     if finding.saving_ns:
         most = "at most " if finding.at_most else ""
         saving = f", {most}{microseconds(finding.saving_ns)}"
-    if finding.estimate_ns is not None:
-        saving += f" by steps here, {microseconds(finding.estimate_ns)} by its rule"
     return f"{finding.code} {finding.name}{region} ({finding.test}{saving})"
 
 
@@ -273,7 +271,6 @@ def _finding(finding: StepFinding) -> dict[str, object]:
         "test": _cut(finding.test),
         "region": _cut(finding.region),
         "saving_ns": finding.saving_ns,
-        "estimate_ns": finding.estimate_ns,
         "at_most": finding.at_most,
         "fix": _cut(finding.fix) if finding.fix else None,
     }

@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.checklist.plan import (
-    Candidate,
-    is_of_host,
-    is_step,
-    order_of_step,
-)
-from pytest_ttnn_perf.analysis.checklist.track_record import spread_of
+from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, is_step, order_of_step
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
 from pytest_ttnn_perf.experiments.ab_report import ab_sentence, interval_text
 from pytest_ttnn_perf.experiments.compare_rounds import is_exact
@@ -377,22 +371,13 @@ def slower_bases(step: Step, known: Mapping[tuple[str, str], float]) -> Iterator
             )
 
 
-def candidates_of(sides: Sides, tried: Mapping[str, Sequence[float]]) -> tuple[StepFinding, ...]:
-    """Return the findings that would save most of what is left, in the order of a plan.
-
-    ``tried`` are what steps gained here, in parts of the estimate, by rule: they correct it.
-    """
+def candidates_of(sides: Sides) -> tuple[StepFinding, ...]:
+    """Return the findings that would save most of what is left, in the order of a plan."""
     found = []
     for test, observation in sides.first(sides.after).items():
         for finding in filter(is_step, observation.findings):
-            told, expected_ns = _told(test, finding), None
-            if not told.at_most:
-                spread = spread_of(finding.code, tuple(tried.get(finding.code, ())))
-                expected_ns = Candidate(finding, spread).expected_ns
-                if spread.tried:
-                    told = replace(told, saving_ns=expected_ns, estimate_ns=told.saving_ns)
-            order = order_of_step(finding, waits=_waits(observation), expected_ns=expected_ns)
-            found.append((order, test, told))
+            order = order_of_step(finding, waits=_waits(observation))
+            found.append((order, test, _told(test, finding)))
     found.sort(key=lambda each: each[:2])
     return tuple(told for _, _, told in found[:CANDIDATES])
 

@@ -112,11 +112,10 @@ class Finding:
     ``region`` is the part of a capture that it is of. ``saving_ns`` is what doing so is estimated
     to save of a step of ``step_ns``, by the ``arithmetic``; None where that cannot be said.
     ``at_most``: it is an upper bound, which comes after all estimates. ``adds_ns`` is how much of
-    it no finding with a larger saving has saved already, ``of_ns`` what it is saved of: the time of
-    its ops, and the gaps that go with them. ``gaps_ns`` of what it adds are such gaps, which are no
-    part of kernel times. ``quiet``: it would add too little to be worth a line, or cannot say that
-    it would save anything. ``covered_by`` is the rule whose finding saves what this one would, and
-    ``also`` are the rules that this one covers.
+    it no finding with a larger saving has saved already. ``gaps_ns`` of what it adds are gaps
+    between ops, which are no part of kernel times. ``quiet``: it would add too little to be worth a
+    line, or cannot say that it would save anything. ``covered_by`` is the rule whose finding saves
+    what this one would, and ``also`` are the rules that this one covers.
     """
 
     code: Annotated[str, Coded(_read_code)]
@@ -139,7 +138,6 @@ class Finding:
     at_most: Omit[bool] = False
     covered_by: Omit[str | None] = None
     also: Omit[tuple[str, ...]] = ()
-    of_ns: Omit[float | None] = None
     gaps_ns: Omit[float] = 0.0
 
     @property
@@ -352,10 +350,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What is to be said on one subject; ``reason`` says why there is nothing.
-
-    ``picture`` are lines of at most 80 columns that a terminal shows before the sections.
-    """
+    """What is to be said on one subject; ``reason`` says why there is nothing."""
 
     name: str
     title: str
@@ -364,4 +359,3 @@ class Analysis:
     figures: tuple[Figure, ...] = ()
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
-    picture: tuple[str, ...] = ()

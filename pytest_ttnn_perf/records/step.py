@@ -95,7 +95,6 @@ class StepFinding:
 
     Of those that a step closed, the one that saves most counts whole: what it has in common with
     findings that stay is saved all the same. ``gaps_ns`` of it are gaps between ops.
-    ``estimate_ns`` is what its rule says, where steps that were tried before say otherwise.
     """
 
     test: str
@@ -106,7 +105,6 @@ class StepFinding:
     region: Omit[str] = ""
     at_most: Omit[bool] = False
     gaps_ns: Omit[float] = 0.0
-    estimate_ns: Omit[float | None] = None
 
     @property
     def kernels_ns(self) -> float:

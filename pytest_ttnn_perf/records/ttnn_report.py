@@ -58,11 +58,10 @@ class CoreRange(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """How a tensor is cut. ``orientation`` is ROW_MAJOR or COL_MAJOR, None where not told."""
+    """How a tensor is cut."""
 
     shape: tuple[int, ...]
     grid: tuple[CoreRange, ...]
-    orientation: str | None = None
 
 
 class Device(NamedTuple):
@@ -73,10 +72,6 @@ class Device(NamedTuple):
 
     id: int
     compute_cores: int | None
-    grid_x: int | None
-    grid_y: int | None
-    worker_l1_bytes: int | None
-    l1_banks: int | None
     l1_bank_bytes: int | None
     total_l1_bytes: int | None
     cb_limit_bytes: int | None
@@ -98,7 +93,6 @@ class TensorRecord(NamedTuple):
     shard: Shard | None
     device: int | None
     address: int | None
-    storage: str | None
 
 
 class ConvConfig(NamedTuple):
@@ -164,12 +158,10 @@ class Edge(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A tensor held against what it should be; ``golden`` is the id of that other tensor."""
+    """A tensor held against what it should be."""
 
     scope: Scope
     tensor: int
-    golden: int | None
-    matches: bool | None
     desired_pcc: float | None
     actual_pcc: float | None
 
@@ -187,25 +179,18 @@ class OperationError(NamedTuple):
 class Report:
     """One rank of a report database, or a captured graph.
 
-    ``schema_version`` is None for a graph, and for databases of the time before there was one.
-
     ``edges`` lead from the last operation before it that gave the tensor. Tensors that came in from
-    the host have no producer. ``edges_backwards`` are those whose only producer stands later in the
-    list than the consumer: the report's order is then not that of the program.
-    ``has_buffer_details`` tells whether pages or chunks of buffers were recorded as well.
+    the host have no producer.
     """
 
-    schema_version: str | None
     ranks: tuple[int, ...]
     rank: int
     devices: tuple[Device, ...]
     operations: tuple[Operation, ...]
     tensors: Mapping[int, TensorRecord]
     edges: tuple[Edge, ...]
-    edges_backwards: tuple[Edge, ...]
     comparisons: tuple[Comparison, ...]
     errors: tuple[OperationError, ...]
-    has_buffer_details: bool
 
     @property
     def completed(self) -> tuple[Operation, ...]:
@@ -232,44 +217,25 @@ def _peaks(operations: tuple[Operation, ...]) -> dict[BufferType, int]:
     return peaks
 
 
-class RiscTime(NamedTuple):
-    """The longest run of a processor's kernel, over the cores of a program."""
-
-    risc: str
-    kernel_ns: float
-
-
 @dataclass(frozen=True, slots=True)
 class ProgramTime:
     """One execution of a program on one device, from its first kernel's start to the last's end.
 
-    ``execution`` counts from 0 where a log tells executions apart by nothing else. Times are None
-    where a marker is missing: the profiler dropped it, or the log is cut.
+    Times are None where a marker is missing: the profiler dropped it, or the log is cut.
     """
 
     device: int
     run_host_id: int
     trace: int | None
     replay: int | None
-    execution: int
     start_cycle: int | None
     kernel_ns: float | None
     cores: int
-    longest_core_ns: float | None
-    shortest_core_ns: float | None
-    riscs: tuple[RiscTime, ...]
 
     @property
     def complete(self) -> bool:
         """Whether every kernel has its start and its end."""
         return self.kernel_ns is not None
-
-    @property
-    def skew(self) -> float | None:
-        """How much longer the slowest core took than the quickest; None where that is unknown."""
-        if not self.shortest_core_ns or self.longest_core_ns is None:
-            return None
-        return self.longest_core_ns / self.shortest_core_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,59 +255,18 @@ class DeviceLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Firmware:
-    """The versions of a board's firmware, as tt-smi spells them."""
-
-    bundle: str | None = None
-    management: str | None = None
-    management_date: str | None = None
-    ethernet: str | None = None
-    device_bootloader: str | None = None
-    device_application: str | None = None
-    memory: str | None = None
-    flash_tool: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Telemetry:
-    """What a board measured at that moment. ``throttler`` is not 0 where it held itself back."""
-
-    clock_mhz: float | None = None
-    power_w: float | None = None
-    temperature_c: float | None = None
-    voltage_v: float | None = None
-    current_a: float | None = None
-    board_power_w: float | None = None
-    fan_speed: float | None = None
-    throttler: int | None = None
-    memory_speed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BoardLimits:
-    """What a board holds itself to."""
-
-    clock_mhz: float | None = None
-    power_w: float | None = None
-    current_a: float | None = None
-    temperature_c: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Board:
-    """A board as tt-smi sees it; None where it says nothing, or ``N/A``."""
+    """A board as tt-smi sees it at one moment; None where it says nothing, or ``N/A``.
 
-    board_type: str | None
-    bus_id: str | None
-    board_id: str | None
-    coordinates: str | None
-    dram_trained: bool | None
-    dram_speed: str | None
-    pcie_speed: str | None
-    pcie_width: str | None
-    firmware: Firmware
-    telemetry: Telemetry
-    limits: BoardLimits
+    ``firmware`` is the version of the bundle. ``throttler`` is not 0 where it held itself back.
+    """
+
+    board_type: str | None = None
+    firmware: str | None = None
+    clock_mhz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    throttler: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,9 +274,6 @@ class TtSmi:
     """A snapshot of tt-smi. ``processes`` counts those that hold a device; None where unknown."""
 
     boards: tuple[Board, ...]
-    time: str | None = None
     driver: str | None = None
     tt_smi: str | None = None
-    pyluwen: str | None = None
-    umd: str | None = None
     processes: int | None = None

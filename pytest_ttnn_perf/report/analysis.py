@@ -1,19 +1,25 @@
-"""Analyses: figures, and charts of what weighs most."""
+"""Analyses: figures and charts of what weighs most, or what comes first in each."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import unit_for
-from pytest_ttnn_perf.analysis.checklist.analyses.headline import is_fraction
 from pytest_ttnn_perf.records.finding import AnalysisOutcome
 from pytest_ttnn_perf.records.metric import Kind, Metric
-from pytest_ttnn_perf.report.layout import Fit, Line, table_of
-from pytest_ttnn_perf.report.numbers import Listing, format_fraction, format_ns, format_value
+from pytest_ttnn_perf.report.layout import NAME, Fit, table_of
+from pytest_ttnn_perf.report.numbers import (
+    Column,
+    Columns,
+    Listing,
+    format_fraction,
+    format_ns,
+    format_value,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.records.finding import Analysis, Row, Section
     from pytest_ttnn_perf.report.layout import Block
@@ -49,8 +55,7 @@ def analysis_listing(analysis: Analysis) -> Listing:
 
 
 def _document(analysis: Analysis) -> dict[str, object]:
-    document = asdict(replace(analysis, picture=()))
-    document.pop("picture")
+    document = asdict(analysis)
     return {"analysis": document.pop("name"), **document, "outcome": analysis.outcome.value}
 
 
@@ -60,12 +65,8 @@ def _lines(analysis: Analysis) -> Iterator[Block]:
         return
     yield f"{analysis.name}: {analysis.title}"
     for figure in analysis.figures:
-        yield f"  {figure.label}: {value_text(figure.value, figure.unit)}"
-    if analysis.picture:
-        yield ""
-        yield from (Line(row, drawn=True) for row in analysis.picture)
-    # What a picture shows need not be listed as well.
-    for section in () if analysis.picture else analysis.sections:
+        yield f"  {figure.label}: {_value_text(figure.value, figure.unit)}"
+    for section in analysis.sections:
         yield ""
         yield from _chart(section)
     if analysis.notes:
@@ -80,7 +81,7 @@ def _chart(section: Section) -> Iterator[Block]:
     # Counts are shown where they say anything that values do not.
     counts = any(row.count not in {1, row.value} for row in section.rows)
     headings = ["count"] if counts else []
-    headings += [] if is_fraction(section.unit) else [_HEADINGS.get(section.unit, section.unit)]
+    headings += [] if _is_fraction(section.unit) else [_HEADINGS.get(section.unit, section.unit)]
     headings += [section.of, ""] if section.of else []
     cells = [list(_cells(row, section, headings)) for row in rows]
     labelled = [[" ".join(row.label.split()), *own] for row, own in zip(rows, cells, strict=True)]
@@ -97,24 +98,28 @@ def _chart(section: Section) -> Iterator[Block]:
 def _cells(row: Row, section: Section, headings: Sequence[str]) -> Iterator[str]:
     if headings[:1] == ["count"]:
         yield str(row.count)
-    if not is_fraction(section.unit):
-        yield value_text(row.value, section.unit, bare=True)
+    if not _is_fraction(section.unit):
+        yield _value_text(row.value, section.unit, bare=True)
     if section.of:
         yield format_fraction(row.share)
         largest = max((other.share or 0.0 for other in section.rows), default=0.0)
         yield "#" * round(_BAR * (row.share or 0.0) / largest) if largest else ""
 
 
-def value_text(value: float, unit: str, *, bare: bool = False) -> str:
+def _value_text(value: float, unit: str, *, bare: bool = False) -> str:
     """Return a number with its unit; ``bare`` where a heading names it."""
     if unit == "B":
         return format_value(_SIZE, value)
     if unit == "ns":
         return format_ns(value)
-    if is_fraction(unit):
+    if _is_fraction(unit):
         return f"{format_fraction(value)} {unit}"
     digits = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
     return digits if bare else f"{digits} {unit_for(value, unit)}"
+
+
+def _is_fraction(unit: str) -> bool:
+    return unit.startswith("of ")
 
 
 def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
@@ -126,3 +131,82 @@ def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
     for section in analysis.sections:
         for row in section.rows:
             yield (section.heading, row.label, row.value, section.unit, row.share, row.count)
+
+
+class First(NamedTuple):
+    """An analysis of a region, and what comes first in it; None where it was not made."""
+
+    region: str
+    analysis: Analysis
+    section: str | None = None
+    label: str | None = None
+    value: float | None = None
+    unit: str | None = None
+
+    @property
+    def figure(self) -> str:
+        """The number alone, with a unit that is none of a fraction."""
+        if self.value is None or self.unit is None:
+            return ""
+        fraction = _is_fraction(self.unit)
+        return format_fraction(self.value) if fraction else _value_text(self.value, self.unit)
+
+    @property
+    def what(self) -> str:
+        """What the number is of."""
+        label = ", ".join(filter(None, (self.section, " ".join((self.label or "").split()))))
+        return f"{self.unit}: {label}" if _is_fraction(self.unit or "") else label
+
+
+_COLUMNS: Final[Columns[First]] = Columns(
+    Column("analysis", lambda e: e.analysis.name, "analysis"),
+    Column("outcome", lambda e: e.analysis.outcome.value),
+    Column("reason", lambda e: e.analysis.reason),
+    Column("section", lambda e: e.section),
+    Column("label", lambda e: e.label),
+    Column("value", lambda e: e.value),
+    Column("unit", lambda e: e.unit),
+    Column("region", lambda e: e.region),
+    Column("", lambda e: e.figure, "figure", right=True),
+    Column("", lambda e: e.what, "what", fit=NAME),
+)
+
+
+def overview_listing(
+    analyses: Iterable[tuple[str, Analysis]], notes: Sequence[str], more: str
+) -> Listing:
+    """Lay out what comes first in each analysis, region by region; ``more`` shows all of one."""
+    found = [_first(region, analysis) for region, analysis in analyses]
+    lines: list[Block] = [f"note: {note}" for note in notes]
+    for region in dict.fromkeys(each.region for each in found):
+        own = [each for each in found if each.region == region]
+        lines += [""] if lines else []
+        lines += [f"region {region}"] if region else []
+        lines += _COLUMNS.table(each for each in own if each.value is not None)
+        lines += _not_made(own)
+    lines.append(f"all of one: {more}")
+    document = {"analyses": _COLUMNS.objects(found), "notes": list(notes)}
+    return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(found))
+
+
+def _first(region: str, analysis: Analysis) -> First:
+    for figure in analysis.figures:
+        return First(region, analysis, None, figure.label, figure.value, figure.unit)
+    for section in analysis.sections:
+        row = section.rows[0]
+        told = (row.value, section.unit) if row.share is None else (row.share, section.of)
+        return First(region, analysis, section.heading, row.label, *told)
+    return First(region, analysis)
+
+
+def _not_made(entries: Iterable[First]) -> Iterator[str]:
+    """Say in one line for each reason which analyses were not made."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for each in entries:
+        reason = each.analysis.reason
+        if reason is not None:
+            # Why nothing else than what is needed will do is said by the analysis itself.
+            short = reason.partition(":")[0] if reason.startswith("needs ") else reason
+            names.setdefault((each.analysis.outcome.value, short), []).append(each.analysis.name)
+    for (outcome, reason), own in names.items():
+        yield f"{outcome} {', '.join(own)}: {reason}"

@@ -16,7 +16,7 @@ from pytest_ttnn_perf.report.numbers import Listing, json_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.plan import Plan, PlanStep, Reach, Span
+    from pytest_ttnn_perf.analysis.checklist.plan import Plan, PlanStep, Reach
     from pytest_ttnn_perf.records.finding import Finding
     from pytest_ttnn_perf.report.layout import Block
 
@@ -52,14 +52,12 @@ class Planned:
 
 #: Said once, under all plans.
 _NOTE: Final = (
-    "80 % of such changes are measured within the interval, if they can be made: `ttnn-perf rules "
-    "CODE` has the track record. Sums take errors of estimates to go together."
+    "Savings are estimates, of changes that can be made: measure each with ttnn-perf try."
 )
-_HEADINGS: Final = ("step", "do", "saves", "80 % interval", "left")
-_RIGHT: Final = frozenset({0, 2, 3, 4})
+_HEADINGS: Final = ("step", "do", "saves", "left")
+_RIGHT: Final = frozenset({0, 2, 3})
 _COLUMNS: Final = (
-    *("source", "region", "step", "code", "name", "saves_us", "low_us", "high_us", "alone_us"),
-    *("left_us", "left_low_us", "left_high_us", "at_most", "pairs", "tried", "corrected_by"),
+    *("source", "region", "step", "code", "name", "saves_us", "alone_us", "left_us", "at_most"),
 )
 
 
@@ -79,22 +77,15 @@ def plan_listing(planned: Sequence[Planned]) -> Listing:
     if any(one.plan and one.plan.steps for one in made):
         lines += ["", _NOTE]
     rows = tuple(
-        (one.source, one.plan.start.region, number, *_step_row(step))
+        (
+            *(one.source, one.plan.start.region, number, step.finding.code, step.finding.name),
+            *(_us(step.saves_ns), _us(step.alone_ns), _us(step.left_ns), step.finding.at_most),
+        )
         for one in made
         if one.plan is not None
         for number, step in enumerate(one.plan.steps, start=1)
     )
     return Listing(tuple(lines), bounded_document(planned), _COLUMNS, rows)
-
-
-def _step_row(step: PlanStep) -> tuple[object, ...]:
-    finding, saves, left = step.finding, step.saves, step.left
-    return (
-        *(finding.code, finding.name, _us(saves.estimate_ns), _us(saves.low_ns)),
-        *(_us(saves.high_ns), _us(step.alone_ns), _us(left.estimate_ns), _us(left.low_ns)),
-        *(_us(left.high_ns), finding.at_most, step.spread.pairs, len(step.spread.tried)),
-        round(step.spread.expected, 3),
-    )
 
 
 def _us(nanoseconds: float | None) -> float | None:
@@ -109,14 +100,14 @@ def _plan_lines(one: Planned) -> Iterator[Block]:
         yield "    no finding says that it would save anything"
     else:
         yield Table(_HEADINGS, [Row(cells) for cells in _table_cells(plan)], _RIGHT, _FITS)
-        left = plan.left
-        yield f"left after all: {_time(left.estimate_ns or 0.0)}, 80 % interval {_interval(left)}"
+        best = f", at best {_time(plan.best_ns)}" if plan.best_ns < plan.left_ns else ""
+        yield f"left after all: {_time(plan.left_ns)}{best}"
         yield from _advice_lines(plan)
     yield from _notes(one)
 
 
 #: In a narrow terminal, what is left after each step goes first.
-_FITS: Final = [Fit(), NAME, Fit(), Fit(), DROPPED[0]]
+_FITS: Final = [Fit(), NAME, Fit(), DROPPED[0]]
 
 
 def _now(plan: Plan) -> str:
@@ -131,34 +122,20 @@ def _now(plan: Plan) -> str:
 def _table_cells(plan: Plan) -> Iterator[tuple[str, ...]]:
     for number, step in enumerate(plan.steps, start=1):
         finding = step.finding
-        yield (
-            str(number),
-            f"{finding.code} {finding.name}",
-            "at most" if finding.at_most else _time(step.saves.estimate_ns or 0.0),
-            _interval(step.saves),
-            _time(step.left.estimate_ns or 0.0),
-        )
+        saves = f"{'at most ' if finding.at_most else ''}{_time(step.saves_ns)}"
+        yield str(number), f"{finding.code} {finding.name}", saves, _time(step.left_ns)
     if len(plan.steps) > 1:
-        saved = _time(plan.saves.estimate_ns or 0.0)
-        yield "all", "", saved, _interval(plan.saves), _time(plan.left.estimate_ns or 0.0)
+        yield "all", "", _time(plan.start.now_ns - plan.left_ns), _time(plan.left_ns)
 
 
 def _time(nanoseconds: float) -> str:
-    return f"{_number(nanoseconds)} µs"
-
-
-def _number(nanoseconds: float) -> str:
     """Return microseconds; of thousands nobody reads the tenth.
 
-    >>> _number(61_340), _number(1_234_567)
-    ('61.3', '1,235')
+    >>> _time(61_340), _time(1_234_567)
+    ('61.3 µs', '1,235 µs')
     """
     value = nanoseconds / 1000
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
-
-
-def _interval(span: Span) -> str:
-    return f"{_number(span.low_ns)} to {_number(span.high_ns)} µs"
+    return f"{value:,.0f} µs" if value >= 1000 else f"{value:.1f} µs"
 
 
 #: What differs by less is the same to a reader.
@@ -168,10 +145,8 @@ _SAME: Final = 1.01
 def _advice_lines(plan: Plan) -> Iterator[str]:
     """Say what each step is, and what it would save without those before it."""
     for number, step in enumerate(plan.steps, start=1):
-        finding, saves = step.finding, step.saves
-        expected = saves.high_ns if saves.estimate_ns is None else saves.estimate_ns
-        alone = ""
-        if step.alone_ns > expected * _SAME:
+        finding, alone = step.finding, ""
+        if step.alone_ns > step.saves_ns * _SAME:
             alone = f" (alone it would save {_time(step.alone_ns)})"
         yield f"{number}. {finding.code}: {finding.fix or finding.reason}{alone}"
 
@@ -184,7 +159,6 @@ def _notes(one: Planned) -> Iterator[str]:
     plan = one.plan
     assert plan is not None
     yield from (_reach_line(aimed, plan) for aimed in one.aims)
-    yield from _corrections(plan)
     if plan.stopped:
         yield "findings add up to more than that: the plan stops at the roofline"
     if plan.start.waits and len(plan.steps) > 1:
@@ -206,19 +180,6 @@ def _notes(one: Planned) -> Iterator[str]:
         yield f"{rules} could not be answered; what they need: {one.look}"
 
 
-def _corrections(plan: Plan) -> Iterator[str]:
-    """Say which estimates are changed by what steps here gained of such."""
-    for step in plan.steps:
-        spread, finding = step.spread, step.finding
-        if spread.tried and not finding.at_most:
-            less = sum(ratio < 1 for ratio in spread.tried)
-            steps = counted(len(spread.tried), "step")
-            yield (
-                f"{finding.code}: {less} of {steps} here gained less than promised: "
-                f"estimate × {spread.expected:.2f}"
-            )
-
-
 def _named(findings: Iterable[Finding]) -> str:
     return ", ".join(dict.fromkeys(f"{one.code} {one.name}" for one in findings))
 
@@ -238,14 +199,13 @@ def _reach_line(aimed: Aimed, plan: Plan) -> str:
             ruled = "not reachable on these devices with weights of bfloat8_b"
             return f"{target}: {ruled}: the roofline is {least}"
         case Chance.BEYOND:
-            best = _with_unit(reach.best_ns)
-            return f"{target}: not reachable by this plan, which leaves {best} at best"
-        case Chance.LIKELY:
-            how = "likely: savings at the low end of their intervals are enough"
+            at_best = " at best" if reach.best_ns < reach.left_ns else ""
+            leaves = f"{_with_unit(reach.best_ns)}{at_best}"
+            return f"{target}: not reachable by this plan, which leaves {leaves}"
         case Chance.POSSIBLE:
             how = "possible: if all savings are as estimated"
-        case Chance.UNLIKELY:
-            how = "unlikely: if savings are at the high end of their intervals"
+        case Chance.AT_BEST:
+            how = "at best: if steps save at most as much in full"
     return f"{target}: reachable after step {reach.after} ({how})"
 
 
@@ -340,8 +300,9 @@ def _document(one: Planned) -> dict[str, object]:
         "gaps_us": _us(start.gaps_ns),
         "roofline_us": _us(start.ideal_ns),
         "host_bound": start.waits,
-        "saves_us": _span(plan.saves),
-        "left_us": _span(plan.left),
+        "saves_us": _us(start.now_ns - plan.left_ns),
+        "left_us": _us(plan.left_ns),
+        "left_at_best_us": _us(plan.best_ns),
         "stops_at_roofline": plan.stopped,
         "targets": [
             {
@@ -363,27 +324,16 @@ def _codes(findings: Iterable[Finding]) -> list[str]:
     return sorted({finding.code for finding in findings})[:_MOST_CODES]
 
 
-def _span(span: Span) -> dict[str, object]:
-    return {
-        "low": _us(span.low_ns),
-        "estimate": _us(span.estimate_ns),
-        "high": _us(span.high_ns),
-    }
-
-
 def _step_document(step: PlanStep) -> dict[str, object]:
     finding = step.finding
     return {
         "code": finding.code,
         "name": _brief(finding.name, _NAME_BYTES),
         "do": _brief(finding.fix or finding.reason or "", _TEXT_BYTES),
-        "saves_us": _span(step.saves),
+        "saves_us": _us(step.saves_ns),
         "alone_us": _us(step.alone_ns),
-        "left_us": _span(step.left),
+        "left_us": _us(step.left_ns),
         "at_most": finding.at_most,
-        "pairs": step.spread.pairs,
-        "tried": len(step.spread.tried),
-        "corrected_by": round(step.spread.expected, 3),
     }
 
 

@@ -164,7 +164,6 @@ def test_a_captured_graph(machine: Machine, tmp_path: Path) -> None:
     """
     assert ask(machine, code, cwd=tmp_path).answer == "report/db.sqlite"
     report = read_report_db(tmp_path / "report" / "db.sqlite")
-    assert report.schema_version == "3.5"
     assert [operation.name for operation in report.operations] == ["ttnn.linear", "ttnn.relu"]
     codes = ("MatmulDeviceOperation", "ReshardDeviceOperation")
     assert report.operations[0].device_operations == codes

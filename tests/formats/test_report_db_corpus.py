@@ -14,7 +14,7 @@ from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_gr
 from pytest_ttnn_perf.analysis.captures.report_db import is_report_db, read_report_db
 from pytest_ttnn_perf.observe.artifacts import read_captured_call
 from pytest_ttnn_perf.records.metric import Source
-from pytest_ttnn_perf.records.ttnn_report import BufferType, Edge, Reshard, Scope
+from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard, Scope
 from tests.harness.corpus import corpus
 
 if TYPE_CHECKING:
@@ -234,15 +234,13 @@ def test_layers_with_packed_weights() -> None:
     assert report.tensors[packed].dtype == "BFLOAT8_B"
     assert not any(tensor.shard for tensor in report.tensors.values())
     (soft,) = (report.tensors[t] for t in operations[7].outputs)
-    assert (soft.storage, soft.address, soft.device) == ("DEVICE", None, None)
-    assert report.has_buffer_details
+    assert (soft.address, soft.device) == (None, None)
 
 
 def test_layers_in_full_width() -> None:
     report = of("mlp_bf16")
     operations = by_id(report)
     assert len(operations[1].device_operations) == 2
-    assert not report.has_buffer_details
     assert len(report.devices) == 1
     used = {t for op in report.operations for t in (*op.inputs, *op.outputs)}
     wide = [t for t in used if report.tensors[t].dtype == "FLOAT32"]
@@ -256,17 +254,14 @@ def test_comparisons() -> None:
     local = [record for record in report.comparisons if record.scope is Scope.LOCAL]
     whole = [record for record in report.comparisons if record.scope is Scope.GLOBAL]
     assert (len(local), len(whole)) == (14, 14)
-    assert all(record.matches for record in local)
     lowest = min(local, key=lambda record: record.actual_pcc or 0)
     operations = by_id(report)
     assert lowest.tensor in operations[11].outputs
     assert lowest.actual_pcc == pytest.approx(0.99993, abs=5e-6)
-    failed = [record for record in whole if not record.matches]
+    failed = [r for r in whole if (r.actual_pcc or 0) < (r.desired_pcc or 0)]
     assert [record.actual_pcc for record in failed] == pytest.approx([0.99970] * 2, abs=5e-6)
     assert failed[0].tensor in operations[11].outputs
     assert {round(record.desired_pcc or 0, 6) for record in report.comparisons} == {0.9999}
-    goldens = {report.tensors[r.golden or 0].layout for r in local if r.golden in report.tensors}
-    assert "STRIDED" in goldens
     weights = [report.tensors[operations[n].inputs[1]].dtype for n in (6, 7, 8)]
     assert weights == ["BFLOAT16", "BFLOAT8_B", "BFLOAT4_B"]
 
@@ -274,7 +269,6 @@ def test_comparisons() -> None:
 def test_comparison_survives_what_the_importer_left() -> None:
     report = of("comparison")
     operations = by_id(report)
-    assert report.edges_backwards == (Edge(54, 6, 1), Edge(71, 7, 2))
     assert all(edge.producer < edge.consumer for edge in report.edges)
     for number in (12, 13, 14, 15):
         assert (len(operations[number].inputs), len(operations[number].outputs)) == (2, 2)
@@ -283,7 +277,6 @@ def test_comparison_survives_what_the_importer_left() -> None:
 
 def test_the_oldest_layout() -> None:
     report = read_report_db(corpus("report_db/linear_legacy.sqlite"))
-    assert (report.schema_version, of("cnn_small").schema_version) == (None, "3.5")
     assert [op.name for op in report.operations] == ["ttnn.ones"] * 3 + ["ttnn.linear"]
     assert [(e.producer, e.consumer) for e in report.edges] == [(1, 4), (2, 4), (3, 4)]
 

@@ -86,7 +86,7 @@ def test_overview_in_every_shape(captured: Project, shape: str) -> None:
 
 
 def test_overview_of_regions_and_of_what_is_in_doubt(captured: Project) -> None:
-    """What makes all numbers doubtful comes first, and gaps outside a replay are bounds."""
+    """What makes all numbers doubtful comes first."""
     replays = [
         op("MatmulDeviceOperation", 9_000, {"METAL TRACE ID": "1", **session, **gap})
         for session in ({"METAL TRACE REPLAY SESSION ID": each} for each in ("1", "1", "2"))
@@ -97,16 +97,6 @@ def test_overview_of_regions_and_of_what_is_in_doubt(captured: Project) -> None:
     ran = captured.cli("analyze", "both.csv")
     assert (ran.code, ran.errors) == (0, "")
     assert_golden("analyze_overview_regions", ran.text)
-
-
-def test_overview_of_a_region_however_it_is_spelt(captured: Project) -> None:
-    window = (signpost("PREFILL"), *PROGRAM[2:5], signpost("PREFILL_END"))
-    (captured.path / "both.csv").write_text(capture(*PROGRAM[:1], *window))
-    named, spelt = (
-        captured.cli("analyze", "both.csv", "--region", n) for n in ("prefill", "PREFILL")
-    )
-    assert named.text.startswith("prefill: 183.0 µs of kernels and at most 8.4 µs of gaps")
-    assert spelt.text == named.text.replace("prefill", "PREFILL")
 
 
 def test_a_word_is_an_analysis_or_a_file_by_what_exists(captured: Project) -> None:
@@ -131,11 +121,10 @@ def test_a_word_is_an_analysis_or_a_file_by_what_exists(captured: Project) -> No
     overview = captured.cli("analyze", "ops.csv").text.replace("ops.csv", "everything")
     assert captured.cli("analyze", "everything").text == overview
     assert captured.cli("analyze", "l1", "ops.csv").text.startswith("NOT_MEASURED l1: ")
-    assert captured.cli("analyze", "./l1").text.endswith("ttnn-perf check l1")
+    assert captured.cli("analyze", "./l1").text.endswith("ttnn-perf analyze NAME l1")
 
 
-def test_commands_of_an_overview_look_at_the_same(captured: Project) -> None:
+def test_the_command_of_an_overview_looks_at_the_same(captured: Project) -> None:
     (captured.path / "ops.csv").rename(captured.path / "my ops.csv")
-    *_, more, todo = captured.cli("analyze", "my ops.csv", "--start", "PERF").text.splitlines()
-    assert more.partition(": ")[2] == "ttnn-perf analyze layout 'my ops.csv' --start PERF"
-    assert todo == "what to do: ttnn-perf check 'my ops.csv' --start PERF"
+    *_, more = captured.cli("analyze", "my ops.csv", "--start", "PERF").text.splitlines()
+    assert more == "all of one: ttnn-perf analyze NAME 'my ops.csv' --start PERF"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.experiments.kept_state import write_step
-from pytest_ttnn_perf.records.step import Decision, Prediction, Step
+from pytest_ttnn_perf.records.step import Decision, Step
 from tests.docs.test_capture_pages import mlp
 from tests.golden.test_checklist import CNN, LLM
 from tests.harness.captures import capture, op
@@ -57,7 +57,7 @@ def test_the_plan_of_a_run_record_is_that_of_its_tests(captured: Project) -> Non
 
     newest = captured.cli("plan")
     one = captured.cli("plan", "test_model.py::test_mlp", "--format", "json")
-    tried(captured, (("TTP203",), 1e4, 1e4))
+    kept(captured)
     before = captured.cli("plan").errors
     (step,) = (captured.path / ".ttnn_perf" / "steps").iterdir()
     later = json.loads(step.read_text()) | {"id": "99991231T000000Z-000000"}
@@ -76,7 +76,7 @@ def test_the_plan_of_a_run_record_is_that_of_its_tests(captured: Project) -> Non
     assert_golden("plan_run", newest.text)
     (plan,) = json.loads(one.text)["plans"]
     assert [step["code"] for step in plan["steps"]] == ["TTP311", "TTP203"]
-    assert plan["targets"][0]["chance"] == "likely"
+    assert plan["targets"][0]["chance"] == "possible"
     assert none.code == 7
     assert none.text.startswith("no plan: the record has no device times")
     assert wrong.code == 2
@@ -130,30 +130,11 @@ def test_a_run_without_tests_is_no_plan(captured: Project) -> None:
     assert "run.json: expected a run record with tests, found none in it" in ran.errors
 
 
-def tried(project: Project, *outcomes: tuple[tuple[str, ...], float, float]) -> None:
-    """Write steps that closed findings: of which rules, what was promised, and what was gained."""
-    for number, (codes, promised_ns, gained_ns) in enumerate(outcomes):
-        made = Prediction("test_a.py::test_a", codes, "device_kernel_time", promised_ns, gained_ns)
-        step = Step(
-            id=f"20260101T000000Z-{number:06}", at="2026-01-01T00:00:00Z", message="one matrix",
-            decision=Decision.KEEP, reasons=(), base=ID, base_tree=ID, state=ID,
-            state_tree=f"{number:040}", head=ID, rounds=4, predictions=(made,),
-        )  # fmt: skip
-        write_step(project.path / ".ttnn_perf", step)
-
-
-def test_a_rule_shows_its_track_record_and_what_steps_made_of_it(captured: Project) -> None:
-    alone, both = ("TTP202",), ("TTP202", "TTP311")
-    tried(captured, (alone, 1e4, 12_500.0), (alone, 1e4, -1_000.0), (both, 1e4, 9_000.0))
-    ran = captured.cli("rules", "TTP202")
-    assert (ran.code, ran.errors) == (0, "")
-    assert_golden("rules_track_record", ran.text)
-    (captured.path / ".ttnn_perf" / "steps" / "broken.json").write_text("{")
-    assert "Track record here" not in captured.cli("rules", "TTP202").text
-
-
-def test_a_plan_says_what_steps_here_made_of_its_estimates(captured: Project) -> None:
-    tried(captured, *[(("TTP203",), 60_000.0, 24_000.0)] * 5)
-    ran = captured.cli("plan", "mlp.csv")
-    assert (ran.code, ran.errors) == (0, "")
-    assert_golden("plan_corrected", ran.text)
+def kept(project: Project) -> None:
+    """Write a step that was kept."""
+    step = Step(
+        id="20260101T000000Z-000000", at="2026-01-01T00:00:00Z", message="one matrix",
+        decision=Decision.KEEP, reasons=(), base=ID, base_tree=ID, state=ID, state_tree=ID, head=ID,
+        rounds=4,
+    )  # fmt: skip
+    write_step(project.path / ".ttnn_perf", step)

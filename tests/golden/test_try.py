@@ -138,13 +138,6 @@ def test_what_a_step_comes_to(step: Step) -> None:
     assert decode_step(json.loads(json.dumps(encode_step(step)))) == step
 
 
-def test_an_estimate_that_steps_here_corrected_is_told_beside_that_of_its_rule() -> None:
-    step = replace(KEPT, candidates=(replace(FINDING, estimate_ns=500_000.0),))
-    lines = [str(line) for line in try_lines(tried(step), Path("/project"))]
-    (told,) = [line for line in lines if line.startswith("next 1: ")]
-    assert ", 410.0 µs by steps here, 500.0 µs by its rule)" in told
-
-
 def test_more_rounds_are_no_advice_where_sides_cannot_be_compared() -> None:
     other = replace(UNSURE, effects=(effect(1.0, 2.0, outcome="NOT_COMPARABLE"),))
     assert "measure longer" in commands(tried(UNSURE), Path("/project"))

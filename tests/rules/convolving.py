@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NOT_ASKED = ConvConfig(*[None] * len(ConvConfig._fields))
 #: Its cores have 10,000 bytes to give.
-DEVICE = Device(0, 64, 8, 8, None, 64, 10_000, None, 10_000)
+DEVICE = Device(0, 64, 10_000, None, 10_000)
 
 
 def conv(

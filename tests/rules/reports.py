@@ -23,8 +23,7 @@ def record(
     memory: str | None = "DRAM_INTERLEAVED",
 ) -> TensorRecord:
     """Return a tensor; one without memory is on the host."""
-    storage = "HOST" if memory is None else "DEVICE"
-    return TensorRecord(number, shape, dtype, layout, memory, None, 1, 0, storage)
+    return TensorRecord(number, shape, dtype, layout, memory, None, 1, 0)
 
 
 def report(
@@ -34,17 +33,14 @@ def report(
 ) -> Report:
     """Return a report; ``edges`` are tensor, producer and consumer."""
     return Report(
-        schema_version="3.5",
         ranks=(0,),
         rank=0,
         devices=(),
         operations=tuple(operations),
         tensors={each.id: each for each in tensors},
         edges=tuple(Edge(*edge) for edge in edges),
-        edges_backwards=(),
         comparisons=(),
         errors=(),
-        has_buffer_details=False,
     )
 
 

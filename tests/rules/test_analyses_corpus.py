@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
-from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
-from pytest_ttnn_perf.cli.analyze import analyses_of
 from pytest_ttnn_perf.cli.artifacts import captures_of
 from pytest_ttnn_perf.records.finding import AnalysisOutcome, Subject
 from pytest_ttnn_perf.report.analysis import analysis_listing
 from pytest_ttnn_perf.report.layout import Style
+from tests.formats.test_report_db_corpus import query
 from tests.harness.corpus import corpus
 from tests.rules.captures import KERNEL, LOGS, REPORTS, TABLES, device_rows
 from tests.rules.tables import op, table
@@ -171,12 +170,6 @@ def test_sections_of_everything_add_up(name: str) -> None:
         assert sum(row.share or 0.0 for row in rows) == pytest.approx(1.0)
 
 
-def test_times_at_full_bandwidth_add_up_to_the_bandwidth_in_use() -> None:
-    analysis = told("dram", FALCON)
-    parts = sum(shares(analysis, "time at full bandwidth").values())
-    assert parts == pytest.approx(figure(analysis, "bandwidth in use"))
-
-
 def test_a_window_is_analysed_by_itself() -> None:
     file = corpus(f"ops_perf/{FALCON}")
     window = subject_of(csv=file, start="MULTICHIP_DECODE")
@@ -191,13 +184,23 @@ def test_a_window_is_analysed_by_itself() -> None:
     assert sum(row.count for row in rows) == counted
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_an_analysis_names_the_bottleneck_that_the_checklist_names(name: str) -> None:
-    subject = captured(name)
-    text, _ = held_back(subject, {})
-    told = {
-        ": ".join(filter(None, (region, *analysis.notes[:1])))
-        for region, analysis in analyses_of(subject, "bottlenecks")
-        if analysis.reason is None  # a capture that lost data has none
+def test_l1_by_core_and_queues_are_those_of_the_report() -> None:
+    file = corpus("report_db/cnn_small/db.sqlite")
+    cores = {
+        f"{x}-{y}": size
+        for x, y, size in query(
+            file,
+            "SELECT core_x, core_y, sum(chunk_size) FROM buffer_chunks "
+            "WHERE operation_id = 9 AND buffer_type = 1 GROUP BY core_x, core_y",
+        )
     }
-    assert told == set((text or "").splitlines())
+    subject = subject_of(db=file)
+    by_core = ANALYSES["l1"].analysis(subject).sections[-1]
+    assert {
+        row.label.rpartition("core ")[2]: row.value
+        for row in by_core.rows
+        if "(operation 9)" in row.label
+    } == cores
+    ((programs,),) = query(file, "SELECT count(*) FROM operation_executions")
+    queues = ANALYSES["overlap"].analysis(subject).sections[0]
+    assert [(row.label, row.value) for row in queues.rows] == [("queue 0", programs)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.analyses.tensors import PADDING
+from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from tests.rules.answers import Ask
 from tests.rules.captures import device_rows, ops_of, report_of, without_chip
@@ -50,7 +50,7 @@ def test_padding(name: str, percent: float) -> None:
             if layout == "TILE":
                 padded_elements += prod(padded)
                 elements += prod(logical)
-    found = PADDING.analysis(ops_of(name)).figures[0]
+    found = ANALYSES["padding"].analysis(ops_of(name)).figures[0]
     assert found.label == "padding adds"
     assert found.value == pytest.approx(padded_elements / elements - 1)
     assert found.value == pytest.approx(percent / 100, abs=0.0005)

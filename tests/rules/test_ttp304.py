@@ -10,7 +10,7 @@ from tests.rules.reports import Operation, Report, record, report
 
 ask = Ask("TTP304")
 LIMIT = limit(0.1, "of L1")
-DEVICE = Device(0, 64, 8, 8, 1200, 64, 1000, None, 1100)
+DEVICE = Device(0, 64, 1000, None, 1100)
 
 
 def on_device(*operations: Operation, device: Device = DEVICE) -> Report:

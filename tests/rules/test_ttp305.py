@@ -210,7 +210,7 @@ def test_nothing_that_counts() -> None:
 
 def test_a_report_may_tell_the_cores_that_there_are() -> None:
     ops = table(add(5_000.0, cores=32), available_cores=None)
-    device = Device(0, 64, 8, 8, None, None, None, None, None)
+    device = Device(0, 64, None, None, None)
     both = Subject(ops=ops, report=replace(report([]), devices=(device,)))
     assert ask(both) == LIMIT.clean(0.0)
     few = Subject(ops=table(add(9e4, cores=16), available_cores=None), report=both.report)

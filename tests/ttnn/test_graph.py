@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_a_report_holds_what_was_done(tmp_path: Path, cluster: Cluster, mode: st
     assert {tensor.shape for tensor in tensors} == {(1, 1, 64, 64)}
     assert {(tensor.dtype, tensor.layout) for tensor in tensors} == {("BFLOAT16", "TILE")}
     assert {tensor.memory for tensor in tensors} == {"DRAM_INTERLEAVED"}
-    assert {(device.grid_x, device.grid_y) for device in report.devices} == {cluster.grid}
+    assert {device.compute_cores for device in report.devices} == {prod(cluster.grid)}
     # One tile of bfloat16 per bank is what a small tensor takes.
     assert add.bytes_per_bank[BufferType.DRAM] == 2048
     assert matmul.bytes_per_bank[BufferType.DRAM] == 4096

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf._base.files import reading, unpacked
-from pytest_ttnn_perf.records.ttnn_report import DeviceLog, ProgramTime, RiscTime
+from pytest_ttnn_perf.records.ttnn_report import DeviceLog, ProgramTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,10 +76,7 @@ class Programs:
 
     def records(self) -> tuple[ProgramTime, ...]:
         """Return the programs by device, in the order in which they began."""
-        programs = [
-            self._program(key, execution, cores.values())
-            for (key, execution), cores in self._cycles.items()
-        ]
+        programs = [self._program(key, cores.values()) for (key, _), cores in self._cycles.items()]
         # One whose start is not known comes last.
         order = [
             (program.device, program.start_cycle is None, program.start_cycle or 0, at)
@@ -87,47 +84,24 @@ class Programs:
         ]
         return tuple(programs[at] for *_, at in sorted(order))
 
-    def _program(self, key: Key, execution: int, cores: Iterable[array[int]]) -> ProgramTime:
+    def _program(self, key: Key, cores: Iterable[array[int]]) -> ProgramTime:
         starts: list[int] = []
-        spans: list[tuple[int, int]] = []
-        longest: dict[int, int] = {}
+        ends: list[int] = []
         complete, count = True, 0
         for cycles in cores:
             count += 1
             pairs = [
-                (risc, begin, end)
-                for risc, (begin, end) in enumerate(zip(cycles[::2], cycles[1::2], strict=True))
-                if (begin, end) != (_UNKNOWN, _UNKNOWN)
+                pair
+                for pair in zip(cycles[::2], cycles[1::2], strict=True)
+                if pair != (_UNKNOWN, _UNKNOWN)
             ]
-            starts += [begin for _, begin, _ in pairs if begin != _UNKNOWN]
-            if any(begin == _UNKNOWN or end < begin for _, begin, end in pairs):
-                complete = False
-                continue
-            spans.append((min(begin for _, begin, _ in pairs), max(end for *_, end in pairs)))
-            for risc, begin, end in pairs:
-                longest[risc] = max(longest.get(risc, 0), end - begin)
+            starts += [begin for begin, _ in pairs if begin != _UNKNOWN]
+            ends += [end for _, end in pairs]
+            complete &= all(_UNKNOWN < begin <= end for begin, end in pairs)
         start = min(starts, default=None)
-        if not complete:
-            return ProgramTime(*key, execution, start, None, count, None, None, ())
-        return self._timed(key, execution, spans, longest)
-
-    def _timed(
-        self, key: Key, execution: int, spans: list[tuple[int, int]], longest: dict[int, int]
-    ) -> ProgramTime:
-        ns = self._ns_per_cycle
-        start = min(begin for begin, _ in spans)
-        lengths = [end - begin for begin, end in spans]
-        names = list(self._riscs)
-        return ProgramTime(
-            *key,
-            execution,
-            start,
-            kernel_ns=(max(end for _, end in spans) - start) * ns,
-            cores=len(spans),
-            longest_core_ns=max(lengths) * ns,
-            shortest_core_ns=min(lengths) * ns,
-            riscs=tuple(RiscTime(names[risc], longest[risc] * ns) for risc in sorted(longest)),
-        )
+        if not complete or start is None:
+            return ProgramTime(*key, start, None, count)
+        return ProgramTime(*key, start, (max(ends) - start) * self._ns_per_cycle, count)
 
 
 _CHIP: Final = re.compile(

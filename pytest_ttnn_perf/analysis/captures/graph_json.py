@@ -132,19 +132,15 @@ def _decode(raw: object) -> Report:
         for call in calls
     )
     devices = document.optional("devices") if isinstance(raw, dict) else None
-    edges, edges_backwards = edges_of(operations)
     return Report(
-        schema_version=None,
         ranks=(0,),
         rank=0,
         devices=() if devices is None else tuple(map(_device, devices.array())),
         operations=operations,
         tensors=tensors.records,
-        edges=edges,
-        edges_backwards=edges_backwards,
+        edges=edges_of(operations),
         comparisons=(),
         errors=tuple(errors),
-        has_buffer_details=False,
     )
 
 
@@ -363,7 +359,6 @@ def _record(number: int, params: Value) -> TensorRecord:
         shard=shard_of(config),
         device=integer("device_id"),
         address=integer("address"),
-        storage=bare_name(text("storage_type")),
     )
 
 

@@ -120,10 +120,7 @@ def _has_changes(beside: Path) -> bool:
 
 #: A message ends with pages of a backtrace; its reason stands at the beginning.
 _LONGEST_MESSAGE: Final = 20_000
-_DEVICE: Final = (
-    "num_compute_cores", "num_x_compute_cores", "num_y_compute_cores", "worker_l1_size",
-    "l1_num_banks", "l1_bank_size", "total_l1_memory", "cb_limit",
-)  # fmt: skip
+_DEVICE: Final = ("num_compute_cores", "l1_bank_size", "total_l1_memory", "cb_limit")
 
 
 def is_report_db(head: bytes) -> bool:
@@ -156,10 +153,7 @@ def read_report_db(file: Path) -> Report:
 
 def _report(tables: Tables, ranks: tuple[int, ...]) -> Report:
     operations = read_operations(tables)
-    edges, edges_backwards = edges_of(operations)
-    details = ("buffer_chunks", "buffer_pages")
     return Report(
-        schema_version=_schema_version(tables),
         ranks=ranks,
         rank=ranks[0],
         devices=tuple(
@@ -168,28 +162,17 @@ def _report(tables: Tables, ranks: tuple[int, ...]) -> Report:
         ),
         operations=operations,
         tensors=_tensors(tables),
-        edges=edges,
-        edges_backwards=edges_backwards,
+        edges=edges_of(operations),
         comparisons=tuple(_comparisons(tables)),
         errors=tuple(_errors(tables)),
-        has_buffer_details=any(tables.is_filled(table) for table in details),
     )
-
-
-def _schema_version(tables: Tables) -> str | None:
-    found = [
-        row.text("value")
-        for row in tables.kept("report_metadata", "key", "value", longest=100)
-        if row.text("key") == "schema_version"
-    ]
-    return found[0] if found else None
 
 
 def _tensors(tables: Tables) -> dict[int, TensorRecord]:
     tensors: dict[int, TensorRecord] = {}
     wanted = (
         "tensor_id", "shape", "dtype", "layout", "device_id", "address", "buffer_type",
-        "storage_type", "memory_config",
+        "memory_config",
     )  # fmt: skip
     for row in tables.kept("tensors", *wanted, longest=20_000):
         tensor = _tensor(row)
@@ -214,20 +197,16 @@ def _tensor(row: Row) -> TensorRecord:
         shard=shard_of(config),
         device=row.whole("device_id"),
         address=address,
-        storage=bare_name(row.text("storage_type")),
     )
 
 
 def _comparisons(tables: Tables) -> Iterator[Comparison]:
-    wanted = ("tensor_id", "golden_tensor_id", "matches", "desired_pcc", "actual_pcc")
+    wanted = ("tensor_id", "desired_pcc", "actual_pcc")
     for scope in Scope:
         for row in tables.kept(f"{scope.value}_tensor_comparison_records", *wanted):
-            matches = row.whole("matches")
             yield Comparison(
                 scope,
                 row.identity("tensor_id"),
-                row.whole("golden_tensor_id"),
-                None if matches is None else bool(matches),
                 row.number("desired_pcc"),
                 row.number("actual_pcc"),
             )

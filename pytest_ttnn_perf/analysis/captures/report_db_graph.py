@@ -162,10 +162,6 @@ def device_of(identity: int, read: Callable[[str], int | None]) -> Device:
     return Device(
         id=identity,
         compute_cores=read("num_compute_cores"),
-        grid_x=read("num_x_compute_cores"),
-        grid_y=read("num_y_compute_cores"),
-        worker_l1_bytes=read("worker_l1_size"),
-        l1_banks=read("l1_num_banks"),
         l1_bank_bytes=read("l1_bank_size"),
         total_l1_bytes=read("total_l1_memory"),
         cb_limit_bytes=read("cb_limit"),
@@ -228,25 +224,19 @@ def _fullest_core(sizes: Mapping[CoreRange, int]) -> int:
     return fullest
 
 
-def edges_of(operations: tuple[Operation, ...]) -> tuple[tuple[Edge, ...], tuple[Edge, ...]]:
-    """Return the tensors on their way, and those whose only producer stands later in the list."""
+def edges_of(operations: tuple[Operation, ...]) -> tuple[Edge, ...]:
+    """Return the tensors on their way."""
     edges: list[Edge] = []
-    waiting: list[tuple[int, int]] = []
     # An op may give back the tensor it was given, so the last producer so far is the one.
     producers: dict[int, int] = {}
     for operation in operations:
-        for tensor in dict.fromkeys(operation.inputs):
-            if tensor in producers:
-                edges.append(Edge(tensor, producers[tensor], operation.id))
-            else:
-                waiting.append((tensor, operation.id))
+        edges += (
+            Edge(tensor, producers[tensor], operation.id)
+            for tensor in dict.fromkeys(operation.inputs)
+            if tensor in producers
+        )
         producers.update(dict.fromkeys(operation.outputs, operation.id))
-    backwards = (
-        Edge(tensor, producers[tensor], consumer)
-        for tensor, consumer in waiting
-        if producers.get(tensor, consumer) != consumer
-    )
-    return tuple(edges), tuple(backwards)
+    return tuple(edges)
 
 
 def reason_in(message: str) -> str | None:

@@ -159,7 +159,7 @@ def shard_of(text: str | None) -> Shard | None:
         shape = _SHARD_SHAPE.search(spec)
         if shape is not None:
             extents = tuple(int(extent) for extent in re.findall(r"\d{1,18}", shape[1]))
-            return Shard(extents, core_ranges(spec), bare_name(attribute(spec, "orientation")))
+            return Shard(extents, core_ranges(spec))
     return None
 
 

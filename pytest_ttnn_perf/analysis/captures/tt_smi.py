@@ -1,4 +1,4 @@
-"""The JSON that ``tt-smi -s`` writes: the boards of a machine, their firmware and telemetry."""
+"""The JSON that ``tt-smi -s`` writes: the boards of a machine, and what they measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.files import parse_json
 from pytest_ttnn_perf.analysis.captures.ttlang_lines import bounded_text
 from pytest_ttnn_perf.records.json_value import Value
-from pytest_ttnn_perf.records.ttnn_report import Board, BoardLimits, Firmware, Telemetry, TtSmi
+from pytest_ttnn_perf.records.ttnn_report import Board, TtSmi
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,65 +45,21 @@ def _snapshot(document: object) -> TtSmi:
     processes = root.optional("processes")
     return TtSmi(
         tuple(_board(device) for device in root.field("device_info").array()),
-        time=_text(root, "time"),
         driver=_text(host, "Driver"),
         tt_smi=_text(versions, "tt_smi"),
-        pyluwen=_text(versions, "pyluwen"),
-        umd=_text(versions, "tt_umd"),
         processes=None if processes is None else sum(1 for _ in processes.array()),
     )
 
 
 def _board(device: Value) -> Board:
-    info = _part(device, "board_info")
+    telemetry = _part(device, "telemetry")
     return Board(
-        board_type=_text(info, "board_type"),
-        bus_id=_text(info, "bus_id"),
-        board_id=_text(info, "board_id"),
-        coordinates=_text(info, "coords"),
-        dram_trained=_flag(info, "dram_status"),
-        dram_speed=_text(info, "dram_speed"),
-        pcie_speed=_text(info, "pcie_speed"),
-        pcie_width=_text(info, "pcie_width"),
-        firmware=_firmware(_part(device, "firmwares")),
-        telemetry=_telemetry(_part(device, "telemetry"), _part(device, "smbus_telem")),
-        limits=_limits(_part(device, "limits")),
-    )
-
-
-def _firmware(part: Value) -> Firmware:
-    return Firmware(
-        bundle=_text(part, "fw_bundle_version"),
-        management=_text(part, "cm_fw"),
-        management_date=_text(part, "cm_fw_date"),
-        ethernet=_text(part, "eth_fw"),
-        device_bootloader=_text(part, "dm_bl_fw"),
-        device_application=_text(part, "dm_app_fw"),
-        memory=_text(part, "gddr_fw"),
-        flash_tool=_text(part, "tt_flash_version"),
-    )
-
-
-def _telemetry(part: Value, raw: Value) -> Telemetry:
-    return Telemetry(
-        clock_mhz=_number(part, "aiclk"),
-        power_w=_number(part, "power"),
-        temperature_c=_number(part, "asic_temperature"),
-        voltage_v=_number(part, "voltage"),
-        current_a=_number(part, "current"),
-        board_power_w=_number(part, "board_power"),
-        fan_speed=_number(part, "fan_speed"),
-        throttler=_register(raw, "THROTTLER"),
-        memory_speed=_register(raw, "DDR_SPEED"),
-    )
-
-
-def _limits(part: Value) -> BoardLimits:
-    return BoardLimits(
-        clock_mhz=_number(part, "asic_fmax"),
-        power_w=_number(part, "tdp_limit"),
-        current_a=_number(part, "tdc_limit"),
-        temperature_c=_number(part, "thm_limit"),
+        board_type=_text(_part(device, "board_info"), "board_type"),
+        firmware=_text(_part(device, "firmwares"), "fw_bundle_version"),
+        clock_mhz=_number(telemetry, "aiclk"),
+        power_w=_number(telemetry, "power"),
+        temperature_c=_number(telemetry, "asic_temperature"),
+        throttler=_register(_part(device, "smbus_telem"), "THROTTLER"),
     )
 
 
@@ -124,11 +80,6 @@ def _text(value: Value, name: str) -> str | None:
     scalar = found.scalar()
     content = str(scalar).strip()
     return None if content.lower() in _NOTHING else content
-
-
-def _flag(value: Value, name: str) -> bool | None:
-    found = value.optional(name)
-    return found.boolean() if found is not None and isinstance(found.raw, bool) else None
 
 
 def _number(value: Value, name: str) -> float | None:
@@ -159,18 +110,17 @@ def board_facts(snapshot: TtSmi) -> Mapping[str, Scalar]:
     Of several boards, the fastest clock, the highest power and temperature; throttled if one is.
     """
     boards = snapshot.boards
-    telemetry = [board.telemetry for board in boards]
     types = Counter(board.board_type for board in boards if board.board_type is not None)
-    firmware = {board.firmware.bundle for board in boards if board.firmware.bundle is not None}
-    throttlers = [chip.throttler for chip in telemetry if chip.throttler is not None]
+    firmware = {board.firmware for board in boards if board.firmware is not None}
+    throttlers = [board.throttler for board in boards if board.throttler is not None]
     facts: dict[str, Scalar] = {
         "boards": ", ".join(f"{count} x {name}" for name, count in types.items()) or None,
         "firmware": ", ".join(sorted(firmware)) or None,
         "driver": snapshot.driver,
         "tt_smi": snapshot.tt_smi,
-        "clock_mhz": _largest(chip.clock_mhz for chip in telemetry),
-        "power_w": _largest(chip.power_w for chip in telemetry),
-        "temperature_c": _largest(chip.temperature_c for chip in telemetry),
+        "clock_mhz": _largest(board.clock_mhz for board in boards),
+        "power_w": _largest(board.power_w for board in boards),
+        "temperature_c": _largest(board.temperature_c for board in boards),
         "throttled": any(throttlers) if throttlers else None,
         "device_processes": snapshot.processes,
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import size
 from pytest_ttnn_perf.analysis.captures.report_calls import device_tensor, in_tiles
-from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, signature_numbers
+from pytest_ttnn_perf.analysis.checklist.op_times import signature_numbers
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import in_dram, rooflines, size_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
+    from pytest_ttnn_perf.records.ops import OpTable, Signature
     from pytest_ttnn_perf.records.ttnn_report import Operation, Report
 
 
@@ -238,22 +238,18 @@ def weights_in_report(report: Report) -> frozenset[Weight]:
     return frozenset(found)
 
 
-def products_in(table: OpTable) -> Sequence[Op]:
-    """Return the matmuls and convolutions."""
-    return ops_like(table, _is_product)
-
-
 def operands_of_products(subject: Subject) -> list[int]:
     """Return how many operands are told of each matmul and convolution."""
     calls = subject.report.completed if subject.report is not None else ()
     used = used_signatures(subject.ops) if subject.ops is not None else ()
     return [
         *(len(call.inputs) for call in calls if _runs_product(call)),
-        *(len(one.inputs) for one, _ in used if _is_product(one)),
+        *(len(one.inputs) for one, _ in used if is_product(one)),
     ]
 
 
-def _is_product(signature: Signature) -> bool:
+def is_product(signature: Signature) -> bool:
+    """Tell whether an op is a matmul or a convolution."""
     return category_of(signature.op) in PRODUCTS
 
 

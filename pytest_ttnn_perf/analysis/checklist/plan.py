@@ -1,33 +1,54 @@
 """Findings as a plan: what to do first, what each step saves, and what is left after it.
 
-Estimates have 80 % intervals of what will be measured: from what such estimates were worth before,
-and from what two measurements of the same differ in. Errors of estimates are taken to go together,
-which is the wider choice. Nothing is saved twice, and nothing below the least time of the chip.
+Nothing is saved twice, and nothing below the least time of the chip. That is, of every matmul,
+convolution and attention: its weights are read from DRAM once, in bfloat8_b unless they are
+narrower, or all cores compute its products at LoFi, whichever takes longer. All else may be fused,
+stay in L1, or go, and counts nothing. So do weights of several matrices, as experts have them, of
+which not all need be computed.
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from math import ceil, erf, inf, pi, sqrt
+from math import isfinite, prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.analysis.checklist.track_record import PARTS, spread_of
-from pytest_ttnn_perf.records.finding import RuleOutcome, Severity
+from pytest_ttnn_perf._base.text import NANOSECONDS_IN
+from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of, model_kind
+from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
+from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of
+from pytest_ttnn_perf.analysis.checklist.savings import step_ns
+from pytest_ttnn_perf.analysis.checklist.waiting import told_gaps_ns
+from pytest_ttnn_perf.analysis.ops.regions import step_of
+from pytest_ttnn_perf.analysis.ops.roofline import (
+    BYTES,
+    board_of,
+    board_of_arch,
+    in_dram,
+    rooflines,
+    work_of,
+)
+from pytest_ttnn_perf.records.finding import ModelKind, RuleOutcome, Severity
+from pytest_ttnn_perf.records.metric import (
+    KERNEL_TIME,
+    SIM_THROUGHPUT_TIME,
+    SIM_TIME,
+    THROUGHPUT_TIME,
+    WALL_TIME,
+    median,
+    metric_in,
+)
+from pytest_ttnn_perf.records.ops import CALLS, Category, category_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from pytest_ttnn_perf.analysis.checklist.track_record import Spread
-    from pytest_ttnn_perf.records.finding import Finding
-
-
-class Span(NamedTuple):
-    """A time with its 80 % interval; ``estimate_ns`` is None where only bounds are known."""
-
-    low_ns: float
-    estimate_ns: float | None
-    high_ns: float
+    from pytest_ttnn_perf.analysis.ops.roofline import Board
+    from pytest_ttnn_perf.records.finding import Finding, Subject
+    from pytest_ttnn_perf.records.observation import Observation
+    from pytest_ttnn_perf.records.ops import OpGroups, OpTable, Signature, Tensor
+    from pytest_ttnn_perf.records.settings import RuleSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +57,7 @@ class Start:
 
     ``gaps_ns`` of it are gaps between ops, of a step that is not ``replayed`` at most so much: a
     profiler makes them longer. ``waits``: the host holds it up, so that faster kernels change
-    nothing before that does. ``noise_ns`` is what one step differs from the next, as a standard
-    deviation, and ``repeats`` how many there were.
+    nothing before that does.
     """
 
     region: str
@@ -46,18 +66,6 @@ class Start:
     gaps_ns: float = 0.0
     replayed: bool = True
     waits: bool = False
-    noise_ns: float = 0.0
-    repeats: int = 1
-
-    def noise_of(self, ops_ns: float | None) -> float:
-        """Return the noise of a saving: of both times that it is the difference of, and of the ops.
-
-        Both times are medians of as many steps as were seen here, the ops are those of one step.
-        """
-        if not self.noise_ns:
-            return 0.0
-        share = 1.0 if ops_ns is None else min(1.0, ops_ns / self.now_ns)
-        return self.noise_ns * sqrt(2 * min(1.0, pi / 2 / self.repeats) + share)
 
     @property
     def room_ns(self) -> float:
@@ -68,75 +76,67 @@ class Start:
 class PlanStep(NamedTuple):
     """A finding, what it saves after the steps before it, and what a step takes then.
 
-    ``alone_ns`` is what it would save without them. ``spread`` is what the interval rests on.
+    ``alone_ns`` is what it would save without them. ``best_ns`` is what is left if all bounds up to
+    here are had in full: what is saved at most is not counted in ``left_ns``.
     """
 
     finding: Finding
-    saves: Span
-    left: Span
+    saves_ns: float
+    left_ns: float
+    best_ns: float
     alone_ns: float
-    spread: Spread
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps for a region, in the order to take them, and what they leave.
+    """The steps for a region, in the order to take them.
 
-    ``saves`` is what all of them save. ``stopped``: there is more to save than the chip allows.
-    ``untold`` are findings that cannot say what they would save, ``little`` those that add too
-    little to be steps, ``waived`` those that the project does without.
+    ``stopped``: there is more to save than the chip allows. ``untold`` are findings that cannot say
+    what they would save, ``little`` those that add too little to be steps, ``waived`` those that
+    the project does without.
     """
 
     start: Start
     steps: tuple[PlanStep, ...]
-    saves: Span
-    left: Span
     stopped: bool = False
     untold: tuple[Finding, ...] = ()
     little: tuple[Finding, ...] = ()
     waived: tuple[Finding, ...] = ()
+
+    @property
+    def left_ns(self) -> float:
+        """What a step takes after all of them."""
+        return self.steps[-1].left_ns if self.steps else self.start.now_ns
+
+    @property
+    def best_ns(self) -> float:
+        """What it takes if all bounds are had in full."""
+        return self.steps[-1].best_ns if self.steps else self.start.now_ns
 
 
 #: What steps are sorted by: the smallest comes first.
 StepOrder = tuple[bool, bool, bool, float, str]
 #: The first digits of the rules that say how a model gets faster.
 _ADVICE: Final = frozenset("12345678")
-#: The interval leaves out a tenth at each end.
-_LOW, _HIGH = 0.1, 0.9
-_NOTHING: Final[Mapping[str, Sequence[float]]] = {}
 
 
-def plan_of(
-    findings: Iterable[Finding],
-    start: Start,
-    tried: Mapping[str, Sequence[float]] = _NOTHING,
-) -> Plan:
+def plan_of(findings: Iterable[Finding], start: Start) -> Plan:
     """Return the plan that follows from the findings of one region.
 
     What two findings would save of the same op counts for the one that saves more; the other shows
-    what it adds. ``tried`` are what steps here gained, in parts of the estimate, by rule.
+    what it adds.
     """
     found = [one for one in findings if one.outcome is RuleOutcome.FOUND and one.code[3] in _ADVICE]
     standing = [one for one in found if one.stands]
     told = [one for one in standing if one.saving_ns is not None]
-    chosen = [one for one in told if is_step(one)]
-    candidates = [
-        Candidate(one, spread_of(one.code, tuple(tried.get(one.code, ())))) for one in chosen
-    ]
-    ordered = sorted(candidates, key=lambda one: one.order(start))
-    steps = tuple(_steps(ordered, start))
-    last = steps[-1].left if steps else Span(start.now_ns, start.now_ns, start.now_ns)
-    saves = Span(
-        start.now_ns - last.high_ns,
-        start.now_ns - (start.now_ns if last.estimate_ns is None else last.estimate_ns),
-        start.now_ns - last.low_ns,
+    chosen = sorted(
+        (one for one in told if is_step(one)),
+        key=lambda one: order_of_step(one, waits=start.waits),
     )
     return Plan(
         start,
-        steps,
-        saves,
-        last,
-        stopped=sum(one.expected_ns for one in candidates) > start.room_ns,
+        tuple(_steps(chosen, start)),
+        stopped=sum(_adds(one) for one in chosen if not one.at_most) > start.room_ns,
         untold=tuple(one for one in standing if one.saving_ns is None and not one.quiet),
         little=tuple(one for one in told if one not in chosen),
         waived=tuple(one for one in found if one.waived is not None),
@@ -145,43 +145,6 @@ def plan_of(
 
 def _adds(finding: Finding) -> float:
     return (finding.saving_ns if finding.adds_ns is None else finding.adds_ns) or 0.0
-
-
-class Candidate(NamedTuple):
-    """A finding that may become a step, and what estimates of its rule are worth."""
-
-    finding: Finding
-    spread: Spread
-
-    @property
-    def most_ns(self) -> float:
-        """What is there to save of its ops, but for what others save of them."""
-        of_ns, adds = self.finding.of_ns, _adds(self.finding)
-        if of_ns is None:  # a record of an earlier version does not tell
-            return inf
-        return max(adds, of_ns - ((self.finding.saving_ns or 0.0) - adds))
-
-    @property
-    def expected_ns(self) -> float:
-        """What it adds, as the plan has it; nothing of an upper bound."""
-        if self.finding.at_most:  # the profiler made it longer as it is
-            return 0.0
-        return min(_adds(self.finding) * self.spread.expected, self.most_ns)
-
-    def outcomes_ns(self, start: Start) -> list[float]:
-        """Return what it may add, all equally likely and in order."""
-        adds, most, half = _adds(self.finding), self.most_ns, PARTS // 2
-        if self.finding.at_most:
-            return [0.0] * half + [adds] * half
-        outcomes = [min(adds * ratio, most) for ratio in self.spread.ratios]
-        if start.waits:  # the host may stay in the way
-            outcomes[:half] = [0.0] * half
-        return outcomes
-
-    def order(self, start: Start) -> StepOrder:
-        """Return its place in a plan."""
-        expected_ns = None if self.finding.at_most else self.expected_ns
-        return order_of_step(self.finding, waits=start.waits, expected_ns=expected_ns)
 
 
 def is_step(finding: Finding) -> bool:
@@ -195,100 +158,219 @@ def is_of_host(code: str) -> bool:
     return code.startswith(("TTP4", "TTP5"))
 
 
-def order_of_step(finding: Finding, *, waits: bool, expected_ns: float | None = None) -> StepOrder:
+def order_of_step(finding: Finding, *, waits: bool) -> StepOrder:
     """Return what comes first: the host if it is in the way, then what is sure, then what is much.
 
     ``waits``: it is in the way. Upper bounds come last, and what is only for information before
-    them. ``expected_ns`` is what it saves, where more is known of that than it says itself.
+    them.
     """
     is_host = waits and is_of_host(finding.code)
     bound, info = finding.at_most, finding.severity is Severity.INFO
-    amount_ns = _adds(finding) if expected_ns is None else expected_ns
-    return not is_host, bound, info, -amount_ns, finding.code
+    return not is_host, bound, info, -_adds(finding), finding.code
 
 
-def _steps(candidates: Iterable[Candidate], start: Start) -> Iterator[PlanStep]:
-    room, now = start.room_ns, start.now_ns
-    estimate = of_ns = 0.0
-    total = [0.0] * PARTS
-    for candidate in candidates:
-        finding, spread = candidate
-        outcomes = candidate.outcomes_ns(start)
-        rest = max(0.0, room - estimate)
-        saves = span_of(outcomes, candidate.expected_ns, start.noise_of(finding.of_ns), rest)
-        if finding.at_most:
-            saves = Span(0.0, None, min(outcomes[-1], rest))
-        # Errors go together: the worst of one comes with the worst of the others.
-        total = [min(one + other, room) for one, other in zip(total, outcomes, strict=True)]
-        estimate = min(estimate + candidate.expected_ns, room)
-        of_ns += finding.of_ns or 0.0
-        low, _, high = span_of(total, estimate, start.noise_of(of_ns), room)
-        left = Span(now - high, now - estimate, now - low)
-        alone = (finding.saving_ns or 0.0) * (1.0 if finding.at_most else spread.expected)
-        yield PlanStep(finding, saves, left, alone, spread)
-
-
-def span_of(outcomes: Sequence[float], estimate: float, noise_ns: float, most: float = inf) -> Span:
-    """Return the interval of what is measured of outcomes, around what is expected of them.
-
-    Less than nothing is told as nothing.
-    """
-    estimate = min(estimate, most)
-    low, high = (_measured(outcomes, noise_ns, part) for part in (_LOW, _HIGH))
-    return Span(max(0.0, min(low, estimate)), estimate, max(min(high, most), estimate))
-
-
-def _measured(outcomes: Sequence[float], noise_ns: float, part: float) -> float:
-    """Return what this part of the outcomes is below, once each is measured with noise.
-
-    >>> _measured([0.0, 100.0], 0.0, 0.1), round(_measured([100.0], 10.0, 0.9), 1)
-    (0.0, 112.8)
-    """
-    if not noise_ns:
-        return outcomes[max(0, ceil(part * len(outcomes)) - 1)]
-    low, high = outcomes[0] - 4 * noise_ns, outcomes[-1] + 4 * noise_ns
-    while high - low > noise_ns / 1000:
-        middle = (low + high) / 2
-        below = sum(erf((middle - one) / noise_ns / sqrt(2)) for one in outcomes) / len(outcomes)
-        low, high = (middle, high) if (1 + below) / 2 < part else (low, middle)
-    return high
+def _steps(findings: Iterable[Finding], start: Start) -> Iterator[PlanStep]:
+    now, room = start.now_ns, start.room_ns
+    saved = at_best = 0.0
+    for finding in findings:
+        adds = _adds(finding)
+        saves = min(adds, room - saved)
+        if not finding.at_most:
+            saved += saves
+        at_best = min(at_best + adds, room)
+        yield PlanStep(finding, saves, now - saved, now - at_best, finding.saving_ns or 0.0)
 
 
 class Chance(Enum):
     """Whether a plan gets to a target."""
 
     REACHED = "reached already"
-    LIKELY = "likely"
     POSSIBLE = "possible"
-    UNLIKELY = "unlikely"
+    AT_BEST = "at best"
     BEYOND = "not by this plan"
     NEVER = "not reachable"
 
 
 class Reach(NamedTuple):
-    """Whether a plan gets to a target, after which step, and what it leaves at best."""
+    """Whether a plan gets to a target, after which step, and what it leaves, also at best."""
 
     target_ns: float
     chance: Chance
+    left_ns: float
     best_ns: float
     after: int | None = None
 
 
 def reach_of(plan: Plan, target_ns: float) -> Reach:
     """Return whether a plan gets a step down to a target: the best chance, and the first step."""
-    start, best = plan.start, plan.left.low_ns
+    start = plan.start
+
+    def reach(chance: Chance, after: int | None = None) -> Reach:
+        return Reach(target_ns, chance, plan.left_ns, plan.best_ns, after)
+
     if start.now_ns <= target_ns:
-        return Reach(target_ns, Chance.REACHED, best)
+        return reach(Chance.REACHED)
     if start.ideal_ns is not None and start.ideal_ns > target_ns:
-        return Reach(target_ns, Chance.NEVER, best)
-    for chance in (Chance.LIKELY, Chance.POSSIBLE, Chance.UNLIKELY):
-        for number, step in enumerate(plan.steps, start=1):
-            if _left_at(chance, step.left) <= target_ns:
-                return Reach(target_ns, chance, best, number)
-    return Reach(target_ns, Chance.BEYOND, best)
+        return reach(Chance.NEVER)
+    for number, step in enumerate(plan.steps, start=1):
+        if step.left_ns <= target_ns:
+            return reach(Chance.POSSIBLE, number)
+    for number, step in enumerate(plan.steps, start=1):
+        if step.best_ns <= target_ns:
+            return reach(Chance.AT_BEST, number)
+    return reach(Chance.BEYOND)
 
 
-def _left_at(chance: Chance, left: Span) -> float:
-    if chance is Chance.POSSIBLE and left.estimate_ns is not None:
-        return left.estimate_ns
-    return left.high_ns if chance is Chance.LIKELY else left.low_ns
+def start_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Start | None:
+    """Return what a step of a region takes; None where nothing has a time."""
+    if subject.ops is not None and subject.ops.devices:
+        return _of_ops(subject, subject.ops, settings)
+    kernels = "" if subject.kernels is None else kernels_of(subject.kernels)
+    if isinstance(kernels, str):
+        return None
+    return Start(subject.region, sum(kernel.time_ns for kernel in kernels))
+
+
+def _of_ops(subject: Subject, table: OpTable, settings: Mapping[str, RuleSettings]) -> Start | None:
+    step = step_of(table)
+    kernels, gaps = step_ns(step), told_gaps_ns(subject) or 0.0
+    if not kernels:
+        return None
+    kind = model_kind(table, bottleneck_of(subject, settings), subject.report)
+    told = gaps_of(subject)
+    return Start(
+        subject.region,
+        kernels + gaps,
+        ideal_of_step(step),
+        gaps,
+        replayed=not isinstance(told, str) and told.replayed,
+        waits=kind is ModelKind.HOST_BOUND,
+    )
+
+
+#: Findings on what a call takes by the clock, beyond the kernels.
+_OF_CALLS: Final = frozenset({"TTP402", "TTP404", "TTP502", "TTP503"})
+_BY_CLOCK: Final = (WALL_TIME, THROUGHPUT_TIME)
+#: The same by the clock of a simulated device.
+_SIMULATED: Final = (SIM_TIME, SIM_THROUGHPUT_TIME)
+
+
+class Aim(NamedTuple):
+    """A target that a test has for a metric: what it is now, and ``ns``, what it should be."""
+
+    metric: str
+    now_ns: float
+    ns: float
+    of_kernels: bool
+
+
+def starts_of_test(observation: Observation, arch: str | None) -> Iterator[Start]:
+    """Yield what a step of each region of a recorded test takes, where the record tells it."""
+    told = [one for one in observation.findings if one.stands and one.saving_ns is not None]
+    groups = observation.ops if observation.ops and observation.ops.kernel_time != CALLS else None
+    regions = dict.fromkeys((*(groups.regions if groups else ()), *(one.region for one in told)))
+    waits = observation.model_kind == ModelKind.HOST_BOUND.value
+    for region in regions:
+        own = [one for one in told if one.region == region]
+        steps = [one.step_ns for one in own if one.step_ns is not None]
+        now = max([*steps, _time_ns(observation, metric_in(region, KERNEL_TIME)) or 0.0])
+        if any(one.code in _OF_CALLS and not one.at_most for one in own):
+            clock = (_time_ns(observation, metric_in(region, name)) for name in _BY_CLOCK)
+            now = max(now, next(filter(None, clock), 0.0))
+        if now:
+            ideal = None if groups is None else ideal_of_groups(groups.of(region), arch)
+            yield Start(region, now, ideal, waits=waits)
+
+
+def aims_of(observation: Observation, region: str, *, alone: bool) -> Iterator[Aim]:
+    """Yield the targets that a test has for the times of a region.
+
+    Those of whole calls as well where it stands ``alone``: what it saves, they save.
+    """
+    names = (*_BY_CLOCK, *_SIMULATED, KERNEL_TIME)
+    metrics = {metric_in(region, name): name for name in names}
+    if alone:
+        metrics |= {name: name for name in (*_BY_CLOCK, *_SIMULATED)}
+    for metric, name in metrics.items():
+        now = _time_ns(observation, metric)
+        if now is None:
+            continue
+        observed = observation.metrics[metric]
+        if observed.limits.target is not None:
+            target = observed.limits.target * NANOSECONDS_IN[observed.metric.unit]
+            yield Aim(metric, now, target, name == KERNEL_TIME)
+
+
+def _time_ns(observation: Observation, metric: str) -> float | None:
+    observed = observation.metrics.get(metric)
+    if observed is None or observed.metric.unit not in NANOSECONDS_IN:
+        return None
+    scale = NANOSECONDS_IN[observed.metric.unit]
+    samples = [one * scale for one in observed.samples if isfinite(one) and one > 0]
+    return median(samples) if samples else None
+
+
+_NARROW: Final = BYTES["BFLOAT8_B"]
+_WITH_WEIGHTS: Final = frozenset({Category.MATMUL, Category.CONV})
+_LOWEST: Final = "LoFi"
+
+
+def ideal_of_step(step: OpTable) -> float | None:
+    """Return the least time of a step in ns; None where nothing tells it.
+
+    Its work is spread evenly over its devices.
+    """
+    board, columns = board_of(step), step.columns
+    if board is None or not step.devices:
+        return None
+    seen = [cores for cores in columns.cores if cores is not None]
+    cores = max([*seen, step.available_cores or 0])
+    known: dict[int, float] = {}
+    whole = 0.0
+    for row, line in enumerate(rooflines(step)):
+        if columns.host[row] or line.stale:
+            continue
+        number = columns.signature[row]
+        if number not in known:
+            known[number] = _ideal_ns(board, step.signatures[number], cores)
+        whole += min(known[number], columns.kernel_ns[row])
+    return whole / len(step.devices) or None
+
+
+def ideal_of_groups(groups: OpGroups, arch: str | None) -> float | None:
+    """Return the same of what a run record keeps of a step."""
+    board = board_of_arch(arch)
+    if board is None:
+        return None
+    cores = max((group.cores or 0 for group in groups.groups), default=0)
+    times = (
+        min(_ideal_ns(board, group.signature, cores) * group.count, group.total_ns)
+        for group in groups.groups
+    )
+    return sum(times) or None
+
+
+def _ideal_ns(board: Board, signature: Signature, cores: int) -> float:
+    category = category_of(signature.op)
+    if category not in {*_WITH_WEIGHTS, Category.ATTENTION} or len(signature.inputs) < 2:
+        return 0.0
+    weights = signature.inputs[1]
+    if category is Category.MATMUL and prod(_shape(weights)[:-2]) > 1:
+        return 0.0
+    reading = 0.0
+    if category in _WITH_WEIGHTS and in_dram(weights) and "sparse" not in signature.op.lower():
+        element = min(BYTES.get(weights.dtype, 0.0), _NARROW)
+        reading = prod(_shape(weights)) * element / board.dram_gb_s
+    flops = (work_of(signature).flops or 0.0) * _without_padding(signature)
+    return max(reading, flops / (board.tflops[_LOWEST] * 1000 * cores) if cores else 0.0)
+
+
+def _without_padding(signature: Signature) -> float:
+    """Return the part of the products that is no padding of rows."""
+    of = (signature.outputs or signature.inputs)[0]
+    padded = prod(of.padded)
+    return min(1.0, prod(_shape(of)) / padded) if padded else 0.0
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return tensor.logical or tensor.padded

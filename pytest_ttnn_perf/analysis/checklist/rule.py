@@ -269,7 +269,6 @@ def finding_of(
         region=region,
         saving_ns=None if saving is None else saving.saving_ns,
         adds_ns=None if saving is None else saving.adds_ns,
-        of_ns=None if saving is None else saving.of_ns,
         gaps_ns=0.0 if saving is None else saving.gaps_ns,
         arithmetic=answer.arithmetic,
         step_ns=None if saving is None else step_ns,

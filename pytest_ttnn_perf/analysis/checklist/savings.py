@@ -33,15 +33,13 @@ class Claim(NamedTuple):
 class Saving(NamedTuple):
     """What a finding would save of a step, and how much no larger saving has saved already.
 
-    ``taken_ns`` is what others have saved of it before, by who they are. ``of_ns`` is what it is
-    saved of: the time of its ops and the gaps that go with them. ``gaps_ns`` is how much of what it
-    adds is time between ops.
+    ``taken_ns`` is what others have saved of it before, by who they are. ``gaps_ns`` is how
+    much of what it adds is time between ops.
     """
 
     saving_ns: float
     adds_ns: float
     taken_ns: Mapping[str, float]
-    of_ns: float
     gaps_ns: float = 0.0
 
 
@@ -58,7 +56,7 @@ def rank_savings(
 
     >>> claims = {"TTP305": Claim({0: 90.0}), "TTP311": Claim({0: 50.0, 1: 10.0})}
     >>> rank_savings(claims, {0: 100.0, 1: 100.0})["TTP311"]
-    Saving(saving_ns=60.0, adds_ns=10.0, taken_ns={'TTP305': 50.0}, of_ns=200.0, gaps_ns=0.0)
+    Saving(saving_ns=60.0, adds_ns=10.0, taken_ns={'TTP305': 50.0}, gaps_ns=0.0)
     """
     bounded = {name: _bounded(claim, times_ns, gaps_ns) for name, claim in claims.items()}
     totals = {name: sum(one.ops_ns.values()) + one.waiting_ns for name, one in bounded.items()}
@@ -83,8 +81,7 @@ def rank_savings(
         if by and between < claim.waiting_ns:
             taken[by] += claim.waiting_ns - between
         adds = min(adds + between, totals[name])
-        of_ns = sum(times_ns[row] for row in claim.ops_ns) + claim.waiting_ns
-        ranked[name] = Saving(totals[name], adds, dict(taken), of_ns, min(between, adds))
+        ranked[name] = Saving(totals[name], adds, dict(taken), min(between, adds))
     return ranked
 
 

@@ -58,8 +58,8 @@ def test_an_operation_and_its_tensors(tmp_path: Path, schema: dict[str, str]) ->
     assert (second.inputs, first.outputs, second.arguments) == ((5, 7), (7,), {"0": "a"})
     tensor = report.tensors[7]
     assert tensor[:5] == (7, (1, 5), "BFLOAT8_B", "TILE", "L1_BLOCK_SHARDED")
-    assert tensor.shard == Shard((96, 32), (CoreRange(0, 0, 1, 7),), "COL_MAJOR")
-    assert (tensor.device, tensor.address, tensor.storage) == (1, 64, None)
+    assert tensor.shard == Shard((96, 32), (CoreRange(0, 0, 1, 7),))
+    assert (tensor.device, tensor.address) == (1, 64)
     assert report.edges == (Edge(7, 1, 2),)
     assert (report.ranks, report.rank) == ((0,), 0)
 
@@ -69,21 +69,15 @@ def test_only_a_table_of_operations_is_needed(tmp_path: Path) -> None:
                        operations=[{"operation_id": 1, "name": "a"}])  # fmt: skip
     (operation,) = report.operations
     assert (operation.duration_s, operation.reshard) == (None, Reshard.UNKNOWN)
-    assert (report.schema_version, report.devices, report.tensors) == (None, (), {})
+    assert (report.devices, report.tensors) == ((), {})
 
 
-def test_the_version_devices_and_details(tmp_path: Path) -> None:
+def test_devices(tmp_path: Path) -> None:
     report = report_of(
-        tmp_path,
-        report_metadata=[{"key": "schema_version", "value": "3.5"}],
-        devices=[{"device_id": 1, "num_compute_cores": 72, "num_x_compute_cores": 8,
-                  "cb_limit": 1000}],
-        buffer_chunks=[{"operation_id": 1, "chunk_size": 4}],
-    )  # fmt: skip
+        tmp_path, devices=[{"device_id": 1, "num_compute_cores": 72, "cb_limit": 1000}]
+    )
     (device,) = report.devices
-    assert (report.schema_version, report.has_buffer_details) == ("3.5", True)
-    assert (device.compute_cores, device.grid_x, device.cb_limit_bytes) == (72, 8, 1000)
-    assert device.worker_l1_bytes is None
+    assert (device.compute_cores, device.cb_limit_bytes, device.l1_bank_bytes) == (72, 1000, None)
 
 
 def test_ranks_are_never_mixed(tmp_path: Path) -> None:
@@ -94,14 +88,12 @@ def test_ranks_are_never_mixed(tmp_path: Path) -> None:
         tensors=[{"tensor_id": 1, "shape": f"[{rank}]", "rank": rank} for rank in (1, 3)],
         buffers=[{"operation_id": 1, "max_size_per_bank": rank, "buffer_type": 1, "rank": rank}
                  for rank in (1, 3)],
-        report_metadata=[{"key": "schema_version", "value": "3.3"}],
     )  # fmt: skip
     lowest = read_report_db(file)
     assert (lowest.ranks, lowest.rank) == ((1, 3), 1)
     assert [operation.name for operation in lowest.operations] == ["of 1"]
     assert lowest.tensors[1].shape == (1,)
     assert lowest.peak_bytes_per_bank == {BufferType.L1: 1}
-    assert lowest.schema_version == "3.3"
 
 
 def test_a_table_without_ranks_belongs_to_the_lowest(tmp_path: Path) -> None:
@@ -151,23 +143,22 @@ def test_edges_come_from_the_last_producer_before(tmp_path: Path) -> None:
                         for op, t in [(1, 5), (2, 5), (3, 8)]],
     )  # fmt: skip
     assert report.edges == (Edge(5, 1, 2), Edge(5, 2, 3))
-    assert report.edges_backwards == (Edge(8, 3, 1),)
 
 
 def test_comparisons_and_errors(tmp_path: Path) -> None:
-    record = {"tensor_id": 1, "golden_tensor_id": 9, "desired_pcc": 0.99}
+    record = {"tensor_id": 1, "desired_pcc": 0.99}
     report = report_of(
         tmp_path,
         LEGACY,
-        local_tensor_comparison_records=[{**record, "matches": True, "actual_pcc": 1.0}],
-        global_tensor_comparison_records=[{**record, "matches": 0, "actual_pcc": None}],
+        local_tensor_comparison_records=[{**record, "actual_pcc": 1.0}],
+        global_tensor_comparison_records=[{**record, "actual_pcc": None}],
         errors=[{"operation_id": 1, "operation_name": "ttnn.relu", "error_type": "RuntimeError",
                  "error_message": "TT_FATAL @ a.cpp\ninfo:\n  no room in L1\nbacktrace:\n x"},
                 {"operation_id": 1, "error_message": "just this"}, {"error_message": ""}],
     )  # fmt: skip
     assert report.comparisons == (
-        Comparison(Scope.LOCAL, 1, 9, matches=True, desired_pcc=0.99, actual_pcc=1.0),
-        Comparison(Scope.GLOBAL, 1, 9, matches=False, desired_pcc=0.99, actual_pcc=None),
+        Comparison(Scope.LOCAL, 1, desired_pcc=0.99, actual_pcc=1.0),
+        Comparison(Scope.GLOBAL, 1, desired_pcc=0.99, actual_pcc=None),
     )
     assert [error.reason for error in report.errors] == ["no room in L1", "just this", None]
     assert report.errors[0][:3] == (1, "ttnn.relu", "RuntimeError")

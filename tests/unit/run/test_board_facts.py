@@ -5,35 +5,24 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.tt_smi import board_facts, board_of
-from pytest_ttnn_perf.records.ttnn_report import Board, BoardLimits, Firmware, Telemetry, TtSmi
-
-
-def board(
-    board_type: str | None = None, *, bundle: str | None = None, telemetry: Telemetry | None = None
-) -> Board:
-    return Board(
-        board_type, None, None, None, None, None, None, None,
-        Firmware(bundle), telemetry or Telemetry(), BoardLimits(),
-    )  # fmt: skip
+from pytest_ttnn_perf.records.ttnn_report import Board, TtSmi
 
 
 def system(*cards: str | None) -> str | None:
-    return board_of(TtSmi(tuple(map(board, cards))))
+    return board_of(TtSmi(tuple(map(Board, cards))))
 
 
 def throttled(*throttlers: int | None) -> object:
-    boards = (board(telemetry=Telemetry(throttler=each)) for each in throttlers)
+    boards = (Board(throttler=each) for each in throttlers)
     return board_facts(TtSmi(tuple(boards))).get("throttled", "unknown")
 
 
 def test_all_that_a_snapshot_tells() -> None:
-    left = Telemetry(clock_mhz=800, power_w=16, temperature_c=41.5, throttler=0)
-    right = Telemetry(clock_mhz=1000, power_w=12, temperature_c=39)
     snapshot = TtSmi(
         (
-            board("n300 L", bundle="19.9.0", telemetry=left),
-            board("n300 R", bundle="18.2.0", telemetry=right),
-            board("n300 L", bundle="19.9.0"),
+            Board("n300 L", "19.9.0", 800, 16, 41.5, 0),
+            Board("n300 R", "18.2.0", 1000, 12, 39),
+            Board("n300 L", "19.9.0"),
         ),
         driver="TT-KMD 2.0.0",
         tt_smi="3.1",
@@ -53,7 +42,7 @@ def test_all_that_a_snapshot_tells() -> None:
     }
 
 
-@pytest.mark.parametrize("boards", [(), (board(), board())], ids=["none", "silent"])
+@pytest.mark.parametrize("boards", [(), (Board(), Board())], ids=["none", "silent"])
 def test_what_is_not_told_is_no_fact(boards: tuple[Board, ...]) -> None:
     assert board_facts(TtSmi(boards)) == {}
 

@@ -17,7 +17,7 @@ def ran(
     number: int, ns: float | None, *, device: int = 0, trace: int | None = None,
     replay: int | None = None,
 ) -> ProgramTime:  # fmt: skip
-    return ProgramTime(device, number, trace, replay, 0, 5, ns, 1, ns, ns, ())
+    return ProgramTime(device, number, trace, replay, 5, ns, 1)
 
 
 def observed(*times: float, programs: int) -> list[MetricObservation]:

@@ -40,7 +40,7 @@ def report(
     comparisons: tuple[Comparison, ...] = (),
     errors: tuple[OperationError, ...] = (),
 ) -> Report:
-    return Report("3.5", (0,), 0, (), operations, {}, (), (), comparisons, errors, False)
+    return Report((0,), 0, (), operations, {}, (), comparisons, errors)
 
 
 def counted(
@@ -58,7 +58,7 @@ def sized(
 
 
 def compared(actual: float | None, desired: float | None, tensor: int = 1) -> Comparison:
-    return Comparison(Scope.GLOBAL, tensor, None, None, desired, actual)
+    return Comparison(Scope.GLOBAL, tensor, desired, actual)
 
 
 def least(*comparisons: Comparison) -> MetricObservation:
@@ -123,7 +123,7 @@ def test_a_program_in_which_operations_failed_has_no_numbers(
 def tensor(number: int, *, address: int | None, **known: Any) -> TensorRecord:
     described = {
         "shape": (1, 1, 50, 100), "dtype": "BFLOAT8_B", "layout": "TILE",
-        "memory": "DRAM_INTERLEAVED", "shard": None, "device": 1, "storage": "DEVICE",
+        "memory": "DRAM_INTERLEAVED", "shard": None, "device": 1,
     }  # fmt: skip
     return TensorRecord(number, address=address, **{**described, **known})
 
@@ -137,7 +137,7 @@ def test_what_a_call_finds_there_and_what_it_adds() -> None:
         tensor(4, address=256),  # made by the call, and read by another
         tensor(5, address=256, shape=(1, 100, 50)),  # a view of it
         tensor(6, address=None),  # told by nobody where it is
-        tensor(7, address=None, memory=None, storage="HOST"),
+        tensor(7, address=None, memory=None),
         tensor(8, address=512, dtype="FLOAT32", layout="ROW_MAJOR", shape=(3, 5)),
     ]
     operations = (
@@ -170,7 +170,7 @@ def test_errors_alone_count_nothing() -> None:
 
 
 def test_the_least_pcc_of_each_scope() -> None:
-    alone = Comparison(Scope.LOCAL, 5, 6, True, 0.99, 0.995)
+    alone = Comparison(Scope.LOCAL, 5, 0.99, 0.995)
     comparisons = (compared(0.9999, 0.999), alone, compared(0.9991, 0.999, 8))
 
     found = list(report_metrics(report(*BARE, comparisons=comparisons)))

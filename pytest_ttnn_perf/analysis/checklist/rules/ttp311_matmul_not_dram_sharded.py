@@ -59,8 +59,7 @@ def matmul_not_dram_sharded(
     The time of the matmul, less what it takes with DRAM-sharded weights: reading these at 90 % of
     the peak bandwidth, or computing at 80 % of the peak of one core for each bank, whichever is
     longer, and 5 µs. It computes at LoFi with weights of a block format, else at the fidelity that
-    it has. These figures were fitted to real ones on Blackhole, and not tried on Wormhole: see
-    [what they are worth](savings.md).
+    it has. These figures were fitted to real ones on Blackhole, and not tried on Wormhole.
 
     ## When it is no problem
     A matmul that already reads its weights at 75 % of the bandwidth is not named: smaller formats

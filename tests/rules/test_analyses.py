@@ -1,0 +1,543 @@
+"""Analyses of small captures: what is grouped by what, and what they need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
+from pytest_ttnn_perf.records.finding import NAMES, AnalysisOutcome, Figure, Input, Row, Subject
+from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard
+from tests.rules.convolving import DEVICE, called, conv, convolving, output
+from tests.rules.kernel_logs import printed, program
+from tests.rules.reports import COPY, Operation, linear, placed, record, report
+from tests.rules.tables import Op, TraceReplays, on_host, op, table, tensor
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.records.finding import Analysis
+
+#: Of 1024 elements each: 2048, 1088 and 4096 bytes.
+BF16, BFP8, FP32 = (
+    tensor(1, 1, 32, 32, dtype=name) for name in ("BFLOAT16", "BFLOAT8_B", "FLOAT32")
+)
+CUT = tensor(1, 1, 32, 32, memory="L1_HEIGHT_SHARDED")
+MATMUL, BINARY = "MatmulDeviceOperation", "BinaryNgDeviceOperation"
+
+Rows = list[tuple[str, float, float | None, int]]
+
+
+def of_ops(name: str, *ops: Op) -> Analysis:
+    return ANALYSES[name].analysis(Subject(ops=table(*ops)))
+
+
+def rows(analysis: Analysis) -> dict[str, Rows]:
+    """Return label, value, share and count of each row, by the heading of its section."""
+    assert analysis.outcome is AnalysisOutcome.MEASURED, analysis.reason
+    return {
+        section.heading: [(row.label, row.value, row.share, row.count) for row in section.rows]
+        for section in analysis.sections
+    }
+
+
+def why_not(analysis: Analysis) -> str:
+    assert analysis.outcome is AnalysisOutcome.NOT_MEASURED
+    assert analysis.reason is not None
+    return analysis.reason
+
+
+def test_dtype() -> None:
+    in_l1 = BF16._replace(memory="L1_INTERLEAVED")
+    found = of_ops(
+        "dtype",
+        op(MATMUL, [in_l1, BFP8], [in_l1], ns=300.0),
+        op(MATMUL, [in_l1, BFP8], [in_l1], ns=300.0),
+        op(BINARY, [in_l1], [FP32], ns=400.0),
+    )
+    whole = 16512
+    assert rows(found) == {
+        "operands": [
+            ("BFLOAT16", 10240, 10240 / whole, 5), ("FLOAT32", 4096, 4096 / whole, 1),
+            ("BFLOAT8_B", 2176, 2176 / whole, 2),
+        ],
+        "ops": [
+            ("Matmul BFLOAT16", 8192, 8192 / whole, 4), ("BinaryNg FLOAT32", 4096, 4096 / whole, 1),
+            ("Matmul BFLOAT8_B", 2176, 2176 / whole, 2),
+            ("BinaryNg BFLOAT16", 2048, 2048 / whole, 1),
+        ],
+        "weights, alike ones once": [("BFLOAT8_B", 1088.0, 1.0, 1)],
+        "activations that ops hand on": [("BFLOAT16", 4096.0, 1.0, 2)],
+        "matmuls and convolutions": [("BFLOAT16 x BFLOAT8_B", 600.0, 1.0, 2)],
+    }  # fmt: skip
+    assert {each.heading: (each.unit, each.of) for each in found.sections} == {
+        "operands": ("B", "of operand bytes"), "ops": ("B", "of operand bytes"),
+        "weights, alike ones once": ("B", "of weight bytes"),
+        "activations that ops hand on": ("B", "of activation bytes"),
+        "matmuls and convolutions": ("ns", "of their time"),
+    }  # fmt: skip
+
+
+def test_formats_of_unknown_size_are_named() -> None:
+    found = of_ops("dtype", op(BINARY, [BF16._replace(dtype="BFLOAT3_C")]))
+    assert found.sections[0].rows == (Row("BFLOAT3_C", 0.0, None),)
+    assert found.notes == ("of unknown size: BFLOAT3_C",)
+
+
+def test_dtype_of_a_report_counts_each_weight_once() -> None:
+    shared = record(2, 32, 32, dtype="BFLOAT8_B")
+    calls = [Operation(n, "ttnn.linear", inputs=(1, 2)) for n in (5, 6)]
+    subject = Subject(report=report(calls, [record(1, 32, 32), shared]))
+    found = rows(ANALYSES["dtype"].analysis(subject))
+    assert found["weights, each once"] == [("BFLOAT8_B", 1088.0, 1.0, 1)]
+
+
+@pytest.mark.parametrize("name", ["dtype", "layout", "sharding", "memory", "padding", "dram"])
+def test_captures_without_operands(name: str) -> None:
+    assert why_not(of_ops(name, op(BINARY))) == (
+        "the capture says nothing about the tensors that ops take and give"
+    )
+
+
+def test_fidelity_is_of_matmuls_and_convolutions_by_their_time() -> None:
+    found = of_ops(
+        "fidelity",
+        op(MATMUL, [BF16, BFP8], ns=300.0, fidelity="HiFi4"),
+        op("Conv2dDeviceOperation", [BF16, BFP8], ns=100.0, fidelity="LoFi"),
+        op(MATMUL, [BF16], ns=100.0),
+        op("ReshardDeviceOperation", [BF16], ns=9000.0, fidelity="HiFi4"),
+    )
+    labels = {
+        "fidelity": ("HiFi4", "LoFi", "unknown"),
+        "fidelity and weights": (
+            "HiFi4, BFLOAT8_B", "LoFi, BFLOAT8_B", "unknown, weights unknown",
+        ),
+        "ops": (
+            "HiFi4 Matmul 1x1x32x32 @ 32x32", "LoFi Conv2d 1x1x32x32", "unknown Matmul 1x1x32x32",
+        ),
+    }  # fmt: skip
+    assert rows(found) == {
+        heading: [(high, 300.0, 0.6, 1), (low, 100.0, 0.2, 1), (none, 100.0, 0.2, 1)]
+        for heading, (high, low, none) in labels.items()
+    }
+    assert {each.of for each in found.sections} == {"of matmul and conv time"}
+
+
+def test_fidelity_that_is_not_there() -> None:
+    without = of_ops("fidelity", op(BINARY, fidelity="HiFi4"))
+    assert without.outcome is AnalysisOutcome.NOT_APPLICABLE
+    assert without.reason == "no matmul and no convolution ran"
+    assert why_not(of_ops("fidelity", op(MATMUL))) == "no matmul or convolution gives its fidelity"
+
+
+def test_layout_and_what_ran_on_the_host() -> None:
+    by_rows = BF16._replace(layout="ROW_MAJOR")
+    found = of_ops(
+        "layout", op("TilizeDeviceOperation", [by_rows], [BF16]), op(BINARY, [BF16, BF16]),
+        op(BINARY, [by_rows]), on_host("(torch) add"),
+    )  # fmt: skip
+    assert rows(found) == {
+        "operands": [("TILE", 6144.0, 0.6, 3), ("ROW_MAJOR", 4096.0, 0.4, 2)],
+        "ops": [
+            ("BinaryNg TILE", 4096.0, 0.4, 2), ("BinaryNg ROW_MAJOR", 2048.0, 0.2, 1),
+            ("Tilize ROW_MAJOR", 2048.0, 0.2, 1), ("Tilize TILE", 2048.0, 0.2, 1),
+        ],
+    }  # fmt: skip
+    assert found.notes == ("1 op ran on the host: not counted (TTP007)",)
+
+
+def test_padding() -> None:
+    short = tensor(1, 1, 32, 32, logical=(1, 1, 19, 32))
+    found = of_ops(
+        "padding", op(BINARY, [short, BF16]), op(BINARY, [short, BF16]), op("Softmax", [short])
+    )
+    wanted, extra = 3 * 19 * 32 + 2 * 1024, 3 * 13 * 32
+    assert found.figures == (Figure("padding adds", extra / wanted, "of the elements"),)
+    assert rows(found) == {
+        "ops": [("BinaryNg", 832.0, 2 / 3, 2), ("Softmax", 416.0, 1 / 3, 1)],
+        "shapes": [
+            ("BinaryNg 1x1x19x32 in 1x1x32x32", 832.0, 2 / 3, 2),
+            ("Softmax 1x1x19x32 in 1x1x32x32", 416.0, 1 / 3, 1),
+        ],
+    }
+
+
+def test_padding_that_is_not_told_is_not_none() -> None:
+    old = of_ops("padding", op(BINARY, [BF16._replace(logical=None)]))
+    assert why_not(old) == "the capture has no logical shapes"
+    by_rows = of_ops("padding", op(BINARY, [BF16._replace(layout="ROW_MAJOR")]))
+    assert by_rows.outcome is AnalysisOutcome.NOT_APPLICABLE
+    assert by_rows.reason == "no tensor is in tiles"
+
+
+def test_sharding_and_memory() -> None:
+    ops = (op("Embedding", outputs=[BF16]), op(BINARY, [BF16], [CUT]), op(BINARY, [CUT, CUT]))
+    found = rows(of_ops("sharding", *ops))
+    assert found["operands"] == [
+        ("L1_HEIGHT_SHARDED", 6144.0, 0.6, 3), ("DRAM_INTERLEAVED", 4096.0, 0.4, 2)
+    ]  # fmt: skip
+    assert found["activations that ops read"] == [
+        ("L1_HEIGHT_SHARDED", 4096.0, 2 / 3, 2), ("DRAM_INTERLEAVED", 2048.0, 1 / 3, 1)
+    ]  # fmt: skip
+    assert rows(of_ops("memory", *ops))["operands"] == [
+        ("L1", 6144.0, 0.6, 3), ("DRAM", 4096.0, 0.4, 2)
+    ]  # fmt: skip
+
+
+CONV = Operation(
+    1, "ttnn.conv2d", device_operations=("Conv2d",), cb_bytes_per_core=2_500,
+    l1_by_core={(0, 0): 5_000, (1, 0): 1_000, (1, 1): 10},
+)  # fmt: skip
+RELU = Operation(2, "ttnn.relu", device_operations=("Unary",), bytes_per_bank={BufferType.L1: 100})
+VIEW = Operation(3, "ttnn.reshape", bytes_per_bank={BufferType.DRAM: 64})
+
+
+def test_what_is_alive_at_once() -> None:
+    found = rows(ANALYSES["memory"].analysis(Subject(report=report([RELU, VIEW]))))
+    assert found == {
+        "most alive at one operation, per bank": [("DRAM", 64.0, None, 1), ("L1", 100.0, None, 1)]
+    }
+
+
+MOVES = (
+    Operation(1, "ttnn.conv2d", reshard=Reshard.HIDDEN),
+    Operation(2, "ttnn.to_memory_config", reshard=Reshard.EXPLICIT),
+    *(Operation(number, "ttnn.relu", reshard=Reshard.NONE) for number in (3, 4)),
+)
+
+
+def test_reshards_by_cost_and_in_the_report() -> None:
+    blocks = CUT._replace(memory="L1_BLOCK_SHARDED")
+    ops = table(
+        op("ReshardDeviceOperation", [CUT], [blocks], ns=100.0),
+        op("InterleavedToShardedDeviceOperation", [BF16], [CUT], ns=300.0),
+        op(BINARY, [CUT], ns=600.0),
+    )
+    told = {
+        "operations of the report": [
+            ("no reshard", 2.0, 0.5, 2), ("asked for", 1.0, 0.25, 1),
+            ("hidden inside another operation", 1.0, 0.25, 1),
+        ],
+        "reshards of the report": [
+            ("ttnn.conv2d (operation 1), hidden inside another operation", 1.0, None, 1),
+            ("ttnn.to_memory_config (operation 2), asked for", 1.0, None, 1),
+        ],
+    }  # fmt: skip
+    both = rows(ANALYSES["reshards"].analysis(Subject(ops=ops, report=report(MOVES))))
+    assert both == {
+        "ways": [
+            ("DRAM_INTERLEAVED to L1_HEIGHT_SHARDED", 300.0, 0.3, 1),
+            ("L1_HEIGHT_SHARDED to L1_BLOCK_SHARDED", 100.0, 0.1, 1),
+        ],
+        "ops": [
+            ("InterleavedToSharded 1x1x32x32 DRAM → L1_HEIGHT_SHARDED", 300.0, 0.3, 1),
+            ("Reshard 1x1x32x32 L1_HEIGHT_SHARDED → L1_BLOCK_SHARDED", 100.0, 0.1, 1),
+        ],
+        **told,
+    }
+    assert rows(ANALYSES["reshards"].analysis(Subject(report=report(MOVES)))) == told
+    assert of_ops("reshards", op(BINARY)).outcome is AnalysisOutcome.NOT_APPLICABLE
+
+
+def test_host_overhead() -> None:
+    found = of_ops(
+        "host-overhead",
+        op("Softmax", [CUT], ns=6000.0, gap_ns=9e9, replay=(0, 1)),
+        op("Softmax", [CUT], ns=3000.0, gap_ns=2500.0, replay=(0, 1)),
+        op(BINARY, [CUT], ns=3000.0, gap_ns=500.0, replay=(0, 1)),
+    )
+    assert found.figures == (
+        Figure("devices wait", 0.2, "of the time"),
+        Figure("waited, all devices", 3000.0, "ns"),
+        Figure("worked, all devices", 12000.0, "ns"),
+    )
+    assert rows(found) == {
+        "lengths of gaps": [("below 1 us", 500.0, 1 / 6, 1), ("1 to 10 us", 2500.0, 5 / 6, 1)],
+        "waits before": [
+            ("Softmax 1x1x32x32", 2500.0, 5 / 6, 1), ("BinaryNg 1x1x32x32", 500.0, 1 / 6, 1)
+        ],
+    }  # fmt: skip
+    assert found.notes == ("counted in 1 replay, without the gap before the first op of each",)
+    whole = why_not(of_ops("host-overhead", op(BINARY, gap_ns=5.0)))
+    assert whole.startswith("the capture has neither replays of a trace nor a window")
+
+
+def test_trace() -> None:
+    replays = (op("Softmax", [CUT], ns=100.0 * number, replay=(3, number)) for number in (1, 2, 3))
+    found = of_ops("trace", op(BINARY, [CUT], ns=400.0), *replays, on_host("(torch) add"))
+    assert rows(found) == {
+        "ops": [("trace 3, device 0", 600.0, 0.6, 3), ("not traced", 400.0, 0.4, 1)],
+        "executions, median time of one": [("trace 3 on device 0", 200.0, None, 3)],
+    }
+
+
+def test_a_capture_in_doubt_says_so() -> None:
+    ops = table(
+        op("Softmax", [CUT], replay=(0, 1)),
+        op(BINARY, [CUT], replay=(0, 2)),
+        traces=(TraceReplays(0, 0, 2, complete=False),),
+    )
+    assert ANALYSES["trace"].analysis(Subject(ops=ops)).notes == (
+        "no time of this capture can be trusted: the replays of trace 0 on device 0 ran "
+        "different ops",
+    )
+
+
+def test_conv() -> None:
+    attributes = (
+        "{'enable_act_double_buffer': 'true'; 'act_block_h_ntiles': '2'; "
+        "'per_core_out_matrix_height_ntile': '4'}"
+    )
+    found = of_ops(
+        "conv", conv(ns=300.0, attributes=attributes), conv("BLOCK", ns=100.0),
+        op(BINARY, [CUT], ns=600.0),
+    )  # fmt: skip
+    settings = {
+        "sharding": [("BLOCK", 1.0, 0.5, 1), ("HEIGHT", 1.0, 0.5, 1)],
+        "activation double buffer": [("on", 1.0, 0.5, 1), ("unknown", 1.0, 0.5, 1)],
+        "weight double buffer": [("unknown", 2.0, 1.0, 2)],
+        "act_block_h": [("64 of 128 rows", 1.0, 0.5, 1), ("unknown", 1.0, 0.5, 1)],
+    }
+    assert rows(found) == {**settings, "convolutions": [("Conv2d 1x1x1024x32", 400.0, 0.4, 2)]}
+    told = Subject(report=convolving((called(1), output(1, rows=64))))
+    of_report = rows(ANALYSES["conv"].analysis(told))
+    assert list(of_report) == list(settings), "a report has no times"
+    assert of_report["sharding"] == [("HEIGHT", 1.0, 1.0, 1)]
+
+
+def test_matmul() -> None:
+    config = (
+        "{'program_config': 'operations::matmul::MatmulMultiCoreReuseProgramConfig"
+        "(in0_block_w=2;per_core_M=1)'}"
+    )
+    found = of_ops(
+        "matmul",
+        op(MATMUL, [CUT, CUT], ns=300.0, attributes=config),
+        op(MATMUL, [CUT, CUT], ns=100.0, attributes="{'program_config': 'std::nullopt'}"),
+        op(BINARY, [CUT], ns=600.0),
+    )
+    assert rows(found) == {
+        "matmuls": [("Matmul 1x1x32x32 @ 32x32", 400.0, 0.4, 2)],
+        "program config": [("MatmulMultiCoreReuse", 300.0, 0.75, 1), ("none", 100.0, 0.25, 1)],
+        "in0_block_w": [("2 tiles", 300.0, 0.75, 1), ("unknown", 100.0, 0.25, 1)],
+    }
+    assert of_ops("matmul", op(BINARY)).reason == "no matmuls"
+
+
+def test_devices() -> None:
+    computing = (op(BINARY, [CUT], ns=300.0), op(BINARY, [CUT], ns=100.0, device=1))
+    found = of_ops(
+        "devices", *computing, op("AllGatherDeviceOperation", [CUT], ns=100.0),
+        op("AllGatherDeviceOperation", [CUT], ns=300.0, device=1),
+    )  # fmt: skip
+    apart = [("device 0", 300.0, 0.75, 1), ("device 1", 100.0, 0.25, 1)]
+    assert rows(found) == {
+        "devices": [("device 0", 400.0, 0.5, 2), ("device 1", 400.0, 0.5, 2)],
+        "devices without collectives": apart,
+        "collectives": [("AllGather 1x1x32x32", 400.0, 0.5, 2)],
+    }
+    assert rows(of_ops("devices", *computing)) == {"devices": apart}
+
+
+def test_cores() -> None:
+    found = of_ops(
+        "cores", op(BINARY, [CUT], [CUT], ns=6000.0, cores=16), op(BINARY, ns=4000.0, cores=64)
+    )
+    assert found.figures == (
+        Figure("cores in use, all ops, weighted by time", 0.55, "of cores"),
+        Figure("cores available", 64, "cores"),
+    )
+    assert rows(found) == {"cores": [("16 cores", 6000.0, 0.6, 1), ("64 cores", 4000.0, 0.4, 1)]}
+
+
+def test_cores_and_times_of_kernels() -> None:
+    log = printed(program(1, cores=16, cycles=3000), program(2, cycles=1000))
+    told = {
+        "kernels": [
+            ("program 1 (kernel), 16 cores", 3000.0, 0.75, 1),
+            ("program 2 (kernel), 64 cores", 1000.0, 0.25, 1),
+        ]
+    }
+    assert rows(ANALYSES["cores"].analysis(log)) == told
+    assert rows(ANALYSES["bottlenecks"].analysis(log)) == told
+    for name in ("cores", "bottlenecks", "dram"):
+        reason = why_not(ANALYSES[name].analysis(printed()))
+        assert reason == "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"
+    silent = of_ops("cores", op(BINARY, cores=None))
+    assert why_not(silent) == "the capture does not say how many cores ops ran on"
+
+
+def test_dram() -> None:
+    # At 288 bytes per nanosecond, 2 x 2048 bytes take 14.2 ns.
+    found = of_ops("dram", op(BINARY, [BF16], [BF16], ns=100.0), op("Softmax", [CUT], ns=300.0))
+    busy = 4096 / 288
+    (used,) = found.figures
+    assert used.label == "bandwidth in use, weighted by time"
+    assert used.value == pytest.approx(busy / 400)
+    running, stored = found.sections
+    assert (running.unit, running.of) == ("of the DRAM bandwidth", "of the DRAM bandwidth")
+    assert [row.label for row in running.rows] == ["BinaryNg", "Softmax"]
+    assert [row.value for row in running.rows] == pytest.approx([busy / 100, 0.0])
+    assert stored.rows == (Row("BinaryNg", 4096.0, 1.0, 2),)
+    assert found.notes == (
+        "an estimate: each operand in DRAM counts once, and none of those that ops read a part of",
+    )
+    strange = ANALYSES["dram"].analysis(Subject(ops=table(op(BINARY, [BF16]), arch="grayskull")))
+    assert list(rows(strange)) == ["operands in DRAM"]
+    assert strange.notes == ("what part of the DRAM bandwidth of grayskull ops use is unknown",)
+
+
+def test_dram_of_kernels() -> None:
+    log = printed(program(1, bytes_read=3072, bytes_written=1024, bandwidth=19.3))
+    assert rows(ANALYSES["dram"].analysis(log)) == {
+        "bytes that kernels move": [
+            ("program 1 (kernel), read", 3072.0, 0.75, 256),
+            ("program 1 (kernel), written", 1024.0, 0.25, 256),
+        ],
+        "effective bandwidth of kernels": [("program 1 (kernel)", 19.3, None, 1)],
+    }
+
+
+def test_bottlenecks() -> None:
+    found = of_ops(
+        "bottlenecks", op(BINARY, [CUT], ns=90.0), op("Softmax", [CUT], ns=60.0)
+    )  # fmt: skip
+    assert rows(found) == {
+        "kinds of work": [("elementwise", 90.0, 0.6, 1), ("norm and reduce", 60.0, 0.4, 1)],
+        "op codes": [("BinaryNg", 90.0, 0.6, 1), ("Softmax", 60.0, 0.4, 1)],
+        "ops": [("BinaryNg 1x1x32x32", 90.0, 0.6, 1), ("Softmax 1x1x32x32", 60.0, 0.4, 1)],
+    }
+
+
+def test_queues_and_overlap() -> None:
+    calls = (
+        Operation(1, "ttnn.from_torch", outputs=(1,)),
+        *(Operation(n, "ttnn.to_torch", inputs=(2,), arguments={"cq_id": "1"}) for n in (2, 3)),
+    )
+    tensors = [record(1, 64, 32), record(2, 32, 32)]
+    ways = [
+        ("to the device, queue unknown", 4096.0, 0.5, 1),
+        ("to the host, queue 1", 4096, 0.5, 2),
+    ]
+    queues = ANALYSES["queues"].analysis(Subject(report=report(calls, tensors)))
+    assert rows(queues) == {
+        "ways": ways,
+        "transfers": [
+            ("ttnn.from_torch 64x32", 4096.0, 0.5, 1), ("ttnn.to_torch 32x32", 4096.0, 0.5, 2)
+        ],
+    }  # fmt: skip
+    assert queues.notes[0].startswith("times of transfers: not measured: no profiler sees")
+    programs = (replace(CONV, id=4, queues=(0, 0)), replace(RELU, id=5, queues=(0,)))
+    overlap = ANALYSES["overlap"].analysis(Subject(report=report((*calls, *programs), tensors)))
+    assert overlap.figures == (Figure("command queues in use", 2, "queues"),)
+    assert rows(overlap) == {
+        "programs": [("queue 0", 3.0, 1.0, 3)],
+        "calls": [("queue 0, ttnn.conv2d", 2, 2 / 3, 2), ("queue 0, ttnn.relu", 1, 1 / 3, 1)],
+        "transfers": ways,
+    }
+    without = ANALYSES["overlap"].analysis(Subject(report=report(calls, tensors)))
+    assert why_not(without).startswith("no program gives its command queue")
+
+
+def on_mesh(*texts: str) -> Analysis:
+    texts = tuple(
+        text.replace("device_id=1", f"tensor_id={number}, device_id=1")
+        for number, text in enumerate(texts, start=1)
+    )
+    calls = [
+        replace(linear(at, texts[0], text), inputs=(1, at + 1))
+        for at, text in enumerate(texts)
+        if at
+    ]
+    tensors = [record(at, 4, 1, 32, 64) for at in range(1, len(texts) + 1)]
+    return ANALYSES["mesh"].analysis(Subject(report=report(calls, tensors)))
+
+
+def test_what_is_replicated_and_what_is_sharded() -> None:
+    mesh = "2, 4"
+    found = on_mesh(
+        placed(mesh, "PlacementShard(0)", COPY),
+        placed(mesh, COPY, "PlacementShard(3)"),
+        placed(mesh, "PlacementShard(2)", "PlacementShard(3)"),
+        placed(mesh, COPY, COPY),
+    )
+    size = 4 * 32 * 64 * 2.0
+    assert found.figures == (
+        Figure("the mesh is 2x4", 8, "devices"),
+        Figure("weights that every device has a copy of", size, "B"),
+    )
+    told = rows(found)
+    assert {label for label, *_ in told["placements"]} == {
+        "input, sharded: dim 0 over 2, 4 copies",
+        "weight, sharded: dim 3 over 4, 2 copies",
+        "weight, sharded: dim 2 over 2, dim 3 over 4",
+        "weight, replicated",
+    }
+    assert ("replicated, weight of ttnn.linear 4x1x32x64 BFLOAT16", size, 0.25, 1) in told[
+        "tensors"
+    ]
+
+
+def test_meshes_of_one_device_and_calls_that_do_not_tell() -> None:
+    found = on_mesh(placed("1", COPY), placed("1", COPY))
+    assert found.outcome is AnalysisOutcome.NOT_APPLICABLE
+    assert found.reason == "one device: nothing is spread over a mesh"
+    silent = ANALYSES["mesh"].analysis(Subject(report=report([Operation(1, "ttnn.add")])))
+    assert why_not(silent).startswith("the report does not say how tensors are placed on the mesh")
+
+
+def test_l1_over_the_operations_and_by_core() -> None:
+    subject = Subject(report=replace(report([RELU, CONV, VIEW]), devices=(DEVICE,)))
+    found = ANALYSES["l1"].analysis(subject)
+    assert found.figures == (
+        Figure("most in use, at ttnn.conv2d", 7_500, "B"),
+        Figure("left free there", 2_500, "B"),
+        Figure("L1 of a core for tensors and circular buffers", 10_000, "B"),
+    )
+    conv, relu = "ttnn.conv2d (operation 1)", "ttnn.relu (operation 2)"
+    assert rows(found) == {
+        "in use on the fullest core": [(conv, 7_500, 0.75, 1), (relu, 100, 0.01, 1)],
+        "tensors, on the fullest core": [(conv, 5_000, 0.5, 1), (relu, 100, 0.01, 1)],
+        "circular buffers, on the fullest core": [(conv, 2_500, 0.25, 1)],
+        "tensors by core": [
+            (f"{conv}, core {core}", held, held / 10_000, 1)
+            for core, held in (("0-0", 5_000), ("1-0", 1_000), ("1-1", 10))
+        ],
+    }
+    assert found.notes[0].startswith("circular buffers are not given by 1 of 2 operations")
+    unknown = ANALYSES["l1"].analysis(Subject(report=report([CONV])))
+    assert why_not(unknown) == "the report does not say how much L1 a core has"
+    views = Subject(report=replace(report([VIEW]), devices=(DEVICE,)))
+    ran = why_not(ANALYSES["l1"].analysis(views))
+    assert ran == "the report does not say what ran inside its operations"
+
+
+def test_the_names_of_the_command_line_are_those_of_the_analyses() -> None:
+    assert tuple(ANALYSES) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_analysis_says_what_it_needs(name: str) -> None:
+    found = ANALYSES[name].analysis(Subject())
+    assert why_not(found).startswith("needs ")
+    assert (found.name, found.figures, found.sections) == (name, (), ())
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if Input.OPS in ANALYSES[n].needs])
+def test_a_capture_of_the_host_alone_has_no_ops(name: str) -> None:
+    for ops in ((), (on_host("(torch) add"),)):
+        assert why_not(of_ops(name, *ops)) == "the capture has no op that ran on a device"
+
+
+@pytest.mark.parametrize("name", ["queues", "mesh", "l1", "overlap"])
+def test_an_op_table_does_not_tell_what_a_report_does(name: str) -> None:
+    assert why_not(of_ops(name, op("Add"))).startswith("needs a report database")
+
+
+def test_a_known_reason_for_an_absent_input_is_told() -> None:
+    subject = Subject(absent={Input.OPS: "the profiler is off"})
+    assert ANALYSES["dtype"].analysis(subject).reason == "the profiler is off"
+    assert ANALYSES["dtype"].analysis(Subject()).reason == "needs an op table or a report database"
+    assert ANALYSES["queues"].analysis(Subject()).reason == (
+        "needs a report database: op tables have no transfers or command queues"
+    )
