@@ -8,10 +8,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.history.causes import Circumstances, Kind
 from pytest_ttnn_perf.history.series import sparkline
 from pytest_ttnn_perf.history.steps import find_steps, winsorised
-from pytest_ttnn_perf.history.trends import Track, find_trends
+from pytest_ttnn_perf.history.trends import Circumstances, Kind, Track, find_trends
 from tests.properties.strategies import FEW, SOME
 
 GROUP = ("wormhole_b0-n150-1x1", "wall")
@@ -49,10 +48,7 @@ def fleet(
     """Return what four hosts measured of eight tests, one of them slower from a run on."""
     rng = Random(seed)
     hosts = [f"host-{number % 4}" for number in range(160)]
-    runs = [
-        Circumstances(f"{number:040x}", host, f"{number:06}", {})
-        for number, host in enumerate(hosts)
-    ]
+    runs = [Circumstances(f"{number:040x}", host, {}) for number, host in enumerate(hosts)]
     tracks = [
         Track(
             GROUP,
@@ -79,7 +75,7 @@ def test_a_host_that_changed_as_a_whole_is_named(
 ) -> None:
     slow = f"host-{number}"
     (trend,) = find_trends(*fleet(seed, math.log(factor), slow, since))
-    assert (trend.track, trend.kind, trend.rivals[0].what) == (None, Kind.HOST, slow)
+    assert (trend.track, trend.kind, trend.hosts) == (None, Kind.HOST, (slow,))
     assert abs(trend.size - math.log(factor)) < 0.01
     assert trend.good < since + 4
     assert trend.bad >= since - 4
