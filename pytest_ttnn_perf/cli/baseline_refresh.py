@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from functools import partial
 from math import expm1, log
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
@@ -97,7 +97,8 @@ def run(options: Namespace) -> Result:
     return show_then_write(shown, options, write, failed=bool(refusals))
 
 
-class _Refreshed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Refreshed:
     """What a refresh makes of the baseline of a test; ``gained`` are metrics that got better."""
 
     change: Change

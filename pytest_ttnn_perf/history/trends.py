@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.history.steps import Step
     from pytest_ttnn_perf.records.hardware import Scalar
 
+    #: Runs of a host before and after a change.
+    Sides = tuple[Sequence["Circumstances"], Sequence["Circumstances"]]
+
 
 class Kind(Enum):
     """What a change comes from."""
@@ -161,7 +164,8 @@ def find_trends(tracks: Sequence[Track], runs: Sequence[Circumstances]) -> list[
         for member in members:
             track = tracks[member]
             for trend in common:
-                track = _without(track, trend, runs)
+                if _shows(track, trend, runs):
+                    track = _without(track, trend, runs)
             found += _by_software(_changes(member, track, runs))
     return found
 
@@ -196,22 +200,24 @@ def _by_software(common: Sequence[Trend]) -> Iterator[Trend]:
 
 
 def _without(track: Track, trend: Trend, runs: Sequence[Circumstances]) -> Track:
-    """Return a track without a change of most tracks, if it shows it; else as it is."""
-    hosts = [runs[number].host for number in track.numbers]
-    after = [trend.has(number, host) for number, host in zip(track.numbers, hosts, strict=True)]
-    if trend.track is None:
-        now = [value for value, is_after in zip(track.logs, after, strict=True) if is_after]
-        then = [
-            value
-            for value, host, is_after in zip(track.logs, hosts, after, strict=True)
-            if not is_after and (not trend.of_host or host in trend.hosts)
-        ]
-        both = then and now
-        moved = median(now[:_BESIDE]) - median(then[-_BESIDE:]) if both else trend.size
-        if moved / trend.size < _SHOWN:
-            return track
-    logs = (v - trend.size * is_after for v, is_after in zip(track.logs, after, strict=True))
+    """Return a track without a change, its own or one of most tracks."""
+    logs = (
+        value - trend.size * trend.has(number, runs[number].host)
+        for number, value in zip(track.numbers, track.logs, strict=True)
+    )
     return replace(track, logs=tuple(logs))
+
+
+def _shows(track: Track, trend: Trend, runs: Sequence[Circumstances]) -> bool:
+    """Tell whether a track shows a change of most tracks, next to it; if nothing tells, it does."""
+    sides: tuple[list[float], list[float]] = ([], [])
+    for number, value in zip(track.numbers, track.logs, strict=True):
+        if not trend.of_host or runs[number].host in trend.hosts:
+            sides[number >= trend.since].append(value)
+    if not all(sides):
+        return True
+    moved = median(sides[1][:_BESIDE]) - median(sides[0][-_BESIDE:])
+    return moved / trend.size >= _SHOWN
 
 
 def _changes(member: int | None, track: Track, runs: Sequence[Circumstances]) -> list[Trend]:
@@ -265,8 +271,14 @@ def _clearest(member: int | None, track: Track, runs: Sequence[Circumstances]) -
     ]
     for one in sorted(seen, key=lambda each: -each.step.strength):
         step, since = one.step, one.places[one.step.position]
-        window = one.places[step.start], one.places[step.end - 1]
-        sides = {host: _sides(places, window, since) for host, places in own.items()}
+        start, end = one.places[step.start], one.places[step.end - 1]
+        sides = {
+            host: (
+                [place for place in places if start <= place < since][-_NEAR:],
+                [place for place in places if since <= place <= end][:_NEAR],
+            )
+            for host, places in own.items()
+        }
         moved = {
             host: (median(flat[p] for p in after) - median(flat[p] for p in before)) / step.size
             for host, (before, after) in sides.items()
@@ -287,23 +299,13 @@ def _clearest(member: int | None, track: Track, runs: Sequence[Circumstances]) -
         if (silent and not shows) or abs(size) < LEAST_CHANGE:
             continue  # no host changed for good: those that always differ took turns
         beside = [
-            tuple([runs[numbers[p]] for p in places] for places in sides[host])
-            for host in shows or own
+            ([runs[numbers[p]] for p in before], [runs[numbers[p]] for p in after])
+            for before, after in (sides[host] for host in shows or own)
         ]
-        places = numbers[one.good], numbers[since], numbers[one.bad]
-        trend = Trend(member, track.group, size, *places, shows, of_host, ())
+        good, bad = numbers[one.good], numbers[one.bad]
+        trend = Trend(member, track.group, size, good, numbers[since], bad, shows, of_host, ())
         return _explained(trend, beside, runs)
     return None
-
-
-def _sides(
-    places: Sequence[int], window: tuple[int, int], since: int
-) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the places of a host that are next to a step, before and after it."""
-    start, end = window
-    before = [place for place in places if start <= place < since]
-    after = [place for place in places if since <= place <= end]
-    return before[-_NEAR:], after[:_NEAR]
 
 
 def _without_offsets(values: Sequence[float], hosts: Sequence[str]) -> list[float]:
@@ -322,19 +324,14 @@ def _without_offsets(values: Sequence[float], hosts: Sequence[str]) -> list[floa
     return [value - offsets.get(host, 0.0) for host, value in zip(hosts, values, strict=True)]
 
 
-def _explained(
-    trend: Trend,
-    beside: Sequence[tuple[Sequence[Circumstances], Sequence[Circumstances]]],
-    runs: Sequence[Circumstances],
-) -> Trend:
+def _explained(trend: Trend, beside: Sequence[Sides], runs: Sequence[Circumstances]) -> Trend:
     """Return a change with what differs between the runs ``beside`` it, host by host."""
     then, now = ([run for sides in beside for run in sides[side]] for side in (0, 1))
     stayed = [sides for sides in beside if all(sides)] or [(then, now)]
     software = tuple(_software(stayed))
     if trend.of_host:
-        return replace(
-            trend, differs=(Difference(Kind.HOST, _named(trend.hosts)),), software=software
-        )
+        itself = Difference(Kind.HOST, _named(trend.hosts))
+        return replace(trend, differs=(itself,), software=software)
     differs = list(software)
     commits = runs[trend.good].commit, runs[trend.bad].commit
     if commits[0] != commits[1] or None in commits:
@@ -350,28 +347,14 @@ def _explained(
     return replace(trend, differs=tuple(differs))
 
 
-def _software(
-    beside: Sequence[tuple[Sequence[Circumstances], Sequence[Circumstances]]],
-) -> Iterator[Difference]:
+def _software(beside: Sequence[Sides]) -> Iterator[Difference]:
     """Yield what is usually another version after a change than before it, on most hosts."""
     for name in sorted({name for sides in beside for run in sides[0] for name in run.software}):
-        versions = [
-            tuple(
-                Counter(run.software.get(name) for run in side).most_common(1)[0][0]
-                for side in sides
-            )
+        usual = (
+            [Counter(run.software.get(name) for run in side).most_common(1)[0][0] for side in sides]
             for sides in beside
-        ]
-        changed = Counter(
-            (old, new)
-            for old, new in versions
-            if None
-            not in {
-                old,
-                new,
-            }
-            and old != new
         )
+        changed = Counter((old, new) for old, new in usual if None not in (old, new) and old != new)
         if changed.total() > len(beside) / 2:
             yield Difference(Kind.ENVIRONMENT, name, *changed.most_common(1)[0][0])
 

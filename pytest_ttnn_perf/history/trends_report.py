@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from functools import cached_property
+from math import log
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -64,7 +65,7 @@ class Told:
     ) -> None:
         self.trend, self._runs, self._records = trend, runs, records
         self.series = None if trend.track is None else every[trend.track]
-        self._example = next(s for s in every if (s.key, s.metric.source.value) == trend.group)
+        self._alike = [s for s in every if (s.key, s.metric.source.value) == trend.group]
         self.good, self.bad = runs[trend.good], runs[trend.bad]
 
     @property
@@ -84,9 +85,10 @@ class Told:
 
         Hosts differ: they are of one host that shows the change, if there is one.
         """
-        if self.series is None:
-            return None
-        trend, points = self.trend, self.series.points
+        return None if self.series is None else self._levels(self.series)
+
+    def _levels(self, series: Series) -> tuple[float, float] | None:
+        trend, points = self.trend, series.points
         count = Counter(p.run.host for p in points if p.run.host in trend.hosts)
         (host, _), *_ = (*count.most_common(1), (None, 0))
         own = [p for p in points if host in {None, p.run.host}]
@@ -94,13 +96,16 @@ class Told:
         now = [p.reading.value for p in own if p.number >= trend.since]
         return (median(then[-_BESIDE:]), median(now[:_BESIDE])) if then and now else None
 
+    def _moved(self, series: Series) -> float:
+        before, after = self._levels(series) or (1.0, 1.0)
+        return abs(log(after / before))
+
     @cached_property
     def by_op(self) -> str | None:
         """Which ops make it up; None where a run has no op table."""
         if self.series is None:
             return None
-        sides = (self._observed(self.series, n) for n in (self.trend.good, self.trend.bad))
-        then, now = sides
+        then, now = (self._observed(self.series, n) for n in (self.trend.good, self.trend.bad))
         return None if then is None or now is None else observed_change_by_op(then, now)
 
     def _observed(self, series: Series, number: int) -> Observation | None:
@@ -115,7 +120,7 @@ class Told:
         of_code = any(difference.kind is Kind.CODE for difference in self.trend.differs)
         if not of_code or self.direction == "better" or not (good and bad):
             return None
-        series = self.series or self._example
+        series = self.series or max(self._alike, key=self._moved)
         commits = (good[:_COMMIT], bad[:_COMMIT])
         # By the id that pytest knows: what it is filed under may lack some of its parameters.
         newest = self._observed(series, series.last.number)
@@ -131,8 +136,9 @@ class Told:
     def _cause(self, differs: Difference) -> str:
         if differs.kind is Kind.CODE:
             good, bad = self.good, self.bad
-            known = good.place is not None and bad.place is not None
-            count = f", {counted(bad.place - good.place, 'commit')}" if known else ""
+            count = ""
+            if good.place is not None and bad.place is not None:
+                count = f", {counted(bad.place - good.place, 'commit')}"
             return f"the code: after {good.short_commit} up to {bad.short_commit}{count}"
         if differs.kind is Kind.ENVIRONMENT:
             return _went(differs)
