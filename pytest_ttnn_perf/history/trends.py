@@ -23,7 +23,7 @@ from pytest_ttnn_perf.history.steps import (
 from pytest_ttnn_perf.records.metric import Better, median
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from pytest_ttnn_perf.history.runs import RecordedRun
     from pytest_ttnn_perf.history.series import Series
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Scalar
 
     #: Runs of a host before and after a change.
-    Sides = tuple[Sequence["Circumstances"], Sequence["Circumstances"]]
+    Sides = tuple[Sequence[RecordedRun], Sequence[RecordedRun]]
 
 
 class Kind(Enum):
@@ -41,17 +41,6 @@ class Kind(Enum):
     HOST = "host"
     ENVIRONMENT = "environment"
     CANNOT_TELL = "cannot tell"
-
-
-class Circumstances(NamedTuple):
-    """What is known of the run that a number is from.
-
-    ``software`` is what changes without a commit: versions, firmware, driver, kernel, governor.
-    """
-
-    commit: str | None
-    host: str
-    software: Mapping[str, Scalar]
 
 
 class Difference(NamedTuple):
@@ -132,11 +121,6 @@ _TOGETHER: Final = 8
 NOTHING_RECORDED: Final = "nothing that is recorded"
 
 
-def circumstances(runs: Sequence[RecordedRun]) -> list[Circumstances]:
-    """Return what may explain a change of the numbers of runs."""
-    return [Circumstances(run.commit, run.host, run.software) for run in runs]
-
-
 def tracks_of(series: Sequence[Series]) -> list[Track]:
     """Return series that are compared by ratio as numbers."""
     return [
@@ -152,7 +136,7 @@ def tracks_of(series: Sequence[Series]) -> list[Track]:
     ]
 
 
-def find_trends(tracks: Sequence[Track], runs: Sequence[Circumstances]) -> list[Trend]:
+def find_trends(tracks: Sequence[Track], runs: Sequence[RecordedRun]) -> list[Trend]:
     """Return the changes of most tracks of a group, and those of single ones beside these."""
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, track in enumerate(tracks):
@@ -199,7 +183,7 @@ def _by_software(common: Sequence[Trend]) -> Iterator[Trend]:
         yield first
 
 
-def _without(track: Track, trend: Trend, runs: Sequence[Circumstances]) -> Track:
+def _without(track: Track, trend: Trend, runs: Sequence[RecordedRun]) -> Track:
     """Return a track without a change, its own or one of most tracks."""
     logs = (
         value - trend.size * trend.has(number, runs[number].host)
@@ -208,7 +192,7 @@ def _without(track: Track, trend: Trend, runs: Sequence[Circumstances]) -> Track
     return replace(track, logs=tuple(logs))
 
 
-def _shows(track: Track, trend: Trend, runs: Sequence[Circumstances]) -> bool:
+def _shows(track: Track, trend: Trend, runs: Sequence[RecordedRun]) -> bool:
     """Tell whether a track shows a change of most tracks, next to it; if nothing tells, it does."""
     sides: tuple[list[float], list[float]] = ([], [])
     for number, value in zip(track.numbers, track.logs, strict=True):
@@ -220,7 +204,7 @@ def _shows(track: Track, trend: Trend, runs: Sequence[Circumstances]) -> bool:
     return moved / trend.size >= _SHOWN
 
 
-def _changes(member: int | None, track: Track, runs: Sequence[Circumstances]) -> list[Trend]:
+def _changes(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> list[Trend]:
     """Return the changes of a track: the clearest, that of what is left without it, and so on."""
     found: list[Trend] = []
     for _ in range(_MOST_CHANGES + len({runs[number].host for number in track.numbers})):
@@ -254,7 +238,7 @@ class _Seen(NamedTuple):
         return self.good < other.bad and other.good < self.bad
 
 
-def _clearest(member: int | None, track: Track, runs: Sequence[Circumstances]) -> Trend | None:
+def _clearest(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> Trend | None:
     """Return the clearest change of all runs, or of those of one host."""
     numbers = track.numbers
     own: dict[str, list[int]] = defaultdict(list)
@@ -324,7 +308,7 @@ def _without_offsets(values: Sequence[float], hosts: Sequence[str]) -> list[floa
     return [value - offsets.get(host, 0.0) for host, value in zip(hosts, values, strict=True)]
 
 
-def _explained(trend: Trend, beside: Sequence[Sides], runs: Sequence[Circumstances]) -> Trend:
+def _explained(trend: Trend, beside: Sequence[Sides], runs: Sequence[RecordedRun]) -> Trend:
     """Return a change with what differs between the runs ``beside`` it, host by host."""
     then, now = ([run for sides in beside for run in sides[side]] for side in (0, 1))
     stayed = [sides for sides in beside if all(sides)] or [(then, now)]

@@ -16,7 +16,6 @@ from pytest_ttnn_perf.history.steps import LEAST_SERIES
 from pytest_ttnn_perf.history.trends import (
     NOTHING_RECORDED,
     Kind,
-    circumstances,
     find_trends,
     tracks_of,
 )
@@ -193,7 +192,7 @@ def changes_of(history: RunHistory, *, metric: str | None = None) -> Changes:
     records = _Records()
     told = [
         Told(trend, long_enough, history.runs, records)
-        for trend in find_trends(tracks_of(long_enough), circumstances(history.runs))
+        for trend in find_trends(tracks_of(long_enough), history.runs)
     ]
     short, others = len(looked_at) - len(long_enough), len(every) - len(looked_at)
     return Changes(tuple(map(tuple, _grouped(told))), len(long_enough), short, others)
