@@ -575,7 +575,7 @@ def read_runs(database: Database, folder: Path, wanted: Wanted, asked: Asked) ->
     history = arranged(_headings(database), folder, wanted)
     runs = history.runs if asked.last is None else history.runs[-asked.last :]
     numbers = [run.source.number for run in runs if isinstance(run.source, StoredRecord)]
-    # To look for cycles among ever more readings, of which none is part of one, takes half the time.
+    # To look for cycles among ever more readings, which are part of none, takes half the time.
     was_on = gc.isenabled()
     gc.disable()
     try:
