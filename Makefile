@@ -104,7 +104,7 @@ test-matrix:  ## the wheel, on every supported Python with the oldest and the ne
 
 benchmarks: $(READY)  ## side by side with pytest-benchmark, and the bars
 	$(PIP) --python $(BIN)/python install --group benchmark
-	@missed=; for name in gate measure startup unmeasured pcc capture checklist ab ab_rates bisect_rates trends history_database optimization_loop lost_gain; do \
+	@missed=; for name in gate measure startup unmeasured pcc capture checklist ab ab_rates bisect_rates history_database optimization_loop lost_gain; do \
 		$(BIN)/python benchmarks/$$name.py || missed="$$missed $$name"; \
 	done; test -z "$$missed" || { echo "missed a bar:$$missed"; exit 1; }
 

@@ -22,12 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, text
 
-from pytest_ttnn_perf.history.database import Database
-from pytest_ttnn_perf.history.database_reading import Asked, read_runs
-from pytest_ttnn_perf.history.database_retention import prune
-from pytest_ttnn_perf.history.database_schema import RUN
-from pytest_ttnn_perf.history.database_writing import Sent, send
-from pytest_ttnn_perf.history.retention import Kept
+from pytest_ttnn_perf.history.database import RUN, Asked, Database, Sent, prune, read_runs, send
 from pytest_ttnn_perf.history.runs import RecordFile, Wanted
 from pytest_ttnn_perf.records.database_url import database_url
 from pytest_ttnn_perf.records.observation import Run, decode_run
@@ -143,7 +138,7 @@ def main() -> int:
         found = read_runs(database, Path(folder), wanted, last).runs
         assert [len(run.readings) for run in found] == [options.tests * METRICS] * LAST
         size = size_of(database)
-        prune(database, None, Kept(newest=1))
+        prune(database, None, 1)
         without = size_of(database)
     print(f"shape: {options.tests} tests x {METRICS} metrics x {options.runs} runs, SQLite")
     print(f"send a run:                 {min(sending):6.2f} s CPU (bar: {BAR_SEND_S:.0f} s)")

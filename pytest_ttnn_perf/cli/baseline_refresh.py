@@ -1,15 +1,22 @@
-"""``ttnn-perf baseline refresh --from-history``: recorded runs of a branch become baselines."""
+"""``ttnn-perf baseline refresh --from-history``: the last runs of a branch become baselines.
+
+What is not the same test all along is refused, and so is what got worse: however slowly it came,
+nobody has accepted it.
+"""
 
 from __future__ import annotations
 
-from argparse import Namespace
-from dataclasses import replace
+from dataclasses import field, replace
+from functools import partial
+from math import expm1, log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.cli.baseline_accept import Measured, join_records
 from pytest_ttnn_perf.cli.baseline_edits import (
     Edits,
     Refusal,
@@ -22,15 +29,26 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     show_then_write,
 )
 from pytest_ttnn_perf.cli.history import wanted_history
-from pytest_ttnn_perf.history.refresh import Refresh
-from pytest_ttnn_perf.run.update import Action
+from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.gate.ratios import band_of, centre_of
+from pytest_ttnn_perf.history.series import LATEST
+from pytest_ttnn_perf.history.steps import find_steps, winsorised
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.metric import Better, median
+from pytest_ttnn_perf.records.settings import MIN_REFRESHED, Update
+from pytest_ttnn_perf.records.verdict import Outcome, Reason
+from pytest_ttnn_perf.report.numbers import format_value
+from pytest_ttnn_perf.report.sentences import accept_command, sentence
+from pytest_ttnn_perf.run.judge import Policies, judge_observation, violations
+from pytest_ttnn_perf.run.update import Action, Change, acceptance_now, action_for, sessions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from argparse import Namespace
+    from collections.abc import Iterator, Mapping
 
-    from pytest_ttnn_perf.history.refresh import Refreshed, Window
-    from pytest_ttnn_perf.records.baseline import TestBaseline
-    from pytest_ttnn_perf.records.hardware import Hardware
+    from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
+    from pytest_ttnn_perf.records.baseline import MetricBaseline, Session, TestBaseline
+    from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.numbers import Result
 
 
@@ -45,81 +63,226 @@ def run(options: Namespace) -> Result:
     if unknown:
         message = f"unrecognized arguments: {' '.join(unknown)}"
         raise UsageError(message)
-    settings = edited_settings(options)
+    settings, history = edited_settings(options), wanted_history(options)
     store = BaselineStore(settings.baselines)
-    # Whether something changed within the last runs shows beside those before.
-    history = wanted_history(Namespace(**{**vars(options), "last": None}))
-    again = repeated_options(options)
-    refresh = Refresh(history, store, settings, last=options.last, options=again)
-    windows = list(refresh.windows())
-    tests = list(dict.fromkeys(window.test for window in windows))
+    every = _windows(history, store, settings, repeated_options(options))
     where = f"the {counted(len(history.runs), 'run')} of {options.branch or 'the main branch'}"
+    tests = dict.fromkeys(window.test for window in every)
     named = select_tests(tests, [*options.tests, *options.rest], options.ids, where=where)
-    chosen = [window for window in windows if window.test in named]
-    refreshing = _Refreshing(refresh, chosen, options.reason, options.branch)
-    edits = replace(refreshing.edits(), remarks=(*refreshing.remarks, *history.notes))
-    return show_then_write(edits, options, refreshing.write, failed=bool(edits.refusals))
+    refusals, edits, after = [], [], []
+    changes: dict[Hardware, dict[str, _Refreshed]] = {}
+    again = 0
+    for window in (each for each in every if each.test in named):
+        refusal = next(window.refusals(), None)
+        if refusal is not None:
+            refusals.append(refusal)
+            continue
+        change, before = window.change(options.reason, options.branch), window.stored
+        then = change(before)
+        if before is not None and then.metrics == before.metrics:
+            again += 1
+            continue
+        changes.setdefault(window.hardware, {})[window.test] = change
+        metrics = metric_edits(before, then, change.words(before))
+        edits.append(TestEdit(window.hardware.key, window.test, metrics))
+        after.append((window.hardware, {window.test: then}))
+    files = file_edits(store, after, cwd=Path.cwd())
+    remarks = [f"{counted(again, 'test')} as in these runs already"] if again else []
+    shown = Edits(tuple(edits), files, tuple(refusals), (*remarks, *history.notes))
 
-
-class _Refreshing:
-    """Goes through the tests that were asked for."""
-
-    def __init__(
-        self, refresh: Refresh, windows: Sequence[Window], reason: str | None, branch: str | None
-    ) -> None:
-        self._refresh, self.remarks = refresh, list[str]()
-        self._refusals: list[Refusal] = []
-        self._changes: dict[Hardware, dict[str, Refreshed]] = {}
-        again = 0
-        for window in windows:
-            obstacle = refresh.obstacle(window)
-            if obstacle is not None:
-                key = window.hardware.key
-                self._refusals.append(Refusal(key, window.test, *obstacle))
-                continue
-            change = refresh.change(window, reason or _reason(window, branch))
-            stored = refresh.store.find(window.hardware, window.test)
-            if stored is not None and change(stored).metrics == stored.metrics:
-                again += 1
-            else:
-                self._changes.setdefault(window.hardware, {})[window.test] = change
-        if again:
-            self.remarks.append(f"{counted(again, 'test')} as in these runs already")
-
-    def edits(self) -> Edits:
-        """Return what is going to be written."""
-        tests, after = [], []
-        store = self._refresh.store
-        for hardware, changes in self._changes.items():
-            then: dict[str, TestBaseline | None] = {}
-            for test, change in changes.items():
-                before = store.find(hardware, test)
-                then[test] = change(before)
-                what = {
-                    name: _word(name, change, before)
-                    for name, action in change.change.actions.items()
-                    if action is not Action.KEEP
-                }
-                tests.append(TestEdit(hardware.key, test, metric_edits(before, then[test], what)))
-            after.append((hardware, then))
-        files = file_edits(store, after, cwd=Path.cwd())
-        return Edits(tuple(tests), files, tuple(self._refusals))
-
-    def write(self) -> tuple[str, ...]:
-        """Write it: all of it, or nothing."""
-        self._refresh.store.amend_keys(self._changes)
+    def write() -> tuple[str, ...]:
+        store.amend_keys(changes)
         return ()
 
-
-def _word(name: str, change: Refreshed, before: TestBaseline | None) -> str:
-    if before is None or name not in before.metrics:
-        return "recorded"
-    return "accepted" if name in change.gained else "refreshed"
+    return show_then_write(shown, options, write, failed=bool(refusals))
 
 
-def _reason(window: Window, branch: str | None) -> str:
-    """Say where the numbers are from, in the place of somebody's reason."""
-    first, last = window.runs[0].run, window.newest.run
-    of_branch = f" of {branch}" if branch else ""
-    runs = counted(len(window.runs), "run")
-    return f"refreshed from {runs}{of_branch}, {first.day} to {last.day}"
+@dataclass(frozen=True, slots=True)
+class _Refreshed:
+    """What a refresh makes of the baseline of a test; ``gained`` are metrics that got better."""
+
+    change: Change
+    gained: frozenset[str]
+
+    def __call__(self, stored: TestBaseline | None) -> TestBaseline:
+        """Return the baseline with other sessions, which still knows what was accepted."""
+        after, before = self.change(stored), stored.metrics if stored else {}
+        metrics = {
+            name: replace(metric, accepted_value=_accepted_value(before[name]))
+            if self._is_refreshed(name, before) else metric
+            for name, metric in after.metrics.items()
+        }  # fmt: skip
+        return replace(after, metrics=metrics)
+
+    def _is_refreshed(self, name: str, before: Mapping[str, MetricBaseline]) -> bool:
+        replaced = self.change.actions.get(name) is Action.REPLACE
+        return replaced and name in before and name not in self.gained
+
+    def words(self, stored: TestBaseline | None) -> dict[str, str]:
+        """Say what becomes of each metric."""
+        before = stored.metrics if stored else {}
+        other = {name: "accepted" if name in before else "recorded" for name in self.change.metrics}
+        return {n: "refreshed" if self._is_refreshed(n, before) else w for n, w in other.items()}
+
+
+def _accepted_value(stored: MetricBaseline) -> float:
+    """Return the centre at the last accept, in the digits that are stored."""
+    value = stored.accepted_value
+    return float(f"{centre_of(stored):.7g}") if value is None else value
+
+
+def _windows(
+    history: RunHistory, store: BaselineStore, settings: Settings, options: tuple[str, ...]
+) -> list[_Window]:
+    """Return what runs say of each test on each hardware, under the name of today."""
+    policies = Policies(store)
+    found: dict[tuple[str, str], _Window] = {}
+    for run in history.runs:
+        try:
+            record = run.source.read()
+        except TtnnPerfError:  # its numbers are known, and what they are made of is gone
+            record = None
+        fit = record is not None and record.complete and record.shift is None
+        tests = {(r.key, r.test): r.recorded_as or r.test for r in run.readings}
+        for (key, test), recorded_as in tests.items():
+            hardware = Hardware.from_key(key)
+            if hardware is None:
+                continue
+            window = found.setdefault(
+                (key, test), _Window(hardware, test, store, settings, policies, options)
+            )
+            seen = record.tests[recorded_as].observation if record is not None else None
+            if (
+                not fit
+                or seen is None
+                or seen.problems
+                or any((seen.lost, seen.raised, seen.out_of_memory, seen.unconfirmed))
+            ):
+                window.unfit += 1
+                continue
+            renamed = replace(seen, test=test, hardware=hardware)
+            judged = judge_observation(renamed, policies, hardware=hardware)
+            name = run.id or f"{run.source.name} of {run.at}"
+            window.runs.append((run, Measured(run.source.file, judged, name)))
+    return [window for _, window in sorted(found.items())]
+
+
+@dataclass(slots=True)
+class _Window:
+    """The runs of a test on one hardware, the oldest first; ``unfit`` ones are passed over."""
+
+    hardware: Hardware
+    test: str
+    store: BaselineStore
+    settings: Settings
+    policies: Policies
+    options: tuple[str, ...]
+    runs: list[tuple[RecordedRun, Measured]] = field(default_factory=list)
+    unfit: int = 0
+
+    @property
+    def stored(self) -> TestBaseline | None:
+        """The baseline that there is."""
+        return self.store.find(self.hardware, self.test)
+
+    def refusals(self) -> Iterator[Refusal]:
+        """Yield why these runs must not become the baseline, and what to do about it."""
+        count, export = len(self.runs), "(after ttnn-perf history export -o .) "
+        refused = partial(Refusal, self.hardware.key, self.test)
+        if count < MIN_REFRESHED:
+            more = f"; {self.unfit} more were cut short, had no result, or a machine that shifted"
+            why = f"expected {MIN_REFRESHED} runs, found {count}{more if self.unfit else ''}"
+            yield refused(why, "wait for more runs")
+            return
+        newest = self.runs[-1][1]
+        joined = join_records([measured for _, measured in self.runs])
+        if joined.problems:
+            yield refused(joined.problems[0], "take later runs alone with --last, or wait for more")
+        accept = accept_command([newest.record], (self.test,), self.options)
+        accept = f"{export if self.runs[-1][0].source.is_stored else ''}{accept}"
+        judged = judge_observation(joined, self.policies, hardware=self.hardware)
+        for verdict in judged.verdicts:
+            other_key = verdict.reason is Reason.OTHER_KEY
+            if other_key or action_for(verdict, Update.IMPROVED) is Action.BLOCK:
+                yield refused(sentence(verdict), f"accept it with: {accept}")
+        for finding in violations(newest.judged, self.settings.checklist):
+            why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
+            yield refused(why, f"see: ttnn-perf rules {finding.code}")
+        for name in self._times:
+            yield from (refused(*crept) for crept in self._crept(name, accept))
+            yield from (refused(*changed) for changed in self._changed(name))
+
+    def _crept(self, name: str, accept: str) -> Iterator[tuple[str, str]]:
+        """Yield how far a metric is from what was accepted, if the gate lets less pass."""
+        stored = self.stored.metrics.get(name) if self.stored else None
+        worse, limit = self._since_accept(name, stored) if stored else (0.0, 0.0)
+        if stored and worse > limit:
+            yield (
+                f"{name} is {percent(expm1(worse))} worse than what was last accepted, "
+                f"{format_value(stored.metric, _accepted_value(stored))} "
+                f"(limit {percent(expm1(limit))}): however slowly that came, "
+                "nobody has accepted it",
+                f"find out why: ttnn-perf trends; accept it with: {accept}",
+            )
+
+    def _changed(self, name: str) -> Iterator[tuple[str, str]]:
+        """Yield where a metric goes from one level to another."""
+        for step in find_steps(winsorised([log(s.median) for s in self._sessions(name)])):
+            (good, _), (bad, _) = self.runs[step.first - 1], self.runs[step.last]
+            size = f"{'+' if step.size > 0 else '−'}{percent(abs(expm1(step.size)))}"
+            yield (
+                f"{name} changed within these runs, {size}, between {good.short_commit} of "
+                f"{good.day} and {bad.short_commit} of {bad.day}",
+                "see: ttnn-perf trends; take later runs alone with --last, or wait for more",
+            )
+
+    @property
+    def _times(self) -> list[str]:
+        """The times and throughputs, which is what a refresh is about."""
+        metrics = self.runs[-1][1].observation.metrics
+        return [n for n, seen in metrics.items() if seen.metric.compared_by_ratio and seen.gated]
+
+    def _sessions(self, name: str) -> tuple[Session, ...]:
+        """Return a session for each run: its first measurement, as what came after is noise."""
+        found: dict[str, Session] = {}
+        for _, measured in self.runs:
+            seen = measured.observation.metrics[name]
+            run = seen.capture or measured.run  # a capture is the same in all runs
+            found.setdefault(run, session_of(seen, seen.samples, run))
+        return tuple(found.values())
+
+    def _since_accept(self, name: str, stored: MetricBaseline) -> tuple[float, float]:
+        """Return how much worse a metric is than what was accepted, and its limit; logarithms.
+
+        The worse of all runs and the latest of them: a slow change is at its end in these.
+        """
+        metrics = self.runs[-1][1].observation.metrics
+        policy = self.policies.of(self.hardware, metrics.values())
+        samples = len(metrics[name].samples)
+        band = band_of(stored, metrics[name].limits, policy=policy, samples=samples)
+        sign = -1.0 if stored.metric.better is Better.HIGHER else 1.0
+        logs = [log(session.median) for session in self._sessions(name)]
+        accepted = log(_accepted_value(stored))
+        levels = (median(logs), median(logs[-LATEST:]))
+        return max(sign * (level - accepted) for level in levels), band.limit
+
+    def change(self, reason: str | None, branch: str | None) -> _Refreshed:
+        """Return what runs without an obstacle make of a baseline."""
+        (first, _), (last, newest) = self.runs[0], self.runs[-1]
+        if not reason:
+            runs, of = counted(len(self.runs), "run"), f" of {branch}" if branch else ""
+            reason = f"refreshed from {runs}{of}, {first.day} to {last.day}"
+        verdicts = newest.judged.verdicts
+        new = {v.metric.name for v in verdicts if v.outcome is Outcome.NO_BASELINE}
+        actions = {v.metric.name: Action.KEEP for v in verdicts}
+        actions |= dict.fromkeys(new, Action.ADD) | dict.fromkeys(self._times, Action.REPLACE)
+        measured = dict(sessions_of([(newest.run, newest.judged)]))
+        measured |= {name: self._sessions(name) for name in self._times}
+        gained = set()
+        for name, stored in (self.stored.metrics if self.stored else {}).items():
+            if name in self._times:
+                worse, limit = self._since_accept(name, stored)
+                gained |= {name} if worse < -limit else set()
+        accepted = acceptance_now(last.environment, reason)
+        change = Change(newest.observation, actions, accepted, measured, {})
+        return _Refreshed(change, frozenset(gained))

@@ -1,31 +1,93 @@
-"""A history database: transactions that are tried again, and errors in words without secrets."""
+"""A database of runs: each is sent once and as a whole, read as far as it is asked for, and pruned.
+
+Transactions are tried again, and errors are told in words without secrets. The only place that
+imports SQLAlchemy.
+"""
 
 from __future__ import annotations
 
+import gc
+import json
 import random
+import re
 import sqlite3
 import time
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+import zlib
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import URL, create_engine, event, text
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    create_engine,
+    delete,
+    event,
+    func,
+    insert,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pytest_ttnn_perf._base.errors import TtnnPerfError
+from pytest_ttnn_perf import __version__
+from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
+from pytest_ttnn_perf._base.files import LARGEST_RECORD_BYTES, parse_json
 from pytest_ttnn_perf._base.text import visible
-from pytest_ttnn_perf.history.database_schema import SchemaError, check_schema, upgrade
+from pytest_ttnn_perf.history.order import seconds_of
+from pytest_ttnn_perf.history.runs import Reading, RecordedRun, arranged, kept_of, recorded_run
+from pytest_ttnn_perf.records.database_url import INSTALL
+from pytest_ttnn_perf.records.hardware import Environment
+from pytest_ttnn_perf.records.json import decode, decode_known, encode
+from pytest_ttnn_perf.records.json_value import Value
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import decode_run
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.run.record import run_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, Engine
 
+    from pytest_ttnn_perf.history.runs import Keep, RunHistory, Wanted
+    from pytest_ttnn_perf.history.runs import Source as RecordSource
     from pytest_ttnn_perf.records.database_url import DatabaseUrl
+    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.records.observation import Run
+
+    Row = dict[str, Any]
+    #: Test, metric, key and setting: what tells one series from another.
+    Identity = tuple[str, Metric, str, tuple[tuple[str, Scalar], ...]]
 
 T = TypeVar("T")
 
+#: The version of the tables below. A database of another one is refused.
+VERSION: Final = 2
+#: Keeps others from making the tables meanwhile; any number that nobody else uses.
+_LOCK: Final = 7_866_376
 #: After these pauses a transaction is tried again. With what each try may wait itself, a database
 #: that does not answer is given up within a minute.
 _PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0)
@@ -42,6 +104,77 @@ _NOT_YET: Final = ("starting up", "shutting down", "recovery", "too many", "rema
 #: Of SQLite: another process writes.
 _LOCKED: Final = ("database is locked", "database table is locked", "database schema is locked")
 _NO_DATABASE: Final = "file is not a database"
+#: So many values are asked for at once; older SQLites take 999.
+_CHUNK: Final = 500
+#: Rows that are held at a time.
+_AT_ONCE: Final = 10_000
+#: A longer name of a run is cut: an index takes some 2,700 bytes.
+_LONGEST_NAME: Final = 200
+#: Digits of samples are not worth a longer search.
+_QUICKLY: Final = 3
+#: What a column of whole numbers holds.
+_LARGEST: Final = 2**31 - 1
+
+_TABLES: Final = MetaData()
+#: In SQLite, only this type counts up by itself.
+_Number = BigInteger().with_variant(Integer, "sqlite")
+
+
+def _columns(kind: Any, *names: str, optional: bool = False) -> Iterator[Column[Any]]:
+    return (Column(name, kind, nullable=optional) for name in names)
+
+
+def _part_of(table: str) -> Column[int]:
+    row = ForeignKey(f"ttnn_perf_{table}.id")
+    return Column(f"{table}_id", _Number, row, primary_key=True, autoincrement=False)
+
+
+_SCHEMA: Final = Table(
+    "ttnn_perf_schema",
+    _TABLES,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    *_columns(Text, "written_by"),
+)
+#: Found by the digest of all it says: texts of any length are no index. ``setting`` is JSON.
+_SERIES: Final = Table(
+    "ttnn_perf_series",
+    _TABLES,
+    Column("id", _Number, primary_key=True),
+    Column("digest", Text, nullable=False, unique=True),
+    *_columns(Text, "test", "metric", "unit", "better", "kind", "source", "key", "setting"),
+)
+#: ``digest`` is of what was measured: one name with two of them is two runs. ``environment`` and
+#: ``software`` are JSON. ``started_s`` is None for a time that cannot be read.
+RUN: Final = Table(
+    "ttnn_perf_run",
+    _TABLES,
+    Column("id", _Number, primary_key=True),
+    *_columns(Text, "run", "shard"),
+    *_columns(Integer, "attempt"),
+    *_columns(Text, "digest", "started_at", "environment", "software"),
+    *_columns(Text, "label", optional=True),
+    *_columns(Boolean, "complete"),
+    *_columns(Double, "started_s", optional=True),
+    *_columns(Double, "sent_s"),
+    UniqueConstraint("run", "shard", "attempt"),
+)
+#: ``baseline``, ``change`` and ``change_limit`` are those of the verdict.
+_OBSERVATION: Final = Table(
+    "ttnn_perf_observation",
+    _TABLES,
+    _part_of("run"),
+    _part_of("series"),
+    *_columns(Double, "value"),
+    *_columns(Text, "outcome", "reason", optional=True),
+    *_columns(Double, "baseline", "change", "change_limit", optional=True),
+    *_columns(Boolean, "gated", "explains", "written"),
+    Index("ttnn_perf_observation_by_series", "series_id", "run_id"),
+    sqlite_with_rowid=False,
+)
+#: The whole records, compressed. They may be gone before their runs are.
+_RECORD: Final = Table(
+    "ttnn_perf_record", _TABLES, _part_of("run"), *_columns(LargeBinary, "content")
+)
 
 
 class HistoryError(TtnnPerfError):
@@ -77,13 +210,7 @@ class Database:
         """
         if self.url.file is not None and not self.url.file.exists():
             raise HistoryError(self.url, "expected a database, found nothing")
-
-        def checked(connection: Connection) -> T:
-            if not self._is_current:
-                check_schema(connection)
-            return work(connection)
-
-        return self._attempts(checked, writes=False)
+        return self._attempts(work, writes=False)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do ``work`` as a whole or not at all, and return its result; tables are made first.
@@ -94,15 +221,7 @@ class Database:
         Raises:
             HistoryError: it could not be done.
         """
-
-        def upgraded(connection: Connection) -> T:
-            if not self._is_current:
-                upgrade(connection)
-            return work(connection)
-
-        done = self._attempts(upgraded, writes=True)
-        self._is_current = True
-        return done
+        return self._attempts(work, writes=True)
 
     def compact(self) -> None:
         """Give the room of what was deleted back; a server does so by itself.
@@ -120,25 +239,51 @@ class Database:
             raise HistoryError(self.url, problem) from None
 
     def _attempts(self, work: Callable[[Connection], T], *, writes: bool) -> T:
-        engine = self._engine(writes=writes)
+        if writes not in self._engines:
+            self._engines[writes] = self._new_engine(writes=writes)
         for pause_s in (*_PAUSES_S, None):
             try:
-                with self._told(), engine.begin() as connection:
+                with self._engines[writes].begin() as connection:
                     if connection.dialect.name == "postgresql":
                         limit = f"SET LOCAL statement_timeout = {_STATEMENT_MS}"
                         connection.execute(text(limit))
-                    return work(connection)
-            except _PassingError as error:
-                if pause_s is None:
-                    raise HistoryError(self.url, error.problem) from None
+                    if not self._is_current:
+                        self._check_version(connection, writes=writes)
+                    done = work(connection)
+            except SQLAlchemyError as error:
+                # The chain of causes may have secrets in it.
+                if pause_s is None or not _may_pass(error):
+                    raise HistoryError(self.url, self._problem(error)) from None
+            else:
+                self._is_current = True
+                return done
             # Many runners that start again at once would meet again at once.
             self._pause(pause_s * random.uniform(0.5, 1.5))
         raise AssertionError
 
-    def _engine(self, *, writes: bool) -> Engine:
-        if writes not in self._engines:
-            self._engines[writes] = self._new_engine(writes=writes)
-        return self._engines[writes]
+    def _check_version(self, connection: Connection, *, writes: bool) -> None:
+        """Look whether the tables are those of this version; who writes makes them."""
+        found = _version(connection)
+        if found is None and writes:
+            if connection.dialect.name == "postgresql":  # SQLite lets one write at a time anyway
+                connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+                found = _version(connection)
+            if found is None:
+                _TABLES.create_all(connection)
+                row = {"version": VERSION, "written_by": __version__}
+                connection.execute(insert(_SCHEMA), row)
+                return
+        if found is None:
+            problem = "it has no history yet: send runs with ttnn-perf history import"
+            raise HistoryError(self.url, problem)
+        if found.version != VERSION:
+            remedy = "take a new database, and send the records with ttnn-perf history import"
+            problem = (
+                f"it has version {found.version} of the tables, of pytest-ttnn-perf "
+                f"{found.written_by}; this is {__version__}, which knows version {VERSION}: "
+                f"{INSTALL + ' --upgrade' if found.version > VERSION else remedy}"
+            )
+            raise HistoryError(self.url, problem)
 
     def _new_engine(self, *, writes: bool) -> Engine:
         if self.url.file is None:
@@ -176,21 +321,6 @@ class Database:
             query={**usual, **dict(url.options)},
         )
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turn what goes wrong into our words; the chain of causes may have secrets in it."""
-        try:
-            yield
-        except SchemaError as error:
-            raise HistoryError(self.url, str(error)) from None
-        except DBAPIError as error:
-            problem = self._problem(error)
-            if _may_pass(error):
-                raise _PassingError(problem) from None
-            raise HistoryError(self.url, problem) from None
-        except SQLAlchemyError as error:
-            raise HistoryError(self.url, self._problem(error)) from None
-
     def _problem(self, error: SQLAlchemyError) -> str:
         told = str(error.orig if isinstance(error, DBAPIError) else error)
         lines = [line.strip() for line in told.splitlines() if line.strip()]
@@ -199,20 +329,23 @@ class Database:
         return self.url.without_secrets(lines[0] if lines else type(error).__name__)
 
 
-class _PassingError(Exception):
-    """What may be gone when it is tried again."""
+def _version(connection: Connection) -> Any:
+    """Return the version of the tables and who made them; None where there are none."""
+    if not inspect(connection).has_table(_SCHEMA.name):
+        return None
+    newest = select(_SCHEMA.c.version, _SCHEMA.c.written_by).order_by(_SCHEMA.c.version.desc())
+    return connection.execute(newest).first()
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
 
-
-def _may_pass(error: DBAPIError) -> bool:
+def _may_pass(error: SQLAlchemyError) -> bool:
+    """Tell whether it may be gone when it is tried again."""
+    if not isinstance(error, DBAPIError):
+        return False
     # Somebody else wrote the same row meanwhile: now it can be seen.
     if isinstance(error, IntegrityError) or error.connection_invalidated:
         return True
-    told, state = str(error.orig), _state_of(error.orig)
-    if state is not None:
+    told, state = str(error.orig), getattr(error.orig, "sqlstate", None)
+    if isinstance(state, str):
         return state.startswith(_PASSING)
     if isinstance(error.orig, sqlite3.Error):
         return told.startswith(_LOCKED)
@@ -220,6 +353,365 @@ def _may_pass(error: DBAPIError) -> bool:
     return is_connecting and (_REFUSED not in told or any(word in told for word in _NOT_YET))
 
 
-def _state_of(error: Any) -> str | None:
-    state = getattr(error, "sqlstate", None)
-    return state if isinstance(state, str) else None
+def _chunks(items: Iterable[Any]) -> Iterator[list[Any]]:
+    every = iter(items)
+    while chunk := list(islice(every, _CHUNK)):
+        yield chunk
+
+
+class Sent(Enum):
+    """What came of sending a run."""
+
+    NEW = "sent"
+    THERE = "there already"
+    #: It had been sent before it was over.
+    COMPLETED = "completed"
+    #: Another run has its name, shard and attempt; that one stays.
+    OTHER = "another run of that name is there"
+
+
+def send(database: Database, run: Run, source: RecordSource, *, text: str | None = None) -> Sent:
+    """Send a run; a run that is there already changes nothing.
+
+    ``text`` is its record, if somebody has written it.
+
+    Raises:
+        HistoryError: it could not be sent, and nothing of it is there.
+    """
+    record = (run_text(run) if text is None else text).encode("utf-8", "backslashreplace")
+    recorded = recorded_run(source, run)
+    readings = {_digest(*_identity(reading)): reading for reading in recorded.readings}
+    packed = zlib.compress(record, _QUICKLY)
+    return database.write(partial(_write, _run_row(recorded), readings, packed))
+
+
+def _run_row(run: RecordedRun) -> Row:
+    environment = run.environment
+    measured = sorted(
+        (*map(str, _identity(r)), r.value, r.verdict.outcome.value if r.verdict else "")
+        for r in run.readings
+    )
+    # Of all that it measured, whichever version of ours wrote it.
+    digest = _digest(run.at, run.commit, run.host, run.complete, measured)
+    return {
+        "run": _name(run.id or f"unnamed-{digest}"),
+        "shard": _name(environment.shard or ""),
+        "attempt": max(-_LARGEST, min(environment.attempt or 0, _LARGEST)),
+        "digest": digest,
+        "started_at": _clean(run.at),
+        "started_s": seconds_of(run.at),
+        "label": None if run.label is None else _clean(run.label),
+        "complete": run.complete,
+        "environment": json.dumps(encode(environment)),
+        "software": json.dumps(dict(run.software)),
+    }
+
+
+def _identity(reading: Reading) -> tuple[object, ...]:
+    """Return what tells one series from another."""
+    metric = reading.metric
+    definition = (metric.name, metric.unit, metric.better.value, metric.kind.value)
+    return (reading.test, *definition, metric.source.value, reading.key, reading.setting)
+
+
+def _digest(*parts: object) -> str:
+    return sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _clean(text: str) -> str:
+    """Return a text that databases take: no null, no half of a surrogate pair."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", r"\x00")
+
+
+def _name(text: str) -> str:
+    name = _clean(text)
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}-{_digest(text)}"
+
+
+def _write(
+    heading: Row, readings: Mapping[str, Reading], record: bytes, connection: Connection
+) -> Sent:
+    """Write a run, unless it is there; ``readings`` are by the digests of their series."""
+    names = (RUN.c[name] == heading[name] for name in ("run", "shard", "attempt"))
+    found = connection.execute(select(RUN.c.id, RUN.c.digest, RUN.c.complete).where(*names)).first()
+    if found is not None:
+        if found.digest == heading["digest"]:
+            return Sent.THERE
+        if found.complete:
+            return Sent.OTHER
+        _delete_runs(connection, [found.id])
+    series = _made_series(connection, readings)
+    run = {**heading, "sent_s": time.time()}
+    number = connection.execute(insert(RUN).returning(RUN.c.id), run).scalar_one()
+    if series:
+        rows = [_observation(number, series[d], reading) for d, reading in readings.items()]
+        connection.execute(insert(_OBSERVATION), rows)
+    connection.execute(insert(_RECORD), {"run_id": number, "content": record})
+    return Sent.NEW if found is None else Sent.COMPLETED
+
+
+def _observation(run: int, series: int, reading: Reading) -> Row:
+    verdict = reading.verdict
+    return {
+        "run_id": run,
+        "series_id": series,
+        "value": reading.value,
+        "outcome": verdict.outcome.value if verdict else None,
+        "reason": verdict.reason.value if verdict and verdict.reason else None,
+        "baseline": verdict.centre if verdict else None,
+        "change": verdict.change if verdict else None,
+        "change_limit": verdict.limit if verdict else None,
+        "gated": reading.gated,
+        "explains": reading.explains,
+        "written": reading.written,
+    }
+
+
+def _made_series(connection: Connection, readings: Mapping[str, Reading]) -> dict[str, int]:
+    """Return the numbers of series by their digests; those that are new are made."""
+    found = _numbers(connection, readings)
+    # In one order, so that two that write the same rows do not wait for each other.
+    new = [_series_row(d, readings[d]) for d in sorted(readings) if d not in found]
+    if new:
+        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+        connection.execute(dialect.insert(_SERIES).on_conflict_do_nothing(), new)
+        found |= _numbers(connection, [row["digest"] for row in new])
+    return found
+
+
+def _series_row(digest: str, reading: Reading) -> Row:
+    metric = reading.metric
+    return {
+        "digest": digest,
+        "test": _clean(reading.test),
+        "metric": _clean(metric.name),
+        "unit": _clean(metric.unit),
+        "better": metric.better.value,
+        "kind": metric.kind.value,
+        "source": metric.source.value,
+        "key": _clean(reading.key),
+        "setting": json.dumps(dict(reading.setting)),
+    }
+
+
+def _numbers(connection: Connection, digests: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for chunk in _chunks(digests):
+        query = select(_SERIES.c.digest, _SERIES.c.id).where(_SERIES.c.digest.in_(chunk))
+        found |= {row.digest: row.id for row in connection.execute(query)}
+    return found
+
+
+def _delete_runs(connection: Connection, numbers: Iterable[int]) -> None:
+    for chunk in _chunks(numbers):
+        for table in (_OBSERVATION, _RECORD):
+            connection.execute(delete(table).where(table.c.run_id.in_(chunk)))
+        connection.execute(delete(RUN).where(RUN.c.id.in_(chunk)))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """The record of a run in a database; ``number`` is that of its row."""
+
+    database: Database
+    number: int
+    name: str
+    is_stored: ClassVar[bool] = True
+
+    @property
+    def file(self) -> str:
+        """The name of the file that it is exported to, whatever the run is called."""
+        if re.fullmatch(r"\w[\w.+-]*", self.name, re.ASCII) and len(self.name) <= _LONGEST_NAME:
+            return f"{self.name}.json"
+        return f"run-{_digest(self.name)}.json"
+
+    def read(self) -> Run:
+        """Read the whole record.
+
+        Raises:
+            HistoryError: it was pruned, or is damaged.
+        """
+        text = self.text()
+        if text is None:
+            raise HistoryError(self.database.url, f"the samples of {self.name} were pruned")
+        return parse_json(text, decode_run, file=Path(self.name))
+
+    def text(self) -> str | None:
+        """Return the record as it was written; None where it was pruned."""
+        query = select(_RECORD.c.content).where(_RECORD.c.run_id == self.number)
+        packed = self.database.read(lambda connection: connection.execute(query).scalar())
+        if packed is None:
+            return None
+        unpacking = zlib.decompressobj()
+        try:
+            content = unpacking.decompress(packed, LARGEST_RECORD_BYTES)
+            if not unpacking.eof:
+                raise HistoryError(self.database.url, f"the record of {self.name} is cut off")
+            return content.decode()
+        except (zlib.error, UnicodeDecodeError) as cause:
+            problem = f"the record of {self.name} is damaged: {cause}"
+            raise HistoryError(self.database.url, problem) from cause
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for of runs: the ``last`` so many, some tests, one metric; None for all.
+
+    ``tests`` chooses among the names of all tests.
+    """
+
+    last: int | None = None
+    tests: Callable[[Sequence[str]], Collection[str]] | None = None
+    metric: str | None = None
+
+
+def read_runs(database: Database, folder: Path, wanted: Wanted, asked: Asked) -> RunHistory:
+    """Read runs and what is asked for of them; ``folder`` is in the repository of their commits.
+
+    Raises:
+        HistoryError: the database cannot be read, or has no history.
+        UsageError: a branch that was named does not exist.
+    """
+    history = arranged(_headings(database), folder, wanted)
+    runs = history.runs if asked.last is None else history.runs[-asked.last :]
+    numbers = [run.source.number for run in runs if isinstance(run.source, StoredRecord)]
+    # To look for cycles among ever more readings, which are part of none, takes half the time.
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        readings = database.read(partial(_readings, numbers, asked))
+    finally:
+        if was_on:
+            gc.enable()
+    filled = (
+        replace(run, readings=tuple(readings.get(number, ())))
+        for run, number in zip(runs, numbers, strict=True)
+    )
+    note = f"read from {database.url}"
+    return replace(history, runs=tuple(filled), notes=(*history.notes, note))
+
+
+def stored_records(database: Database) -> list[StoredRecord]:
+    """Return the records of all runs, in the order in which they started.
+
+    Raises:
+        HistoryError: the database cannot be read, or has no history.
+    """
+    return [run.source for run in _headings(database) if isinstance(run.source, StoredRecord)]
+
+
+def _headings(database: Database) -> list[RecordedRun]:
+    """Return all runs as they started, without what they measured."""
+    query = select(RUN).order_by(RUN.c.started_s, RUN.c.id)
+    found = []
+    for row in database.read(lambda connection: connection.execute(query).all()):
+        shard = f"-shard-{row.shard}" if row.shard else ""
+        attempt = f"-attempt-{row.attempt}" if row.attempt else ""
+        source = StoredRecord(database, row.id, f"{row.run}{shard}{attempt}")
+        members = json.loads(row.environment)
+        try:
+            environment = decode(Environment, members)
+        except DecodeError:  # of a newer version, or of another producer
+            environment = decode_known(Environment, Value(members))
+        software = json.loads(row.software)
+        found.append(
+            RecordedRun(source, row.run, environment, row.label, row.complete, software, ())
+        )
+    return found
+
+
+def _readings(
+    numbers: Sequence[int], asked: Asked, connection: Connection
+) -> dict[int, list[Reading]]:
+    """Return what runs measured, by their numbers."""
+    series = _asked_series(connection, asked)
+    found: dict[int, list[Reading]] = defaultdict(list)
+    seen = _OBSERVATION.c
+    for chunk in _chunks(numbers):
+        query = select(_OBSERVATION).where(seen.run_id.in_(chunk))
+        if len(series) <= _CHUNK and (asked.tests or asked.metric):
+            query = query.where(seen.series_id.in_(list(series)))
+        ordered = query.order_by(seen.run_id, seen.series_id)
+        for rows in connection.execute(ordered).partitions(_AT_ONCE):
+            for run, number, *measured in rows:
+                if number in series:
+                    found[run].append(_reading(series[number], measured))
+    return found
+
+
+def _asked_series(connection: Connection, asked: Asked) -> dict[int, Identity]:
+    """Return the series that are asked for, by their numbers; a name that nothing has asks for all.
+
+    Then whoever asked can say which names there are.
+    """
+    rows = connection.execute(select(_SERIES)).all()
+    rows = [row for row in rows if row.metric == asked.metric] or rows
+    if asked.tests is not None:
+        chosen = frozenset(asked.tests(list(dict.fromkeys(row.test for row in rows))))
+        rows = [row for row in rows if row.test in chosen] or rows
+    # Metrics of one definition are one object: they are compared a hundred thousand times.
+    metrics = {definition: _metric(*definition) for definition in {row[3:8] for row in rows}}
+    return {
+        row.id: (row.test, metrics[row[3:8]], row.key, tuple(json.loads(row.setting).items()))
+        for row in rows
+    }
+
+
+def _metric(name: str, unit: str, better: str, kind: str, source: str) -> Metric:
+    return Metric(name, unit, Better(better), Kind(kind), Source(source))
+
+
+def _reading(series: Identity, measured: Sequence[Any]) -> Reading:
+    value, outcome, reason, baseline, change, limit, gated, explains, written = measured
+    verdict = None
+    if outcome is not None:
+        because = Reason(reason) if reason else None
+        verdict = Verdict(
+            series[1], Outcome(outcome), because, None, value, baseline, change, limit
+        )
+    return Reading(*series, value, verdict, gated=gated, explains=explains, written=written)
+
+
+class Pruned(NamedTuple):
+    """What is removed: whole ``runs``, and the ``samples`` of others; ``kept`` runs stay."""
+
+    runs: int
+    samples: int
+    kept: int
+    first_day: str | None = None
+    last_day: str | None = None
+
+
+def prune(
+    database: Database, runs: Keep | None, samples: Keep | None, *, dry_run: bool = False
+) -> Pruned:
+    """Remove what need not be kept, or with ``dry_run`` only tell what that is.
+
+    Raises:
+        HistoryError: the database cannot be read or changed, or has no history.
+    """
+    done = database.read(partial(_prune, runs, samples, dry_run=True))
+    if not dry_run and (done.runs or done.samples):
+        done = database.write(partial(_prune, runs, samples, dry_run=False))
+        database.compact()
+    return done
+
+
+def _prune(
+    runs: Keep | None, samples: Keep | None, connection: Connection, *, dry_run: bool
+) -> Pruned:
+    # A run whose clock cannot be read is as old as its arrival.
+    began = func.coalesce(RUN.c.started_s, RUN.c.sent_s).label("began")
+    query = select(RUN.c.id, began, RUN.c.started_at, _RECORD.c.run_id.label("record"))
+    newest = query.join_from(RUN, _RECORD, isouter=True).order_by(began.desc(), RUN.c.id.desc())
+    rows = connection.execute(newest).all()
+    times_s = [row.began for row in rows]
+    count = kept_of(times_s, runs)
+    kept, old = rows[:count], rows[count:]
+    stale = [row.id for row in kept[kept_of(times_s, samples) :] if row.record is not None]
+    if not dry_run:
+        _delete_runs(connection, [row.id for row in old])
+        for chunk in _chunks(stale):
+            connection.execute(delete(_RECORD).where(_RECORD.c.run_id.in_(chunk)))
+    days = [row.started_at[:10] for row in reversed(old)] or [None]
+    return Pruned(len(old), len(stale), len(kept), days[0], days[-1])

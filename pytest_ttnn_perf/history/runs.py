@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -154,6 +156,22 @@ class RunHistory:
     unreadable: tuple[str, ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
+
+
+#: What stays of a history: the runs of so long, or the newest so many.
+Keep = timedelta | int
+
+
+def kept_of(started_s: Sequence[float], keep: Keep | None) -> int:
+    """Return how many runs stay, by when they started, the newest first; None keeps all.
+
+    >>> kept_of([3.0, 2.0, 1.0], 2), kept_of([3.0, 2.0], timedelta(days=1)), kept_of([1.0], None)
+    (2, 0, 1)
+    """
+    if isinstance(keep, timedelta):
+        oldest_s = time.time() - keep.total_seconds()
+        return sum(start_s >= oldest_s for start_s in started_s)
+    return len(started_s) if keep is None else min(keep, len(started_s))
 
 
 #: Of the environment of a run, what may change how fast it is, as it is called here.

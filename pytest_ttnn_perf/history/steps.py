@@ -1,7 +1,6 @@
 """Where the level of a series changes: steps in numbers that are noisy, and have outliers.
 
-Pure: a series is a list of logarithms in order. How often it is wrong is measured by
-``benchmarks/trends.py``.
+Pure: a series is a list of logarithms in order.
 """
 
 from __future__ import annotations
@@ -36,6 +35,8 @@ _NEIGHBOURS: Final = 2
 LEAST_NOISE: Final = 0.001
 #: No window is narrower.
 _SHORTEST: Final = 8
+#: Odds of e**3, that is 20 to 1, tell two positions of a step apart.
+_CLEAR_ODDS: Final = 3.0
 #: Neighbours are not believed to be more alike than this: there would be nothing left to find.
 _MOST_ALIKE: Final = 0.7
 
@@ -43,11 +44,14 @@ _MOST_ALIKE: Final = 0.7
 class Step(NamedTuple):
     """A step of ``size`` (of logarithms) at a ``position``, seen from ``start`` up to ``end``.
 
-    ``strength`` is how far it is above what chance makes: above 1.
+    It may as well be at any position from ``first`` to ``last``. ``strength`` is how far it is
+    above what chance makes: above 1.
     """
 
     start: int
+    first: int
     position: int
+    last: int
     end: int
     size: float
     strength: float
@@ -103,13 +107,6 @@ def find_steps(values: Sequence[float]) -> list[Step]:
     return []
 
 
-def best_split(values: Sequence[float]) -> int | None:
-    """Return where two levels describe a series best, whether or not that is more than chance."""
-    if len(values) < 2 * LEAST_RUNS:
-        return None
-    return _Sums(values).split(0, len(values))[0]
-
-
 def _split(sums: _Sums, start: int, end: int) -> Iterator[int]:
     """Yield the positions of steps between two places, the clearest first."""
     windows = [(start, end), *_windows(start, end)]
@@ -142,25 +139,25 @@ class _Sums:
         self.sums = [0.0, *accumulate(self.values)]
         self.squares = [0.0, *accumulate(value * value for value in self.values)]
 
-    def split(self, start: int, end: int) -> tuple[int, float]:
-        """Return the best position between two places, and the sum of squares that it explains."""
+    def explained(self, start: int, end: int) -> list[float]:
+        """Return the sum of squares that each position between two places explains."""
         sums, before = self.sums, self.sums[start]
         total, n = sums[end] - before, end - start
-        position, most = start + LEAST_RUNS, -1.0
-        for left in range(LEAST_RUNS, n - LEAST_RUNS + 1):
-            part = sums[start + left] - before
-            other = total - part
-            explained = part * part / left + other * other / (n - left)
-            if explained > most:
-                position, most = start + left, explained
-        return position, most - total * total / n
+        whole = total * total / n
+        parts = [value - before for value in sums[start + 1 : end]]
+        return [
+            part * part / left + (total - part) ** 2 / (n - left) - whole
+            for left, part in enumerate(parts, start=1)
+        ]
 
     def best(self, start: int, end: int) -> Step | None:
         """Return the step between two places; None where the best split may be chance."""
         n = end - start
         if n < 2 * LEAST_RUNS:
             return None
-        position, explained = self.split(start, end)
+        every = self.explained(start, end)  # of start + 1, and so on
+        position = max(range(LEAST_RUNS, n - LEAST_RUNS + 1), key=lambda left: every[left - 1])
+        position, explained = start + position, every[position - 1]
         left, right = position - start, end - position
         sums, squares = self.sums, self.squares
         size = (sums[end] - sums[position]) / right - (sums[position] - sums[start]) / left
@@ -173,7 +170,16 @@ class _Sums:
         if strength > 1:
             alike = self._likeness(start, position, end)
             strength *= math.sqrt((1 - alike) / (1 + alike))
-        return Step(start, position, end, size, strength) if strength > 1 else None
+        if strength <= 1:
+            return None
+        # Positions beside it that leave hardly more.
+        least = explained - (about + n * LEAST_NOISE**2) * math.expm1(2 * _CLEAR_ODDS / n)
+        first = last = position
+        while first - 1 > start and every[first - start - 2] >= least:
+            first -= 1
+        while last + 1 < end and every[last - start] >= least:
+            last += 1
+        return Step(start, first, position, last, end, size, strength)
 
     def _likeness(self, start: int, position: int, end: int) -> float:
         """Return how alike neighbours are about the two levels: their correlation, from 0 on."""

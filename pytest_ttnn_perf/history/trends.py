@@ -1,31 +1,55 @@
-"""Changes in many series at once: first what tests of one host have in common, then each test."""
+"""When series changed, and what differs on both sides: most tests of a host first, then each test.
+
+A step is found in all runs, or in those of one host. What most series of a host, or of all hosts,
+do at one time is told once, and taken out before single series are looked at.
+"""
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
+from enum import Enum
 from math import expm1, log
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.history.causes import (
-    AROUND,
-    Change,
-    Circumstances,
-    Kind,
-    Rival,
-    explain,
+from pytest_ttnn_perf.history.steps import (
+    LEAST_CHANGE,
+    LEAST_RUNS,
+    LEAST_SERIES,
+    find_steps,
+    winsorised,
 )
-from pytest_ttnn_perf.history.steps import running_median
 from pytest_ttnn_perf.records.metric import Better, median
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from pytest_ttnn_perf.history.runs import RecordedRun
     from pytest_ttnn_perf.history.series import Series
-    from pytest_ttnn_perf.records.metric import Metric
+    from pytest_ttnn_perf.history.steps import Step
+    from pytest_ttnn_perf.records.hardware import Scalar
+
+    #: Runs of a host before and after a change.
+    Sides = tuple[Sequence[RecordedRun], Sequence[RecordedRun]]
+
+
+class Kind(Enum):
+    """What a change comes from."""
+
+    CODE = "code"
+    HOST = "host"
+    ENVIRONMENT = "environment"
+    CANNOT_TELL = "cannot tell"
+
+
+class Difference(NamedTuple):
+    """What differs on both sides of a change: ``what`` went from ``before`` to ``after``."""
+
+    kind: Kind
+    what: str
+    before: Scalar = None
+    after: Scalar = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,38 +67,58 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A change of one track, or of all tracks of a group (``track`` is None).
+    """A change of one track by ``size``, or of most tracks of a group (``track`` is None).
 
-    ``good`` and ``bad`` are the numbers of the last run before it and of the first after it.
-    ``hosts`` are those whose own runs show it.
+    ``good`` and ``bad`` are the numbers of the last run that is surely before it and of the first
+    that is surely after it; ``since`` is the most likely first one. ``hosts`` are those whose own
+    runs show it; with ``of_host``, others do not. ``differs`` is what it may come from,
+    ``software`` what else is another on these hosts.
     """
 
     track: int | None
     group: tuple[str, str]
-    kind: Kind
-    rivals: tuple[Rival, ...]
     size: float
     good: int
+    since: int
     bad: int
     hosts: tuple[str, ...]
+    of_host: bool
+    differs: tuple[Difference, ...]
+    software: tuple[Difference, ...] = ()
 
     @property
     def change(self) -> float:
         """How much worse it is than before, as the gate has it (0.05 = 5 %)."""
         return expm1(self.size)
 
+    @property
+    def kind(self) -> Kind:
+        """What it comes from, if one kind of thing differs."""
+        kinds = {difference.kind for difference in self.differs}
+        return kinds.pop() if len(kinds) == 1 else Kind.CANNOT_TELL
 
-#: Rounds of fitting levels of tracks and offsets of hosts to each other.
-_ROUNDS: Final = 2
+    def has(self, number: int, host: str) -> bool:
+        """Tell whether a run is on its new level."""
+        return number >= self.since and (not self.of_host or host in self.hosts)
+
+
+#: Rounds of finding a step and taking it out, beside one for each host; what has more steps is no
+#: level at all.
+_MOST_CHANGES: Final = 10
 #: Fewer tests do not tell how fast a host is as a whole.
-LEAST_TESTS: Final = 5
+_LEAST_TESTS: Final = 5
 #: A host shows a change if its own runs changed by this share of it.
 _SHOWN: Final = 0.5
-
-
-def circumstances(runs: Sequence[RecordedRun]) -> list[Circumstances]:
-    """Return what may explain a change of the numbers of runs."""
-    return [Circumstances(run.commit, run.host, run.at, run.software) for run in runs]
+#: The runs on each side of a change of most tests that tell whether a test shows it.
+_BESIDE: Final = 12
+#: The runs of each host on each side of a step that tell whether the host shows it.
+_NEAR: Final = 6
+#: Of many hosts, so many are named.
+_MOST_NAMES: Final = 3
+#: Hosts are compared within so many runs in a row, or twice as many as there are hosts.
+_TOGETHER: Final = 8
+#: What is told where nothing that is recorded differs.
+NOTHING_RECORDED: Final = "nothing that is recorded"
 
 
 def tracks_of(series: Sequence[Series]) -> list[Track]:
@@ -83,152 +127,224 @@ def tracks_of(series: Sequence[Series]) -> list[Track]:
         Track(
             (one.key, one.metric.source.value),
             tuple(point.number for point in one.points),
-            tuple(_worse(one.metric) * log(value) for value in one.values),
+            tuple(
+                -log(value) if one.metric.better is Better.HIGHER else log(value)
+                for value in one.values
+            ),
         )
         for one in series
     ]
 
 
-def _worse(metric: Metric) -> float:
-    return -1.0 if metric.better is Better.HIGHER else 1.0
-
-
-def find_trends(tracks: Sequence[Track], runs: Sequence[Circumstances]) -> list[Trend]:
-    """Return the changes of tracks, and of groups of them."""
+def find_trends(tracks: Sequence[Track], runs: Sequence[RecordedRun]) -> list[Trend]:
+    """Return the changes of most tracks of a group, and those of single ones beside these."""
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, track in enumerate(tracks):
         groups[track.group].append(number)
     found: list[Trend] = []
     for group, members in groups.items():
-        common = list(_common(group, [tracks[member] for member in members], runs))
-        told = [trend for trend in common if trend.kind in {Kind.HOST, Kind.ENVIRONMENT}]
-        found += told
-        # Where there is one host, nothing tells a slower machine from code that slows all tests.
-        alone = [trend for trend in common if trend.kind is Kind.CODE and len(trend.hosts) == 1]
-        one_host = len({runs[n].host for member in members for n in tracks[member].numbers}) == 1
-        apart = _hosts_apart(runs, told)
-        offsets = host_offsets([tracks[member] for member in members], apart)
+        common = _changes(None, _most(group, [tracks[member] for member in members]), runs)
+        found += _by_software(common)
         for member in members:
-            changes = _of_track(tracks[member], apart, offsets, told)
-            for trend in _trends(member, tracks[member], changes, runs):
-                with_all = one_host and any(_together(trend, other) for other in alone)
-                found.append(_or_the_machine(trend) if with_all else trend)
+            track = tracks[member]
+            for trend in common:
+                if _shows(track, trend, runs):
+                    track = _without(track, trend, runs)
+            found += _by_software(_changes(member, track, runs))
     return found
 
 
-def _common(
-    group: tuple[str, str], tracks: Sequence[Track], runs: Sequence[Circumstances]
-) -> Iterator[Trend]:
-    """Yield the changes of what most tests of a group do in a run."""
+def _most(group: tuple[str, str], tracks: Sequence[Track]) -> Track:
+    """Return what most tests of a group do in each run: their median."""
     away: dict[int, list[float]] = defaultdict(list)
     for track in tracks:
         level = median(track.logs)
         for number, value in zip(track.numbers, track.logs, strict=True):
             away[number].append(value - level)
-    numbers = sorted(number for number, found in away.items() if len(found) >= LEAST_TESTS)
-    values = [median(away[number]) for number in numbers]
-    whole = Track(group, tuple(numbers), tuple(values))
-    return _trends(None, whole, explain(values, [runs[n] for n in numbers]), runs)
+    numbers = sorted(number for number, found in away.items() if len(found) >= _LEAST_TESTS)
+    return Track(group, tuple(numbers), tuple(median(away[number]) for number in numbers))
 
 
-#: Stands between the name of a host and the number of the run since which it is another one.
-_SINCE: Final = "\0"
+def _by_software(common: Sequence[Trend]) -> Iterator[Trend]:
+    """Yield changes, those that came to one host after another with the same software as one."""
+    groups: dict[object, list[Trend]] = defaultdict(list)
+    for number, trend in enumerate(common):
+        together = trend.of_host and trend.software
+        groups[(trend.software, trend.size > 0) if together else number].append(trend)
+    for own in groups.values():
+        first = min(own, key=lambda trend: trend.bad)
+        if len(own) > 1:
+            size = median(trend.size for trend in own)
+            hosts = tuple(sorted({host for trend in own for host in trend.hosts}))
+            differs = first.software
+            first = replace(
+                first, size=size, hosts=hosts, of_host=False, differs=differs, software=()
+            )
+        yield first
 
 
-def _hosts_apart(runs: Sequence[Circumstances], known: Sequence[Trend]) -> list[Circumstances]:
-    """Return runs in which a host that changed as a whole is another one from then on."""
-    found = list(runs)
-    for trend in known:
-        if trend.kind is Kind.HOST:
-            for number in trend.rivals[0].runs:
-                run = found[number]
-                found[number] = run._replace(host=f"{run.host}{_SINCE}{trend.bad}")
+def _without(track: Track, trend: Trend, runs: Sequence[RecordedRun]) -> Track:
+    """Return a track without a change, its own or one of most tracks."""
+    logs = (
+        value - trend.size * trend.has(number, runs[number].host)
+        for number, value in zip(track.numbers, track.logs, strict=True)
+    )
+    return replace(track, logs=tuple(logs))
+
+
+def _shows(track: Track, trend: Trend, runs: Sequence[RecordedRun]) -> bool:
+    """Tell whether a track shows a change of most tracks, next to it; if nothing tells, it does."""
+    sides: tuple[list[float], list[float]] = ([], [])
+    for number, value in zip(track.numbers, track.logs, strict=True):
+        if not trend.of_host or runs[number].host in trend.hosts:
+            sides[number >= trend.since].append(value)
+    if not all(sides):
+        return True
+    moved = median(sides[1][:_BESIDE]) - median(sides[0][-_BESIDE:])
+    return moved / trend.size >= _SHOWN
+
+
+def _changes(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> list[Trend]:
+    """Return the changes of a track: the clearest, that of what is left without it, and so on."""
+    found: list[Trend] = []
+    for _ in range(_MOST_CHANGES + len({runs[number].host for number in track.numbers})):
+        trend = _clearest(member, track, runs)
+        if trend is None:
+            break
+        found.append(trend)
+        track = _without(track, trend, runs)
     return found
 
 
-def host_offsets(tracks: Sequence[Track], runs: Sequence[Circumstances]) -> dict[str, float]:
-    """Return what each host adds to the numbers of all tracks: a fit by medians, track by host.
+class _Seen(NamedTuple):
+    """A step between two places at the widest, in all runs or (``host``) in those of one host."""
 
-    The level of a track is that of the runs around: what code changes is no part of it. All tracks
-    tell of a host, so that it is known after a few runs.
-    """
-    if len({run.host for run in runs}) == 1:
-        return {}
-    offsets: dict[str, float] = {}
-    for _ in range(_ROUNDS):
-        away: dict[str, list[float]] = defaultdict(list)
-        for track in tracks:
-            hosts = [runs[number].host for number in track.numbers]
-            own = [offsets.get(host, 0.0) for host in hosts]
-            flat = [value - offset for value, offset in zip(track.logs, own, strict=True)]
-            level = running_median(flat, AROUND)
-            for host, value, middle in zip(hosts, track.logs, level, strict=True):
-                away[host].append(value - middle)
-        offsets = {host: median(found) for host, found in away.items()}
-    return offsets
+    step: Step
+    places: Sequence[int]
+    host: str | None
 
+    @property
+    def good(self) -> int:
+        """The last place that is surely before it."""
+        return self.places[self.step.first - 1]
 
-def _of_track(
-    track: Track,
-    runs: Sequence[Circumstances],
-    offsets: Mapping[str, float],
-    known: Sequence[Trend],
-) -> list[Change]:
-    """Return the changes of one track beside those that are known of all."""
-    own = [runs[number] for number in track.numbers]
-    logs = [value - offsets.get(run.host, 0.0) for value, run in zip(track.logs, own, strict=True)]
-    places = [
-        frozenset(p for p, number in enumerate(track.numbers) if number in trend.rivals[0].runs)
-        for trend in known
-        if trend.kind is not Kind.HOST
-    ]
-    return explain(logs, own, places)
+    @property
+    def bad(self) -> int:
+        """The first place that is surely after it."""
+        return self.places[self.step.last]
+
+    def overlaps(self, other: _Seen) -> bool:
+        """Tell whether both may be one."""
+        return self.good < other.bad and other.good < self.bad
 
 
-def _trends(
-    member: int | None, track: Track, changes: Sequence[Change], runs: Sequence[Circumstances]
-) -> Iterator[Trend]:
-    """Yield changes with the numbers of runs in the place of those of the track."""
+def _clearest(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> Trend | None:
+    """Return the clearest change of all runs, or of those of one host."""
     numbers = track.numbers
-    for change in changes:
-        ordered = (change.cause, *(rival for rival in change.rivals if rival is not change.cause))
-        rivals = tuple(
-            replace(
-                rival,
-                what=_as_named(rival.what),
-                runs=frozenset(numbers[place] for place in rival.runs),
+    own: dict[str, list[int]] = defaultdict(list)
+    for place, number in enumerate(numbers):
+        own[runs[number].host].append(place)
+    flat = _without_offsets(track.logs, [runs[number].host for number in numbers])
+    every: dict[str | None, Sequence[int]] = {None: range(len(flat))}
+    if len(own) > 1:
+        every |= {host: places for host, places in own.items() if len(places) >= LEAST_SERIES}
+    seen = [
+        _Seen(step, places, host)
+        for host, places in every.items()
+        for step in find_steps(winsorised([flat[place] for place in places]))
+    ]
+    for one in sorted(seen, key=lambda each: -each.step.strength):
+        step, since = one.step, one.places[one.step.position]
+        start, end = one.places[step.start], one.places[step.end - 1]
+        sides = {
+            host: (
+                [place for place in places if start <= place < since][-_NEAR:],
+                [place for place in places if since <= place <= end][:_NEAR],
             )
-            for rival in ordered
+            for host, places in own.items()
+        }
+        moved = {
+            host: (median(flat[p] for p in after) - median(flat[p] for p in before)) / step.size
+            for host, (before, after) in sides.items()
+            if before and after
+        }
+        for host in moved:  # at another time, it moved by itself
+            alike = [
+                each for each in seen
+                if each.host == host and each.step.size * step.size > 0
+                and sides[host][0][0] <= each.good and each.bad <= sides[host][1][-1]
+            ]  # fmt: skip
+            if alike and not any(map(one.overlaps, alike)):
+                moved[host] = 0.0
+        shows = tuple(sorted(host for host, share in moved.items() if share >= _SHOWN))
+        silent = {h for h in moved if h not in shows and min(map(len, sides[h])) >= LEAST_RUNS}
+        of_host = len(silent) >= len(shows) > 0
+        size = step.size * (median(moved[h] for h in shows) if of_host and not one.host else 1.0)
+        if (silent and not shows) or abs(size) < LEAST_CHANGE:
+            continue  # no host changed for good: those that always differ took turns
+        beside = [
+            ([runs[numbers[p]] for p in before], [runs[numbers[p]] for p in after])
+            for before, after in (sides[host] for host in shows or own)
+        ]
+        good, bad = numbers[one.good], numbers[one.bad]
+        trend = Trend(member, track.group, size, good, numbers[since], bad, shows, of_host, ())
+        return _explained(trend, beside, runs)
+    return None
+
+
+def _without_offsets(values: Sequence[float], hosts: Sequence[str]) -> list[float]:
+    """Return values without what each host always adds to those of others at the same time."""
+    width = max(_TOGETHER, 2 * len(set(hosts)))
+    away: dict[str, list[float]] = defaultdict(list)
+    for start in range(0, len(values), width):
+        seen: dict[str, list[float]] = defaultdict(list)
+        for host, value in zip(hosts[start : start + width], values[start:], strict=False):
+            seen[host].append(value)
+        levels = {host: median(own) for host, own in seen.items()}
+        if len(levels) > 1:
+            for host, level in levels.items():
+                away[host].append(level - median(levels.values()))
+    offsets = {host: median(own) for host, own in away.items()}
+    return [value - offsets.get(host, 0.0) for host, value in zip(hosts, values, strict=True)]
+
+
+def _explained(trend: Trend, beside: Sequence[Sides], runs: Sequence[RecordedRun]) -> Trend:
+    """Return a change with what differs between the runs ``beside`` it, host by host."""
+    then, now = ([run for sides in beside for run in sides[side]] for side in (0, 1))
+    stayed = [sides for sides in beside if all(sides)] or [(then, now)]
+    software = tuple(_software(stayed))
+    if trend.of_host:
+        itself = Difference(Kind.HOST, _named(trend.hosts))
+        return replace(trend, differs=(itself,), software=software)
+    differs = list(software)
+    commits = runs[trend.good].commit, runs[trend.bad].commit
+    if commits[0] != commits[1] or None in commits:
+        differs.insert(0, Difference(Kind.CODE, "commit", *commits))
+    old, new = ({run.host for run in side} for side in (then, now))
+    if not trend.hosts:
+        differs.append(Difference(Kind.HOST, _named(new - old or new), _named(old - new or old)))
+    alone = len(old | new) == 1
+    if alone and trend.track is None:  # nothing tells a slower machine from code that slows all
+        differs.append(Difference(Kind.HOST, *new))
+    if not differs:
+        differs.append(Difference(Kind.HOST if alone else Kind.CANNOT_TELL, NOTHING_RECORDED))
+    return replace(trend, differs=tuple(differs))
+
+
+def _software(beside: Sequence[Sides]) -> Iterator[Difference]:
+    """Yield what is usually another version after a change than before it, on most hosts."""
+    for name in sorted({name for sides in beside for run in sides[0] for name in run.software}):
+        usual = (
+            [Counter(run.software.get(name) for run in side).most_common(1)[0][0] for side in sides]
+            for sides in beside
         )
-        hosts = _showing(track, change, runs)
-        good, bad = numbers[change.good], numbers[change.bad]
-        yield Trend(member, track.group, change.kind, rivals, change.size, good, bad, hosts)
+        changed = Counter((old, new) for old, new in usual if None not in (old, new) and old != new)
+        if changed.total() > len(beside) / 2:
+            yield Difference(Kind.ENVIRONMENT, name, *changed.most_common(1)[0][0])
 
 
-def _as_named(what: str) -> str:
-    """Return a cause with hosts under the names that others know."""
-    return re.sub(rf"{_SINCE}\d+", "", what) if _SINCE in what else what
-
-
-def _showing(track: Track, change: Change, runs: Sequence[Circumstances]) -> tuple[str, ...]:
-    """Return the hosts whose own runs are on both levels, and differ as the change does."""
-    sides: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
-    for place, number in enumerate(track.numbers):
-        after = place in change.cause.runs
-        sides[runs[number].host][after].append(track.logs[place])
-    return tuple(
-        host
-        for host, (then, now) in sorted(sides.items())
-        if then and now and (median(now) - median(then)) / change.size >= _SHOWN
-    )
-
-
-def _together(trend: Trend, other: Trend) -> bool:
-    same_way = (trend.size > 0) == (other.size > 0)
-    return same_way and trend.good < other.bad and other.good < trend.bad
-
-
-def _or_the_machine(trend: Trend) -> Trend:
-    host = trend.hosts[0] if trend.hosts else "the host"
-    machine = Rival(Kind.HOST, host, None, None, trend.rivals[0].runs)
-    return replace(trend, kind=Kind.CANNOT_TELL, rivals=(*trend.rivals, machine))
+def _named(hosts: Collection[str]) -> str:
+    """Return the names of hosts, or of some of many."""
+    shown = sorted(hosts)[:_MOST_NAMES]
+    more = len(hosts) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from functools import cached_property
+from math import log
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.history.causes import NOTHING_RECORDED, Kind
 from pytest_ttnn_perf.history.history_report import history_document, history_lines
 from pytest_ttnn_perf.history.series import series_of
 from pytest_ttnn_perf.history.steps import LEAST_SERIES
-from pytest_ttnn_perf.history.trends import Trend, circumstances, find_trends, tracks_of
+from pytest_ttnn_perf.history.trends import (
+    NOTHING_RECORDED,
+    Kind,
+    find_trends,
+    tracks_of,
+)
 from pytest_ttnn_perf.records.metric import median
 from pytest_ttnn_perf.report.layout import DROPPED, METRIC, Line
 from pytest_ttnn_perf.report.numbers import (
@@ -28,12 +33,11 @@ from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.run.judge import observed_change_by_op
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.history.causes import Rival
     from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory, Source
     from pytest_ttnn_perf.history.series import Series
-    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.history.trends import Difference, Trend
     from pytest_ttnn_perf.records.observation import Observation, Run
     from pytest_ttnn_perf.report.layout import Block
 
@@ -46,12 +50,21 @@ _BESIDE: Final = 5
 
 
 class Told:
-    """A change with all that is said of it; ``series`` is None for one of a whole host."""
+    """A change with all that is said of it; ``series`` is None for one of most tests.
+
+    ``every`` are the series that were looked at.
+    """
 
     def __init__(
-        self, trend: Trend, series: Series | None, runs: Sequence[RecordedRun], records: _Records
+        self,
+        trend: Trend,
+        every: Sequence[Series],
+        runs: Sequence[RecordedRun],
+        records: _Records,
     ) -> None:
-        self.trend, self.series, self._runs, self._records = trend, series, runs, records
+        self.trend, self._runs, self._records = trend, runs, records
+        self.series = None if trend.track is None else every[trend.track]
+        self._alike = [s for s in every if (s.key, s.metric.source.value) == trend.group]
         self.good, self.bad = runs[trend.good], runs[trend.bad]
 
     @property
@@ -71,90 +84,72 @@ class Told:
 
         Hosts differ: they are of one host that shows the change, if there is one.
         """
-        if self.series is None:
-            return None
-        places, points = self.trend.rivals[0].runs, self.series.points
-        count = Counter(p.run.host for p in points if p.run.host in self.trend.hosts)
+        return None if self.series is None else self._levels(self.series)
+
+    def _levels(self, series: Series) -> tuple[float, float] | None:
+        trend, points = self.trend, series.points
+        count = Counter(p.run.host for p in points if p.run.host in trend.hosts)
         (host, _), *_ = (*count.most_common(1), (None, 0))
         own = [p for p in points if host in {None, p.run.host}]
-        then = [p.reading.value for p in own if p.number not in places]
-        now = [p.reading.value for p in own if p.number in places]
+        then = [p.reading.value for p in own if p.number < trend.since]
+        now = [p.reading.value for p in own if p.number >= trend.since]
         return (median(then[-_BESIDE:]), median(now[:_BESIDE])) if then and now else None
 
-    @property
-    def commits(self) -> int | None:
-        """How many commits there are in the range; None where git does not tell."""
-        if self.good.place is None or self.bad.place is None:
-            return None
-        return self.bad.place - self.good.place
-
-    @property
-    def software(self) -> dict[str, tuple[Scalar, Scalar]]:
-        """What else differs between the runs beside it, of hosts that ran on both sides.
-
-        Hosts that always differ have not changed; without such a host it is that of both runs.
-        """
-        found: dict[str, tuple[Scalar, Scalar]] = {}
-        for then, now in self._beside() or [(self.good.software, self.bad.software)]:
-            for name in sorted({*then, *now}):
-                if then.get(name) != now.get(name):
-                    found.setdefault(name, (then.get(name), now.get(name)))
-        return found
-
-    def _beside(self) -> list[tuple[Mapping[str, Scalar], Mapping[str, Scalar]]]:
-        """Return the software of hosts in their last runs before it and their first ones after."""
-        before = {run.host: run.software for run in self._runs[: self.trend.good + 1]}
-        after = {run.host: run.software for run in reversed(self._runs[self.trend.bad :])}
-        return [(before[h], after[h]) for h in self.trend.hosts if h in before and h in after]
+    def _moved(self, series: Series) -> float:
+        before, after = self._levels(series) or (1.0, 1.0)
+        return abs(log(after / before))
 
     @cached_property
     def by_op(self) -> str | None:
         """Which ops make it up; None where a run has no op table."""
-        then, now = self._observed(self.trend.good), self._observed(self.trend.bad)
-        return None if then is None or now is None else observed_change_by_op(then, now)
-
-    def _observed(self, number: int) -> Observation | None:
-        """Return what a run observed of the test, under the name that it had then."""
         if self.series is None:
             return None
-        names = {point.number: point.reading.recorded_as for point in self.series.points}
-        return self._records.observation(self._runs[number], names.get(number) or self.series.test)
+        then, now = (self._observed(self.series, n) for n in (self.trend.good, self.trend.bad))
+        return None if then is None or now is None else observed_change_by_op(then, now)
+
+    def _observed(self, series: Series, number: int) -> Observation | None:
+        """Return what a run observed of a test, under the name that it had then."""
+        names = {point.number: point.reading.recorded_as for point in series.points}
+        return self._records.observation(self._runs[number], names.get(number) or series.test)
 
     @property
     def command(self) -> str | None:
         """What finds the commit; None where there is none to be found, or it made things better."""
         good, bad = self.good.commit, self.bad.commit
-        of_code = any(rival.kind is Kind.CODE for rival in self.trend.rivals)
-        if self.series is None or not of_code or self.direction == "better" or not (good and bad):
+        of_code = any(difference.kind is Kind.CODE for difference in self.trend.differs)
+        if not of_code or self.direction == "better" or not (good and bad):
             return None
+        series = self.series or max(self._alike, key=self._moved)
         commits = (good[:_COMMIT], bad[:_COMMIT])
-        metric = ("--metric", self.series.metric.name)
         # By the id that pytest knows: what it is filed under may lack some of its parameters.
-        newest = self._observed(self.series.last.number)
-        test = newest.node_id if newest and newest.node_id else self.series.test
+        newest = self._observed(series, series.last.number)
+        test = newest.node_id if newest and newest.node_id else series.test
+        metric = ("--metric", series.metric.name)
         return command_line("ttnn-perf", "bisect", *commits, *metric, place_of(test))
 
     @property
     def causes(self) -> tuple[str, ...]:
         """What it may come from, in words."""
-        return tuple(dict.fromkeys(self._cause(rival) for rival in self.trend.rivals))
+        return tuple(map(self._cause, self.trend.differs))
 
-    def _cause(self, rival: Rival) -> str:
-        if rival.kind is Kind.CODE:
-            good, bad = self.good.short_commit, self.bad.short_commit
-            count = "" if self.commits is None else f", {counted(self.commits, 'commit')}"
-            return f"the code: after {good} up to {bad}{count}"
-        if rival.kind is Kind.ENVIRONMENT:
-            return f"{rival.what} {_known(rival.before)} → {_known(rival.after)}"
-        if rival.what == NOTHING_RECORDED:
+    def _cause(self, differs: Difference) -> str:
+        if differs.kind is Kind.CODE:
+            good, bad = self.good, self.bad
+            count = ""
+            if good.place is not None and bad.place is not None:
+                count = f", {counted(bad.place - good.place, 'commit')}"
+            return f"the code: after {good.short_commit} up to {bad.short_commit}{count}"
+        if differs.kind is Kind.ENVIRONMENT:
+            return _went(differs)
+        if differs.what == NOTHING_RECORDED:
             return "the machine: no commit and nothing else that is recorded changed"
-        if rival.before is not None:
-            return f"other hosts: {rival.before} → {rival.what}"
-        return f"{rival.what} itself"
+        if differs.before is not None:
+            return f"other hosts: {differs.before} → {differs.what}"
+        return f"{differs.what} itself"
 
 
-def _known(value: Scalar) -> str:
-    return "unknown" if value is None else str(value)
+def _went(differs: Difference) -> str:
+    return f"{differs.what} {differs.before} → {differs.after}"
 
 
 class _Records:
@@ -196,10 +191,8 @@ def changes_of(history: RunHistory, *, metric: str | None = None) -> Changes:
     long_enough = [s for s in looked_at if len(s.points) >= LEAST_SERIES]
     records = _Records()
     told = [
-        Told(
-            trend, None if trend.track is None else long_enough[trend.track], history.runs, records
-        )
-        for trend in find_trends(tracks_of(long_enough), circumstances(history.runs))
+        Told(trend, long_enough, history.runs, records)
+        for trend in find_trends(tracks_of(long_enough), history.runs)
     ]
     short, others = len(looked_at) - len(long_enough), len(every) - len(looked_at)
     return Changes(tuple(map(tuple, _grouped(told))), len(long_enough), short, others)
@@ -279,9 +272,8 @@ def _group_lines(group: Sequence[Told]) -> Iterator[Block]:
     first = group[0]
     yield Line(headline(first), bad=any(t.direction == "worse" for t in group))
     yield from (f"  {text}" for text in changed_beside(first))
-    if first.series is None:
-        return
-    yield from _COLUMNS.table(group[:_SHOWN])
+    if first.series is not None:
+        yield from _COLUMNS.table(group[:_SHOWN])
     if len(group) > _SHOWN:
         yield f"  and {len(group) - _SHOWN} more; --format csv lists all"
     for one in group[:_SHOWN]:
@@ -294,13 +286,9 @@ def _group_lines(group: Sequence[Told]) -> Iterator[Block]:
 
 def changed_beside(told: Told) -> Iterator[str]:
     """Say what else changed in the range, if anything did."""
-    named = {rival.what for rival in told.trend.rivals}
-    beside = {n: pair for n, pair in told.software.items() if n not in named}
-    if told.trend.kind is Kind.HOST:
-        beside = {r.what: (r.before, r.after) for r in told.trend.rivals[1:]} | beside
-    changed = [f"{n} {_known(then)} → {_known(now)}" for n, (then, now) in beside.items()]
-    if changed:
-        yield f"changed in that range as well: {', '.join(changed)}"
+    if told.trend.software:
+        changed = ", ".join(map(_went, told.trend.software))
+        yield f"changed in that range as well: {changed}"
 
 
 def headline(told: Told) -> str:
@@ -308,13 +296,12 @@ def headline(told: Told) -> str:
     trend, since = told.trend, told.bad.day
     if trend.track is None:
         way = "slower" if trend.size > 0 else "faster"
-        size = percent(abs(trend.change))
-        key, clock = trend.group
-        if trend.kind is Kind.HOST:
-            what = trend.rivals[0].what
+        size, (key, clock) = percent(abs(trend.change)), trend.group
+        if trend.of_host:
+            what = trend.differs[0].what
             return f"{what} is {size} {way} since {since}, as a whole ({key}, {clock} times)"
-        causes = "; ".join(told.causes)
-        return f"most tests are {size} {way} with {causes} ({key}, {clock} times)"
+        causes = ", or ".join(told.causes)
+        return f"most tests are {size} {way} since {since} ({key}, {clock} times): {causes}"
     when = f"{told.good.day} to {since}"
     if trend.kind is Kind.CANNOT_TELL:
         return f"CANNOT_TELL, {when}: {', or '.join(told.causes)}"

@@ -18,6 +18,7 @@ import pytest
 
 from pytest_ttnn_perf._base.configuration import option_of
 from pytest_ttnn_perf._base.errors import TtnnPerfError
+from pytest_ttnn_perf._base.files import read_text
 from pytest_ttnn_perf._base.text import inert
 from pytest_ttnn_perf.device.chips import Touched
 from pytest_ttnn_perf.plugin.activation import (
@@ -32,6 +33,7 @@ from pytest_ttnn_perf.plugin.reports import fail_report, live_logs, show_as
 from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.records.messages import OBSERVATION
 from pytest_ttnn_perf.report.layout import Line, Style, fitted, printed
+from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.run.confirm import run_confirm_passes
 from pytest_ttnn_perf.run.passes import Pass
 from pytest_ttnn_perf.run.preflight import check_chips, check_untouched, lease
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from pytest_ttnn_perf.plugin.reports import TestCollection
+    from pytest_ttnn_perf.records.database_url import DatabaseUrl
     from pytest_ttnn_perf.records.settings import ProfilerKind
     from pytest_ttnn_perf.report.layout import Block
     from pytest_ttnn_perf.run.gate_run import GateRun
@@ -265,10 +268,8 @@ class RunSummary:
         # Last: whatever becomes of it, the run is judged and recorded.
         url = result.context.settings.history
         if url is not None and result.run.tests and not refused:
-            from pytest_ttnn_perf.plugin.history import send_run
-
             given = session.config.known_args_namespace.ttnn_perf_history is not None
-            self.sent = send_run(result, url, url_given=given)
+            self.sent = _send_run(result, url, url_given=given)
 
     def _summarise(self, terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
         ran = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, EXIT_SHIFTED}
@@ -316,6 +317,30 @@ def _with_page(result: RunResult) -> RunResult:
     except TtnnPerfError as error:
         result.errors.append(str(error))
         return result
+
+
+def _send_run(result: RunResult, url: DatabaseUrl, *, url_given: bool) -> Line:
+    """Send a run, and say in one line what came of it; no verdict depends on that.
+
+    ``url_given``: by the command line, so that the command which sends it later needs it too.
+    """
+    from pytest_ttnn_perf.history.database import Database, send
+    from pytest_ttnn_perf.history.runs import RecordFile
+
+    record = result.records[0] if result.records else None
+    try:
+        source = RecordFile(record or result.context.settings.artifacts)
+        text = None if record is None else read_text(record).rstrip()
+        send(Database(url), result.run, source, text=text)
+    except TtnnPerfError as error:
+        if record is None:
+            return Line(f"history: not sent: {error}", bad=True)
+        words = [place_of(os.path.relpath(record, result.context.cwd))]
+        if url_given:
+            words += ["--history", str(url) if url.password is None else "URL"]
+        command = command_line("ttnn-perf", "history", "import", *words)
+        return Line(f"history: not sent: {error}; send it later: {command}", bad=True)
+    return Line(f"history: sent to {url}")
 
 
 @contextmanager

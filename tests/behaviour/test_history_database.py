@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.history.database import Database
-from pytest_ttnn_perf.history.database_writing import Sent, send
+from pytest_ttnn_perf.history import database as databases
+from pytest_ttnn_perf.history.database import Database, Sent, send
 from pytest_ttnn_perf.history.runs import RecordFile
 from pytest_ttnn_perf.records.database_url import database_url
 from pytest_ttnn_perf.records.observation import decode_run
 from tests.behaviour.model import configure, record_of, refusal_of, write_latency
 from tests.harness.golden import assert_golden
 from tests.harness.histories import TEST, Histories, wobbled
-from tests.harness.history_writer import queries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,29 +93,18 @@ def test_a_database_tells_what_files_tell(
     assert of_database == of_files
 
 
-def test_the_queries_of_the_page_find_something(sent: Histories, project: Project) -> None:
-    del sent
-    found = queries("SQLite")
-    assert len(found) >= 4
-    for query in found:
-        since = query.replace("$__from", "0").replace("$__to", str(2**53))
-        assert rows(project, since.replace("REGRESSED", "WITHIN")), query
-
-
 def test_only_what_is_asked_for_is_read(
     sent: Histories, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del sent
-    from pytest_ttnn_perf.history import database_reading
-
     read: list[str] = []
-    reading = database_reading._reading
+    reading = databases._reading
 
     def noted(series: Any, measured: Any) -> Any:
-        read.append(series.test)
+        read.append(series[0])
         return reading(series, measured)
 
-    monkeypatch.setattr(database_reading, "_reading", noted)
+    monkeypatch.setattr(databases, "_reading", noted)
     project.cli("history", OTHER, "--last", "5", *DATABASE)
     assert read == [OTHER] * 5
 
@@ -150,7 +138,7 @@ def test_sending_twice_changes_nothing(sent: Histories, project: Project) -> Non
     other["tests"][TEST]["metrics"]["latency"]["samples"] = [1.0]
     file.write_text(json.dumps(other))
     assert_golden("history_import", project.cli("history", "import", *DATABASE).text)
-    assert len(rows(project, "SELECT * FROM perf_runs")) == 16
+    assert len(rows(project, "SELECT * FROM ttnn_perf_run")) == 16
 
 
 def test_a_run_that_was_sent_before_it_was_over_is_completed(
@@ -169,7 +157,8 @@ def test_a_run_that_was_sent_before_it_was_over_is_completed(
         f"sent 1 run to {URL}",
         "1 of them had been sent before they were over",
     ]
-    assert rows(project, "SELECT complete, count(*) FROM perf_values") == [(1, 2)]
+    assert rows(project, "SELECT complete FROM ttnn_perf_run") == [(1,)]
+    assert rows(project, "SELECT count(*) FROM ttnn_perf_observation") == [(2,)]
 
 
 def test_shards_and_attempts_of_one_run_are_runs(histories: Histories, project: Project) -> None:
@@ -177,7 +166,7 @@ def test_shards_and_attempts_of_one_run_are_runs(histories: Histories, project: 
     for place in ({"shard": "1/2"}, {"shard": "2/2"}, {"shard": "2/2", "attempt": 2}):
         histories.record(commit, {TEST: 10.0}, day=0, id="night", environment=place)
     project.cli("history", "import", *DATABASE)
-    found = rows(project, "SELECT run, shard, attempt FROM perf_runs ORDER BY 1, 2, 3")
+    found = rows(project, "SELECT run, shard, attempt FROM ttnn_perf_run ORDER BY 1, 2, 3")
     assert found == [("night", "1/2", 0), ("night", "2/2", 0), ("night", "2/2", 2)]
     assert len(document(project, "history", TEST, *DATABASE)["runs"]) == 3
     project.cli("history", "export", *DATABASE, "-o", "out")
@@ -233,7 +222,7 @@ def test_old_runs_are_removed_and_samples_before_them(
     assert said == "would remove 7 runs of 2026-09-01 to 2026-09-07; kept 9 runs"
     assert (project.path / "perf.db").read_bytes() == before
     assert project.cli(*words).text == said.replace("would remove", "removed")
-    assert len(rows(project, "SELECT * FROM perf_runs")) == 9
+    assert len(rows(project, "SELECT * FROM ttnn_perf_run")) == 9
     assert rows(project, "SELECT count(DISTINCT run_id) FROM ttnn_perf_observation") == [(9,)]
 
 
@@ -244,7 +233,10 @@ def test_a_run_is_sent_at_its_end_and_says_so(project: Project, histories: Histo
     assert (ran.code, ran.text.splitlines()[-2]) == (0, f"history: sent to {URL}")
     assert "history" not in project.pytest("--ttnn-perf", "--ttnn-perf-history", URL, "-q").text
     run = record_of(project)
-    query = f"SELECT value, verdict, written FROM perf_values WHERE run = '{run['id']}'"
+    query = (
+        "SELECT value, outcome, written FROM ttnn_perf_observation, ttnn_perf_run "
+        f"WHERE run_id = id AND run = '{run['id']}'"
+    )
     assert rows(project, query) == [(10.05, "WITHIN", 0)]
     assert URL not in json.dumps(run)
 
@@ -423,7 +415,7 @@ def test_what_is_only_read_is_not_made(project: Project, words: tuple[str, ...])
 
 def test_texts_of_others_are_kept_and_do_nothing(project: Project, tmp_path: Path) -> None:
     names: Mapping[str, Any] = {
-        "test": "a.py::test['; DROP TABLE perf_runs; --\x1b[31m\ud800]" + "y" * 9000,
+        "test": "a.py::test['; DROP TABLE ttnn_perf_run; --\x1b[31m\ud800]" + "y" * 9000,
         "runner": "::error::\0 %s {} :x",
         "started_at": "yesterday",
     }
@@ -444,6 +436,5 @@ def test_texts_of_others_are_kept_and_do_nothing(project: Project, tmp_path: Pat
         text = project.cli("history", "--all-branches", *DATABASE, "--format", shape).text
         assert "\x1b" not in text
         assert "DROP TABLE" in text
-    assert rows(project, "SELECT time, started_at FROM perf_runs, ttnn_perf_run") == [
-        (None, "yesterday")
-    ]
+    found = rows(project, "SELECT started_s, started_at FROM ttnn_perf_run")
+    assert found == [(None, "yesterday")]

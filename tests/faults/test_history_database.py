@@ -11,23 +11,22 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import text
 
 from pytest_ttnn_perf.history import database as databases
-from pytest_ttnn_perf.history import database_schema
-from pytest_ttnn_perf.history.database import Database, HistoryError
-from pytest_ttnn_perf.history.database_reading import Asked, read_runs
-from pytest_ttnn_perf.history.database_writing import Sent, send
+from pytest_ttnn_perf.history.database import (
+    Asked,
+    Database,
+    HistoryError,
+    Sent,
+    read_runs,
+    send,
+)
 from pytest_ttnn_perf.history.runs import RecordFile, Wanted
 from pytest_ttnn_perf.records.database_url import VARIABLE, database_url
 from tests.harness.history_writer import METRICS, TESTS, run_of
 from tests.harness.project import run_command
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 SOURCE = RecordFile(Path("-"))
 #: Sends a run, and dies when all of it is written and nothing is committed. A cache of one page
@@ -133,50 +132,26 @@ def test_a_place_where_nothing_can_be_made_is_said(tmp_path: Path) -> None:
     assert "unable to open database file" in problem_of_sending(database)
 
 
-def test_a_newer_database_is_refused_by_name(database: Database) -> None:
-    with closing(sqlite3.connect("perf.db")) as newer, newer:
-        newer.execute("INSERT INTO ttnn_perf_schema VALUES (7, '9.1.0', 0)")
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [
+        (7, "pip install 'pytest-ttnn-perf[history]' --upgrade"),
+        (1, "take a new database, and send the records with ttnn-perf history import"),
+    ],
+)
+def test_a_database_of_another_version_is_refused_by_name(
+    database: Database, version: int, remedy: str
+) -> None:
+    with closing(sqlite3.connect("perf.db")) as other, other:
+        other.execute(f"UPDATE ttnn_perf_schema SET version = {version}, written_by = '9.1.0'")
     before = Path("perf.db").read_bytes()
     problem = problem_of_sending(database)
-    assert "it has version 7 of the tables, of pytest-ttnn-perf 9.1.0; this is" in problem
-    assert problem.endswith("pip install 'pytest-ttnn-perf[history]' --upgrade")
-    with pytest.raises(HistoryError, match="version 7 of the tables"):
+    said = f"it has version {version} of the tables, of pytest-ttnn-perf 9.1.0; this is"
+    assert said in problem
+    assert problem.endswith(remedy)
+    with pytest.raises(HistoryError, match=f"version {version} of the tables"):
         runs_in(database)
     assert Path("perf.db").read_bytes() == before
-
-
-def test_an_older_database_is_brought_forward_by_who_writes(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def add_place(connection: Connection) -> None:
-        connection.execute(text("ALTER TABLE ttnn_perf_host ADD COLUMN place TEXT"))
-
-    monkeypatch.setattr(database_schema, "VERSION", 2)
-    monkeypatch.setattr(database_schema, "STEPS", {2: add_place})
-    with pytest.raises(
-        HistoryError, match="it has version 1 of the tables, and this reads version"
-    ):
-        runs_in(database)
-    assert send(database, run_of(0, 1), SOURCE) is Sent.NEW
-    assert runs_in(database) == [("night-000", WHOLE), ("night-001", WHOLE)]
-    with closing(sqlite3.connect("perf.db")) as found:
-        assert found.execute("SELECT version FROM ttnn_perf_schema").fetchall() == [(1,), (2,)]
-        assert found.execute("SELECT place FROM ttnn_perf_host").fetchall() == [(None,)]
-        assert found.execute("SELECT count(*) FROM perf_values").fetchall() == [(2 * WHOLE,)]
-
-
-def test_a_step_that_fails_leaves_the_older_database(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(connection: Connection) -> None:
-        connection.execute(text("DROP TABLE ttnn_perf_parent"))
-        connection.execute(text("DROP TABLE not_there"))
-
-    monkeypatch.setattr(database_schema, "VERSION", 2)
-    monkeypatch.setattr(database_schema, "STEPS", {2: fail})
-    assert "no such table: not_there" in problem_of_sending(database)
-    monkeypatch.undo()
-    assert send(Database(database.url), run_of(0, 1), SOURCE) is Sent.NEW
 
 
 def test_a_locked_database_is_waited_for_but_not_for_ever(

@@ -6,12 +6,10 @@ Prints the ids of runs that could not be sent, for somebody to send them later.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 
-from pytest_ttnn_perf.history.database import Database, HistoryError
-from pytest_ttnn_perf.history.database_writing import send
+from pytest_ttnn_perf.history.database import Database, HistoryError, send
 from pytest_ttnn_perf.history.runs import RecordFile
 from pytest_ttnn_perf.records.database_url import VARIABLE, database_url
 from pytest_ttnn_perf.records.observation import Run, decode_run
@@ -43,13 +41,6 @@ def run_of(writer: int, number: int) -> Run:
             "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"},
         }
     )  # fmt: skip
-
-
-def queries(dialect: str) -> list[str]:
-    """Return the queries of the how-to page that a database of this kind is to answer."""
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "keep-a-history-database.md"
-    blocks = re.findall(r"```sql\n-- ([^\n]*)\n(.*?)```", page.read_text(), re.DOTALL)
-    return [query for heading, query in blocks if dialect in heading]
 
 
 def value_of(writer: int, number: int, test: int) -> float:

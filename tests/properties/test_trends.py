@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.history.causes import Circumstances, Kind
+from pytest_ttnn_perf.history.runs import RecordedRun, RecordFile
 from pytest_ttnn_perf.history.series import sparkline
 from pytest_ttnn_perf.history.steps import find_steps, winsorised
-from pytest_ttnn_perf.history.trends import Track, find_trends
+from pytest_ttnn_perf.history.trends import Kind, Track, find_trends
+from pytest_ttnn_perf.records.hardware import Environment
 from tests.properties.strategies import FEW, SOME
 
+SOURCE = RecordFile(Path("-"))
 GROUP = ("wormhole_b0-n150-1x1", "wall")
 LEVELS = st.floats(-20, 20)
 
@@ -43,14 +46,14 @@ def test_another_unit_changes_nothing(values: list[float], factor: float) -> Non
     assert len(scaled) == len(plain)
 
 
-def fleet(
-    seed: int, factor: float, slow: str, since: int
-) -> tuple[list[Track], list[Circumstances]]:
+def fleet(seed: int, factor: float, slow: str, since: int) -> tuple[list[Track], list[RecordedRun]]:
     """Return what four hosts measured of eight tests, one of them slower from a run on."""
     rng = Random(seed)
     hosts = [f"host-{number % 4}" for number in range(160)]
     runs = [
-        Circumstances(f"{number:040x}", host, f"{number:06}", {})
+        RecordedRun(
+            SOURCE, None, Environment(commit=f"{number:040x}", runner=host), None, True, {}, ()
+        )
         for number, host in enumerate(hosts)
     ]
     tracks = [
@@ -79,7 +82,7 @@ def test_a_host_that_changed_as_a_whole_is_named(
 ) -> None:
     slow = f"host-{number}"
     (trend,) = find_trends(*fleet(seed, math.log(factor), slow, since))
-    assert (trend.track, trend.kind, trend.rivals[0].what) == (None, Kind.HOST, slow)
+    assert (trend.track, trend.kind, trend.hosts) == (None, Kind.HOST, (slow,))
     assert abs(trend.size - math.log(factor)) < 0.01
     assert trend.good < since + 4
     assert trend.bad >= since - 4

@@ -113,7 +113,7 @@ def _refresh(actions: Actions) -> None:
         metavar="N",
         type=number_within(MIN_REFRESHED, MAX_REFRESHED),
         default=MAX_REFRESHED,
-        help=f"how many runs of each test to take (default: {MAX_REFRESHED})",
+        help=f"how many runs of the branch to look at (default: {MAX_REFRESHED})",
     )
     refresh.add_argument(
         "--reason", metavar="TEXT", help="what to store as the reason (default: which runs)"

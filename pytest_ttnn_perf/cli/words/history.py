@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.words import add_baselines, add_format, number_within
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.history.retention import Kept
 
 #: More runs than anybody has.
 _MOST_RUNS = 1_000_000
@@ -44,7 +41,7 @@ def history_import(parser: argparse.ArgumentParser) -> None:
         help="run records, or folders of them (default: .ttnn_perf/runs)",
     )
     _add_database(parser)
-    parser.set_defaults(run="history_database:send_records")
+    parser.set_defaults(run="history:send_records")
 
 
 def history_export(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +55,7 @@ def history_export(parser: argparse.ArgumentParser) -> None:
         help="where to write them (default: .ttnn_perf/runs)",
     )
     _add_database(parser)
-    parser.set_defaults(run="history_database:export_records")
+    parser.set_defaults(run="history:export_records")
 
 
 def prune(parser: argparse.ArgumentParser) -> None:
@@ -93,18 +90,16 @@ def prune(parser: argparse.ArgumentParser) -> None:
     )
     add_baselines(parser)
     add_format(parser)
-    parser.set_defaults(run="history_prune:run")
+    parser.set_defaults(run="history:prune")
 
 
-def _kept(text: str) -> Kept:
+def _kept(text: str) -> timedelta | int:
     """Read what is kept."""
-    from pytest_ttnn_perf.history.retention import Kept
-
     number = text.removesuffix("d")
     if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= _MOST_RUNS):
         message = f"expected days such as 90d, or a number of runs such as 200, found {text!r}"
         raise argparse.ArgumentTypeError(message)
-    return Kept(days=int(number)) if text.endswith("d") else Kept(newest=int(number))
+    return timedelta(days=int(number)) if text.endswith("d") else int(number)
 
 
 def _add_database(parser: argparse._ActionsContainer) -> None:
@@ -126,7 +121,7 @@ def trends(parser: argparse.ArgumentParser) -> None:
     )
     _add_runs(parser)
     _add_listing(parser)
-    parser.set_defaults(run="trends:run")
+    parser.set_defaults(run="history:trends")
 
 
 def report(parser: argparse.ArgumentParser) -> None:
