@@ -20,7 +20,7 @@ _ASSETS: Final = Path(__file__).parent / "assets"
 #: One script, in the order in which its parts are read: a part uses what those above it declare.
 _SCRIPTS: Final = (
     "data", "words", "elements", "scales", "charts", "state",
-    "history", "samples", "waterfall", "journal", "treemap", "roofline", "timeline", "sweeps",
+    "history", "samples", "waterfall", "journal", "treemap", "roofline", "timeline",
     "findings",
     "attention", "table", "test", "overview", "keyboard", "start",
 )  # fmt: skip
@@ -39,9 +39,7 @@ def page_html(page: Page) -> str:
         import jinja2  # a page is written at most once in a run
         from markupsafe import Markup
     except ImportError:
-        raise UsageError(
-            "a page for a browser needs jinja2: pip install jinja2"
-        ) from None
+        raise UsageError("a page for a browser needs jinja2: pip install jinja2") from None
 
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
