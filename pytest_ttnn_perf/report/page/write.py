@@ -39,7 +39,9 @@ def page_html(page: Page) -> str:
         import jinja2  # a page is written at most once in a run
         from markupsafe import Markup
     except ImportError:
-        raise UsageError("a page for a browser needs jinja2: pip install jinja2") from None
+        raise UsageError(
+            "a page for a browser needs jinja2: pip install jinja2"
+        ) from None
 
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
