@@ -135,23 +135,6 @@ class Reported(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Passed(Message):
-    """A phase has passed, and its report tells nothing but what is told here.
-
-    The location is the one that the test started with. ``keywords`` are None where they are those
-    of the phase before. Most phases are like that: to tell no more of them is most of what a test
-    costs that is not measured.
-    """
-
-    test: str
-    phase: str
-    duration: float
-    start: float
-    stop: float
-    keywords: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CollectionReported(Message):
     """A file or class that could not be collected, or was skipped."""
 
@@ -233,7 +216,7 @@ class Ended(Message):
 _KINDS: Final[Mapping[str, type[Message]]] = {
     kind.__name__: kind
     for kind in (
-        Collected, Started, Reported, Passed, CollectionReported, Warned, Finished, Refused, Broke,
+        Collected, Started, Reported, CollectionReported, Warned, Finished, Refused, Broke,
         Stopped, Ended, Opened, Strayed, ProfilesItself,
     )
 }  # fmt: skip

@@ -16,7 +16,6 @@ from pytest_ttnn_perf.records.json import decode, encode
 from pytest_ttnn_perf.records.json_value import LARGEST_COUNT
 from pytest_ttnn_perf.records.messages import (
     OBSERVATION,
-    PHASES,
     Assignment,
     Broke,
     Collected,
@@ -24,7 +23,6 @@ from pytest_ttnn_perf.records.messages import (
     Ended,
     Finished,
     Message,
-    Passed,
     PassKind,
     Refused,
     Reported,
@@ -59,18 +57,7 @@ REPORTS = st.builds(
         optional={"when": TEXTS, "outcome": TEXTS, OBSERVATION: JSON},
     ),
 )
-TIMES = st.floats(0, 1e12)
-PASSED = st.builds(
-    Passed,
-    TEXTS,
-    st.sampled_from(PHASES) | TEXTS,
-    TIMES,
-    TIMES,
-    TIMES,
-    st.none() | IDS.map(tuple),
-)
 MESSAGES: SearchStrategy[Message] = st.one_of(
-    PASSED,
     st.builds(Collected, IDS, st.none() | IDS, IDS, IDS, st.none() | TEXTS, st.none() | NUMBERS),
     st.builds(Started, TEXTS, LOCATIONS),
     st.builds(Reported, REPORTS),
@@ -92,8 +79,6 @@ def sent(document: object) -> Any:
 
 @MANY
 @given(MESSAGES)
-@example(Passed("a.py::b", "setup", 0.25, 1.5, 1.75, ("b", "", "a.py")))
-@example(Passed("a.py::b", "call", 0.25, 1.5, 1.75, ()))
 @example(Started("a.py::b[\ud800]", ["a.py", None, "b"]))
 def test_a_message_survives_its_way(message: Message) -> None:
     assert message_of(sent(message.document())) == message
