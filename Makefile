@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-workers test-plugins test-browser test-mcp test-ttlang test-postgresql test-ttnn test-matrix check docs benchmarks gate-quality end-to-end clean
+.PHONY: demo test test-workers test-plugins test-browser test-mcp test-ttlang test-postgresql test-ttnn test-matrix check docs benchmarks gate-quality clean
 .DEFAULT_GOAL := test
 
 # Tests start hundreds of processes, which would compile the same modules over and over.
@@ -104,16 +104,12 @@ test-matrix:  ## the wheel, on every supported Python with the oldest and the ne
 
 benchmarks: $(READY)  ## side by side with pytest-benchmark, and the bars
 	$(PIP) --python $(BIN)/python install --group benchmark
-	@missed=; for name in gate measure startup unmeasured pcc capture checklist ab ab_rates bisect_rates history_database optimization_loop lost_gain; do \
+	@missed=; for name in gate measure startup unmeasured pcc capture checklist ab ab_rates bisect_rates history_database optimization_loop; do \
 		$(BIN)/python benchmarks/$$name.py || missed="$$missed $$name"; \
 	done; test -z "$$missed" || { echo "missed a bar:$$missed"; exit 1; }
 
-gate-quality: $(READY)  ## how often the gate is wrong, beside other tools' rules; writes the page
-	$(BIN)/python benchmarks/gate_quality.py --suites 2 --seeds 11,12,13 \
-		--out docs/explanation/gate-quality.md
-
-end-to-end: $(READY)  ## the real thing: slowed work is caught, unchanged work is not; writes the page
-	$(BIN)/python benchmarks/end_to_end.py --out docs/explanation/end-to-end.md
+gate-quality: $(READY)  ## how often the gate is wrong; writes the page
+	$(BIN)/python benchmarks/gate_quality.py --out docs/explanation/gate-quality.md
 
 clean:
 	rm -rf $(VENV) .pip .matrix .plugins .browser .mcp .ttlang .postgresql .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf

@@ -234,12 +234,9 @@ def _page_journal(way: Way) -> PageJournal:
         way.metric.name,
         unit,
         scale,
-        way.metric.better.value,
         way.first,
         way.now,
-        way.unexplained,
         tuple(map(_page_step, way.parts)),
-        way.target,
         tuple(map(visible, _remaining(way))),
     )
 
@@ -250,7 +247,6 @@ def _page_step(part: Part) -> PageStep:
         visible(step.message),
         step.decision.value,
         part.leads,
-        part.counts,
         change=effect.change if effect else None,
         low=effect.low if effect else None,
         high=effect.high if effect else None,

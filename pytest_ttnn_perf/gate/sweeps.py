@@ -1,7 +1,8 @@
-"""The points of a sweep side by side: the best of them, the plateau, the frontier."""
+"""The points of a sweep side by side: the best of them, and whether each axis took effect."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import hypot, inf, isfinite, log, log1p, sqrt
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -9,10 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf._base.text import NANOSECONDS_IN, quantity
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, representative
 from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad
-from pytest_ttnn_perf.gate.sweep_effects import effects_of
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.sweep import (
-    Plateau,
+    AxisEffect,
     PointResult,
     PointState,
     Role,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation
+    from pytest_ttnn_perf.records.ops import OpGroups
 
 
 class Measured(NamedTuple):
@@ -89,7 +90,7 @@ def _in_order(tests: Sequence[JudgedTest], axes: Sequence[str]) -> Sequence[Judg
     points = [judged.observation.sweep.axes for judged in tests if judged.observation.sweep]
     for axis in axes:
         values = list(dict.fromkeys(point[axis] for point in points))
-        if all(map(_is_number, values)):
+        if all(isinstance(value, (int, float)) for value in values):
             values.sort(key=lambda value: float(value or 0))
         ranks.append({value: rank for rank, value in enumerate(values)})
     places = [
@@ -103,19 +104,22 @@ def _sweep(test: str, tests: Sequence[JudgedTest]) -> Sweep:
     metrics = tuple(_metrics(observations))
     numbers = {judged.observation.test: dict(_numbers(judged, metrics)) for judged in tests}
     points = tuple(_point(judged, numbers[judged.observation.test]) for judged in tests)
-    best_by = next((r for r in (Role.THROUGHPUT, Role.LATENCY) if _has(numbers, r)), None)
-    plot = _frontier_roles(points, metrics)
+    best_by = next(
+        (
+            role
+            for role in (Role.THROUGHPUT, Role.LATENCY)
+            if any(role in values for values in numbers.values())
+        ),
+        None,
+    )
     first = tests[0].observation.sweep
     return Sweep(
         test,
-        axes=tuple(effects_of(tests, _differ)),
+        axes=tuple(_effects(tests)),
         metrics=metrics,
         points=points,
         best=_best(points, numbers, best_by) if best_by else (),
         best_by=best_by,
-        plateaus=tuple(_plateaus(points, numbers)),
-        frontier=tuple(_frontier(points, metrics, plot)) if plot else (),
-        frontier_of=plot or (),
         require=first.require if first else {},
     )
 
@@ -123,10 +127,6 @@ def _sweep(test: str, tests: Sequence[JudgedTest]) -> Sweep:
 def _ended(observation: Observation) -> str | None:
     """Return why a test did not come to its end; None if it did."""
     return observation.out_of_memory or observation.error or observation.lost
-
-
-def _has(numbers: Mapping[str, Mapping[Role, Measured]], role: Role) -> bool:
-    return any(role in values for values in numbers.values())
 
 
 #: What stands for a role where a test records it, the first there is.
@@ -266,110 +266,60 @@ def _best(
     return tuple(sorted(near, key=lambda test: able[test].value, reverse=not lower))
 
 
-def _plateaus(
-    points: Sequence[PointResult], numbers: Mapping[str, Mapping[Role, Measured]]
-) -> Iterator[Plateau]:
-    """Yield where throughput ends to grow, along each axis of numbers."""
-    for axis in points[0].axes:
-        lines: dict[tuple[tuple[str, Scalar], ...], list[PointResult]] = {}
-        for point in points:
-            fixed = tuple(pair for pair in point.axes.items() if pair[0] != axis)
-            lines.setdefault(fixed, []).append(point)
-        for fixed, line in lines.items():
-            if all(_is_number(point.axes[axis]) for point in line):
-                line.sort(key=lambda point: float(point.axes[axis] or 0))
-                plateau = _plateau(axis, dict(fixed), line, numbers)
-                if plateau is not None:
-                    yield plateau
+def _effects(tests: Sequence[JudgedTest]) -> Iterator[AxisEffect]:
+    """Yield for each axis whether points that differ in it alone differ in anything."""
+    points = [each for each in tests if not (each.observation.raised or each.observation.lost)]
+    for axis in _axes(tests[0]):
+        values: dict[Scalar, None] = dict.fromkeys(_axes(each)[axis] for each in tests)
+        alike: dict[tuple[Scalar, ...], list[JudgedTest]] = {}
+        for each in points:
+            others = tuple(value for name, value in _axes(each).items() if name != axis)
+            alike.setdefault(others, []).append(each)
+        pairs = [pair for line in alike.values() for pair in combinations(line, 2)]
+        took_effect = any(_differ(one, other, axis) for one, other in pairs)
+        yield AxisEffect(axis, tuple(values), len(pairs), took_effect)
 
 
-def _is_number(value: Scalar) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _axes(judged: JudgedTest) -> Mapping[str, Scalar]:
+    return judged.observation.sweep.axes if judged.observation.sweep else {}
 
 
-def _plateau(
-    axis: str,
-    fixed: Mapping[str, Scalar],
-    line: Sequence[PointResult],
-    numbers: Mapping[str, Mapping[Role, Measured]],
-) -> Plateau | None:
-    rates = [
-        (point.axes[axis], numbers[point.test][Role.THROUGHPUT])
-        for point in line
-        if Role.THROUGHPUT in numbers[point.test]
-    ]
-    if len(rates) < 2:
-        return None
-    full = (p.axes[axis] for p in line if p.state is PointState.OUT_OF_MEMORY)
-    found = Plateau(axis, fixed, last=rates[-1][0], no_room=next(full, None))
-    for place, (value, rate) in enumerate(rates[:-1]):
-        later = [each for _, each in rates[place + 1 :]]
-        if not any(each.exceeds(rate) for each in later):
-            gain = max(later).value / rate.value - 1
-            if not all(rate.exceeds(each) for each in later):
-                gain = max(gain, 0.0)
-            return Plateau(axis, fixed, found.last, at=value, gain=gain, no_room=found.no_room)
-    return found
+def _differ(first: JudgedTest, second: JudgedTest, axis: str) -> bool:
+    """Tell whether two points differ in anything that an axis did not tell by itself.
 
-
-def _frontier_roles(
-    points: Sequence[PointResult], metrics: Sequence[SweepMetric]
-) -> tuple[Role, Role] | None:
-    """Return what is weighed against what: accuracy against speed where an axis changes it."""
-    there = {each.role for each in metrics}
-    speed = next((r for r in (Role.THROUGHPUT, Role.LATENCY) if r in there), None)
-    accuracies = [a for point in points if (a := point.value(Role.ACCURACY)) is not None]
-    if speed and accuracies and max(accuracies) - min(accuracies) > DEFAULT_POLICY.accuracy_drop:
-        return speed, Role.ACCURACY
-    if {Role.LATENCY, Role.THROUGHPUT} <= there:
-        return Role.LATENCY, Role.THROUGHPUT
-    return None
-
-
-def _frontier(
-    points: Sequence[PointResult], metrics: Sequence[SweepMetric], roles: tuple[Role, Role]
-) -> Iterator[str]:
-    better = {each.role: each.better for each in metrics}
-    placed: dict[str, tuple[float, float]] = {}
-    for point in points:
-        first, second = (point.value(role) for role in roles)
-        # Where accuracy is weighed, a point that lacks some is part of the question.
-        counts = not point.unmet or Role.ACCURACY in roles
-        if counts and first is not None and second is not None:
-            signs = [-1 if better[role] is Better.LOWER else 1 for role in roles]
-            placed[point.test] = (signs[0] * first, signs[1] * second)
-    tolerance = DEFAULT_POLICY.accuracy_drop if Role.ACCURACY in roles else 0.0
-    on_it = undominated(list(placed.values()), tolerance=tolerance)
-    yield from (test for test, values in placed.items() if values in on_it)
-
-
-def undominated(
-    places: Iterable[tuple[float, float]], *, tolerance: float = 0.0
-) -> set[tuple[float, float]]:
-    """Return the places of two figures, more being better, that no other place dominates.
-
-    One dominates that has more of the first and no less of the second, or as much of the first
-    and more of the second. What lacks no more than ``tolerance`` of the second counts as no less.
-
-    >>> sorted(undominated([(1, 3), (2, 2), (1, 1), (3, 1)]))
-    [(1, 3), (2, 2), (3, 1)]
-    >>> sorted(undominated([(1, 3), (2, 2), (1, 1), (3, 1)], tolerance=1))
-    [(3, 1)]
+    A throughput proves nothing: it may have been reckoned from the axis. Neither does a fact that
+    only repeats the axis.
     """
-    distinct = set(places)
-    return {
-        place for place in distinct if not any(dominates(o, place, tolerance) for o in distinct)
-    }
+    one, other = first.observation, second.observation
+    if one.out_of_memory is not None or other.out_of_memory is not None:
+        return (one.out_of_memory is None) != (other.out_of_memory is None)
+    told = (_axes(first)[axis], _axes(second)[axis])
+    facts = ((fact, other.facts.get(name)) for name, fact in one.facts.items())
+    return (
+        one.configuration.first_difference(other.configuration) is not None
+        or any(pair[0] != pair[1] and pair != told for pair in facts)
+        or _ops(one.ops) != _ops(other.ops)
+        or any(
+            _moved(first, second, name)
+            for name, observed in one.metrics.items()
+            if observed.metric.kind is not Kind.THROUGHPUT
+            # A first call takes what it takes.
+            and (observed.gated or observed.metric.kind is not Kind.TIME)
+        )
+    )
 
 
-def dominates(one: tuple[float, float], other: tuple[float, float], tolerance: float) -> bool:
-    """Tell whether one place is better than another, as ``undominated`` says."""
-    if one[0] > other[0]:
-        return one[1] >= other[1] - tolerance
-    return one[0] == other[0] and one[1] > other[1]
+def _ops(table: OpGroups | None) -> list[tuple[object, ...]] | None:
+    """Return what ran, without its times."""
+    if table is None:
+        return None
+    return [
+        (each.region, each.signature, each.cores, each.fidelity, each.settings, each.count)
+        for each in table.groups
+    ]
 
 
-def _differ(first: JudgedTest, second: JudgedTest, name: str) -> bool:
+def _moved(first: JudgedTest, second: JudgedTest, name: str) -> bool:
     """Tell whether a metric differs between two points by more than noise."""
     one, other = measured(first, name), measured(second, name)
     if one is None or other is None:

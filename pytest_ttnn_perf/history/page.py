@@ -229,14 +229,11 @@ def _waterfalls(
 
 
 def _sweep(sweep: Sweep) -> PageSweep:
-    """Return a sweep; the two figures that its frontier weighs come first."""
-    first = [each for role in sweep.frontier_of for each in sweep.metrics if each.role is role]
-    ordered = [*first, *(each for each in sweep.metrics if each not in first)]
     columns = []
-    for each in ordered:
+    for each in sweep.metrics:
         values = (abs(v) for point in sweep.points if (v := point.value(each.role)) is not None)
         unit, scale = display_unit(each.metric, max(values, default=None))
-        columns.append(PageColumn(each.name, unit, scale, each.better.value))
+        columns.append(PageColumn(each.name, unit, scale))
     return PageSweep(
         visible(sweep.test),
         tuple(columns),
@@ -244,9 +241,8 @@ def _sweep(sweep: Sweep) -> PageSweep:
             PagePoint(
                 visible(point.test),
                 tuple((visible(axis), visible(str(value))) for axis, value in point.axes.items()),
-                tuple(point.value(each.role) for each in ordered),
+                tuple(point.value(each.role) for each in sweep.metrics),
                 best=point.test in sweep.best,
-                frontier=point.test in sweep.frontier,
                 note=visible(_point_note(point)),
             )
             for point in sweep.points

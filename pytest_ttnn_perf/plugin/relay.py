@@ -20,7 +20,6 @@ from pytest_ttnn_perf.records.messages import (
     Collected,
     CollectionReported,
     Finished,
-    Passed,
     ProfilesItself,
     Refused,
     Reported,
@@ -57,15 +56,12 @@ def lost_reports(
     missing = [phase for phase in PHASES if phase not in seen] or ["teardown"]
     shown = f"{text}\n{tail}" if tail else text
     owed = (missing[0], *([] if missing[0] == "teardown" else ["teardown"]))
-    reports = [_passed_report(test, location, {}, phase) for phase in owed]
+    reports = [
+        pytest.TestReport(test, location, {}, "passed", None, phase)  # type: ignore[arg-type]
+        for phase in owed
+    ]
     fail_report(reports[0], shown)
     return reports
-
-
-def _passed_report(
-    test: str, location: Place, keywords: dict[str, Any], phase: str
-) -> pytest.TestReport:
-    return pytest.TestReport(test, location, keywords, "passed", None, phase)  # type: ignore[arg-type]
 
 
 def add_properties(report: pytest.TestReport, gate: GateRun) -> None:
@@ -94,8 +90,6 @@ class Relay(Listener):
     _held: dict[str, list[pytest.TestReport]] = field(default_factory=dict)
     _phases: dict[str, list[str]] = field(default_factory=dict)
     _locations: dict[str, Any] = field(default_factory=dict)
-    #: The test whose phase passed last, and the members of a report that says so.
-    _passing: tuple[str, dict[str, Any]] = ("", {})
     #: Tests that were stopped to be run apart, and the phases of theirs that were emitted.
     _stopped: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -128,8 +122,6 @@ class Relay(Listener):
                     hook.pytest_runtest_logstart(nodeid=test, location=tuple(location))
             case ProfilesItself(test=test):
                 self._stopped[test] = tuple(self._phases.get(test, ()))
-            case Passed():
-                self._receive_passed(message)
             case Reported():
                 self._receive(message)
             case Finished(test=test, location=location) if test not in self._held:
@@ -216,23 +208,6 @@ class Relay(Listener):
             self.gate.record_lost(test, "reported no result for it", place_of(report.location))
         elif report.failed and report.when == "teardown":
             self.gate.withdraw(test)
-        self._emit(report)
-
-    def _receive_passed(self, message: Passed) -> None:
-        test, phase = message.test, message.phase
-        if message.keywords is not None:
-            location = self._locations.get(test) or location_of(test)
-            keywords = dict.fromkeys(message.keywords, 1)
-            self._passing = test, vars(_passed_report(test, location, keywords, phase))
-        of_test, members = self._passing
-        if of_test != test:
-            raise DecodeError((), "the keywords of a test", repr(message)[:80])
-        report = pytest.TestReport.__new__(pytest.TestReport)
-        vars(report).update(members)
-        report.when = phase  # type: ignore[assignment]
-        report.duration, report.start, report.stop = message.duration, message.start, message.stop
-        report.sections, report.user_properties = [], []
-        self._phases.setdefault(test, []).append(phase)
         self._emit(report)
 
     def _judge(self, report: pytest.TestReport, observed: dict[str, object]) -> None:

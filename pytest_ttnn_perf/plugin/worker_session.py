@@ -37,7 +37,6 @@ from pytest_ttnn_perf.records.messages import (
     Ended,
     Finished,
     Opened,
-    Passed,
     PassKind,
     ProfilesItself,
     Refused,
@@ -180,12 +179,6 @@ class SessionForwarder:
     sent_collection: bool = False
     #: Whether a phase of the running test has failed.
     _failed: bool = False
-    #: Whether a plugin has a say in how reports are sent.
-    _has_other_reports: bool = True
-    #: The report before, if it told no more than that a phase had passed.
-    _before: pytest.TestReport | None = None
-    #: The test that was started last, and where it is written.
-    _started: tuple[str, Any] = ("", None)
     #: Whether ids end in the group of a test.
     _grouped: bool = False
     #: Tests that were stopped: the rest of them is nobody's business.
@@ -218,12 +211,6 @@ class SessionForwarder:
         """Remember the session, which stops when the orchestrator asks for it."""
         self.session = session
         self._grouped = getattr(session.config.option, "dist", None) == "loadgroup"
-        hook = session.config.hook
-        self._has_other_reports = any(
-            not each.plugin_name.startswith("_pytest") and each.plugin_name not in _REPORTING
-            for hooks in (hook.pytest_report_to_serializable, hook.pytest_report_from_serializable)
-            for each in hooks.get_hookimpls()
-        )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
@@ -298,7 +285,6 @@ class SessionForwarder:
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Send that a test starts."""
-        self._started = nodeid, location
         self._send(Started(self._id(nodeid), list(location)), wait=False)
 
     @pytest.hookimpl(trylast=True)
@@ -311,9 +297,7 @@ class SessionForwarder:
             return
         self._failed = self._failed or report.outcome == "failed"
         test = report.nodeid
-        message = self._passed(test, report) or Reported(self._serialise(report))
-        self._send(message, wait=self._waits_after(test, report))
-        self._before = report if isinstance(message, Passed) else None
+        self._send(Reported(self._serialise(report)), wait=self._waits_after(test, report))
         if report.when not in PHASES:  # of a process that is gone: this test never finishes
             self.pytest_runtest_logfinish(test, report.location)
         self.interrupts.release()
@@ -388,18 +372,6 @@ class SessionForwarder:
             data["sections"] = [(name, _shortened(text)) for name, text in data["sections"]]
         return data
 
-    def _passed(self, test: str, report: pytest.TestReport) -> Passed | None:
-        """Return all that the report of a phase tells if it has passed; None if there is more."""
-        if self.measured is None or self._has_other_reports or not _is_plain(report):
-            return None
-        if self._started != (test, report.location):
-            return None
-        before, keywords = self._before, report.keywords
-        is_same = before is not None and before.nodeid == test and before.keywords == keywords
-        start, stop = getattr(report, "start", 0.0), getattr(report, "stop", 0.0)  # not in pytest 7
-        told = None if is_same else tuple(keywords)
-        return Passed(test, report.when, report.duration, start, stop, told)
-
     def _waits_after(self, test: str, report: pytest.TestReport) -> bool:
         """Tell whether what follows a report must not begin before it is acknowledged."""
         if report.when == "setup":  # then the call is timed
@@ -422,21 +394,6 @@ class SessionForwarder:
         distributing = self.session.config.pluginmanager.get_plugin("dsession")
         if distributing is not None:
             distributing.shouldstop = stop
-
-
-#: pytest's own plugins that send reports, by their names.
-_REPORTING: Final = frozenset({"reports", "subtests"})
-_OWN_MEMBERS: Final = vars(pytest.TestReport("", ("", None, ""), {}, "passed", None, "call")).keys()
-
-
-def _is_plain(report: pytest.TestReport) -> bool:
-    """Tell whether a report says that a phase has passed, and nothing else."""
-    return (
-        report.outcome == "passed"
-        and not (report.longrepr or report.sections or report.user_properties)
-        and report.when in PHASES
-        and vars(report).keys() == _OWN_MEMBERS
-    )
 
 
 def _show_live_logs(config: pytest.Config, reporter: Any) -> None:

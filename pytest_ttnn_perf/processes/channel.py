@@ -70,7 +70,7 @@ class Channel:
         if self._socket is None or os.getpid() != self._owner:  # a fork of ours has no say
             return None if self._socket else GONE
         text = _text(document).encode()
-        if not wait and self.leave(text):
+        if not wait and self._leave(text):
             return None
         try:
             self._socket.sendall(text + b"\n")
@@ -79,13 +79,12 @@ class Channel:
             self._let_go()
             return GONE
 
-    def leave(self, note: bytes) -> bool:
+    def _leave(self, note: bytes) -> bool:
         """Return whether a note could be left; not where there is no room for it, or nobody."""
         if self._notes is None or len(note) > NOTE_BYTES:
             return False
-        # Notes are read with what is said: not where a test has closed the channel. A fork of ours
-        # has no say.
-        if self._socket is None or self._socket.fileno() < 0 or os.getpid() != self._owner:
+        # Notes are read with what is said: not where a test has closed the channel.
+        if self._socket is None or self._socket.fileno() < 0:
             return False
         try:
             self._notes.send(note, socket.MSG_DONTWAIT)
@@ -267,9 +266,6 @@ class OrchestratorLink:
     def send(self, message: Message, *, wait: bool = True) -> str | None:
         """Tell the orchestrator; return why this worker should stop, None to go on."""
         if self.channel is None:
-            return None
-        note = None if wait else message.note()
-        if note is not None and self.channel.leave(note):
             return None
         return self.channel.send(message.document(), wait=wait)
 

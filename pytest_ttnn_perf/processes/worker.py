@@ -18,7 +18,6 @@ from typing import IO, TYPE_CHECKING, Final, TextIO
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.processes.channel import CAPTURED, NOTE_BYTES, STACK, Interrupts
 from pytest_ttnn_perf.processes.descendants import Descendants
-from pytest_ttnn_perf.records.messages import is_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -248,8 +247,6 @@ class WorkerProcess:
     ) -> Iterator[object]:
         """Yield the documents that the worker sends; it waits until the next is asked for.
 
-        Short forms of messages are yielded as they are, in bytes.
-
         Ends when the worker has closed the channel, is dead, or sends what is no document. One that
         is silent for longer than ``silence_s`` (0: never) is killed; until then ``on_silence`` is
         called now and then with how long it has been silent.
@@ -347,10 +344,7 @@ class WorkerProcess:
                 return
             if not note:  # no more for ever
                 return
-            if is_short(note):
-                yield note
-            else:
-                yield from self._document(note)
+            yield from self._document(note)
 
     def _answer_lines(self) -> Iterator[object]:
         while b"\n" in self._buffer and not self.damaged:

@@ -6,13 +6,11 @@ observation it may carry.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
-from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
@@ -20,10 +18,6 @@ from pytest_ttnn_perf.records.json import Coded, decode, encode
 from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.observation import SweepPoint
 from pytest_ttnn_perf.records.settings import ProfilerKind
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 #: The member of a serialised report, and the attribute of a report, that holds its observation.
 OBSERVATION: Final = "ttnn_perf"
@@ -41,35 +35,9 @@ class Message:
         """Return the message as plain JSON."""
         return {"kind": type(self).__name__, **encode(self)}
 
-    def note(self) -> bytes | None:
-        """Return the message in a short form that is no JSON; None if it has none.
 
-        Those have one that come with every test: most of what a test costs that is not measured
-        would be to write and read their JSON, of numbers above all.
-        """
-        return None
-
-
-#: What a short form begins with, which no JSON does.
-_STARTED, _FINISHED, _PASSED, _PASSED_FIRST = range(1, 5)
-_SEPARATOR: Final = "\0"
-#: Of a phase that has passed: what it begins with, which phase, duration, start and stop.
-_TIMES: Final = struct.Struct("<BB3d")
 #: The phases of a test, as pytest names them.
 PHASES: Final = ("setup", "call", "teardown")
-
-
-def _joined(head: bytes, texts: Sequence[str]) -> bytes | None:
-    """Return texts that can be told apart again; None if they could not."""
-    joined = _SEPARATOR.join(texts)
-    if joined.count(_SEPARATOR) != len(texts) - 1:
-        return None
-    return head + joined.encode(errors="surrogatepass")
-
-
-def _placed_note(kind: int, test: str, location: list[Any]) -> bytes | None:
-    file, line, name = location
-    return _joined(bytes((kind,)), (test, file, "" if line is None else str(line), name))
 
 
 #: No exit code and no line of a file is larger: what is fits no C integer, and no pytest.
@@ -137,10 +105,6 @@ class Started(Message):
     test: str
     location: Place
 
-    def note(self) -> bytes | None:
-        """Return the short form."""
-        return _placed_note(_STARTED, self.test, self.location)
-
 
 @dataclass(frozen=True, slots=True)
 class Reported(Message):
@@ -168,32 +132,6 @@ class Reported(Message):
         """What the test is filed under; None where that is its id, or is told elsewhere."""
         told = self.report.get(IDENTITY)
         return told if isinstance(told, str) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Passed(Message):
-    """A phase has passed, and its report tells nothing but what is told here.
-
-    The location is the one that the test started with. ``keywords`` are None where they are those
-    of the phase before. Most phases are like that: to tell no more of them is most of what a test
-    costs that is not measured.
-    """
-
-    test: str
-    phase: str
-    duration: float
-    start: float
-    stop: float
-    keywords: tuple[str, ...] | None = None
-
-    def note(self) -> bytes | None:
-        """Return the short form."""
-        if self.phase not in PHASES:
-            return None
-        kind = _PASSED if self.keywords is None else _PASSED_FIRST
-        phase = PHASES.index(self.phase)
-        head = _TIMES.pack(kind, phase, self.duration, self.start, self.stop)
-        return _joined(head, (self.test, *(self.keywords or ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +176,6 @@ class Finished(Message):
     test: str
     location: Place
 
-    def note(self) -> bytes | None:
-        """Return the short form."""
-        return _placed_note(_FINISHED, self.test, self.location)
-
 
 @dataclass(frozen=True, slots=True)
 class Refused(Message):
@@ -282,21 +216,19 @@ class Ended(Message):
 _KINDS: Final[Mapping[str, type[Message]]] = {
     kind.__name__: kind
     for kind in (
-        Collected, Started, Reported, Passed, CollectionReported, Warned, Finished, Refused, Broke,
+        Collected, Started, Reported, CollectionReported, Warned, Finished, Refused, Broke,
         Stopped, Ended, Opened, Strayed, ProfilesItself,
     )
 }  # fmt: skip
 
 
 def message_of(document: Any) -> Message:
-    """Return the message that a document holds, or the bytes of a short form.
+    """Return the message that a document holds.
 
     Raises:
         DecodeError: it holds none; the stream is damaged.
     """
     try:
-        if isinstance(document, bytes):
-            return _message_of_note(document)
         kind = _KINDS[document["kind"]]
         if not document.keys() >= kind.__dataclass_fields__.keys():
             raise KeyError
@@ -305,31 +237,9 @@ def message_of(document: Any) -> Message:
             Value(message.report["nodeid"]).string()
         if isinstance(message, Reported):
             _read_location(Value(message.report["location"]))
-    except (LookupError, TypeError, ValueError, struct.error, DecodeError) as cause:
+    except (LookupError, TypeError, ValueError, DecodeError) as cause:
         raise DecodeError((), "a message of a worker", repr(document)[:80]) from cause
     return message
-
-
-def is_short(note: bytes) -> bool:
-    """Tell whether a note is the short form of a message: JSON begins with no such byte."""
-    return note[0] <= _PASSED_FIRST
-
-
-def _message_of_note(note: bytes) -> Message:
-    kind = note[0]
-    if kind in {_PASSED, _PASSED_FIRST}:
-        _, phase, duration, start, stop = _TIMES.unpack_from(note)
-        if not isfinite(duration + start + stop):
-            raise ValueError
-        test, *keywords = note[_TIMES.size :].decode(errors="surrogatepass").split(_SEPARATOR)
-        told = None if kind == _PASSED else tuple(keywords)
-        return Passed(test, PHASES[phase], duration, start, stop, told)
-    test, file, line, name = note[1:].decode(errors="surrogatepass").split(_SEPARATOR)
-    place = _read_location(Value([file, int(line) if line else None, name]))
-    return _PLACED[kind](test, place)
-
-
-_PLACED: Final = {_STARTED: Started, _FINISHED: Finished}
 
 
 class PassKind(Enum):

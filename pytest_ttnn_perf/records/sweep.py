@@ -67,42 +67,22 @@ class PointResult:
 
 @dataclass(frozen=True, slots=True)
 class AxisEffect:
-    """What differs between points that differ in one axis alone.
+    """Whether points that differ in one axis alone differ in anything else.
 
-    ``compared`` is the number of such pairs: without any, nobody can tell. ``changed`` names what
-    differs in at least one of them.
+    ``compared`` is the number of such pairs: without any, nobody can tell.
     """
 
     axis: str
     values: tuple[Scalar, ...]
     compared: int
-    changed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Plateau:
-    """Where throughput ends to grow along an axis, the other axes being ``fixed``.
-
-    ``at`` is the first value that no later one exceeds by more than noise; None where it still
-    grows up to the ``last`` value that was measured. ``gain`` is how much more than there the best
-    later one has, a fraction that noise explains; below 0 where all later ones have less, by more
-    than noise. ``no_room`` is the first value that is out of memory.
-    """
-
-    axis: str
-    fixed: Mapping[str, Scalar]
-    last: Scalar
-    at: Scalar = None
-    gain: Omit[float | None] = None
-    no_room: Scalar = None
+    took_effect: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """A sweep and what its points amount to; tests are named by their ids.
 
-    ``best`` cannot be told apart from each other in ``best_by``. ``frontier`` are the points that
-    no other point is at least as good as in both of ``frontier_of``, and better in one.
+    ``best`` cannot be told apart from each other in ``best_by``.
     """
 
     test: str
@@ -111,16 +91,4 @@ class Sweep:
     points: tuple[PointResult, ...]
     best: tuple[str, ...] = ()
     best_by: Role | None = None
-    plateaus: tuple[Plateau, ...] = ()
-    frontier: tuple[str, ...] = ()
-    frontier_of: tuple[Role, ...] = ()
     require: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
-
-    def metric(self, role: Role) -> Metric | None:
-        """Return the metric that stands for a role; None where no point has one."""
-        return next((each.metric for each in self.metrics if each.role is role), None)
-
-    @property
-    def without_effect(self) -> tuple[AxisEffect, ...]:
-        """The axes that changed nothing that was observed."""
-        return tuple(axis for axis in self.axes if axis.compared and not axis.changed)

@@ -16,7 +16,6 @@ from pytest_ttnn_perf.records.messages import (
     Ended,
     Finished,
     Opened,
-    Passed,
     PassKind,
     ProfilesItself,
     Refused,
@@ -206,7 +205,7 @@ class Pass:
             with contextlib.suppress(DecodeError):
                 for document in child.unread:
                     message = message_of(document)
-                    if isinstance(message, (Started, Reported, Passed, Finished)):
+                    if isinstance(message, (Started, Reported, Finished)):
                         self._receive(message)
             raise
         finally:

@@ -187,16 +187,9 @@ def test_the_record_tells_what_the_points_amount_to(swept: Project) -> None:
     sweep = sweep_of(swept)
     assert sweep["test"] == "test_model.py::test_model"
     assert sweep["best"] == ["test_model.py::test_model[batch=4-weights=bf16]"]  # bfp8 lacks PCC
-    assert sweep["frontier_of"] == ["throughput", "accuracy"]
-    assert sweep["frontier"] == [
-        "test_model.py::test_model[batch=4-weights=bf16]",
-        "test_model.py::test_model[batch=8-weights=bfp8]",
-    ]
     unmet = {tuple(p["axes"].values()): p.get("unmet", []) for p in sweep["points"]}
     assert unmet[(8, "bfp8")] == ["pcc below 0.998"]
-    (first, second) = sweep["plateaus"]
-    assert (first["fixed"], first["at"], first["no_room"]) == ({"weights": "bf16"}, None, 8)
-    assert (second["fixed"], second["at"], second["no_room"]) == ({"weights": "bfp8"}, None, None)
+    assert [axis["took_effect"] for axis in sweep["axes"]] == [True, True]
 
 
 IDLE_AXIS = """
@@ -221,7 +214,6 @@ def test_an_axis_that_is_not_passed_on_is_a_finding(
     assert f"4 tests: TTP013 {IDLE}\n" in ran.text
     assert f"::TTP013 {IDLE}%0A  fix: Look whether the test passes the axis on" in ran.text
     assert "axis weights: changed nothing that was observed (TTP013)" in ran.text
-    assert "took effect, by what changed with it alone: batch (wall_time)" in ran.text
     again = project.cli("gate", "run.json")
     assert (again.code, f"4 tests: TTP013 {IDLE}\n" in again.text) == (0, True)
 
@@ -250,7 +242,6 @@ def test_other_surfaces_tell_it_too(swept: Project, surface: str) -> None:
         text = swept.cli("show", "run.json").text
         assert f"{POINT} ran out of memory: Not enough space" in text
     assert "best throughput of those that meet pcc 0.998: batch=4 weights=bf16" in text
-    assert "not reached, still growing at 4; 8 is out of memory" in text
 
 
 def test_calibrating_leaves_out_what_does_not_fit(swept: Project) -> None:

@@ -13,7 +13,6 @@ from pytest_ttnn_perf.report.page.contents import (
     PageHistory,
     PageMetric,
     PageRun,
-    PageSweep,
     PageTest,
     PageTrend,
 )
@@ -70,7 +69,7 @@ def small() -> Page:
                 command="ttnn-perf bisect 1111111 2222222 --test test_resnet50",
             ),
         ),
-        sweeps=(sweep(REGRESSED), _of_one_metric(sweep(IMPROVED))),
+        sweeps=(sweep(REGRESSED),),
         journals=(journal(REGRESSED), journal("models/tests/test_vit.py::test_of_another_run")),
         notes=("3 runs of pull requests are left out of histories.",),
     )
@@ -256,11 +255,6 @@ def _others() -> tuple[PageTest, ...]:
         replace(within, key="n300", metrics=(_metric("wall_time", 5e6, chance),)),
         PageTest(f"{file}::test_empty", "skipped", failed=False, worst=8, key="n150"),
     )
-
-
-def _of_one_metric(sweep: PageSweep) -> PageSweep:
-    points = tuple(replace(point, values=point.values[:1]) for point in sweep.points)
-    return replace(sweep, metrics=sweep.metrics[:1], points=points)
 
 
 def _hostile(id_: str) -> PageTest:

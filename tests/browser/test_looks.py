@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import Reader
 
-CHARTS = {"history", "samples", "waterfall", "journal", "treemap", "roofline", "timeline"}
+CHARTS = {"history", "samples", "waterfall", "treemap", "roofline", "timeline"}
 #: Shapes that leave their chart, and labels that touch one another.
 MISPLACED = """() => [...document.querySelectorAll("svg[data-chart]")].flatMap(plot => {
   const outer = plot.getBoundingClientRect();
@@ -86,8 +86,9 @@ def test_charts_are_drawn_inside_their_place(reader: Reader, width: int) -> None
 
     page = reader.open(width=width)
     settle(page)
-    assert page.locator("[data-chart=sweep] .frontier").count() == 1
-    assert page.locator("[data-chart=sweep] rect.fill").count() == 11, "of one metric: bars"
+    swept = page.locator("section", has=page.get_by_role("heading", name="Sweeps"))
+    assert swept.locator("tbody tr").count() == 12
+    assert swept.locator("tbody tr", has_text="best").count() == 1
     assert page.evaluate(MISPLACED) == []
     assert page.evaluate(SIDEWAYS) == 0
 

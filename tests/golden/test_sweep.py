@@ -1,4 +1,4 @@
-"""A sweep as a terminal of 80 columns shows it: a plateau, a tie, and what does not fit."""
+"""A sweep as a terminal of 80 columns shows it: the best point, and what does not fit."""
 
 from __future__ import annotations
 

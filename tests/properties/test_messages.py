@@ -16,7 +16,6 @@ from pytest_ttnn_perf.records.json import decode, encode
 from pytest_ttnn_perf.records.json_value import LARGEST_COUNT
 from pytest_ttnn_perf.records.messages import (
     OBSERVATION,
-    PHASES,
     Assignment,
     Broke,
     Collected,
@@ -24,14 +23,12 @@ from pytest_ttnn_perf.records.messages import (
     Ended,
     Finished,
     Message,
-    Passed,
     PassKind,
     Refused,
     Reported,
     Started,
     Stopped,
     Warned,
-    is_short,
     message_of,
 )
 from tests.properties.strategies import MANY, SOME
@@ -60,22 +57,7 @@ REPORTS = st.builds(
         optional={"when": TEXTS, "outcome": TEXTS, OBSERVATION: JSON},
     ),
 )
-TIMES = st.floats(0, 1e12)
-PASSED = st.builds(
-    Passed,
-    TEXTS,
-    st.sampled_from(PHASES) | TEXTS,
-    TIMES,
-    TIMES,
-    TIMES,
-    st.none() | IDS.map(tuple),
-)
-#: What comes with every test, and has a short form.
-OF_EVERY_TEST: SearchStrategy[Message] = st.one_of(
-    st.builds(Started, TEXTS, LOCATIONS), st.builds(Finished, TEXTS, LOCATIONS), PASSED
-)
 MESSAGES: SearchStrategy[Message] = st.one_of(
-    PASSED,
     st.builds(Collected, IDS, st.none() | IDS, IDS, IDS, st.none() | TEXTS, st.none() | NUMBERS),
     st.builds(Started, TEXTS, LOCATIONS),
     st.builds(Reported, REPORTS),
@@ -97,56 +79,9 @@ def sent(document: object) -> Any:
 
 @MANY
 @given(MESSAGES)
+@example(Started("a.py::b[\ud800]", ["a.py", None, "b"]))
 def test_a_message_survives_its_way(message: Message) -> None:
     assert message_of(sent(message.document())) == message
-
-
-@MANY
-@given(OF_EVERY_TEST)
-@example(Passed("a.py::b", "setup", 0.25, 1.5, 1.75, ("b", "", "a.py")))
-@example(Passed("a.py::b", "call", 0.25, 1.5, 1.75, ()))
-@example(Started("a.py::b[\ud800]", ["a.py", None, "b"]))
-@example(Finished("a.py::b", ["a.py", 0, "b"]))
-def test_a_short_form_is_the_same_message(message: Message) -> None:
-    note = message.note()
-    if note is not None:
-        assert is_short(note)
-        assert message_of(note) == message
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        Started("a.py::b\0c", ["a.py", 1, "b"]),
-        Finished("a.py::b", ["a.py", 1, "b\0c"]),
-        Passed("a.py::b", "call", 0.25, 1.5, 1.75, ("b\0c",)),
-        Passed("a.py::b", "rerun", 0.25, 1.5, 1.75),
-        Ended(0),
-    ],
-    ids=repr,
-)
-def test_what_a_short_form_cannot_hold_has_none(message: Message) -> None:
-    assert message.note() is None
-
-
-def test_usual_messages_of_a_test_have_a_short_form() -> None:
-    place = ["a.py", 1, "b"]
-    passed = Passed("a.py::b", "call", 0.25, 1.5, 1.75)
-    for message in (Started("a.py::b", place), passed, Finished("a.py::b", place)):
-        assert message.note() is not None
-
-
-@MANY
-@given(OF_EVERY_TEST, st.binary(max_size=4), st.integers(0, 60))
-@example(Started("", ["", 10**30, ""]), b"", 60)
-@example(Passed("", "call", float("nan"), 0.0, 0.0), b"", 60)
-def test_a_damaged_short_form_is_refused_or_can_be_read(
-    message: Message, damage: bytes, place: int
-) -> None:
-    note = message.note()
-    if note is not None:
-        read_or_refused(note[:place] + damage)
-        read_or_refused(note[:place] + damage + note[place + len(damage) :])
 
 
 @SOME

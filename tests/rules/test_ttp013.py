@@ -5,7 +5,7 @@ from pytest_ttnn_perf.records.sweep import AxisEffect
 from tests.rules.answers import Ask, Evidence, not_measured
 
 ask = Ask("TTP013")
-MOVED = AxisEffect("batch", (1, 2), 2, ("wall_time",))
+MOVED = AxisEffect("batch", (1, 2), 2, took_effect=True)
 IDLE = AxisEffect("weights", ("bf16", "bfp8"), 2)
 ALONE = AxisEffect("queues", (1,), 0)
 

@@ -236,7 +236,6 @@ class PagePoint:
     axes: tuple[tuple[str, str], ...]
     values: tuple[float | None, ...]
     best: bool = False
-    frontier: bool = False
     note: str = ""
 
 
@@ -247,12 +246,11 @@ class PageColumn:
     name: str
     unit: str
     scale: float
-    better: str
 
 
 @dataclass(frozen=True, slots=True)
 class PageSweep:
-    """A sweep: the frontier of its first two metrics is drawn, all are in a table."""
+    """A sweep: a table of its points."""
 
     name: str
     metrics: tuple[PageColumn, ...]
@@ -262,16 +260,14 @@ class PageSweep:
 
 @dataclass(frozen=True, slots=True)
 class PageStep:
-    """A step of optimizing a test; ``counts`` is what it adds to the way.
+    """A step of optimizing a test, ``kept`` if it was and no other replaced it since.
 
-    That is nothing unless it was ``kept``, and not replaced by another since. ``change``, ``low``,
-    ``high`` and ``device`` are fractions (minus is lower); None where unknown.
+    ``change``, ``low``, ``high`` and ``device`` are fractions (minus is lower); None where unknown.
     """
 
     message: str
     decision: str
     kept: bool
-    counts: float
     change: float | None = None
     low: float | None = None
     high: float | None = None
@@ -282,7 +278,7 @@ class PageStep:
 
 @dataclass(frozen=True, slots=True)
 class PageJournal:
-    """How a test got where it is: ``first``, all that counts and ``unexplained`` are ``now``.
+    """How a test got from ``first`` to ``now``.
 
     Numbers are in the unit of the metric; as in ``PageMetric``. ``remaining`` says what is left.
     """
@@ -291,12 +287,9 @@ class PageJournal:
     metric: str
     unit: str
     scale: float
-    better: str
     first: float
     now: float
-    unexplained: float
     steps: tuple[PageStep, ...]
-    target: float | None = None
     remaining: tuple[str, ...] = ()
 
 

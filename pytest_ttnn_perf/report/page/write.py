@@ -19,7 +19,7 @@ _ASSETS: Final = Path(__file__).parent / "assets"
 #: One script, in the order in which its parts are read: a part uses what those above it declare.
 _SCRIPTS: Final = (
     "data", "words", "elements", "scales", "charts", "state",
-    "history", "samples", "waterfall", "journal", "treemap", "roofline", "timeline", "sweeps",
+    "history", "samples", "waterfall", "journal", "treemap", "roofline", "timeline",
     "findings",
     "attention", "table", "test", "overview", "keyboard", "start",
 )  # fmt: skip

@@ -37,7 +37,7 @@ def axis_without_effect(axes: tuple[AxisEffect, ...]) -> Answer:
     than noise. It is found at every point. As it is known only when the last point is measured, it
     fails the run and no test where its severity is `error`.
     """
-    idle = [axis for axis in axes if axis.compared and not axis.changed]
+    idle = [axis for axis in axes if axis.compared and not axis.took_effect]
     if idle:
         named = " and ".join(axis.axis for axis in idle)
         what = "axis" if len(idle) == 1 else "axes"

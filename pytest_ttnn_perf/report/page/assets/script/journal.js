@@ -1,4 +1,4 @@
-// The steps of optimizing a test: what each did, and how the kept ones lead to what is now.
+// The steps of optimizing a test, and what each did.
 
 const TONES_OF_STEPS = { KEEP: "good", REVERT: "none" };
 
@@ -24,40 +24,21 @@ function journalOf(test) {
 }
 
 function journalPanel(journal) {
-  const told = (value) => amount(journal, value);
-  const kept = journal.steps.filter((step) => step.kept);
-  const parts = kept.map((step) => ({ name: step.message, change: step.counts, cause: "" }));
-  // Steps are measured each by itself: what is between them, such as drift, is a part of its own.
-  if (changeBeside(journal, journal.unexplained) !== changeBeside(journal, 0)) parts.push({ name: "not explained by steps", change: journal.unexplained, cause: "" });
-  return waterfallFigure({
-    kind: "journal",
-    title: [journal.metric, byName.has(journal.test) ? "" : ` of ${journal.test}`, ", step by step"].join(""),
-    ends: [["first", journal.first], ["now", journal.now]],
-    parts,
-    whole: told,
-    signed: (value) => changeBeside(journal, value),
-    axis: journal.unit === "us" ? "µs" : journal.unit,
-    scaled: (value) => value * journal.scale,
-    target: journal.target,
-    higher: journal.better === "higher",
-    after: [
-      listing([
-        ["Step", (step) => step.message],
-        ["Answer", (step) => badge(step.decision, TONES_OF_STEPS[step.decision] ?? "unsure")],
-        ["Effect", (step) => fraction(step.change), "number"],
-        ["Interval", (step) => (step.low === null ? "–" : `${signedPercent(step.low)} to ${signedPercent(step.high)}`), "number"],
-        ["Device", (step) => fraction(step.device), "number"],
-        ["Accuracy", (step) => (step.accuracy === null ? "–" : accuracy(step.accuracy)), "number"],
-        ["Why", (step) => step.why],
-      ], journal.steps),
-      journal.remaining.map((line) => make("p", { class: "sentence" }, line)),
-    ],
-  });
+  const title = [journal.metric, byName.has(journal.test) ? "" : ` of ${journal.test}`, ", step by step"].join("");
+  return make("div", { class: "stack" }, make("h4", null, title),
+    listing([
+      ["Step", (step) => step.message],
+      ["Answer", (step) => badge(step.decision, TONES_OF_STEPS[step.decision] ?? "unsure")],
+      ["Effect", (step) => fraction(step.change), "number"],
+      ["Interval", (step) => (step.low === null ? "–" : `${signedPercent(step.low)} to ${signedPercent(step.high)}`), "number"],
+      ["Device", (step) => fraction(step.device), "number"],
+      ["Accuracy", (step) => (step.accuracy === null ? "–" : accuracy(step.accuracy)), "number"],
+      ["Why", (step) => step.why],
+    ], journal.steps),
+    journal.remaining.map((line) => make("p", { class: "sentence" }, line)));
 }
 
-// A change with one digit more than the whole that it stands beside has.
-function changeBeside(journal, value) {
-  const fractions = digits(journal.first * journal.scale).split(".")[1] ?? "";
+const fractions = digits(journal.first * journal.scale).split(".")[1] ?? "";
   const shown = value * journal.scale;
   return signed(withUnit(grouped(shown.toFixed(fractions.length + 1)), journal.unit), shown);
 }

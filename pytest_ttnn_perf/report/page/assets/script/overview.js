@@ -73,3 +73,14 @@ function differencesSection() {
     ["", (difference) => difference.note],
   ], page.differences)));
 }
+
+function sweepSection(sweep) {
+  const axes = [...new Set(sweep.points.flatMap((point) => point.axes.map(([name]) => name)))];
+  return make("div", { class: "panel stack" }, make("h3", null, sweep.name),
+    sweep.summary ? make("p", { class: "sentence" }, sweep.summary) : null, listing([
+      ...axes.map((axis) => [axis, (point) => point.axes.find(([name]) => name === axis)?.[1] ?? ""]),
+      ...sweep.metrics.map((column, place) => [column.name, (point) => (point.values[place] === null ? "–" : amount(column, point.values[place])), "number"]),
+      ["", (point) => [point.best ? "best" : "", point.note].filter(Boolean).join("; ")],
+      ["Test", (point) => (byName.has(point.test) ? make("a", { href: addressOf({ test: point.test }) }, "open") : "")],
+    ], sweep.points));
+}

@@ -5,13 +5,12 @@ const PARTS_TOLD = 14;
 function waterfallChart(waterfall) {
   const parts = shownParts(waterfall);
   const change = waterfall.after_us - waterfall.before_us;
-  return waterfallFigure({
+  const { figure } = chart({
+    kind: "waterfall",
     title: `What changed ${waterfall.metric}${waterfall.region ? ` in ${waterfall.region}` : ""}`,
-    ends: [["before", waterfall.before_us], ["after", waterfall.after_us]],
-    parts: parts.map((part) => ({ name: part.name, change: part.change_us, cause: part.cause })),
-    whole: microseconds,
-    signed: signedMicroseconds,
-    axis: "µs per call of the region",
+    label: `From ${microseconds(waterfall.before_us)} to ${microseconds(waterfall.after_us)}: ${parts.map((part) => `${part.name} ${signedMicroseconds(part.change_us)}`).join(", ")}`,
+    legend: [["slower", swatch("fill bad")], ["faster", swatch("fill better")], ["whole", swatch("fill whole")]],
+    paint: (width) => paintWaterfall(waterfall, parts, width),
     after: [make("p", { class: "hint" }, `${signedMicroseconds(change)} in all; the parts add up to it.`),
       opened("Numbers", () => listing([
         ["Part", (part) => part.name],
@@ -19,6 +18,7 @@ function waterfallChart(waterfall) {
         ["Cause", (part) => part.cause],
       ], parts))],
   });
+  return figure;
 }
 
 // The largest parts; the others together. What no part accounts for is one, so that all add up.
@@ -33,48 +33,27 @@ function shownParts(waterfall) {
   return told;
 }
 
-// `ends` are two [name, number], `parts` { name, change, cause } that lead from one to the other in
-// their order. `whole` and `signed` tell a number, `scaled` is what the axis shows of it.
-function waterfallFigure({ kind = "waterfall", title, ends, parts, whole, signed, axis, scaled = (value) => value, higher = false, target = null, after }) {
-  const [[, first], [, last]] = ends;
-  const better = higher ? "more" : "faster";
-  const worse = higher ? "less" : "slower";
-  const { figure } = chart({
-    kind,
-    title,
-    label: `From ${whole(first)} to ${whole(last)}: ${parts.map((part) => `${part.name} ${signed(part.change)}`).join(", ")}`,
-    legend: [[worse, swatch("fill bad")], [better, swatch("fill better")], ["whole", swatch("fill whole")],
-      ...(target === null ? [] : [["target", stroke("target")]])],
-    paint: (width) => paintWaterfall({ ends, parts, whole, signed, axis, scaled, higher, target }, width),
-    after,
-  });
-  return figure;
-}
-
-function paintWaterfall({ ends, parts, whole, signed, axis, scaled, higher, target }, width) {
-  const [[firstName, first], [lastName, last]] = ends;
+function paintWaterfall(waterfall, parts, width) {
   const steps = [];
-  let level = first;
+  let level = waterfall.before_us;
   for (const part of parts) {
-    const kind = (part.change > 0) === higher ? "better" : "bad";
-    steps.push({ ...part, from: level, to: level + part.change, text: signed(part.change), kind });
-    level += part.change;
+    const kind = part.change_us > 0 ? "bad" : "better";
+    steps.push({ ...part, from: level, to: level + part.change_us, text: signedMicroseconds(part.change_us), kind });
+    level += part.change_us;
   }
-  const [low, high] = startOf([first, last, ...steps.map((step) => step.to), ...(target === null ? [] : [target])]);
-  const end = (name, value) => ({ name, from: low, to: value, text: whole(value), kind: "whole", cause: "" });
-  const rows = [end(firstName, first), ...steps, end(lastName, last)];
+  const [low, high] = startOf([waterfall.before_us, waterfall.after_us, ...steps.map((step) => step.to)]);
+  const end = (name, value) => ({ name, from: low, to: value, text: microseconds(value), kind: "whole", cause: "" });
+  const rows = [end("before", waterfall.before_us), ...steps, end("after", waterfall.after_us)];
   const names = Math.min(width * 0.34, Math.max(...rows.map((row) => textWidth(row.name))) + 8);
   const numbers = Math.max(...rows.map((row) => textWidth(row.text))) + 10;
   const box = { left: names + 4, right: width - numbers, top: 4, bottom: 4 + rows.length * 22, width };
-  const x = linear([scaled(low), scaled(high)], [box.left, box.right]);
-  const at = (value) => x(scaled(value));
-  const ticks = roundNumbers(scaled(low), scaled(high), Math.max(2, (box.right - box.left) / 80));
-  const title = low > 0 ? `${axis}; does not begin at 0` : axis;
+  const x = linear([low, high], [box.left, box.right]);
+  const ticks = roundNumbers(low, high, Math.max(2, (box.right - box.left) / 80));
+  const axis = `µs per call of the region${low > 0 ? "; does not begin at 0" : ""}`;
   return {
     height: box.bottom + 36,
-    shapes: [axisBottom(box, x, ticks, title), rows.map((row, place) => waterfallRow(row, rows[place + 1], place, box, at)),
-      target === null ? null : draw("line", { class: "target", x1: at(target), x2: at(target), y1: box.top, y2: box.bottom })],
-    points: rows.map((row, place) => ({ x: (at(row.from) + at(row.to)) / 2, y: box.top + place * 22 + 11, lines: [row.name, row.text, row.cause] })),
+    shapes: [axisBottom(box, x, ticks, axis), rows.map((row, place) => waterfallRow(row, rows[place + 1], place, box, x))],
+    points: rows.map((row, place) => ({ x: (x(row.from) + x(row.to)) / 2, y: box.top + place * 22 + 11, lines: [row.name, row.text, row.cause] })),
   };
 }
 

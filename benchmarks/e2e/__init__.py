@@ -1,1 +1,0 @@
-"""The parts of the end-to-end benchmark."""
