@@ -128,7 +128,7 @@ class Kind:
         if isinstance(numbers, Answer) or numbers.figures:
             return numbers
         rows = any(each.rows for each in numbers.sections)
-        return numbers if rows else Answer.not_measured(_NOTHING)
+        return numbers if rows else Answer.not_measured("; ".join(numbers.notes) or _NOTHING)
 
     def _why_absent(self, subject: Subject) -> str:
         known = next((each for each in self.needs if each in subject.absent), None)
