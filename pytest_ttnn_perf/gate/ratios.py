@@ -107,8 +107,7 @@ def judge_ratio(
     elif change < -gain:
         # The limit it is beyond, which is not the one for what gets worse.
         outcome, limit = Outcome.IMPROVED, gain
-    # A tolerance above the usual bound is the author's word that such a change is fine.
-    elif noise > log1p(policy.too_noisy) and noise > log1p(limits.tolerance or 0.0):
+    elif is_too_noisy(noise, limits, policy=policy):
         outcome, limit = Outcome.TOO_NOISY, max(limit, noise)
     else:
         outcome = _WITHIN
@@ -130,6 +129,14 @@ def judge_ratio(
         machine,
         assumed,
     )
+
+
+def is_too_noisy(noise: float, limits: Limits, *, policy: Policy) -> bool:
+    """Return whether noise (a logarithm) is such that "within the limit" would mean nothing.
+
+    A tolerance above the usual bound is the author's word that such a change is fine.
+    """
+    return noise > log1p(policy.too_noisy) and noise > log1p(limits.tolerance or 0.0)
 
 
 def _excused(

@@ -224,8 +224,8 @@ def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
             return _noise_remedy(verdict, updates)
         case Outcome.NO_DATA if verdict.reason is Reason.NOT_RECORDED:
             # As long as it is stored, an update writes nothing of this test.
-            advice = "record it again, or delete it from its baseline file and record the rest with"
-            return Remedy(advice, updates.record)
+            command = updates.forget.replace(" -- ", f" --metric {verdict.metric.name} -- ", 1)
+            return Remedy("record it again, or forget it with", command)
         case Outcome.NO_DATA:
             return Remedy(_data_remedy(verdict))
 
@@ -243,7 +243,7 @@ def _change_remedy(verdict: Verdict, updates: Updating) -> Remedy:
     if verdict.reason is Reason.ABSOLUTE_LIMIT:
         return Remedy("fix the model, or change the limit in the test; no update accepts this")
     if verdict.reason is Reason.OUT_OF_MEMORY:
-        return Remedy("make it fit again, or delete the test from its baseline file")
+        return Remedy("make it fit again, or forget its baseline with", updates.forget)
     if verdict.reason is Reason.OTHER_DEFINITION:
         return Remedy(
             "correct the metric's definition in the test, or accept it with", updates.accept
@@ -254,11 +254,10 @@ def _change_remedy(verdict: Verdict, updates: Updating) -> Remedy:
 def _noise_remedy(verdict: Verdict, updates: Updating) -> Remedy:
     if verdict.reason is Reason.SAMPLES_DIFFER:
         return Remedy('make it repeatable, or record it with better="lower" or "higher"')
-    advice = (
-        "raise iterations= in the marker or quiet the machine; then delete the test from its "
-        "baseline file and record it with"
-    )
-    return Remedy(advice, updates.record)
+    if verdict.provisional:
+        return Remedy("it fails nothing before it has three runs; add one with", updates.keep)
+    advice = "raise iterations= in the marker or quiet the machine; then record it anew with"
+    return Remedy(advice, f"{updates.forget} && {updates.record}")
 
 
 def _data_remedy(verdict: Verdict) -> str:
@@ -313,12 +312,14 @@ def place_of(path: str) -> str:
 class Updating(NamedTuple):
     """Commands that keep a gain, record what has no baseline, and accept whatever it is.
 
-    ``rename`` gives a test that is new the baseline of one that is gone from its file.
+    ``forget`` removes the baseline of a test. ``rename`` gives a test that is new the baseline of
+    one that is gone from its file.
     """
 
     keep: str
     record: str
     accept: str
+    forget: str
     rename: str | None = None
 
 
@@ -373,13 +374,14 @@ class Rerun:
     def updates(self, test: str) -> Updating:
         """Return the commands that take a test's result into the baselines."""
         accept, rename = self.accept(test), self._rename(test)
+        forget = command_line("ttnn-perf", "baseline", "forget", *self.baselines_option, "--", test)
         if self.records:
             # A gain that one process measured is kept by a decision only.
             new = accept_command(self.records, (test,), self.baselines_option, update="new")
-            return Updating(accept, new, accept, rename)
+            return Updating(accept, new, accept, forget, rename)
         place = self._place(test)
         run = f"{command_line('pytest', place, *self.options)} --ttnn-perf-update"
-        return Updating(run, f"{run}=new", accept, rename)
+        return Updating(run, f"{run}=new", accept, forget, rename)
 
     def accept(self, *tests: str) -> str:
         """Return the command that accepts the results of tests, as they are in the record."""

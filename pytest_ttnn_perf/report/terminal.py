@@ -10,6 +10,7 @@ from pytest_ttnn_perf._base.text import counted, inert_lines
 from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.records.finding import State
 from pytest_ttnn_perf.records.hardware import UNKNOWN
+from pytest_ttnn_perf.records.metric import Kind
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, QUIET, BaselineHealth, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import (
@@ -220,11 +221,27 @@ def failure_text(
     lines = list(judged.observation.problems)
     lines += [line for finding in findings for line in finding_lines(finding)]
     by_op = _ByOp(judged.by_op)
-    for group in by_remedy(judged, verdicts, rerun=rerun, blocked=bool(findings)):
+    worst_first = sorted(verdicts, key=_badness)
+    for group in by_remedy(judged, worst_first, rerun=rerun, blocked=bool(findings)):
         lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in group.verdicts]
         lines += by_op.beside(group)
         lines += [f"  {group.text}"] if group.remedy else []
     return "\n".join(map(inert_lines, [*lines, *_full_profile(judged, rerun)]))
+
+
+def _badness(verdict: Verdict) -> tuple[int, bool]:
+    """Order what fails a test, the worst first: wrong outputs, then times, then what is missing.
+
+    The first line is all that pytest's short summary, and many a reader, has of it.
+    """
+    return _WORST.index(verdict.outcome), verdict.metric.kind is not Kind.ACCURACY
+
+
+#: How bad outcomes are; those that fail nothing come last.
+_WORST: Final = (
+    Outcome.REGRESSED, Outcome.NO_DATA, Outcome.TOO_NOISY, Outcome.NOT_COMPARABLE,
+    Outcome.NO_BASELINE, Outcome.SHIFTED, Outcome.IMPROVED, Outcome.WITHIN,
+)  # fmt: skip
 
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:

@@ -482,7 +482,10 @@ def _fails(verdict: Verdict, *, missing: Missing) -> bool:
             return False
         case Outcome.SHIFTED:
             return False  # no test's own fault: it fails the run
-        case Outcome.REGRESSED | Outcome.TOO_NOISY | Outcome.NO_DATA:
+        case Outcome.TOO_NOISY:
+            # With fewer than three runs it never could be gated: told, until runs have shown it.
+            return not verdict.provisional
+        case Outcome.REGRESSED | Outcome.NO_DATA:
             return True
         case Outcome.NO_BASELINE | Outcome.NOT_COMPARABLE:
             # Another unit is a mistake in the test or the file, not a missing baseline.
