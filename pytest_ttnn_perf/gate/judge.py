@@ -104,6 +104,21 @@ def _explaining(
     )
 
 
+#: An op list that grew or shrank by more than this share may be that of half a capture. Removing
+#: reshards and fusing ops, as an optimization step does, changes less.
+_OPS_SHARE: Final = 0.2
+
+
+def ops_changed(verdicts: Iterable[Verdict]) -> str | None:
+    """Say that far more, or fewer, ops ran than in the baseline; None if about as many did."""
+    for verdict in verdicts:
+        now, then = verdict.observed or 0.0, verdict.centre or 0.0
+        known = verdict.metric.name == "op_count" and now > 0 and then > 0
+        if known and abs(now - then) > _OPS_SHARE * then:
+            return f"ops changed: {then:g} → {now:g}"
+    return None
+
+
 def _has_own_limit(observed: MetricObservation | None) -> bool:
     if observed is None:
         return False

@@ -215,6 +215,8 @@ def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
         case Outcome.WITHIN | Outcome.SHIFTED:
             return None
         case Outcome.IMPROVED:
+            if verdict.detail and verdict.reason is None:  # so many other ops take a reason
+                return Remedy("if it is all of the ops, accept it with", updates.accept)
             return Remedy("keep it with", updates.keep)
         case Outcome.NO_BASELINE:
             return _new_remedy(verdict, updates)

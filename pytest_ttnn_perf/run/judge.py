@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test, settled_value
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test, ops_changed, settled_value
 from pytest_ttnn_perf.gate.machine import drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.records.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
@@ -272,11 +272,25 @@ def judge_observation(
     other_keys = () if baseline else store.keys_with(observation.test)
     policy = policies.of(own, observation.metrics.values()) if baseline else DEFAULT_POLICY
     verdicts = judge_test(observation, baseline, other_keys=other_keys, policy=policy)
+    verdicts = _with_lost_ops(verdicts)
     judged = JudgedTest(observation, verdicts)
     if observation.ops is None:
         return judged
     judged = _with_changed_ops(judged, store, own)
     return replace(judged, by_op=judged_by_op(judged, store, own))
+
+
+def _with_lost_ops(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+    """Return verdicts of which gains say that far more, or fewer, ops ran."""
+    changed = ops_changed(verdicts)
+    if changed is None:
+        return verdicts
+    return tuple(
+        verdict._replace(detail=changed)
+        if verdict.outcome is Outcome.IMPROVED and verdict.reason is None
+        else verdict
+        for verdict in verdicts
+    )
 
 
 def _with_changed_ops(judged: JudgedTest, store: BaselineStore, hardware: Hardware) -> JudgedTest:

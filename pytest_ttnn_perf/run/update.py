@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, ops_changed, session_of
 from pytest_ttnn_perf.gate.ratios import band_of, is_too_noisy
 from pytest_ttnn_perf.records.baseline import (
     CAPTURE,
@@ -193,6 +193,8 @@ def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
             following = _following(verdict, actions[verdict.detail], measured=measured)
             actions[verdict.metric.name] = following
     chosen = set(actions.values())
+    if update is not Update.ALL and ops_changed(judged.verdicts) is not None:
+        return {}  # half of a capture looks like a gain: that takes a reason
     if judged.observation.problems or Action.BLOCK in chosen or chosen <= {Action.KEEP}:
         return {}
     return actions

@@ -126,3 +126,26 @@ def test_new_tests_and_metrics_are_added_too(known: Project) -> None:
 
     assert stored_metric(known)["sessions"] == [[12.5, 0, 1], [6.5, 0, 1]]
     assert stored_metric(known, "ops")["sessions"] == [[7, 0, 1]]
+
+
+@pytest.mark.parametrize(("ops", "is_written"), [(5, False), (9, True)])
+def test_a_gain_with_far_fewer_ops_takes_a_reason(
+    project: Project, ops: int, is_written: bool
+) -> None:
+    source = """
+        def test_model(ttnn_perf):
+            ttnn_perf.record("latency", {ms}, unit="ms")
+            ttnn_perf.record("op_count", {ops}, kind="count")
+    """
+    project.write(test_model=source.format(ms=10.0, ops=10))
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    project.write(test_model=source.format(ms=5.0, ops=ops))
+
+    ran = project.pytest("--ttnn-perf-update")
+
+    kept = project.stored()["test_model"]["metrics"]["latency"]["sessions"]
+    assert len(kept) == (2 if is_written else 1)
+    assert ("ops changed: 10 → 5" in ran.text) is not is_written
+    why = ("--ttnn-perf-update=all", "--ttnn-perf-reason=fused")
+    assert project.pytest(*why).code == 0
+    assert len(project.stored()["test_model"]["metrics"]["latency"]["sessions"]) > 1
