@@ -136,22 +136,32 @@ def settled(
 ) -> tuple[Array, Array]:
     """Return the changes that (cells, measurements) amount to, and what is the machine's beside.
 
-    The first alone as it is; of more their mean without the machine's part, unless a confirm pass
-    does not bear it out.
+    The first alone as it is; of more their mean without the machine's part, the first no further
+    out than the furthest of the others, unless a confirm pass does not bear it out. What was no
+    suspect at first is no regression.
     """
     if changes.shape[1] == 1:
         return changes[:, 0], np.zeros(len(changes))
     worse = changes.sum(axis=1) > 0
     excuse = excused(changes, np.broadcast_to(moves, changes.shape), worse)
     left = changes - excuse
-    mean, again = left.mean(axis=1), left[:, 1:]
+    rows = np.arange(len(left))
+    again, again_excuse = left[:, 1:], excuse[:, 1:]
+    furthest = np.where(worse, again.argmax(axis=1), again.argmin(axis=1))
+    further = np.where(worse, 1, -1) * (left[:, 0] - again[rows, furthest]) > 0
+    first = np.where(further, again[rows, furthest], left[:, 0])
+    first_excuse = np.where(further, again_excuse[rows, furthest], excuse[:, 0])
+    mean = (first + again.sum(axis=1)) / left.shape[1]
     slower = (mean > of.limit) & (again.min(axis=1) <= policy.agree * of.limit)
     faster = (mean < -of.gain) & (again.max(axis=1) >= -policy.agree * of.gain)
     refuted = slower | faster
-    rows, at = np.arange(len(again)), np.abs(again).argmin(axis=1)
+    at = np.abs(again).argmin(axis=1)
     change = np.where(refuted, np.clip(again[rows, at], -of.gain, of.limit), mean)
-    change = np.where(worse, np.maximum(change, -of.gain), np.minimum(change, of.limit))
-    return change, np.where(refuted, excuse[rows, 1 + at], excuse.mean(axis=1))
+    change = np.where(worse, np.maximum(change, -of.gain), change)
+    suspect = worse & (changes[:, 0] > policy.screen * of.limit)
+    change = np.where(suspect, change, np.minimum(change, of.limit))
+    mean_excuse = (first_excuse + again_excuse.sum(axis=1)) / left.shape[1]
+    return change, np.where(refuted, again_excuse[rows, at], mean_excuse)
 
 
 def outcomes(
@@ -168,12 +178,15 @@ def fails(of: Band, changes: Array, effect: Array, policy: Policy = DEFAULT_POLI
     """Return a score above 1 where (cells, 3) changes, slower by ``effect``, are REGRESSED.
 
     All that must hold for that, each as a part of what it must exceed: the first beyond the
-    screen, the mean beyond the limit, every confirm pass beyond half of it.
+    screen, the mean beyond the limit, every confirm pass beyond half of it. In the mean, the first
+    is no further out than the furthest of the others.
     """
     slower = changes + effect
-    parts = [slower.mean(axis=1) / of.limit, slower[:, 0] / (policy.screen * of.limit)]
+    parts = [slower[:, 0] / (policy.screen * of.limit)]
     if changes.shape[1] > 1:
         parts.append(slower[:, 1:].min(axis=1) / (policy.agree * of.limit))
+        slower[:, 0] = np.minimum(slower[:, 0], slower[:, 1:].max(axis=1))
+    parts.append(slower.mean(axis=1) / of.limit)
     return np.minimum.reduce(parts)
 
 

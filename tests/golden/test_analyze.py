@@ -21,7 +21,6 @@ PROGRAM = (
     op("TilizeDeviceOperation", 40_000, ROWS, cores=8),
     op("MatmulDeviceOperation", 120_000, BFP8),
     op("SoftmaxDeviceOperation", 9_000, cores=32),
-    op("SoftmaxDeviceOperation", ""),
     signpost("PERF_END"),
 )
 

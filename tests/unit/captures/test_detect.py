@@ -61,8 +61,7 @@ def test_a_database_is_known_by_its_magic(tmp_path: Path) -> None:
         (b"", "expected a capture or a run record, found an empty file"),
         (
             b"hello\n",
-            "its format is not known; known formats: a run record, an "
-            "ops_perf_results CSV",
+            "its format is not known; known formats: a run record, an ops_perf_results CSV",
         ),
         # What the profiler writes of a run without ops.
         (b"\r\n", "its format is not known: it has only blank lines; known formats: a run record"),
