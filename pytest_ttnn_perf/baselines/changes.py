@@ -96,7 +96,7 @@ def check_free(
     if taken is None or found is None or _content(found) == _content(taken):
         return
     message = f"{after} has a baseline of its own on {goal.key}, accepted {taken.accepted.at}"
-    raise UsageError(f"{message}: remove its entry from the file first, or leave both")
+    raise UsageError(f"{message}: remove it with ttnn-perf baseline forget first, or leave both")
 
 
 def _content(test: TestBaseline) -> TestBaseline:

@@ -1,8 +1,9 @@
-"""``ttnn-perf baseline prune`` and ``rename``: tests that are gone, or have another name."""
+"""``ttnn-perf baseline forget``, ``prune`` and ``rename``: what goes, or has another name."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,10 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     metric_edits,
     near,
     repeated_options,
+    select_tests,
     show_then_write,
 )
-from pytest_ttnn_perf.records.baseline import key_folder
+from pytest_ttnn_perf.records.baseline import key_folder, split_test_id
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.observation import Coverage, Run, function_of, lies_in
 from pytest_ttnn_perf.records.systems import typed_hardware
@@ -58,12 +60,7 @@ def run_prune(options: argparse.Namespace) -> Result:
         )
     settings, key = edited_settings(options), options.key
     store = BaselineStore(settings.baselines)
-    files = list(store.all_files())
-    keys = sorted({file.content.hardware.key for file in files})
-    if key is not None and key not in keys:
-        close = near(key, keys) or tuple(keys)
-        message = f"there are no baselines of {key}, only of: {', '.join(close)}"
-        raise UsageError(message)
+    files = _files(store, key)
     if options.record is None:
         run = Run(None, {}, coverage=collect(settings, Path.cwd()))
     else:
@@ -85,6 +82,67 @@ def run_prune(options: argparse.Namespace) -> Result:
         return ()
 
     return show_then_write(edits, options, write)
+
+
+def _files(store: BaselineStore, key: str | None) -> list[StoredFile]:
+    """Return all files; refuse a key that none of them has."""
+    files = list(store.all_files())
+    keys = sorted({file.content.hardware.key for file in files})
+    if key is not None and key not in keys:
+        close = near(key, keys) or tuple(keys)
+        message = f"there are no baselines of {key}, only of: {', '.join(close)}"
+        raise UsageError(message)
+    return files
+
+
+def run_forget(options: argparse.Namespace) -> Result:
+    """Show the baselines of tests that are to be recorded anew, and remove them.
+
+    Raises:
+        UsageError: no test is named, one has no such baseline, or has it on several keys.
+        InputError: a baseline is unreadable.
+    """
+    if not options.tests and not options.ids:
+        message = "name the tests to forget: ttnn-perf baseline forget TEST ..."
+        raise UsageError(message)
+    store, metric = BaselineStore(edited_settings(options).baselines), options.metric
+    keys: dict[str, list[Hardware]] = {}
+    for test, file in stored_tests(_files(store, options.key)):
+        stored = file.content.tests[split_test_id(test)[1]]
+        hardware = file.content.hardware
+        if options.key in {None, hardware.key} and metric in {None, *stored.metrics}:
+            keys.setdefault(test, []).append(hardware)
+    where = f"{store.root}{f' with the metric {metric}' if metric else ''}"
+    edits: list[TestEdit] = []
+    changes: dict[Hardware, dict[str, Change]] = {}
+    after: dict[Hardware, dict[str, TestBaseline | None]] = {}
+    for test in select_tests(keys, options.tests, options.ids, where=where):
+        if len(keys[test]) > 1:
+            several = ", ".join(sorted(hardware.key for hardware in keys[test]))
+            raise UsageError(f"{test} has baselines on {several}: say which with --key KEY")
+        (hardware,) = keys[test]
+        before = store.find(hardware, test)
+        left = _without(before, metric)
+        gone = (before.metrics if before else {}).keys() - (left.metrics if left else {}).keys()
+        what = dict.fromkeys(gone, "removed")
+        edits.append(TestEdit(hardware.key, test, metric_edits(before, left, what)))
+        after.setdefault(hardware, {})[test] = left
+        changes.setdefault(hardware, {})[test] = partial(_without, metric=metric)
+
+    def write() -> tuple[str, ...]:
+        store.amend_keys(changes)
+        return ()
+
+    files = file_edits(store, after.items(), cwd=Path.cwd())
+    return show_then_write(Edits(tuple(edits), files), options, write)
+
+
+def _without(test: TestBaseline | None, metric: str | None) -> TestBaseline | None:
+    """Return what is left of a baseline without one metric, or without all of them."""
+    if test is None or metric is None:
+        return None
+    left = {name: stored for name, stored in test.metrics.items() if name != metric}
+    return replace(test, metrics=left) if left else None
 
 
 def _full_run(record: Path, *, full: bool) -> Run:

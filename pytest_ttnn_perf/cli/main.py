@@ -159,7 +159,7 @@ def command_names() -> tuple[str, ...]:
 
 
 #: Commands that may be given tests.
-_TAKE_IDS: Final = {("baseline", "accept"), ("baseline", "list"), ("baseline", "refresh")}
+_TAKE_IDS: Final = {("baseline", action) for action in ("accept", "list", "refresh", "forget")}
 #: What the list of commands says of each, and the module of ``words`` with the function that
 #: declares its arguments. A command of two words is looked for first.
 _COMMANDS: Final = {
@@ -204,7 +204,10 @@ _COMMANDS: Final = {
         "turn results of benchmarks into a run record, and targets into a file",
         "records:import_files",
     ),
-    "baseline": ("list, accept, refresh, prune, rename and merge baselines", "baseline:baseline"),
+    "baseline": (
+        "list, accept, refresh, forget, prune, rename and merge baselines",
+        "baseline:baseline",
+    ),
     "doctor": (
         "report what this machine can measure; exit 1 when a gate would fail",
         "records:doctor",

@@ -104,6 +104,26 @@ def _explaining(
     )
 
 
+#: Ops that differ by more than this share may be those of a capture that was cut.
+_OPS_SHARE: Final = 0.2
+
+
+def doubt_gains(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+    """Return verdicts whose gains say that other ops ran: half a capture looks like a gain."""
+    for verdict in verdicts:
+        now, then = verdict.observed, verdict.centre
+        if now and then and verdict.metric.counts_ops and abs(now - then) > _OPS_SHARE * then:
+            changed = f"ops changed: {then:g} → {now:g}"
+            return tuple(_doubtful(each, changed) for each in verdicts)
+    return verdicts
+
+
+def _doubtful(verdict: Verdict, changed: str) -> Verdict:
+    if verdict.outcome is not Outcome.IMPROVED or verdict.reason is not None:
+        return verdict
+    return verdict._replace(reason=Reason.OPS_CHANGED, detail=changed)
+
+
 def _has_own_limit(observed: MetricObservation | None) -> bool:
     if observed is None:
         return False

@@ -5,7 +5,7 @@ All changes, limits and standard deviations are natural logarithms: 0.05 is abou
 
 from __future__ import annotations
 
-from math import erfc, hypot, isfinite, log, sqrt
+from math import erfc, hypot, isfinite, log, pi, sqrt
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _HALVINGS: Final = 60
 _FAR: Final = 20.0
 _ROOT_2: Final = sqrt(2)
+#: How far the furthest of two measurements lies beyond the next, in deviations; of more, less.
+_TOP_GAP: Final = 2 / sqrt(pi)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class Seeing:
         """Return the probability that an unchanged test fails, or a little more.
 
         The mean of all measurements must be beyond the limit. That no single one may be far below
-        it makes false alarms rarer still, and is left out.
+        it, nor the first alone far above, makes false alarms rarer still, and is left out.
         """
         return _beyond(self.limit, hypot(self.session_sd / sqrt(self.measurements), self._shared))
 
@@ -100,13 +102,16 @@ class Seeing:
         All conditions are taken to be met independently of each other. They go together, the more
         so the more a run's measurements share: then more is caught than this says.
         """
-        mean_sd = hypot(self.session_sd / sqrt(self.measurements), self._shared)
-        one_sd = hypot(self.session_sd, self._shared)
-        rate = _beyond(self.limit - change, mean_sd)
-        if self.measurements > 1:
-            rate *= _beyond(self.policy.screen * self.limit - change, one_sd)
-            each = _beyond(self.policy.agree * self.limit - change, one_sd)
-            rate *= each ** (self.measurements - 1)
+        count, one_sd = self.measurements, hypot(self.session_sd, self._shared)
+        if count == 1:
+            return _beyond(self.limit - change, one_sd)
+        # A first that lies furthest out counts as the next one does: the mean is lower for that,
+        # and varies as if there were half a measurement less.
+        lower = _TOP_GAP * self.session_sd / count**2
+        mean_sd = hypot(self.session_sd / sqrt(count - 0.5), self._shared)
+        rate = _beyond(self.limit - change + lower, mean_sd)
+        rate *= _beyond(self.policy.screen * self.limit - change, one_sd)
+        rate *= _beyond(self.policy.agree * self.limit - change, one_sd) ** (count - 1)
         return rate
 
     def smallest_caught(self, power: float = 0.8) -> float:

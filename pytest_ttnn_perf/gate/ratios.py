@@ -75,7 +75,8 @@ def judge_ratio(
 
     The first measurement is compared as it is. Once there are confirm passes, all measurements
     count, each less what the controls beside it show of the machine: their mean must be beyond
-    the limit, and every confirm pass beyond half of it.
+    the limit, and every confirm pass beyond half of it. What was no suspect at first is no
+    regression by what came after.
     """
     limits, samples = observed.limits, observed.samples
     centre, limit, gain, noise, runs, assumed = band_of(
@@ -92,8 +93,13 @@ def judge_ratio(
         worse = sum(found) > 0
         moves = _excused(found, observed.machine, worse=worse)
         changes = [seen - move for seen, move in zip(found, moves, strict=True)]
-        change, move = _agreed(changes, moves, limit=limit, gain=gain, agree=policy.agree)
-        change = max(change, -gain) if worse else min(change, limit)
+        change, move = _agreed(
+            changes, moves, worse=worse, limit=limit, gain=gain, agree=policy.agree
+        )
+        if worse:
+            change = max(change, -gain)
+        if not worse or found[0] <= policy.screen * limit:
+            change = min(change, limit)
         value = exp(centre + sign * (change + move))
         machine = None if all(known is None for known in observed.machine) else expm1(move)
     if change > limit:
@@ -101,8 +107,7 @@ def judge_ratio(
     elif change < -gain:
         # The limit it is beyond, which is not the one for what gets worse.
         outcome, limit = Outcome.IMPROVED, gain
-    # A tolerance above the usual bound is the author's word that such a change is fine.
-    elif noise > log1p(policy.too_noisy) and noise > log1p(limits.tolerance or 0.0):
+    elif is_too_noisy(noise, limits, policy=policy):
         outcome, limit = Outcome.TOO_NOISY, max(limit, noise)
     else:
         outcome = _WITHIN
@@ -126,6 +131,14 @@ def judge_ratio(
     )
 
 
+def is_too_noisy(noise: float, limits: Limits, *, policy: Policy) -> bool:
+    """Return whether noise (a logarithm) is such that "within the limit" would mean nothing.
+
+    A tolerance above the usual bound is the author's word that such a change is fine.
+    """
+    return noise > log1p(policy.too_noisy) and noise > log1p(limits.tolerance or 0.0)
+
+
 def _excused(
     changes: Sequence[float], machine: Sequence[float | None], *, worse: bool
 ) -> list[float]:
@@ -143,17 +156,26 @@ def _excused(
 
 
 def _agreed(
-    changes: Sequence[float], moves: Sequence[float], *, limit: float, gain: float, agree: float
+    changes: Sequence[float],
+    moves: Sequence[float],
+    *,
+    worse: bool,
+    limit: float,
+    gain: float,
+    agree: float,
 ) -> tuple[float, float]:
     """Return the change that all measurements amount to, and what is the machine's beside it.
 
     Their mean, unless that is beyond the limit and a confirm pass does not bear it out: then what
-    that pass measured.
+    that pass measured. The first, which was measured again because it lay far out, counts for no
+    more than the furthest of the others: one accident does not outvote them.
     """
-    mean, move = sum(changes) / len(changes), sum(moves) / len(moves)
-    nearest = min(zip(changes[1:], moves[1:], strict=True), key=lambda pair: abs(pair[0]))
-    refuted = (mean > limit and min(changes[1:]) <= agree * limit) or (
-        mean < -gain and max(changes[1:]) >= -agree * gain
+    first, *again = zip(changes, moves, strict=True)
+    first = min(first, max(again)) if worse else max(first, min(again))
+    mean, move = (sum(part) / len(changes) for part in zip(first, *again, strict=True))
+    nearest = min(again, key=lambda pair: abs(pair[0]))
+    refuted = (mean > limit and min(again)[0] <= agree * limit) or (
+        mean < -gain and max(again)[0] >= -agree * gain
     )
     if not refuted:
         return mean, move

@@ -237,7 +237,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
             settings,
             project=config.rootpath,
             cwd=config.invocation_params.dir,
-            rerun=replace(_rerun(config), tracy=choice.tracy),
+            rerun=replace(_rerun(config), tracy=choice.tracy, update=settings.update),
             job=_job(config),
             isolated=isolated,
             profiler=str(choice),

@@ -76,6 +76,10 @@ class Orchestrator:
                 check_chips(os.environ, processes=count if isinstance(count, int) else 0)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
+        if self.processes and self.gate.settings.required:
+            # Distributed, nobody tells what was collected: that all of it ran would be a guess.
+            message = f"required is set, and with {self.processes} nobody knows which tests there "
+            raise pytest.UsageError(f"{message}are: leave out -n, or required")
         leave_undistributed(config.option)  # the workers distribute
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
@@ -220,6 +224,8 @@ class RunSummary:
 
     gate: GateRun
     session: pytest.Session | None = None
+    #: Whether the loop ended by itself: an exit code, which anyone can choose, does not tell.
+    looped: bool = False
     #: What came of sending the run to a database.
     sent: Line | None = None
 
@@ -228,6 +234,13 @@ class RunSummary:
         heading = f"ttnn-perf: {self.gate.context.heading()}"
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         return list(printed([heading], style_of(reporter) if reporter else Style()))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Note that nothing has cut the tests short."""
+        result = yield
+        self.looped = True
+        return result
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -245,19 +258,19 @@ class RunSummary:
                 self._summarise(terminalreporter, exitstatus)
 
     def _finish(self, session: pytest.Session) -> None:
-        ran = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
         stopped = session.shouldstop or session.shouldfail or self.gate.device.stopped
+        complete = self.looped and not stopped
         refused = session.exitstatus == pytest.ExitCode.USAGE_ERROR
         if refused or session.config.option.collectonly:
             result = self.gate.abandon()
         else:
-            result = self.gate.finish(complete=ran and not stopped)
+            result = self.gate.finish(complete=complete)
             result.errors.extend(report_run(session.config, result.run))
             result = _with_page(result)
         session.config.stash[_RESULT] = result
         if session.exitstatus == pytest.ExitCode.OK:
             shifted = result.shift_text()
-            if result.errors or result.health.lost:
+            if result.errors or result.health.lost or not complete:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             elif shifted is not None:
                 session.exitstatus = EXIT_SHIFTED

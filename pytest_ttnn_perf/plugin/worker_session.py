@@ -337,6 +337,7 @@ class SessionForwarder:
         """Send that pytest itself failed here."""
         self._send(Broke(str(excrepr)))
 
+    @pytest.hookimpl(tryfirst=True)  # the next Ctrl-C may come while others deal with it
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Send that something ended this session before its time."""
         error = excinfo.value

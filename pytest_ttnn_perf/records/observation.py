@@ -330,6 +330,8 @@ def decode_run(document: object) -> Run:
     value = Value(document)
     decode_format(value, current=RUN_FORMAT, what="a run record")
     run = decode(Run, document)
+    if "complete" in value.members():
+        value.field("complete").boolean()  # null is no word for a whole run
     for name in run.tests:
         if "\0" in name:  # no command line can hold it: nobody could accept that test and no other
             raise DecodeError(("tests", name), "an id without null characters", repr(name)[:80])

@@ -50,6 +50,7 @@ class Reason(Enum):
     SHIFTED = "environment shifted"
     GONE = "gone"
     EXPLAINS = "explains"
+    OPS_CHANGED = "ops changed"
     NEW_TEST = "new test"
     NEW_METRIC = "new metric"
     OTHER_KEY = "other key"

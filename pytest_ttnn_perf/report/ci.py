@@ -16,7 +16,7 @@ from pytest_ttnn_perf.records.settings import Missing
 from pytest_ttnn_perf.records.verdict import QUIET, WITHOUT_BASELINE, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import title
 from pytest_ttnn_perf.report.numbers import json_text
-from pytest_ttnn_perf.report.sentences import remedy, sentence
+from pytest_ttnn_perf.report.sentences import remedy, sentence, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -232,7 +232,7 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
 def _verdict_lines(report: CiReport, judged: JudgedTest, verdicts: list[Verdict]) -> Iterator[str]:
     updates = report.summary_options.rerun.updates(judged.observation.test)
     remedies: dict[str, None] = {}
-    for verdict in verdicts:
+    for verdict in worst_first(verdicts):
         yield f"{verdict.outcome.value}: {sentence(verdict)}"
         advice = None if judged.observation.problems else remedy(verdict, updates)
         remedies |= {advice: None} if advice else {}

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, inert
 from pytest_ttnn_perf.records.metric import OF_DEVICE, Better, Kind
-from pytest_ttnn_perf.records.verdict import Outcome, Reason
+from pytest_ttnn_perf.records.settings import Update
+from pytest_ttnn_perf.records.verdict import WITHOUT_BASELINE, Outcome, Reason
 from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.records.observation import JudgedTest, Observation
     from pytest_ttnn_perf.records.verdict import Verdict
@@ -50,6 +51,28 @@ def sentence(verdict: Verdict) -> str:
     shifted = ": only as slow as the machine" if verdict.outcome is Outcome.SHIFTED else ""
     ops = f"; {verdict.detail}" if verdict.detail and verdict.reason is None else ""
     return f"{compared}, limit {_limit(verdict)}{shifted} ({_basis(verdict)}){ops}"
+
+
+def worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return verdicts with wrong outputs first, then times, then what is missing.
+
+    The first line is all that pytest's short summary, and many a reader, has of a failure.
+    """
+    return sorted(
+        verdicts,
+        key=lambda verdict: (
+            verdict.outcome in WITHOUT_BASELINE,
+            verdict.metric.kind is not Kind.ACCURACY,
+            _BADNESS.index(verdict.outcome),
+        ),
+    )
+
+
+#: Outcomes, the worst first.
+_BADNESS: Final = (
+    Outcome.REGRESSED, Outcome.NO_DATA, Outcome.TOO_NOISY, Outcome.NOT_COMPARABLE,
+    Outcome.NO_BASELINE, Outcome.SHIFTED, Outcome.IMPROVED, Outcome.WITHIN,
+)  # fmt: skip
 
 
 #: What becomes of an outcome that would fail a test, once its result is the baseline.
@@ -184,6 +207,7 @@ _REASONED: Final[Mapping[Reason, Callable[[Verdict], str]]] = {
     Reason.SAMPLES_DIFFER: lambda v: f" differs between samples ({v.detail}): it must not change",
     Reason.GONE: lambda v: f", baseline {format_value(v.metric, v.centre)}: no such op runs now",
     Reason.EXPLAINS: lambda v: f"{_beside_baseline(v)}; it explains {v.detail}, which is judged",
+    Reason.OPS_CHANGED: lambda v: f"{_beside_baseline(v)}; {v.detail}",
     Reason.NEW_TEST: lambda _: " has no baseline: the test is new",
     Reason.NEW_METRIC: lambda _: " has no baseline: the metric is new in this test",
     Reason.OTHER_KEY: lambda v: f" has no baseline on this hardware, only on: {v.detail}",
@@ -210,10 +234,17 @@ def remedy(verdict: Verdict, updates: Updating) -> str | None:
 
 
 def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
-    """Return the same with its command apart, ready to be copied."""
+    """Return the same with its command apart, ready to be copied; none that was just run."""
+    found = _remedy_of(verdict, updates)
+    return None if found is not None and found.command in updates.just_run else found
+
+
+def _remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
     match verdict.outcome:
         case Outcome.WITHIN | Outcome.SHIFTED:
             return None
+        case Outcome.IMPROVED if verdict.reason is Reason.OPS_CHANGED:
+            return Remedy("if these are all of its ops, accept it with", updates.accept)
         case Outcome.IMPROVED:
             return Remedy("keep it with", updates.keep)
         case Outcome.NO_BASELINE:
@@ -224,8 +255,9 @@ def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
             return _noise_remedy(verdict, updates)
         case Outcome.NO_DATA if verdict.reason is Reason.NOT_RECORDED:
             # As long as it is stored, an update writes nothing of this test.
-            advice = "record it again, or delete it from its baseline file and record the rest with"
-            return Remedy(advice, updates.record)
+            *words, dashes, test = updates.forget
+            command = command_line(*words, "--metric", verdict.metric.name, dashes, test)
+            return Remedy("record it again, or forget it with", command)
         case Outcome.NO_DATA:
             return Remedy(_data_remedy(verdict, updates))
 
@@ -243,7 +275,9 @@ def _change_remedy(verdict: Verdict, updates: Updating) -> Remedy:
     if verdict.reason is Reason.ABSOLUTE_LIMIT:
         return Remedy("fix the model, or change the limit in the test; no update accepts this")
     if verdict.reason is Reason.OUT_OF_MEMORY:
-        return Remedy("make it fit again, or delete the test from its baseline file")
+        return Remedy(
+            "make it fit again, or forget its baseline with", command_line(*updates.forget)
+        )
     if verdict.reason is Reason.OTHER_DEFINITION:
         return Remedy(
             "correct the metric's definition in the test, or accept it with", updates.accept
@@ -254,11 +288,10 @@ def _change_remedy(verdict: Verdict, updates: Updating) -> Remedy:
 def _noise_remedy(verdict: Verdict, updates: Updating) -> Remedy:
     if verdict.reason is Reason.SAMPLES_DIFFER:
         return Remedy('make it repeatable, or record it with better="lower" or "higher"')
-    advice = (
-        "raise iterations= in the marker or quiet the machine; then delete the test from its "
-        "baseline file and record it with"
-    )
-    return Remedy(advice, updates.record)
+    if verdict.provisional:
+        return Remedy("it fails nothing before it has three runs; add one with", updates.keep)
+    advice = "raise iterations= in the marker or quiet the machine; then record it anew with"
+    return Remedy(advice, f"{command_line(*updates.forget)} && {updates.record}")
 
 
 def _data_remedy(verdict: Verdict, updates: Updating) -> str:
@@ -313,15 +346,18 @@ def place_of(path: str) -> str:
 class Updating(NamedTuple):
     """Commands that keep a gain, record what has no baseline, and accept whatever it is.
 
-    ``rename`` gives a test that is new the baseline of one that is gone from its file. ``file`` is
-    the run record.
+    ``forget`` removes the baseline of a test. ``rename`` gives a test that is new the baseline of
+    one that is gone from its file. ``file`` is the run record. ``just_run`` are those of them that
+    this run was itself: what they did not resolve, they do not resolve the next time.
     """
 
     keep: str
     record: str
     accept: str
+    forget: tuple[str, ...]
     file: str
     rename: str | None = None
+    just_run: tuple[str, ...] = ()
 
 
 def accept_command(
@@ -360,7 +396,8 @@ class Rerun:
     those of a run that was made elsewhere, and cannot be repeated here. ``renamed`` has for tests
     that are new what may have been renamed to them: the old and the new name. ``node_ids`` has what
     pytest knows tests by that are filed under something else. ``tracy``: whether
-    the ttnn there is built with Tracy, which a full profile needs.
+    the ttnn there is built with Tracy, which a full profile needs. ``update`` is what this run
+    writes into the baselines.
     """
 
     folder: str = ""
@@ -371,18 +408,24 @@ class Rerun:
     renamed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     node_ids: Mapping[str, str] = field(default_factory=dict)
     tracy: bool = False
+    update: Update | None = None
 
     def updates(self, test: str) -> Updating:
         """Return the commands that take a test's result into the baselines."""
         accept, rename = self.accept(test), self._rename(test)
+        forget = ("ttnn-perf", "baseline", "forget", *self.baselines_option, "--", test)
         file = ", ".join(self.records) or self.record or "the run record"
         if self.records:
             # A gain that one process measured is kept by a decision only.
             new = accept_command(self.records, (test,), self.baselines_option, update="new")
-            return Updating(accept, new, accept, file, rename)
+            return Updating(accept, new, accept, forget, file, rename)
         place = self._place(test)
-        run = f"{command_line('pytest', place, *self.options)} --ttnn-perf-update"
-        return Updating(run, f"{run}=new", accept, file, rename)
+        keep = f"{command_line('pytest', place, *self.options)} --ttnn-perf-update"
+        record = f"{keep}=new"
+        just_run: tuple[str, ...] = ()
+        if self.update is not None:
+            just_run = (record,) if self.update is Update.NEW else (record, keep)
+        return Updating(keep, record, accept, forget, file, rename, just_run)
 
     def accept(self, *tests: str) -> str:
         """Return the command that accepts the results of tests, as they are in the record."""

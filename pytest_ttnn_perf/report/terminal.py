@@ -11,7 +11,13 @@ from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.records.finding import State
 from pytest_ttnn_perf.records.hardware import UNKNOWN
 from pytest_ttnn_perf.records.settings import Update
-from pytest_ttnn_perf.records.verdict import HEALTHY, QUIET, BaselineHealth, Outcome, Reason
+from pytest_ttnn_perf.records.verdict import (
+    HEALTHY,
+    QUIET,
+    BaselineHealth,
+    Outcome,
+    Reason,
+)
 from pytest_ttnn_perf.report.checklist import (
     PROGRESS_TITLES,
     finding_lines,
@@ -39,6 +45,7 @@ from pytest_ttnn_perf.report.sentences import (
     outcome_word,
     remedy_of,
     sentence,
+    worst_first,
 )
 
 if TYPE_CHECKING:
@@ -385,12 +392,12 @@ def by_remedy(
     blocked: bool,
     shifted: bool = False,
 ) -> list[Resolved]:
-    """Return verdicts by what is to be done about them."""
+    """Return verdicts by what is to be done about them, the worst first."""
     updates = rerun.updates(judged.observation.test)
     groups: dict[Remedy | None, Resolved] = {}
     # An update writes nothing of a test as long as a stored metric of it is not recorded.
     held_back = any(verdict.reason is Reason.NOT_RECORDED for verdict in verdicts)
-    for verdict in verdicts:
+    for verdict in worst_first(verdicts):
         # A mistake in the test comes first: no command resolves anything before it is fixed.
         settled = verdict.metric.name in judged.written or judged.observation.problems or blocked
         # One by one, the gains of a fast machine would be accepted after all.

@@ -102,7 +102,7 @@ def _without_suspects(judged: JudgedTest) -> JudgedTest:
 
 def add_confirmation(
     observation: Observation,
-    names: Iterable[str],
+    names: Collection[str],
     again: Observation,
     *,
     number: int,
@@ -112,13 +112,11 @@ def add_confirmation(
 
     ``moves`` is what the machine did in the first pass and in this one.
     """
-    failed = why_not_counted(observation, again)
+    failed = why_not_counted(observation, again, names)
+    if failed is None and not again.metrics.keys() >= set(names):
+        failed = "the test did not record it"
     if failed is not None:
         return mark_unconfirmed(observation, names, f"confirm pass {number}: {failed}")
-    for name in names:
-        if name not in again.metrics:
-            why = f"confirm pass {number}: the test did not record it"
-            return mark_unconfirmed(observation, names, why)
     metrics = dict(observation.metrics)
     for name in names:
         observed = metrics[name]
@@ -140,18 +138,34 @@ def mark_unconfirmed(observation: Observation, names: Iterable[str], why: str) -
     return replace(observation, metrics=metrics, unconfirmed=why)
 
 
-def why_not_counted(observation: Observation, again: Observation) -> str | None:
-    """Return why what was measured again does not count; None if it does."""
+def why_not_counted(
+    observation: Observation, again: Observation, names: Collection[str]
+) -> str | None:
+    """Return why what was measured again of metrics ``names`` does not count; None if it does."""
     if again.raised is not None:
         return f"the test raised {again.error}"
     if again.out_of_memory is not None:
         return f"out of memory: {again.out_of_memory}"
     if again.problems:
         return again.problems[0]
+    key, key_before = (
+        each.hardware.key if each.hardware else "no device" for each in (again, observation)
+    )
+    if key != key_before:
+        return f"other hardware: {key}, before {key_before}"
     difference = again.setting.first_difference(observation.setting)
     if difference is not None:
         name, now, then = difference
         return f"another configuration: {name} is {now!r}, before {then!r}"
+    for name in again.metrics.keys() & set(names):
+        metric, before = again.metrics[name].metric, observation.metrics[name].metric
+        part = metric.differs_from(before)
+        if part is not None:
+            said = f"{part} is {metric.part(part)!r}, before {before.part(part)!r}"
+            return f"{name} is defined differently: {said}"
+        if metric.source is not before.source:
+            said = f"{metric.source.value}, before {before.source.value}"
+            return f"{name} comes from another source: {said}"
     return None
 
 

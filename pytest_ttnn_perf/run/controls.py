@@ -73,7 +73,8 @@ def moves_at_first(tests: Iterable[JudgedTest], otherwise: float | None) -> Mach
 
 def moves_of_control(judged: JudgedTest, again: Observation) -> Mapping[Source, Move]:
     """Return how a control moved from its baseline when it was measured again; {} if it failed."""
-    if why_not_counted(judged.observation, again) is not None:
+    names = judged.observation.metrics.keys()
+    if why_not_counted(judged.observation, again, names) is not None:
         return {}
     by_source: dict[Source, list[Move]] = {}
     for verdict in judged.verdicts:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test, settled_value
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, doubt_gains, judge_test, settled_value
 from pytest_ttnn_perf.gate.machine import drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.records.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
@@ -272,7 +272,7 @@ def judge_observation(
     other_keys = () if baseline else store.keys_with(observation.test)
     policy = policies.of(own, observation.metrics.values()) if baseline else DEFAULT_POLICY
     verdicts = judge_test(observation, baseline, other_keys=other_keys, policy=policy)
-    judged = JudgedTest(observation, verdicts)
+    judged = JudgedTest(observation, doubt_gains(verdicts))
     if observation.ops is None:
         return judged
     judged = _with_changed_ops(judged, store, own)
@@ -482,7 +482,10 @@ def _fails(verdict: Verdict, *, missing: Missing) -> bool:
             return False
         case Outcome.SHIFTED:
             return False  # no test's own fault: it fails the run
-        case Outcome.REGRESSED | Outcome.TOO_NOISY | Outcome.NO_DATA:
+        case Outcome.TOO_NOISY:
+            # With fewer than three runs it never could be gated: told, until runs have shown it.
+            return not verdict.provisional
+        case Outcome.REGRESSED | Outcome.NO_DATA:
             return True
         case Outcome.NO_BASELINE | Outcome.NOT_COMPARABLE:
             # Another unit is a mistake in the test or the file, not a missing baseline.

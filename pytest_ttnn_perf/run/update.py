@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import field, replace
 from datetime import datetime, timezone
 from enum import Enum, auto
-from math import log, log1p
+from math import expm1, log, log1p
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
+from pytest_ttnn_perf.gate.ratios import band_of, is_too_noisy
 from pytest_ttnn_perf.records.baseline import (
     CAPTURE,
     MAX_SESSIONS,
@@ -167,7 +168,8 @@ def _adds_a_session(verdict: Verdict, observed: MetricObservation) -> bool:
     Not what another process refuted and what is further out than any noise that could be gated: a
     machine that stood still for a moment. With few sessions stored it would move the centre.
     """
-    if verdict.outcome is not Outcome.WITHIN:
+    learning = verdict.outcome is Outcome.TOO_NOISY and verdict.provisional
+    if verdict.outcome is not Outcome.WITHIN and not learning:
         return False
     if not observed.confirmations or not verdict.centre:
         return True
@@ -216,7 +218,9 @@ def action_for(verdict: Verdict, update: Update) -> Action:
     """Return what a verdict asks for; one that blocks keeps the whole test from being written."""
     match verdict.outcome:
         case Outcome.TOO_NOISY | Outcome.NO_DATA:
-            return Action.BLOCK
+            # Nothing refutes what a few runs say, and without more it would be told from nothing.
+            learns = verdict.outcome is Outcome.TOO_NOISY and verdict.provisional
+            return Action.APPEND if learns and update is not Update.NEW else Action.BLOCK
         case Outcome.NO_BASELINE:
             return Action.ADD
         case Outcome.NOT_COMPARABLE:
@@ -227,10 +231,10 @@ def action_for(verdict: Verdict, update: Update) -> Action:
             return Action.APPEND if _has_room(verdict) and update is not Update.NEW else Action.KEEP
         case Outcome.SHIFTED:
             return Action.KEEP
-        case Outcome.IMPROVED:
+        case Outcome.IMPROVED if verdict.reason is not Reason.OPS_CHANGED:
             accepted = Action.REMOVE if verdict.reason is Reason.GONE else Action.ACCEPT
             return Action.KEEP if update is Update.NEW else accepted
-        case Outcome.REGRESSED:
+        case Outcome.REGRESSED | Outcome.IMPROVED:
             # A broken absolute limit is changed where it is written, not accepted around. What
             # does not fit has nothing to store.
             never = {Reason.ABSOLUTE_LIMIT, Reason.OUT_OF_MEMORY}
@@ -277,6 +281,22 @@ def _runs_and_sessions(side: tuple[Session, ...]) -> tuple[int, int]:
     return len({session.run for session in side}), len(side)
 
 
+def _noted(change: Change) -> Iterator[tuple[str, MetricObservation]]:
+    """Yield the new metrics of a baseline that say, from the first day on, too little to gate."""
+    for name, action in change.actions.items():
+        if action not in {Action.ADD, Action.REPLACE}:
+            continue
+        observed = change.observation.metrics[name]
+        if observed.metric.compared_by_ratio:
+            stored = MetricBaseline(observed.metric, change.measured[name])
+            noise = band_of(stored, observed.limits, policy=DEFAULT_POLICY).noise
+            if is_too_noisy(noise, observed.limits, policy=DEFAULT_POLICY):
+                yield name, replace(observed, note=_TOO_NOISY.format(100 * expm1(noise)))
+
+
+_TOO_NOISY: Final = "recorded, but too noisy to gate: noise alone reaches {:.1f} %"
+
+
 @dataclass(frozen=True, slots=True)
 class NotWritten:
     """A baseline file that could not be changed, and the tests this concerns."""
@@ -305,7 +325,9 @@ class Updates:
         if change is None:
             return judged
         self.add(judged.observation.hardware or hardware, test, change)
-        return replace(judged, written=change.metrics)
+        metrics = {**judged.observation.metrics, **dict(_noted(change))}
+        observation = replace(judged.observation, metrics=metrics)
+        return replace(judged, observation=observation, written=change.metrics)
 
     def add(self, hardware: Hardware, test: str, change: Change) -> None:
         """Write a change of a test, with those of the same file."""

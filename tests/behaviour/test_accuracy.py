@@ -338,3 +338,26 @@ def test_failure_is_explained_by_the_note_of_the_worst_output_alone(project: Pro
     ran = project.pytest(*QUIET)
 
     assert failure_of(ran).splitlines()[0] == "REGRESSED: pcc 0.8 is below its limit 0.99"
+
+
+def test_a_failure_names_a_wrong_output_before_what_has_no_baseline(project: Project) -> None:
+    project.write(
+        test_model="""
+            import numpy as np
+
+            def test_model(ttnn_perf):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+                ttnn_perf.check_pcc(np.arange(4.0), np.array([3.0, 1.0, 2.5, 0.0]))
+        """
+    )
+
+    ran = project.pytest("--ttnn-perf")
+
+    (line,) = [text for text in ran.text.splitlines() if text.startswith("FAILED ")]
+    assert " - REGRESSED: pcc " in line
+    assert "record it with: pytest test_model.py::test_model --ttnn-perf-update=new" in ran.text
+
+    again = project.pytest("--ttnn-perf-update=new")
+
+    assert " - REGRESSED: pcc " in again.text
+    assert "--ttnn-perf-update" not in again.text, "what was just run does not resolve it"

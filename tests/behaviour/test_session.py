@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
@@ -203,6 +204,49 @@ def test_run_that_a_conftest_ends_keeps_its_record_too(project: Project) -> None
 
     assert ran.code == 7
     assert list(record_of(project)["tests"]) == ["test_model.py::test_first"]
+
+
+#: Ends a run whose second test is under way, without a code that says so.
+CUTS = {
+    "exit 0": ("pytest.exit('enough', returncode=0)", ""),
+    "exit 1": ("pytest.exit('enough', returncode=1)", ""),
+    # Ctrl-C, and again while pytest deals with it.
+    "ctrl-c": (
+        "raise KeyboardInterrupt",
+        "def pytest_keyboard_interrupt(): raise KeyboardInterrupt",
+    ),
+}
+
+
+@pytest.mark.parametrize("isolate", ["inline", "process"])
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_run_that_was_cut_short_is_not_complete_whatever_its_exit_code(
+    project: Project, cut: str, isolate: str
+) -> None:
+    act, conftest = CUTS[cut]
+    source = INTERRUPTED.replace("raise KeyboardInterrupt", act)
+    project.write(test_model=f"import pytest\n{dedent(source)}", conftest=conftest)
+    how = ("--ttnn-perf-update=new", "--ttnn-perf-json=run.json", "--ttnn-perf-isolate", isolate)
+
+    ran = project.pytest_process(*how)
+
+    assert ran.code != 0
+    assert json.loads((project.path / "run.json").read_text())["complete"] is False
+    gated = project.cli("gate", "run.json")
+    assert gated.code == 1
+    assert gated.text.splitlines()[-1] == "failed: the run was cut short after 1 test"
+
+
+def test_null_does_not_say_that_a_run_is_complete(project: Project) -> None:
+    write_latency(project, 12.5)
+    assert project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json").code == 0
+    record = json.loads((project.path / "run.json").read_text())
+    (project.path / "run.json").write_text(json.dumps({**record, "complete": None}))
+
+    gated = project.cli("gate", "run.json")
+
+    assert gated.code == 3
+    assert gated.errors == "ttnn-perf: run.json:1: ['complete']: expected true or false, found null"
 
 
 def test_error_while_collecting_leaves_nothing_behind(project: Project) -> None:

@@ -151,6 +151,7 @@ SCENES = (
           ("ttnn-perf", "baseline", "rename", "--keys", N150.key, f"{N150.key}-host_lab7")),
     Scene("refresh", _nights,
           ("ttnn-perf", "baseline", "refresh", "--from-history", "--runs", "nights", "--last=3")),
+    Scene("forget", _moved, ("ttnn-perf", "baseline", "forget", "--key", N150.key, "--", A)),
     Scene("prune", _gone, ("ttnn-perf", "baseline", "prune", "run.json", "--full")),
     Scene("merge", _conflict,
           ("ttnn-perf", "baseline", "merge", "--path", FILE, "--take", "theirs")),

@@ -153,3 +153,13 @@ def test_shards_that_are_merged_lose_what_neither_ran(stored: Project) -> None:
 
     assert stored.cli("merge", "one.json", "two.json").code == 0
     assert stored.cli("merge", "two.json", "one.json").code == 0
+
+
+def test_with_xdist_it_is_refused_and_never_left_out_in_silence(stored: Project) -> None:
+    configure(stored, "required = true")
+
+    ran = stored.pytest_process("--ttnn-perf", "-n", "1", "--ttnn-perf-isolate", "process")
+
+    assert ran.code == 4
+    assert "required is set, and with" in ran.text + ran.errors
+    assert "leave out -n, or required" in ran.text + ran.errors

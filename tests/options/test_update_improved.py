@@ -15,6 +15,7 @@ from tests.behaviour.model import (
     write_latency,
     write_model,
 )
+from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -126,3 +127,32 @@ def test_new_tests_and_metrics_are_added_too(known: Project) -> None:
 
     assert stored_metric(known)["sessions"] == [[12.5, 0, 1], [6.5, 0, 1]]
     assert stored_metric(known, "ops")["sessions"] == [[7, 0, 1]]
+
+
+@pytest.mark.parametrize(("ops", "is_written"), [(5, False), (9, True)])
+def test_a_gain_with_far_fewer_ops_takes_a_reason(
+    project: Project, ops: int, is_written: bool
+) -> None:
+    """A capture that was cut at the end of a row has half of the ops, and half of the time."""
+    source = """
+        from pathlib import Path
+
+        def test_model(ttnn_perf):
+            ttnn_perf.attach(Path(__file__).with_name("ops.csv"))
+    """
+    project.write(test_model=source)
+    lines = capture(*(op("MatmulDeviceOperation", 90_000) for _ in range(10))).splitlines()
+    file = project.path / "ops.csv"
+    file.write_text("\n".join(lines) + "\n")
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    before = project.stored()["test_model"]
+    file.write_text("\n".join(lines[: ops - 10]) + "\n")
+
+    ran = project.pytest("--ttnn-perf-update")
+
+    assert (project.stored()["test_model"] != before) is is_written
+    assert ("faster; ops changed: 10 → 5" in ran.text) is not is_written
+    assert ("accept it with: ttnn-perf baseline accept" in ran.text) is not is_written
+    why = ("--ttnn-perf-update=all", "--ttnn-perf-reason=fused")
+    assert project.pytest(*why).code == 0
+    assert project.stored()["test_model"] != before

@@ -97,14 +97,15 @@ def test_a_run_without_numbers_is_no_data_whatever_the_baseline(
     run = MetricObservation(metric, samples, limits=limits)
     assert judged(run, baseline).outcome is Outcome.NO_DATA
     # The same in a confirm pass: a suspect is not settled by nothing. What was within its limit is.
-    again = data.draw(st.lists(st.just((5.0,)) | st.just((50.0,)), max_size=2))
-    confirmed = MetricObservation(metric, (5.0,), confirmations=(*again, samples))
-    outcome = judged(confirmed, baseline).outcome
     if metric.compared_by_ratio:  # no other is measured again
-        # On a device clock, 45 ns are nothing.
-        floor = DEFAULT_POLICY.absolute_floor(metric)
-        cleared = (5.0,) in again or not again or floor >= 45.0
-        assert outcome is Outcome.NO_DATA or (cleared and outcome is Outcome.WITHIN)
+        again = data.draw(st.lists(st.just((5.0,)) | st.just((50.0,)), max_size=2))
+        suspect = 0.5 if metric.better is Better.HIGHER else 50.0
+        for first in (5.0, suspect):
+            confirmed = MetricObservation(metric, (first,), confirmations=(*again, samples))
+            outcome = judged(confirmed, baseline).outcome
+            # On a device clock, 45 ns are nothing.
+            cleared = first != suspect or DEFAULT_POLICY.absolute_floor(metric) >= 45.0
+            assert outcome is Outcome.NO_DATA or (cleared and outcome is Outcome.WITHIN)
 
 
 @pytest.mark.parametrize("kind", [Kind.TIME, Kind.THROUGHPUT])

@@ -396,10 +396,10 @@ def _look_at_host_overhead(subject: Subject) -> Numbers | Answer:
     found = [(next(name for name, most in _LENGTHS.items() if ns < most), ns) for _, ns in waits]
     lengths = (Part(*each) for each in sorted(found, key=lambda each: _LENGTHS[each[0]]))
     before = (Part(op_name(op), ns) for op, ns in waits)
-    of = "of the gaps"
+    of, at_most = "of the gaps", "" if gaps.replayed else " at most"
     return Numbers(
         (
-            Figure("devices wait", gaps.share, "of the time"),
+            Figure(f"devices wait{at_most}", gaps.share, "of the time"),
             Figure("waited, all devices", gaps.waited_ns, "ns"),
             Figure("worked, all devices", gaps.worked_ns, "ns"),
         ),

@@ -38,6 +38,7 @@ def baseline(parser: argparse.ArgumentParser) -> None:
     _check(actions)
     _accept(actions)
     _refresh(actions)
+    _forget(actions)
     _prune(actions)
     _rename(actions)
     _merge_baselines(actions)
@@ -120,6 +121,22 @@ def _refresh(actions: Actions) -> None:
     )
     add_change(refresh, "baseline_refresh:run")
     refresh.set_defaults(passes_on=True, all_branches=False, dirty=False)
+
+
+def _forget(actions: Actions) -> None:
+    forget = actions.add_parser(
+        "forget",
+        usage="ttnn-perf baseline forget [TEST ...] [options] [-- ID ...]",
+        help="remove baselines of tests, to record them anew",
+        description="Remove the baselines of tests, to record them anew. What follows -- is the "
+        "exact id of a test, not a pattern or a folder.",
+    )
+    forget.add_argument(
+        "tests", metavar="TEST", nargs="*", help="an id, a file, or a pattern with * and ?"
+    )
+    forget.add_argument("--metric", metavar="NAME", help="only this metric of them")
+    forget.add_argument("--key", metavar="KEY", help="only baselines of this hardware key")
+    add_change(forget, "baseline_move:run_forget")
 
 
 def _prune(actions: Actions) -> None:

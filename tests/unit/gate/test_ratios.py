@@ -261,17 +261,21 @@ def at(limits: float, metric: Metric = WALL) -> float:
         ((1.001,), SUSPECT, 1.001),
         ((0.999,), NEITHER, 0.999),
         ((-1.001,), GAIN, -1.001),
-        ((2.0, 0.6, 0.6), SUSPECT, 3.2 / 3),
+        ((2.0, 1.4, 0.6), SUSPECT, 3.4 / 3),
+        ((9.0, 0.9, 0.9), NEITHER, 0.9),  # the first outvotes nobody
+        ((0.71, 2.0, 2.0), SUSPECT, 4.71 / 3),
+        ((0.69, 2.0, 2.0), NEITHER, 1.0),  # it was no suspect
         ((0.9, 1.2), SUSPECT, 1.05),
-        ((1.3, 0.6), NEITHER, 0.95),
+        ((1.3, 0.6), NEITHER, 0.6),
         ((2.0, 0.499, 1.5), NEITHER, 0.499),
-        ((2.0, 1.5, -3.0), NEITHER, 0.5 / 3),
-        ((9.0, 1.5, -3.0), NEITHER, 1.0),
-        ((-2.0, -0.6, -0.6), GAIN, -3.2 / 3),
+        ((2.0, 1.5, -3.0), NEITHER, 0.0),
+        ((9.0, -3.0, -3.0), NEITHER, -1.0),
+        ((-2.0, -1.4, -0.6), GAIN, -3.4 / 3),
+        ((-9.0, -0.9, -0.9), NEITHER, -0.9),
         ((-2.0, -0.499, -1.5), NEITHER, -0.499),
     ],
 )
-def test_all_measurements_count(
+def test_all_measurements_count_and_the_first_no_more_than_the_furthest_of_the_others(
     metric: Metric, measured: tuple[float, ...], outcome: Outcome, change: float
 ) -> None:
     stored = baseline(*[1e6] * 3, metric=metric)
@@ -289,15 +293,16 @@ def test_all_measurements_count(
     [
         ((1.5, 1.5), (0.0, 0.0), SUSPECT, 1.5, 0.0),
         ((1.5, 1.5), (0.6, 0.6), NEITHER, 0.9, 0.6),
-        ((1.5, 1.5), (0.0, 0.6), SUSPECT, 1.2, 0.3),
+        ((1.5, 1.5), (0.0, 0.6), NEITHER, 0.9, 0.6),
+        ((1.1, 1.9), (0.0, 0.6), SUSPECT, 1.2, 0.3),
         ((2.5, 1.5), (0.0, 1.1), NEITHER, 0.4, 1.1),  # one pass refutes
         # What the machine did counts for a test and never against it.
         ((0.8, 0.8), (-0.5, -0.5), NEITHER, 0.8, 0.0),
         ((-1.2, -1.2), (0.5, 0.5), GAIN, -1.2, 0.0),
-        ((0.8, 0.5), (0.0, 9.0), NEITHER, 0.4, 0.25),  # nor is what was slower faster for it
+        ((0.8, 0.5), (0.0, 9.0), NEITHER, 0.0, 0.5),  # nor is what was slower faster for it
         ((-0.8, 1.6, 1.6), (-9.0, -9.0, -9.0), NEITHER, 0.8, 0.0),
-        ((-3.5, 1.6, 1.6), (-9.0, -9.0, -9.0), NEITHER, 1.0, -3.5 / 3),
-        ((1.5, 1.5), (None, 1.1), NEITHER, 0.95, 0.55),
+        ((-3.5, 1.6, 1.6), (-9.0, -9.0, -9.0), NEITHER, 1.0, 0.0),
+        ((1.5, 1.5), (None, 1.1), NEITHER, 0.4, 1.1),
         ((-1.5, -1.5), (-0.6, -0.6), NEITHER, -0.9, -0.6),
         # It explains a change, and never makes one the other way of it.
         ((1.5, 1.5), (4.0, 4.0), NEITHER, 0.0, 1.5),

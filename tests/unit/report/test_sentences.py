@@ -57,8 +57,10 @@ def test_commands_that_a_shell_takes_as_they_are() -> None:
         command,
         f"{command}=new",
         f'{command}=all --ttnn-perf-reason "why"',
+        ("ttnn-perf", "baseline", "forget", "--baselines", "my base", "--", "t.py::t[a b]"),
         "the run record",
         None,
+        (),
     )
 
 
@@ -69,8 +71,10 @@ def test_a_record_is_accepted_without_the_hardware() -> None:
         f"{command} --reason \"why\" -- 't.py::t[a b]'",
         f"{command} --update new -- 't.py::t[a b]'",
         f"{command} --reason \"why\" -- 't.py::t[a b]'",
+        ("ttnn-perf", "baseline", "forget", "--baselines", "my base", "--", "t.py::t[a b]"),
         "a.json, b c.json",
         None,
+        (),
     )
     assert rerun.accept_all() == (
         "ttnn-perf baseline accept a.json 'b c.json' --baselines 'my base' --reason \"why\""

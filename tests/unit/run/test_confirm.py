@@ -12,7 +12,7 @@ import pytest
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.machine import Move
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.records.hardware import Configuration
+from pytest_ttnn_perf.records.hardware import Configuration, Hardware
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import JudgedTest, Limits, MetricObservation, Observation
 from pytest_ttnn_perf.records.settings import Update
@@ -22,7 +22,7 @@ from pytest_ttnn_perf.run.controls import MachineMoves
 from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from pytest_ttnn_perf.records.verdict import Verdict
     from tests.harness.project import Project
@@ -83,7 +83,7 @@ UNKNOWN = (MachineMoves(()), MachineMoves(()))
 
 def confirmed(
     before: Observation,
-    names: Iterable[str],
+    names: Collection[str],
     again: Observation,
     *,
     number: int = 1,
@@ -170,6 +170,12 @@ def test_only_what_is_in_question_is_taken_from_a_confirm_pass() -> None:
     assert after.unconfirmed is None
 
 
+def measured_as(**definition: Any) -> Observation:
+    """Return what would clear the suspect, if it were the same metric."""
+    same = MetricObservation(replace(metric("slow"), **definition), (100.0,))
+    return replace(observed(slow=100), metrics={"slow": same})
+
+
 @pytest.mark.parametrize(
     ("again", "why"),
     [
@@ -182,13 +188,23 @@ def test_only_what_is_in_question_is_taken_from_a_confirm_pass() -> None:
             replace(observed(slow=100), configuration=Configuration({"batch": 8})),
             "another configuration: batch is 8, before None",
         ),
+        (
+            replace(observed(slow=100), hardware=Hardware("blackhole", "p150", "1x1")),
+            "other hardware: blackhole-p150-1x1, before no device",
+        ),
+        (measured_as(unit="s"), "slow is defined differently: unit is 's', before 'ms'"),
+        (
+            measured_as(source=Source.DEVICE),
+            "slow comes from another source: device, before wall",
+        ),
         (observed(other=100), "the test did not record it"),
     ],
-    ids=["raised", "problem", "configuration", "not recorded"],
+    ids=["raised", "problem", "configuration", "hardware", "unit", "source", "not recorded"],
 )
 def test_a_pass_that_goes_wrong_confirms_nothing(again: Observation, why: str) -> None:
     run = confirmed(observed(slow=120, same=100), ["slow"], again, number=2)
     assert run.unconfirmed == f"confirm pass 2: {why}"
+    assert passes_of(run, "slow") == [[]]  # nothing of it can be stored
     verdict = verdict_on(run, "slow")
     assert (verdict.outcome, verdict.reason) == (Outcome.NO_DATA, Reason.NOT_CONFIRMED)
     assert verdict.detail == run.unconfirmed
