@@ -111,7 +111,7 @@ def test_a_kind_of_op_that_is_gone_leaves_the_baseline(
     assert f"IMPROVED {TEST}: device_kernel_time 100.0 us, baseline 202.0 us" in ran.text
     assert "by op: -50.5 % (-102 us) = 2 Matmul 1x1x1000x512 gone -102 us" in ran.text
 
-    assert model.pytest("--ttnn-perf-update").code == 0
+    assert model.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=fused").code == 0
     assert list(model.stored()["test_model[8]"]["metrics"]) == [
         "device_kernel_time", "device_kernel_time_conv", "latency", "op_count",
     ]  # fmt: skip

@@ -22,6 +22,8 @@ MODEL = """
         ttnn_perf.record("launches", int(Path("launches").read_text()), kind="count")
 """
 TEST = "test_model.py::test_model"
+#: Another list of ops takes a reason.
+ACCEPT = ("--ttnn-perf-update=all", "--ttnn-perf-reason=fused")
 #: One matmul split into two that are shorter together, with a reshard before them.
 BEFORE = (op("Matmul", 100_000), op("Softmax", 40_000))
 FASTER = (op("Reshard", 5_000), op("Matmul", 30_000), op("Matmul", 31_000), op("Softmax", 60_000))
@@ -119,7 +121,7 @@ def test_a_part_with_a_limit_of_its_own_is_judged(model: Project) -> None:
 def test_parts_are_accepted_with_their_total(model: Project) -> None:
     profiled(model, *FASTER)
 
-    assert model.pytest("--ttnn-perf-update").code == 0
+    assert model.pytest(*ACCEPT).code == 0
 
     sessions = {name: each["sessions"][-1][0] for name, each in stored(model).items()}
     assert sessions == {
@@ -130,7 +132,7 @@ def test_parts_are_accepted_with_their_total(model: Project) -> None:
     assert stored(model)["op_count"]["since"] == 1
 
     profiled(model, op("Matmul", 50_000))
-    assert model.pytest("--ttnn-perf-update").code == 0
+    assert model.pytest(*ACCEPT).code == 0
     assert set(stored(model)) == {
         "device_kernel_time", "device_kernel_time_matmul", "launches", "op_count",
     }  # fmt: skip

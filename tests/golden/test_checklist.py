@@ -105,7 +105,7 @@ def test_errors_fail_a_check(captured: Project) -> None:
     assert shown[1] == captured.cli("show", "replays.csv", "--ops").text.splitlines()[1]
     assert shown[1] == f"no number of it can be trusted: {flaw}"
     overview = captured.cli("analyze", "replays.csv").text
-    assert f"dram: {doubt}\n" in overview
+    assert f"dram, bottlenecks: {doubt}\n" in overview
     assert "µs" not in overview
 
 

@@ -32,13 +32,10 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ttnn_report import Edge, Operation, Report
 
 
-#: Why rules about activations say nothing of a prompt being read.
-PREFILL: Final = "prefill: activations are as long as the prompt, and stream through DRAM"
-#: Why they say nothing of a program in which no op reads what another made.
+#: Why rules about activations say nothing of a program in which no op reads what another made.
 NO_ACTIVATIONS: Final = "no op reads what another one made"
 _SHARDING: Final = re.compile(r"(HEIGHT|WIDTH|BLOCK|ND)_SHARDED")
 _CACHE: Final = re.compile(r"cache", re.IGNORECASE)
-_FILLS: Final = ("fillcache", "fill_cache", "updatecacheoptype::fill")
 
 
 class Reads(NamedTuple):
