@@ -60,8 +60,8 @@ def plan(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf plan``."""
     parser.description = (
         "Make a plan of the findings of captures, or of tests in a run record: what to do first, "
-        "what each step saves, with its 80 % interval, what is left after it, and whether a target "
-        "is in reach. Without a file, the newest run record is taken."
+        "what each step saves, what is left after it, and whether a target is in reach. Without a "
+        "file, the newest run record is taken."
     )
     parser.usage = "ttnn-perf plan [FILE ...] [TEST ...] [options]"
     parser.add_argument(
