@@ -50,7 +50,7 @@ BEGAN: pytest.StashKey[float] = pytest.StashKey()
 TURN: pytest.StashKey[Turn] = pytest.StashKey()
 #: What the tests of this process are measured with.
 INSTRUMENTS: pytest.StashKey[Instruments] = pytest.StashKey()
-#: Where it is recorded how times are taken: how many new inputs models get, and what decides which.
+#: Whether it is recorded how times are taken.
 RECEIPTS: pytest.StashKey[bool] = pytest.StashKey()
 #: What a point of a sweep had no room for.
 OUT_OF_MEMORY: pytest.StashKey[str] = pytest.StashKey()
