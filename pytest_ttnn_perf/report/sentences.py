@@ -58,14 +58,13 @@ def worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
     The first line is all that pytest's short summary, and many a reader, has of a failure.
     """
-    return sorted(
-        verdicts,
-        key=lambda verdict: (
-            verdict.outcome in WITHOUT_BASELINE,
-            verdict.metric.kind is not Kind.ACCURACY,
-            _BADNESS.index(verdict.outcome),
-        ),
-    )
+
+    def badness(verdict: Verdict) -> tuple[bool, bool, int]:
+        missing = verdict.outcome in WITHOUT_BASELINE
+        wrong = verdict.metric.kind is Kind.ACCURACY and not missing
+        return missing, not wrong, _BADNESS.index(verdict.outcome)
+
+    return sorted(verdicts, key=badness)
 
 
 #: Outcomes, the worst first.

@@ -434,8 +434,9 @@ class _ByOp:
 def worth_saying(verdict: Verdict, judged: JudgedTest, *, summary_options: SummaryOptions) -> bool:
     """The table says enough of what is as before, and of what was stored for the first time."""
     new = verdict.outcome is Outcome.NO_BASELINE and verdict.metric.name in judged.written
-    mistaken = verdict.reason is Reason.OTHER_DEFINITION  # fails whatever may be missing
-    return mistaken or (verdict.outcome not in summary_options.silent and not new)
+    # The one fails whatever may be missing, the other is not written whatever is asked for.
+    told = verdict.reason in {Reason.OTHER_DEFINITION, Reason.OPS_CHANGED}
+    return told or (verdict.outcome not in summary_options.silent and not new)
 
 
 def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterator[Line]:
