@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
 from pytest_ttnn_perf.records.settings import MAX_REFRESHED
 from tests.harness.baselines import N150
 from tests.harness.golden import assert_golden
-from tests.harness.histories import TEST, Histories, wobbled
+from tests.harness.histories import TEST, Histories, edited, wobbled
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.baseline import TestBaseline
@@ -24,11 +23,10 @@ OTHER = "models/test_llama.py::test_prefill"
 
 
 @pytest.fixture
-def histories(project: Project, monkeypatch: pytest.MonkeyPatch) -> Histories:
+def histories(histories: Histories, monkeypatch: pytest.MonkeyPatch) -> Histories:
     """Return records that say themselves of which branch they are: git is not needed."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(project.path.parent))
-    return Histories(project.path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(histories.path.parent))
+    return histories
 
 
 def night(histories: Histories, value: float, test: str = TEST, **more: Any) -> None:
@@ -102,9 +100,8 @@ def test_runs_of_a_database_are_as_good_as_those_in_files(
     assert refresh(project, "--last", "6", *database).code == 0
     assert medians(project) == [pytest.approx(wobbled(10.1, day)) for day in range(3, 9)]
 
-    night(histories, 14.0)
-    night(histories, 14.0)
-    night(histories, 14.0)
+    for _ in range(3):
+        night(histories, 14.0)
     assert project.cli("history", "import", *database).code == 0
     for file in histories.made[-3:]:
         file.unlink()
@@ -193,9 +190,8 @@ def test_a_change_within_the_runs_is_refused(histories: Histories, project: Proj
 def test_other_configurations_are_refused(histories: Histories, project: Project) -> None:
     for day in range(6):
         night(histories, 10.0)
-        read = json.loads(histories.made[-1].read_text())
-        read["tests"][TEST]["facts"] = {"batch": 8 if day < 2 else 32}
-        histories.made[-1].write_text(json.dumps(read))
+        with edited(histories.made[-1]) as read:
+            read["tests"][TEST]["facts"] = {"batch": 8 if day < 2 else 32}
     text = refused(refresh(project, "--last", "5"))
     assert "run-002.json: another configuration: batch is 32, in " in text
     assert "take later runs alone with --last" in text
@@ -221,9 +217,8 @@ def test_runs_that_do_not_count(histories: Histories, project: Project) -> None:
     night(histories, 30.0, environment={"dirty": True})
     night(histories, 40.0, complete=False)
     night(histories, 50.0)
-    read = json.loads(histories.made[-1].read_text())
-    read["tests"][TEST]["raised"] = "RuntimeError: device lost"
-    histories.made[-1].write_text(json.dumps(read))
+    with edited(histories.made[-1]) as read:
+        read["tests"][TEST]["raised"] = "RuntimeError: device lost"
     night(histories, 10.0)
     text = refused(refresh(project, "--last", "4"))
     assert "expected 3 runs, found 2; 2 more were cut short, had no result" in text
@@ -235,10 +230,9 @@ def test_runs_that_do_not_count(histories: Histories, project: Project) -> None:
 def test_a_loss_of_accuracy_is_not_taken_with_it(histories: Histories, project: Project) -> None:
     def with_pcc(value: float) -> None:
         night(histories, 10.0)
-        read = json.loads(histories.made[-1].read_text())
-        pcc = {"unit": "", "kind": "accuracy", "samples": [value]}
-        read["tests"][TEST]["metrics"]["pcc"] = pcc
-        histories.made[-1].write_text(json.dumps(read))
+        with edited(histories.made[-1]) as read:
+            pcc = {"unit": "", "kind": "accuracy", "samples": [value]}
+            read["tests"][TEST]["metrics"]["pcc"] = pcc
 
     with_pcc(0.9995)
     accept(histories, project)
