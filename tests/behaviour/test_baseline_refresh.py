@@ -42,6 +42,12 @@ def accept(histories: Histories, project: Project) -> None:
     assert ran.code == 0, ran.errors
 
 
+def accepted_nights(histories: Histories, project: Project, count: int) -> None:
+    for _ in range(count):
+        night(histories, 10.0)
+        accept(histories, project)
+
+
 def refresh(project: Project, *words: str) -> Ran:
     return project.cli("baseline", "refresh", "--from-history", *words)
 
@@ -66,8 +72,7 @@ def refused(ran: Ran) -> str:
 
 
 def test_the_last_runs_become_the_sessions(histories: Histories, project: Project) -> None:
-    night(histories, 10.0)
-    accept(histories, project)
+    accepted_nights(histories, project, 1)
     for _ in range(8):
         night(histories, 10.1)
     dry = refresh(project, "--branch", "main", "--last", "6", "--dry-run")
@@ -90,8 +95,7 @@ def test_runs_of_a_database_are_as_good_as_those_in_files(
     histories: Histories, project: Project
 ) -> None:
     database = ("--history", "sqlite:///perf.db")
-    night(histories, 10.0)
-    accept(histories, project)
+    accepted_nights(histories, project, 1)
     for _ in range(8):
         night(histories, 10.1)
     assert project.cli("history", "import", *database).code == 0
@@ -114,9 +118,7 @@ def test_runs_of_a_database_are_as_good_as_those_in_files(
 
 def test_a_slow_creep_is_refused_by_name(histories: Histories, project: Project) -> None:
     """0.3 % a night, for 30 nights: no single night is beyond the limit."""
-    for _ in range(3):
-        night(histories, 10.0)
-        accept(histories, project)
+    accepted_nights(histories, project, 3)
     for day in range(1, 31):
         night(histories, 10.0 * 1.003**day)
     ran = refresh(project, "--branch", "main", "--last", "20")
@@ -131,9 +133,7 @@ def test_a_slow_creep_is_refused_by_name(histories: Histories, project: Project)
 
 def test_a_creep_does_not_get_in_by_many_refreshes(histories: Histories, project: Project) -> None:
     """Every week the last five nights: each time only a little has changed."""
-    for _ in range(3):
-        night(histories, 10.0)
-        accept(histories, project)
+    accepted_nights(histories, project, 3)
     outcomes = []
     for day in range(1, 41):
         night(histories, 10.0 * 1.003**day)
@@ -167,9 +167,7 @@ def test_the_last_runs_are_those_of_the_branch_and_not_of_each_test(
 
 
 def test_what_got_faster_is_taken(histories: Histories, project: Project) -> None:
-    for _ in range(3):
-        night(histories, 10.0)
-        accept(histories, project)
+    accepted_nights(histories, project, 3)
     for _ in range(5):
         night(histories, 8.0)
     ran = refresh(project, "--last", "5")

@@ -14,13 +14,12 @@ from pytest_ttnn_perf.history import database as databases
 from pytest_ttnn_perf.history.database import Database, Sent, send
 from pytest_ttnn_perf.history.runs import RecordFile
 from pytest_ttnn_perf.records.database_url import database_url
-from pytest_ttnn_perf.records.observation import decode_run
 from tests.behaviour.model import configure, record_of, refusal_of, write_latency
 from tests.harness.golden import assert_golden
 from tests.harness.histories import TEST, Histories, document, edited, wobbled
+from tests.harness.history_writer import hostile_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.harness.project import Project
@@ -380,23 +379,8 @@ def test_what_is_only_read_is_not_made(project: Project, words: tuple[str, ...])
 
 
 def test_texts_of_others_are_kept_and_do_nothing(project: Project, tmp_path: Path) -> None:
-    names: Mapping[str, Any] = {
-        "test": "a.py::test['; DROP TABLE ttnn_perf_run; --\x1b[31m\ud800]" + "y" * 9000,
-        "runner": "::error::\0 %s {} :x",
-        "started_at": "yesterday",
-    }
-    run = decode_run(
-        {
-            "format": 1, "id": None, "label": "\0\udfff",
-            "environment": {"runner": names["runner"], "started_at": names["started_at"],
-                            "attempt": 10**30, "parents": ["\0"], "commit": "'"},
-            "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"},
-            "tests": {names["test"]: {"metrics": {"m": {"unit": "\0ms", "samples": [1.5]}},
-                                      "facts": {"\0": "\ud800", "b": 2}}},
-        }
-    )  # fmt: skip
+    run, source = hostile_run(None, "m"), RecordFile(tmp_path)
     database = Database(database_url(URL, project.path))
-    source = RecordFile(tmp_path)
     assert [send(database, run, source) for _ in range(2)] == [Sent.NEW, Sent.THERE]
     for shape in ("table", "csv"):
         text = project.cli("history", "--all-branches", *DATABASE, "--format", shape).text
