@@ -18,6 +18,7 @@ import pytest
 import pytest_ttnn_perf
 from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
 from tests.harness.baselines import Desk
+from tests.harness.histories import Histories
 from tests.harness.project import PLUGINS, Project, Ran
 from tests.harness.quick_starts import start_quickly
 
@@ -62,6 +63,14 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     # Plugins that only cost time: each inner run would load hypothesis anew.
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
     return Project(pytester)
+
+
+@pytest.fixture
+def histories(project: Project, monkeypatch: pytest.MonkeyPatch) -> Histories:
+    """Return what a project keeps of its runs: nothing yet."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("TTNN_PERF_HISTORY", raising=False)
+    return Histories(project.path)
 
 
 @pytest.fixture

@@ -44,11 +44,11 @@ from pytest_ttnn_perf.run.update import Action, Change, acceptance_now, action_f
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
     from pytest_ttnn_perf.records.baseline import MetricBaseline, Session, TestBaseline
-    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.records.settings import Checklist
     from pytest_ttnn_perf.report.numbers import Result
 
 
@@ -65,7 +65,7 @@ def run(options: Namespace) -> Result:
         raise UsageError(message)
     settings, history = edited_settings(options), wanted_history(options)
     store = BaselineStore(settings.baselines)
-    every = _windows(history, store, settings, repeated_options(options))
+    every = _windows(history, Policies(store))
     where = f"the {counted(len(history.runs), 'run')} of {options.branch or 'the main branch'}"
     tests = dict.fromkeys(window.test for window in every)
     named = select_tests(tests, [*options.tests, *options.rest], options.ids, where=where)
@@ -73,7 +73,7 @@ def run(options: Namespace) -> Result:
     changes: dict[Hardware, dict[str, _Refreshed]] = {}
     again = 0
     for window in (each for each in every if each.test in named):
-        refusal = next(window.refusals(), None)
+        refusal = next(window.refusals(settings.checklist, repeated_options(options)), None)
         if refusal is not None:
             refusals.append(refusal)
             continue
@@ -83,7 +83,7 @@ def run(options: Namespace) -> Result:
             again += 1
             continue
         changes.setdefault(window.hardware, {})[window.test] = change
-        metrics = metric_edits(before, then, change.words(before))
+        metrics = metric_edits(before, then, change.words(window.stored_metrics))
         edits.append(TestEdit(window.hardware.key, window.test, metrics))
         after.append((window.hardware, {window.test: then}))
     files = file_edits(store, after, cwd=Path.cwd())
@@ -99,30 +99,29 @@ def run(options: Namespace) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class _Refreshed:
-    """What a refresh makes of the baseline of a test; ``gained`` are metrics that got better."""
+    """What a refresh makes of the baseline of a test.
+
+    Those of its times that did not get better still know what was ``accepted``.
+    """
 
     change: Change
-    gained: frozenset[str]
+    accepted: frozenset[str]
 
     def __call__(self, stored: TestBaseline | None) -> TestBaseline:
-        """Return the baseline with other sessions, which still knows what was accepted."""
-        after, before = self.change(stored), stored.metrics if stored else {}
+        """Return the baseline with other sessions."""
+        after = self.change(stored)
         metrics = {
-            name: replace(metric, accepted_value=_accepted_value(before[name]))
-            if self._is_refreshed(name, before) else metric
-            for name, metric in after.metrics.items()
-        }  # fmt: skip
-        return replace(after, metrics=metrics)
+            name: replace(after.metrics[name], accepted_value=_accepted_value(metric))
+            for name, metric in (stored.metrics if stored else {}).items()
+            if name in self.accepted
+        }
+        return replace(after, metrics={**after.metrics, **metrics})
 
-    def _is_refreshed(self, name: str, before: Mapping[str, MetricBaseline]) -> bool:
-        replaced = self.change.actions.get(name) is Action.REPLACE
-        return replaced and name in before and name not in self.gained
-
-    def words(self, stored: TestBaseline | None) -> dict[str, str]:
-        """Say what becomes of each metric."""
-        before = stored.metrics if stored else {}
-        other = {name: "accepted" if name in before else "recorded" for name in self.change.metrics}
-        return {n: "refreshed" if self._is_refreshed(n, before) else w for n, w in other.items()}
+    def words(self, stored: Collection[str]) -> dict[str, str]:
+        """Say what becomes of each metric, where some are stored."""
+        new = {name: "recorded" for name in self.change.metrics if name not in stored}
+        old = self.change.metrics.intersection(stored)
+        return new | {n: "refreshed" if n in self.accepted else "accepted" for n in old}
 
 
 def _accepted_value(stored: MetricBaseline) -> float:
@@ -131,32 +130,25 @@ def _accepted_value(stored: MetricBaseline) -> float:
     return float(f"{centre_of(stored):.7g}") if value is None else value
 
 
-def _windows(
-    history: RunHistory, store: BaselineStore, settings: Settings, options: tuple[str, ...]
-) -> list[_Window]:
+def _windows(history: RunHistory, policies: Policies) -> list[_Window]:
     """Return what runs say of each test on each hardware, under the name of today."""
-    policies = Policies(store)
     found: dict[tuple[str, str], _Window] = {}
     for run in history.runs:
         try:
             record = run.source.read()
         except TtnnPerfError:  # its numbers are known, and what they are made of is gone
             record = None
-        fit = record is not None and record.complete and record.shift is None
         tests = {(r.key, r.test): r.recorded_as or r.test for r in run.readings}
         for (key, test), recorded_as in tests.items():
             hardware = Hardware.from_key(key)
             if hardware is None:
                 continue
-            window = found.setdefault(
-                (key, test), _Window(hardware, test, store, settings, policies, options)
-            )
-            seen = record.tests[recorded_as].observation if record is not None else None
-            if (
-                not fit
-                or seen is None
-                or seen.problems
-                or any((seen.lost, seen.raised, seen.out_of_memory, seen.unconfirmed))
+            window = found.setdefault((key, test), _Window(hardware, test, policies))
+            seen = None
+            if record is not None and record.complete and record.shift is None:
+                seen = record.tests[recorded_as].observation
+            if seen is None or any(
+                (seen.problems, seen.lost, seen.raised, seen.out_of_memory, seen.unconfirmed)
             ):
                 window.unfit += 1
                 continue
@@ -173,19 +165,21 @@ class _Window:
 
     hardware: Hardware
     test: str
-    store: BaselineStore
-    settings: Settings
     policies: Policies
-    options: tuple[str, ...]
     runs: list[tuple[RecordedRun, Measured]] = field(default_factory=list)
     unfit: int = 0
 
     @property
     def stored(self) -> TestBaseline | None:
         """The baseline that there is."""
-        return self.store.find(self.hardware, self.test)
+        return self.policies.store.find(self.hardware, self.test)
 
-    def refusals(self) -> Iterator[Refusal]:
+    @property
+    def stored_metrics(self) -> Mapping[str, MetricBaseline]:
+        """Its metrics."""
+        return self.stored.metrics if self.stored else {}
+
+    def refusals(self, checklist: Checklist, options: tuple[str, ...]) -> Iterator[Refusal]:
         """Yield why these runs must not become the baseline, and what to do about it."""
         count, export = len(self.runs), "(after ttnn-perf history export -o .) "
         refused = partial(Refusal, self.hardware.key, self.test)
@@ -194,47 +188,40 @@ class _Window:
             why = f"expected {MIN_REFRESHED} runs, found {count}{more if self.unfit else ''}"
             yield refused(why, "wait for more runs")
             return
-        newest = self.runs[-1][1]
+        last, newest = self.runs[-1]
         joined = join_records([measured for _, measured in self.runs])
         if joined.problems:
             yield refused(joined.problems[0], "take later runs alone with --last, or wait for more")
-        accept = accept_command([newest.record], (self.test,), self.options)
-        accept = f"{export if self.runs[-1][0].source.is_stored else ''}{accept}"
+        accept = accept_command([newest.record], (self.test,), options)
+        accept = f"accept it with: {export if last.source.is_stored else ''}{accept}"
         judged = judge_observation(joined, self.policies, hardware=self.hardware)
         for verdict in judged.verdicts:
             other_key = verdict.reason is Reason.OTHER_KEY
             if other_key or action_for(verdict, Update.IMPROVED) is Action.BLOCK:
-                yield refused(sentence(verdict), f"accept it with: {accept}")
-        for finding in violations(newest.judged, self.settings.checklist):
+                yield refused(sentence(verdict), accept)
+        for finding in violations(newest.judged, checklist):
             why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
             yield refused(why, f"see: ttnn-perf rules {finding.code}")
         for name in self._times:
-            yield from (refused(*crept) for crept in self._crept(name, accept))
-            yield from (refused(*changed) for changed in self._changed(name))
-
-    def _crept(self, name: str, accept: str) -> Iterator[tuple[str, str]]:
-        """Yield how far a metric is from what was accepted, if the gate lets less pass."""
-        stored = self.stored.metrics.get(name) if self.stored else None
-        worse, limit = self._since_accept(name, stored) if stored else (0.0, 0.0)
-        if stored and worse > limit:
-            yield (
-                f"{name} is {percent(expm1(worse))} worse than what was last accepted, "
-                f"{format_value(stored.metric, _accepted_value(stored))} "
-                f"(limit {percent(expm1(limit))}): however slowly that came, "
-                "nobody has accepted it",
-                f"find out why: ttnn-perf trends; accept it with: {accept}",
-            )
-
-    def _changed(self, name: str) -> Iterator[tuple[str, str]]:
-        """Yield where a metric goes from one level to another."""
-        for step in find_steps(winsorised([log(s.median) for s in self._sessions(name)])):
-            (good, _), (bad, _) = self.runs[step.first - 1], self.runs[step.last]
-            size = f"{'+' if step.size > 0 else '−'}{percent(abs(expm1(step.size)))}"
-            yield (
-                f"{name} changed within these runs, {size}, between {good.short_commit} of "
-                f"{good.day} and {bad.short_commit} of {bad.day}",
-                "see: ttnn-perf trends; take later runs alone with --last, or wait for more",
-            )
+            worse, limit = self._since_accept(name)
+            if worse > limit:
+                stored = self.stored_metrics[name]
+                why = (
+                    f"{name} is {percent(expm1(worse))} worse than what was last accepted, "
+                    f"{format_value(stored.metric, _accepted_value(stored))} "
+                    f"(limit {percent(expm1(limit))}): however slowly that came, "
+                    "nobody has accepted it"
+                )
+                yield refused(why, f"find out why: ttnn-perf trends; {accept}")
+            for step in find_steps(winsorised([log(s.median) for s in self._sessions(name)])):
+                (good, _), (bad, _) = self.runs[step.first - 1], self.runs[step.last]
+                size = f"{'+' if step.size > 0 else '−'}{percent(abs(expm1(step.size)))}"
+                why = (
+                    f"{name} changed within these runs, {size}, between {good.short_commit} of "
+                    f"{good.day} and {bad.short_commit} of {bad.day}"
+                )
+                remedy = "take later runs alone with --last, or wait for more"
+                yield refused(why, f"see: ttnn-perf trends; {remedy}")
 
     @property
     def _times(self) -> list[str]:
@@ -251,12 +238,14 @@ class _Window:
             found.setdefault(run, session_of(seen, seen.samples, run))
         return tuple(found.values())
 
-    def _since_accept(self, name: str, stored: MetricBaseline) -> tuple[float, float]:
+    def _since_accept(self, name: str) -> tuple[float, float]:
         """Return how much worse a metric is than what was accepted, and its limit; logarithms.
 
         The worse of all runs and the latest of them: a slow change is at its end in these.
         """
-        metrics = self.runs[-1][1].observation.metrics
+        if name not in self.stored_metrics:
+            return 0.0, 0.0
+        stored, metrics = self.stored_metrics[name], self.runs[-1][1].observation.metrics
         policy = self.policies.of(self.hardware, metrics.values())
         samples = len(metrics[name].samples)
         band = band_of(stored, metrics[name].limits, policy=policy, samples=samples)
@@ -272,17 +261,14 @@ class _Window:
         if not reason:
             runs, of = counted(len(self.runs), "run"), f" of {branch}" if branch else ""
             reason = f"refreshed from {runs}{of}, {first.day} to {last.day}"
-        verdicts = newest.judged.verdicts
-        new = {v.metric.name for v in verdicts if v.outcome is Outcome.NO_BASELINE}
-        actions = {v.metric.name: Action.KEEP for v in verdicts}
-        actions |= dict.fromkeys(new, Action.ADD) | dict.fromkeys(self._times, Action.REPLACE)
+        actions = {
+            v.metric.name: Action.ADD if v.outcome is Outcome.NO_BASELINE else Action.KEEP
+            for v in newest.judged.verdicts
+        }
+        actions |= dict.fromkeys(self._times, Action.REPLACE)
         measured = dict(sessions_of([(newest.run, newest.judged)]))
         measured |= {name: self._sessions(name) for name in self._times}
-        gained = set()
-        for name, stored in (self.stored.metrics if self.stored else {}).items():
-            if name in self._times:
-                worse, limit = self._since_accept(name, stored)
-                gained |= {name} if worse < -limit else set()
+        since = {name: self._since_accept(name) for name in self._times}
+        not_better = frozenset(name for name, (worse, limit) in since.items() if worse >= -limit)
         accepted = acceptance_now(last.environment, reason)
-        change = Change(newest.observation, actions, accepted, measured, {})
-        return _Refreshed(change, frozenset(gained))
+        return _Refreshed(Change(newest.observation, actions, accepted, measured, {}), not_better)

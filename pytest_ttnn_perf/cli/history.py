@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.files import read_text, write_text
@@ -31,13 +32,15 @@ from pytest_ttnn_perf.run.settings import project_settings, read_database, with_
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Generator, Iterator, Sequence
 
     from pytest_ttnn_perf.history.database import Database
     from pytest_ttnn_perf.history.renames import Renamed
     from pytest_ttnn_perf.history.runs import Keep, RunHistory
     from pytest_ttnn_perf.records.database_url import DatabaseUrl
     from pytest_ttnn_perf.report.layout import Block
+
+T = TypeVar("T")
 
 #: In a log, progress is told at each of so many parts of the way.
 _MILESTONES: Final = 10
@@ -195,10 +198,8 @@ def send_records(options: argparse.Namespace) -> Result:
     done: Counter[Sent] = Counter()
     others: list[str] = []
     unreadable: list[str] = []
-    ticker = Ticker()
-    try:
-        for number, file in enumerate(files, start=1):
-            _show(ticker, f"sending run records: {number} of {len(files)}", number, len(files))
+    with closing(_shown("sending run records", files)) as every:
+        for file in every:
             try:
                 run = read_run(file)
             except InputError as error:
@@ -208,8 +209,6 @@ def send_records(options: argparse.Namespace) -> Result:
             done[outcome] += 1
             if outcome is Sent.OTHER:
                 others.append(str(file))
-    finally:
-        ticker.close()
     if not done:
         problem = f"none of the {len(files)} files is a run record that can be read"
         raise InputError(files[0].parent, f"{problem}; the first: {unreadable[0]}")
@@ -225,9 +224,17 @@ def send_records(options: argparse.Namespace) -> Result:
     return _result(lines)
 
 
-def _show(ticker: Ticker, line: str, number: int, count: int) -> None:
+def _shown(what: str, items: Sequence[T]) -> Generator[T, None, None]:
+    """Yield items, and show how far they have come."""
+    count, ticker = len(items), Ticker()
     part = max(1, count // _MILESTONES)
-    ticker.show(line, number % part == 0 and count > _MILESTONES)
+    try:
+        for number, item in enumerate(items, start=1):
+            line = f"{what}: {number} of {count}"
+            ticker.show(line, number % part == 0 and count > _MILESTONES)
+            yield item
+    finally:
+        ticker.close()
 
 
 def _listed(what: str, noun: str, items: Sequence[str]) -> list[str]:
@@ -257,11 +264,8 @@ def export_records(options: argparse.Namespace) -> Result:
     folder: Path = options.output or records_folder()
     written = existing = 0
     pruned: list[str] = []
-    ticker = Ticker()
-    try:
-        records = stored_records(database)
-        for number, record in enumerate(records, start=1):
-            _show(ticker, f"writing run records: {number} of {len(records)}", number, len(records))
+    with closing(_shown("writing run records", stored_records(database))) as records:
+        for record in records:
             file = folder / record.file
             if file.exists():
                 existing += 1
@@ -270,8 +274,6 @@ def export_records(options: argparse.Namespace) -> Result:
             else:
                 write_text(file, text + "\n")
                 written += 1
-    finally:
-        ticker.close()
     lines = [f"wrote {counted(written, 'run record')} to {shown_path(folder, folder.cwd())}"]
     if existing:
         lines[0] += f"; {existing} already there"

@@ -98,20 +98,13 @@ _STATEMENT_MS: Final = 60_000
 #: Of PostgreSQL: connections, conflicts of transactions, too many clients, a server that stops or
 #: starts, a lock that is not to be had.
 _PASSING: Final = ("08", "40", "53300", "57P", "55P03")
-#: How a server refuses a client for good; without these words it is not there, or about to start.
-_REFUSED: Final = "FATAL:"
 _NOT_YET: Final = ("starting up", "shutting down", "recovery", "too many", "remaining connection")
-#: Of SQLite: another process writes.
-_LOCKED: Final = ("database is locked", "database table is locked", "database schema is locked")
-_NO_DATABASE: Final = "file is not a database"
 #: So many values are asked for at once; older SQLites take 999.
 _CHUNK: Final = 500
 #: Rows that are held at a time.
 _AT_ONCE: Final = 10_000
 #: A longer name of a run is cut: an index takes some 2,700 bytes.
 _LONGEST_NAME: Final = 200
-#: Digits of samples are not worth a longer search.
-_QUICKLY: Final = 3
 #: What a column of whole numbers holds.
 _LARGEST: Final = 2**31 - 1
 
@@ -135,13 +128,15 @@ _SCHEMA: Final = Table(
     Column("version", Integer, primary_key=True, autoincrement=False),
     *_columns(Text, "written_by"),
 )
-#: Found by the digest of all it says: texts of any length are no index. ``setting`` is JSON.
+#: What tells one series from another.
+_IDENTITY: Final = ("test", "metric", "unit", "better", "kind", "source", "key", "setting")
+#: Found by the digest of its identity: texts of any length are no index. ``setting`` is JSON.
 _SERIES: Final = Table(
     "ttnn_perf_series",
     _TABLES,
     Column("id", _Number, primary_key=True),
     Column("digest", Text, nullable=False, unique=True),
-    *_columns(Text, "test", "metric", "unit", "better", "kind", "source", "key", "setting"),
+    *_columns(Text, *_IDENTITY),
 )
 #: ``digest`` is of what was measured: one name with two of them is two runs. ``environment`` and
 #: ``software`` are JSON. ``started_s`` is None for a time that cannot be read.
@@ -181,12 +176,7 @@ class HistoryError(TtnnPerfError):
     """A database that cannot be used; without the password of its URL."""
 
     def __init__(self, url: DatabaseUrl, problem: str) -> None:
-        super().__init__(str(url), problem)
-        self.problem = problem
-        self._place = str(url)
-
-    def __str__(self) -> str:
-        return visible(f"{self._place}: {self.problem}")
+        super().__init__(visible(f"{url}: {problem}"))
 
 
 class Database:
@@ -203,11 +193,7 @@ class Database:
         self._is_current = False
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Return what ``work`` reads.
-
-        Raises:
-            HistoryError: there is no history, or it cannot be read.
-        """
+        """Return what ``work`` reads, of a history that is there."""
         if self.url.file is not None and not self.url.file.exists():
             raise HistoryError(self.url, "expected a database, found nothing")
         return self._attempts(work, writes=False)
@@ -217,18 +203,11 @@ class Database:
 
         What was done may be done again, if the server was lost before it could say so: ``work``
         must look for what it writes.
-
-        Raises:
-            HistoryError: it could not be done.
         """
         return self._attempts(work, writes=True)
 
     def compact(self) -> None:
-        """Give the room of what was deleted back; a server does so by itself.
-
-        Raises:
-            HistoryError: it could not be done.
-        """
+        """Give the room of what was deleted back; a server does so by itself."""
         if self.url.file is None:
             return
         try:
@@ -253,7 +232,7 @@ class Database:
             except SQLAlchemyError as error:
                 # The chain of causes may have secrets in it.
                 if pause_s is None or not _may_pass(error):
-                    raise HistoryError(self.url, self._problem(error)) from None
+                    raise HistoryError(self.url, _problem(error, self.url)) from None
             else:
                 self._is_current = True
                 return done
@@ -286,14 +265,17 @@ class Database:
             raise HistoryError(self.url, problem)
 
     def _new_engine(self, *, writes: bool) -> Engine:
-        if self.url.file is None:
-            return create_engine(self._server(), poolclass=NullPool, hide_parameters=True)
-        engine = create_engine(
-            "sqlite://",
-            creator=lambda: self._open_file(writes=writes),
-            poolclass=NullPool,
-            hide_parameters=True,
-        )
+        url, new_engine = self.url, partial(create_engine, poolclass=NullPool, hide_parameters=True)
+        if url.file is None:
+            options = {
+                "connect_timeout": str(_WAIT_S),
+                "tcp_user_timeout": str(_STATEMENT_MS // 2),
+                "application_name": "ttnn-perf",
+                **dict(url.options),
+            }
+            place = (url.user, url.password, url.host, url.port, url.database)
+            return new_engine(URL.create(url.scheme, *place, options))
+        engine = new_engine("sqlite://", creator=lambda: self._open_file(writes=writes))
         # A transaction that reads first and then writes cannot wait for another one.
         begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
@@ -304,29 +286,13 @@ class Database:
         place = f"file:{quote(str(self.url.file))}?mode={mode}"
         return sqlite3.connect(place, uri=True, timeout=_WAIT_S, isolation_level=None)
 
-    def _server(self) -> URL:
-        url = self.url
-        usual = {
-            "connect_timeout": str(_WAIT_S),
-            "tcp_user_timeout": str(_STATEMENT_MS // 2),
-            "application_name": "ttnn-perf",
-        }
-        return URL.create(
-            url.scheme,
-            username=url.user,
-            password=url.password,
-            host=url.host,
-            port=url.port,
-            database=url.database,
-            query={**usual, **dict(url.options)},
-        )
 
-    def _problem(self, error: SQLAlchemyError) -> str:
-        told = str(error.orig if isinstance(error, DBAPIError) else error)
-        lines = [line.strip() for line in told.splitlines() if line.strip()]
-        if _NO_DATABASE in told:
-            return "expected a database of SQLite, found another file"
-        return self.url.without_secrets(lines[0] if lines else type(error).__name__)
+def _problem(error: SQLAlchemyError, url: DatabaseUrl) -> str:
+    told = str(error.orig if isinstance(error, DBAPIError) else error)
+    if "file is not a database" in told:
+        return "expected a database of SQLite, found another file"
+    lines = told.strip().splitlines()
+    return url.without_secrets(lines[0].strip() if lines else type(error).__name__)
 
 
 def _version(connection: Connection) -> Any:
@@ -348,9 +314,10 @@ def _may_pass(error: SQLAlchemyError) -> bool:
     if isinstance(state, str):
         return state.startswith(_PASSING)
     if isinstance(error.orig, sqlite3.Error):
-        return told.startswith(_LOCKED)
+        return "is locked" in told  # another process writes
     is_connecting = type(error.orig).__name__ in {"OperationalError", "ConnectionTimeout"}
-    return is_connecting and (_REFUSED not in told or any(word in told for word in _NOT_YET))
+    # Without FATAL, the server is not there, or about to start.
+    return is_connecting and ("FATAL:" not in told or any(word in told for word in _NOT_YET))
 
 
 def _chunks(items: Iterable[Any]) -> Iterator[list[Any]]:
@@ -381,7 +348,7 @@ def send(database: Database, run: Run, source: RecordSource, *, text: str | None
     record = (run_text(run) if text is None else text).encode("utf-8", "backslashreplace")
     recorded = recorded_run(source, run)
     readings = {_digest(*_identity(reading)): reading for reading in recorded.readings}
-    packed = zlib.compress(record, _QUICKLY)
+    packed = zlib.compress(record, 3)  # digits of samples are not worth a longer search
     return database.write(partial(_write, _run_row(recorded), readings, packed))
 
 
@@ -407,8 +374,7 @@ def _run_row(run: RecordedRun) -> Row:
     }
 
 
-def _identity(reading: Reading) -> tuple[object, ...]:
-    """Return what tells one series from another."""
+def _identity(reading: Reading) -> tuple[Any, ...]:
     metric = reading.metric
     definition = (metric.name, metric.unit, metric.better.value, metric.kind.value)
     return (reading.test, *definition, metric.source.value, reading.key, reading.setting)
@@ -452,19 +418,12 @@ def _write(
 
 def _observation(run: int, series: int, reading: Reading) -> Row:
     verdict = reading.verdict
-    return {
-        "run_id": run,
-        "series_id": series,
-        "value": reading.value,
-        "outcome": verdict.outcome.value if verdict else None,
-        "reason": verdict.reason.value if verdict and verdict.reason else None,
-        "baseline": verdict.centre if verdict else None,
-        "change": verdict.change if verdict else None,
-        "change_limit": verdict.limit if verdict else None,
-        "gated": reading.gated,
-        "explains": reading.explains,
-        "written": reading.written,
-    }
+    told: tuple[Any, ...] = (None,) * 5
+    if verdict is not None:
+        reason = verdict.reason.value if verdict.reason else None
+        told = (verdict.outcome.value, reason, verdict.centre, verdict.change, verdict.limit)
+    values = (run, series, reading.value, *told, reading.gated, reading.explains, reading.written)
+    return dict(zip(_OBSERVATION.c.keys(), values, strict=True))
 
 
 def _made_series(connection: Connection, readings: Mapping[str, Reading]) -> dict[str, int]:
@@ -480,18 +439,9 @@ def _made_series(connection: Connection, readings: Mapping[str, Reading]) -> dic
 
 
 def _series_row(digest: str, reading: Reading) -> Row:
-    metric = reading.metric
-    return {
-        "digest": digest,
-        "test": _clean(reading.test),
-        "metric": _clean(metric.name),
-        "unit": _clean(metric.unit),
-        "better": metric.better.value,
-        "kind": metric.kind.value,
-        "source": metric.source.value,
-        "key": _clean(reading.key),
-        "setting": json.dumps(dict(reading.setting)),
-    }
+    *texts, setting = _identity(reading)
+    values = (*map(_clean, texts), json.dumps(dict(setting)))
+    return {"digest": digest, **dict(zip(_IDENTITY, values, strict=True))}
 
 
 def _numbers(connection: Connection, digests: Iterable[str]) -> dict[str, int]:
@@ -614,9 +564,8 @@ def _headings(database: Database) -> list[RecordedRun]:
         except DecodeError:  # of a newer version, or of another producer
             environment = decode_known(Environment, Value(members))
         software = json.loads(row.software)
-        found.append(
-            RecordedRun(source, row.run, environment, row.label, row.complete, software, ())
-        )
+        about = (environment, row.label, row.complete, software)
+        found.append(RecordedRun(source, row.run, *about, readings=()))
     return found
 
 
@@ -650,15 +599,15 @@ def _asked_series(connection: Connection, asked: Asked) -> dict[int, Identity]:
         chosen = frozenset(asked.tests(list(dict.fromkeys(row.test for row in rows))))
         rows = [row for row in rows if row.test in chosen] or rows
     # Metrics of one definition are one object: they are compared a hundred thousand times.
-    metrics = {definition: _metric(*definition) for definition in {row[3:8] for row in rows}}
+    metrics = {
+        definition: Metric(name, unit, Better(better), Kind(kind), Source(source))
+        for definition in {row[3:8] for row in rows}
+        for name, unit, better, kind, source in (definition,)
+    }
     return {
         row.id: (row.test, metrics[row[3:8]], row.key, tuple(json.loads(row.setting).items()))
         for row in rows
     }
-
-
-def _metric(name: str, unit: str, better: str, kind: str, source: str) -> Metric:
-    return Metric(name, unit, Better(better), Kind(kind), Source(source))
 
 
 def _reading(series: Identity, measured: Sequence[Any]) -> Reading:
@@ -678,8 +627,8 @@ class Pruned(NamedTuple):
     runs: int
     samples: int
     kept: int
-    first_day: str | None = None
-    last_day: str | None = None
+    first_day: str | None
+    last_day: str | None
 
 
 def prune(

@@ -137,7 +137,10 @@ def runs_listing(series: Sequence[Series], history: RunHistory, *, all_metrics: 
     """Lay out one row per run of each series: of those that are judged, or of all."""
     judged = [each for each in series if each.gated]
     shown = series if all_metrics or not judged else judged
-    rows = [list(_rows(each)) for each in shown]
+    rows = [
+        [_Row(s, point, before) for before, point in zip((None, *s.points), s.points, strict=False)]
+        for s in shown
+    ]
     lines: list[Block] = []
     for each, own in zip(shown, rows, strict=True):
         lines += [_heading(each), Line(f"  {_drawn(each)}", drawn=True), *_ROWS.table(own), ""]
@@ -149,13 +152,6 @@ def runs_listing(series: Sequence[Series], history: RunHistory, *, all_metrics: 
     every = list(chain.from_iterable(rows))
     document = {"runs": _ROWS.objects(every), **history_document(history)}
     return Listing(tuple(lines), document, _ROWS.names, _ROWS.rows(every))
-
-
-def _rows(series: Series) -> Iterator[_Row]:
-    before: Point | None = None
-    for point in series.points:
-        yield _Row(series, point, before)
-        before = point
 
 
 def _heading(series: Series) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.metric import Better, median
+from pytest_ttnn_perf.records.metric import median
 from pytest_ttnn_perf.records.verdict import Outcome
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.history.runs import Reading, RecordedRun
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.metric import Metric
+
+    Setting = tuple[tuple[str, Scalar], ...]
 
 
 class Point(NamedTuple):
@@ -38,7 +41,7 @@ class Series:
     test: str
     metric: Metric
     key: str
-    setting: tuple[tuple[str, Scalar], ...]
+    setting: Setting
     points: tuple[Point, ...]
 
     @property
@@ -86,24 +89,17 @@ def series_of(
 
     Where keys have the host in them, each host has series of its own, unless ``across_hosts``.
     """
-    found: dict[tuple[object, ...], list[Point]] = defaultdict(list)
-    keys: dict[str, str] = {}
+    found: dict[tuple[str, Metric, str, Setting], list[Point]] = defaultdict(list)
     for number, run in enumerate(runs):
         for reading in run.readings:
             if metric is None or reading.metric.name == metric:
-                key = reading.key
-                if across_hosts:
-                    key = keys.get(key) or keys.setdefault(key, _without_host(key))
+                key = _without_host(reading.key) if across_hosts else reading.key
                 identity = (reading.test, reading.metric, key, reading.setting)
                 found[identity].append(Point(number, run, reading))
-    return [
-        Series(first.test, first.metric, _without_host(first.key) if across_hosts else first.key,
-               first.setting, tuple(points))
-        for points in found.values()
-        for first in (points[0].reading,)
-    ]  # fmt: skip
+    return [Series(*identity, tuple(points)) for identity, points in found.items()]
 
 
+@cache
 def _without_host(key: str) -> str:
     """Return the key that hosts of one kind share.
 
@@ -135,13 +131,6 @@ def change(before: float | None, after: float) -> float | None:
     return None if not before else (after - before) / abs(before)
 
 
-def direction(metric: Metric, change: float) -> str:
-    """Say whether a change is for the better."""
-    if metric.better is Better.EQUAL:
-        return "different"
-    return "worse" if (change > 0) == (metric.better is Better.LOWER) else "better"
-
-
 _BARS: Final = "▁▂▃▄▅▆▇█"
 
 
@@ -158,8 +147,5 @@ def sparkline(values: Sequence[float], width: int) -> str:
     if low == high:
         return _BARS[3] * count
     # Noise of a tenth of a per cent is no mountain range.
-    span = max(high - low, abs(high) * _LEAST_SPAN)
+    span = max(high - low, abs(high) * 0.01)
     return "".join(_BARS[round((value - low) / span * (len(_BARS) - 1))] for value in drawn)
-
-
-_LEAST_SPAN: Final = 0.01

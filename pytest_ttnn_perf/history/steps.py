@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.gate.paired import t_quantile
-from pytest_ttnn_perf.records.metric import median, median_of_sorted
+from pytest_ttnn_perf.records.metric import median
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,28 +57,18 @@ class Step(NamedTuple):
     strength: float
 
 
-def running_median(values: Sequence[float], neighbours: int) -> list[float]:
-    """Return the median of each value and its neighbours on both sides.
-
-    At the ends there are more on one side, and never fewer in all: two of the last three values
-    would make a level of outliers.
-
-    >>> running_median([1.0, 1.0, 1.0, 9.0, 9.0], 2), running_median([1.0, 1.0, 9.0, 9.0, 9.0], 2)
-    ([1.0, 1.0, 1.0, 1.0, 1.0], [9.0, 9.0, 9.0, 9.0, 9.0])
-    """
-    width, last = 2 * neighbours + 1, len(values) - 2 * neighbours - 1
-    starts = (max(0, min(place - neighbours, last)) for place in range(len(values)))
-    return [median(values[start : start + width]) for start in starts]
-
-
 def winsorised(values: Sequence[float]) -> list[float]:
     """Return values with outliers moved to where they would be no longer."""
-    level = running_median(values, _NEIGHBOURS)
-    away = sorted(abs(value - middle) for value, middle in zip(values, level, strict=True))
-    if not away:
+    if not values:
         return []
+    # At the ends there are more neighbours on one side, and never fewer in all: two of the last
+    # three values would make a level of outliers.
+    width = 2 * _NEIGHBOURS + 1
+    starts = (max(0, min(n - _NEIGHBOURS, len(values) - width)) for n in range(len(values)))
+    level = [median(values[start : start + width]) for start in starts]
+    away = median(abs(value - middle) for value, middle in zip(values, level, strict=True))
     # The median of few neighbours follows each of them: the value itself is one.
-    most = max(_FURTHEST_MADS * _TO_SD * median_of_sorted(away), _FURTHEST_MADS * LEAST_NOISE)
+    most = max(_FURTHEST_MADS * _TO_SD * away, _FURTHEST_MADS * LEAST_NOISE)
     return [
         min(max(value, middle - most), middle + most)
         for value, middle in zip(values, level, strict=True)

@@ -123,17 +123,13 @@ NOTHING_RECORDED: Final = "nothing that is recorded"
 
 def tracks_of(series: Sequence[Series]) -> list[Track]:
     """Return series that are compared by ratio as numbers."""
-    return [
-        Track(
-            (one.key, one.metric.source.value),
-            tuple(point.number for point in one.points),
-            tuple(
-                -log(value) if one.metric.better is Better.HIGHER else log(value)
-                for value in one.values
-            ),
-        )
-        for one in series
-    ]
+    found = []
+    for one in series:
+        sign = -1.0 if one.metric.better is Better.HIGHER else 1.0
+        numbers = tuple(point.number for point in one.points)
+        logs = tuple(sign * log(value) for value in one.values)
+        found.append(Track((one.key, one.metric.source.value), numbers, logs))
+    return found
 
 
 def find_trends(tracks: Sequence[Track], runs: Sequence[RecordedRun]) -> list[Trend]:
@@ -217,25 +213,16 @@ def _changes(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> l
 
 
 class _Seen(NamedTuple):
-    """A step between two places at the widest, in all runs or (``host``) in those of one host."""
+    """A step in all runs, or (``host``) in those of one host, which have these ``places``.
+
+    ``good`` is the last place that is surely before it, ``bad`` the first that is surely after it.
+    """
 
     step: Step
     places: Sequence[int]
     host: str | None
-
-    @property
-    def good(self) -> int:
-        """The last place that is surely before it."""
-        return self.places[self.step.first - 1]
-
-    @property
-    def bad(self) -> int:
-        """The first place that is surely after it."""
-        return self.places[self.step.last]
-
-    def overlaps(self, other: _Seen) -> bool:
-        """Tell whether both may be one."""
-        return self.good < other.bad and other.good < self.bad
+    good: int
+    bad: int
 
 
 def _clearest(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> Trend | None:
@@ -249,7 +236,7 @@ def _clearest(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> 
     if len(own) > 1:
         every |= {host: places for host, places in own.items() if len(places) >= LEAST_SERIES}
     seen = [
-        _Seen(step, places, host)
+        _Seen(step, places, host, places[step.first - 1], places[step.last])
         for host, places in every.items()
         for step in find_steps(winsorised([flat[place] for place in places]))
     ]
@@ -274,7 +261,7 @@ def _clearest(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> 
                 if each.host == host and each.step.size * step.size > 0
                 and sides[host][0][0] <= each.good and each.bad <= sides[host][1][-1]
             ]  # fmt: skip
-            if alike and not any(map(one.overlaps, alike)):
+            if alike and not any(one.good < each.bad and each.good < one.bad for each in alike):
                 moved[host] = 0.0
         shows = tuple(sorted(host for host, share in moved.items() if share >= _SHOWN))
         silent = {h for h in moved if h not in shows and min(map(len, sides[h])) >= LEAST_RUNS}

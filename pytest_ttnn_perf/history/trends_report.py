@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from functools import cached_property
+from functools import cache, cached_property
 from math import log
 from typing import TYPE_CHECKING, Final
 
@@ -13,12 +13,7 @@ from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.history.history_report import history_document, history_lines
 from pytest_ttnn_perf.history.series import series_of
 from pytest_ttnn_perf.history.steps import LEAST_SERIES
-from pytest_ttnn_perf.history.trends import (
-    NOTHING_RECORDED,
-    Kind,
-    find_trends,
-    tracks_of,
-)
+from pytest_ttnn_perf.history.trends import NOTHING_RECORDED, Kind, find_trends, tracks_of
 from pytest_ttnn_perf.records.metric import median
 from pytest_ttnn_perf.report.layout import DROPPED, METRIC, Line
 from pytest_ttnn_perf.report.numbers import (
@@ -33,9 +28,9 @@ from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.run.judge import observed_change_by_op
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory, Source
+    from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
     from pytest_ttnn_perf.history.series import Series
     from pytest_ttnn_perf.history.trends import Difference, Trend
     from pytest_ttnn_perf.records.observation import Observation, Run
@@ -60,9 +55,9 @@ class Told:
         trend: Trend,
         every: Sequence[Series],
         runs: Sequence[RecordedRun],
-        records: _Records,
+        record: Callable[[int], Run | None],
     ) -> None:
-        self.trend, self._runs, self._records = trend, runs, records
+        self.trend, self._record = trend, record
         self.series = None if trend.track is None else every[trend.track]
         self._alike = [s for s in every if (s.key, s.metric.source.value) == trend.group]
         self.good, self.bad = runs[trend.good], runs[trend.bad]
@@ -80,13 +75,11 @@ class Told:
 
     @cached_property
     def levels(self) -> tuple[float, float] | None:
-        """The medians of the runs beside it, before and after.
-
-        Hosts differ: they are of one host that shows the change, if there is one.
-        """
+        """The medians of the runs beside it, before and after."""
         return None if self.series is None else self._levels(self.series)
 
     def _levels(self, series: Series) -> tuple[float, float] | None:
+        # Hosts differ: they are of one host that shows the change, if there is one.
         trend, points = self.trend, series.points
         count = Counter(p.run.host for p in points if p.run.host in trend.hosts)
         (host, _), *_ = (*count.most_common(1), (None, 0))
@@ -110,7 +103,9 @@ class Told:
     def _observed(self, series: Series, number: int) -> Observation | None:
         """Return what a run observed of a test, under the name that it had then."""
         names = {point.number: point.reading.recorded_as for point in series.points}
-        return self._records.observation(self._runs[number], names.get(number) or series.test)
+        record = self._record(number)
+        judged = record.tests.get(names.get(number) or series.test) if record else None
+        return judged.observation if judged else None
 
     @property
     def command(self) -> str | None:
@@ -152,24 +147,6 @@ def _went(differs: Difference) -> str:
     return f"{differs.what} {differs.before} → {differs.after}"
 
 
-class _Records:
-    """Records that are read again for their op tables: each once, if it is needed."""
-
-    def __init__(self) -> None:
-        self._read: dict[Source, Run | None] = {}
-
-    def observation(self, run: RecordedRun, test: str) -> Observation | None:
-        """Return what a run observed of a test."""
-        if run.source not in self._read:
-            try:
-                self._read[run.source] = run.source.read()
-            except TtnnPerfError:  # gone since, or pruned: the ops are all that is lost
-                self._read[run.source] = None
-        read = self._read[run.source]
-        judged = read.tests.get(test) if read else None
-        return judged.observation if judged else None
-
-
 @dataclass(frozen=True, slots=True)
 class Changes:
     """The changes of all series, those of one cause together; and how many were looked at.
@@ -189,9 +166,16 @@ def changes_of(history: RunHistory, *, metric: str | None = None) -> Changes:
     every = series_of(history.runs, metric=metric, across_hosts=True)
     looked_at = [s for s in every if s.by_ratio and (s.gated or metric is not None)]
     long_enough = [s for s in looked_at if len(s.points) >= LEAST_SERIES]
-    records = _Records()
+
+    @cache  # read again for op tables: each once, if it is needed
+    def record(number: int) -> Run | None:
+        try:
+            return history.runs[number].source.read()
+        except TtnnPerfError:  # gone since, or pruned: the ops are all that is lost
+            return None
+
     told = [
-        Told(trend, long_enough, history.runs, records)
+        Told(trend, long_enough, history.runs, record)
         for trend in find_trends(tracks_of(long_enough), history.runs)
     ]
     short, others = len(looked_at) - len(long_enough), len(every) - len(looked_at)

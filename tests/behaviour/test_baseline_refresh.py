@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
 from pytest_ttnn_perf.records.settings import MAX_REFRESHED
 from tests.harness.baselines import N150
 from tests.harness.golden import assert_golden
-from tests.harness.histories import TEST, Histories, wobbled
+from tests.harness.histories import TEST, Histories, edited, wobbled
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.baseline import TestBaseline
@@ -24,11 +23,10 @@ OTHER = "models/test_llama.py::test_prefill"
 
 
 @pytest.fixture
-def histories(project: Project, monkeypatch: pytest.MonkeyPatch) -> Histories:
+def histories(histories: Histories, monkeypatch: pytest.MonkeyPatch) -> Histories:
     """Return records that say themselves of which branch they are: git is not needed."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(project.path.parent))
-    return Histories(project.path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(histories.path.parent))
+    return histories
 
 
 def night(histories: Histories, value: float, test: str = TEST, **more: Any) -> None:
@@ -42,6 +40,12 @@ def night(histories: Histories, value: float, test: str = TEST, **more: Any) -> 
 def accept(histories: Histories, project: Project) -> None:
     ran = project.cli("baseline", "accept", str(histories.made[-1]), "--reason", "right")
     assert ran.code == 0, ran.errors
+
+
+def accepted_nights(histories: Histories, project: Project, count: int) -> None:
+    for _ in range(count):
+        night(histories, 10.0)
+        accept(histories, project)
 
 
 def refresh(project: Project, *words: str) -> Ran:
@@ -68,8 +72,7 @@ def refused(ran: Ran) -> str:
 
 
 def test_the_last_runs_become_the_sessions(histories: Histories, project: Project) -> None:
-    night(histories, 10.0)
-    accept(histories, project)
+    accepted_nights(histories, project, 1)
     for _ in range(8):
         night(histories, 10.1)
     dry = refresh(project, "--branch", "main", "--last", "6", "--dry-run")
@@ -92,8 +95,7 @@ def test_runs_of_a_database_are_as_good_as_those_in_files(
     histories: Histories, project: Project
 ) -> None:
     database = ("--history", "sqlite:///perf.db")
-    night(histories, 10.0)
-    accept(histories, project)
+    accepted_nights(histories, project, 1)
     for _ in range(8):
         night(histories, 10.1)
     assert project.cli("history", "import", *database).code == 0
@@ -102,9 +104,8 @@ def test_runs_of_a_database_are_as_good_as_those_in_files(
     assert refresh(project, "--last", "6", *database).code == 0
     assert medians(project) == [pytest.approx(wobbled(10.1, day)) for day in range(3, 9)]
 
-    night(histories, 14.0)
-    night(histories, 14.0)
-    night(histories, 14.0)
+    for _ in range(3):
+        night(histories, 14.0)
     assert project.cli("history", "import", *database).code == 0
     for file in histories.made[-3:]:
         file.unlink()
@@ -117,9 +118,7 @@ def test_runs_of_a_database_are_as_good_as_those_in_files(
 
 def test_a_slow_creep_is_refused_by_name(histories: Histories, project: Project) -> None:
     """0.3 % a night, for 30 nights: no single night is beyond the limit."""
-    for _ in range(3):
-        night(histories, 10.0)
-        accept(histories, project)
+    accepted_nights(histories, project, 3)
     for day in range(1, 31):
         night(histories, 10.0 * 1.003**day)
     ran = refresh(project, "--branch", "main", "--last", "20")
@@ -134,9 +133,7 @@ def test_a_slow_creep_is_refused_by_name(histories: Histories, project: Project)
 
 def test_a_creep_does_not_get_in_by_many_refreshes(histories: Histories, project: Project) -> None:
     """Every week the last five nights: each time only a little has changed."""
-    for _ in range(3):
-        night(histories, 10.0)
-        accept(histories, project)
+    accepted_nights(histories, project, 3)
     outcomes = []
     for day in range(1, 41):
         night(histories, 10.0 * 1.003**day)
@@ -170,9 +167,7 @@ def test_the_last_runs_are_those_of_the_branch_and_not_of_each_test(
 
 
 def test_what_got_faster_is_taken(histories: Histories, project: Project) -> None:
-    for _ in range(3):
-        night(histories, 10.0)
-        accept(histories, project)
+    accepted_nights(histories, project, 3)
     for _ in range(5):
         night(histories, 8.0)
     ran = refresh(project, "--last", "5")
@@ -193,9 +188,8 @@ def test_a_change_within_the_runs_is_refused(histories: Histories, project: Proj
 def test_other_configurations_are_refused(histories: Histories, project: Project) -> None:
     for day in range(6):
         night(histories, 10.0)
-        read = json.loads(histories.made[-1].read_text())
-        read["tests"][TEST]["facts"] = {"batch": 8 if day < 2 else 32}
-        histories.made[-1].write_text(json.dumps(read))
+        with edited(histories.made[-1]) as read:
+            read["tests"][TEST]["facts"] = {"batch": 8 if day < 2 else 32}
     text = refused(refresh(project, "--last", "5"))
     assert "run-002.json: another configuration: batch is 32, in " in text
     assert "take later runs alone with --last" in text
@@ -221,9 +215,8 @@ def test_runs_that_do_not_count(histories: Histories, project: Project) -> None:
     night(histories, 30.0, environment={"dirty": True})
     night(histories, 40.0, complete=False)
     night(histories, 50.0)
-    read = json.loads(histories.made[-1].read_text())
-    read["tests"][TEST]["raised"] = "RuntimeError: device lost"
-    histories.made[-1].write_text(json.dumps(read))
+    with edited(histories.made[-1]) as read:
+        read["tests"][TEST]["raised"] = "RuntimeError: device lost"
     night(histories, 10.0)
     text = refused(refresh(project, "--last", "4"))
     assert "expected 3 runs, found 2; 2 more were cut short, had no result" in text
@@ -235,10 +228,9 @@ def test_runs_that_do_not_count(histories: Histories, project: Project) -> None:
 def test_a_loss_of_accuracy_is_not_taken_with_it(histories: Histories, project: Project) -> None:
     def with_pcc(value: float) -> None:
         night(histories, 10.0)
-        read = json.loads(histories.made[-1].read_text())
-        pcc = {"unit": "", "kind": "accuracy", "samples": [value]}
-        read["tests"][TEST]["metrics"]["pcc"] = pcc
-        histories.made[-1].write_text(json.dumps(read))
+        with edited(histories.made[-1]) as read:
+            pcc = {"unit": "", "kind": "accuracy", "samples": [value]}
+            read["tests"][TEST]["metrics"]["pcc"] = pcc
 
     with_pcc(0.9995)
     accept(histories, project)

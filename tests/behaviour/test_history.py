@@ -8,23 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.harness.golden import assert_golden
-from tests.harness.histories import TEST, Histories
+from tests.harness.histories import TEST, Histories, document, edited, wobbled
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
-
-
-@pytest.fixture
-def histories(project: Project, monkeypatch: pytest.MonkeyPatch) -> Histories:
-    monkeypatch.setenv("COLUMNS", "80")
-    return Histories(project.path)
-
-
-def document(project: Project, *words: str) -> dict[str, Any]:
-    ran = project.cli(*words, "--format", "json")
-    assert (ran.code, ran.errors) == (0, "")
-    found: dict[str, Any] = json.loads(ran.text)
-    return found
 
 
 def shown(project: Project, *words: str) -> list[str]:
@@ -60,19 +47,12 @@ def lived(histories: Histories) -> Histories:
 
 
 @pytest.mark.parametrize("shape", ["table", "json", "csv"])
-def test_the_runs_of_a_test(lived: Histories, project: Project, shape: str) -> None:
+def test_all_series_and_the_runs_of_a_test(lived: Histories, project: Project, shape: str) -> None:
     del lived
-    ran = project.cli("history", TEST, "--format", shape)
-    assert (ran.code, ran.errors) == (0, "")
-    assert_golden(f"history_test_{shape}", ran.text)
-
-
-@pytest.mark.parametrize("shape", ["table", "json", "csv"])
-def test_all_series(lived: Histories, project: Project, shape: str) -> None:
-    del lived
-    ran = project.cli("history", "--format", shape)
-    assert (ran.code, ran.errors) == (0, "")
-    assert_golden(f"history_{shape}", ran.text)
+    for name, words in (("history", ()), ("history_test", (TEST,))):
+        ran = project.cli("history", *words, "--format", shape)
+        assert (ran.code, ran.errors) == (0, "")
+        assert_golden(f"{name}_{shape}", ran.text)
 
 
 def test_runs_of_other_branches_and_dirty_ones_are_shown_if_asked_for(
@@ -101,15 +81,6 @@ def test_a_merged_pull_request_is_not_of_main(histories: Histories, project: Pro
     (left_out,) = found["left_out"]
     assert left_out["runs"] == 1
     assert "of other branches or of pull requests" in left_out["why"]
-
-
-def test_clocks_of_hosts_do_not_reorder_commits(histories: Histories, project: Project) -> None:
-    commits = histories.commits(6)
-    for place, commit in enumerate(commits):
-        # One host is a month ahead; files are written in another order than commits.
-        ahead = place % 2 * 30
-        histories.record(commit, {TEST: 10.0 + place}, day=20 - place + ahead, host=f"h{place % 2}")
-    assert [row["commit"] for row in document(project, "history", TEST)["runs"]] == commits
 
 
 def test_a_commit_that_git_does_not_know_is_left_out_and_can_be_asked_for(
@@ -250,10 +221,8 @@ def test_a_renamed_test_keeps_its_history(histories: Histories, project: Project
 def test_another_configuration_is_another_series(histories: Histories, project: Project) -> None:
     first, second = histories.commits(2)
     for day, (commit, batch) in enumerate(((first, 8), (second, 32))):
-        file = histories.record(commit, {TEST: 10.0 * batch}, day=day)
-        read = json.loads(file.read_text())
-        read["tests"][TEST]["facts"] = {"batch": batch}
-        file.write_text(json.dumps(read))
+        with edited(histories.record(commit, {TEST: 10.0 * batch}, day=day)) as read:
+            read["tests"][TEST]["facts"] = {"batch": batch}
     rows = document(project, "history", TEST)["runs"]
     assert [row["change"] for row in rows] == [None, None]
     assert "batch=32" in project.cli("history", TEST).text
@@ -291,25 +260,33 @@ def test_what_is_not_there(
     histories: Histories, project: Project, words: tuple[str, ...], message: str
 ) -> None:
     histories.nights([10.0, 10.0])
-    ran = project.cli("history", *words)
-    assert ran.code == 2
-    assert message in ran.errors
+    database = ("--history", "sqlite:///perf.db")
+    assert project.cli("history", "import", *database).code == 0
+    for source in ((), database):
+        ran = project.cli("history", *words, *source)
+        assert ran.code == 2
+        assert message in ran.errors
 
 
 def test_names_that_others_chose_are_only_read(histories: Histories, project: Project) -> None:
     hostile = "a.py::test[\x1b[31m\n::error::x ##[error]y]"
-    (commit,) = histories.commits(1)
-    histories.record(commit, {hostile: 10.0}, day=0, host="::error::\x1b[2J", label="##[error]z\n")
-    histories.record("--output=/tmp/x", {hostile: 10.0}, day=1, host="##vso[x]")
-    for words in (("history",), ("history", "a.py"), ("history", "a.py", "--all-branches")):
+    for day, commit in enumerate(histories.commits(20)):
+        value = wobbled(10.6 if day >= 12 else 10.0, day)
+        software = {"ttnn": "##[error]\x1b[2J" if day >= 12 else "0.81.1"}
+        histories.record(commit, {hostile: value}, day=day, host="::error::\x1b[2J",
+                         label="##[error]z\n", environment=software)  # fmt: skip
+    histories.record("--output=/tmp/x", {hostile: 10.0}, day=20, host="##vso[x]")
+    for words in ("history", "history a.py", "history a.py --all-branches", "trends"):
         for shape in ("table", "csv"):
-            text = project.cli(*words, "--format", shape).text
+            text = project.cli(*words.split(), "--format", shape).text
+            assert "test[" in text
             assert "\x1b" not in text
             assert "##[" not in text
             assert not any(line.lstrip().startswith("::") for line in text.splitlines())
 
 
 def test_commits_of_other_producers_may_be_short(histories: Histories, project: Project) -> None:
+    """And clocks of hosts do not reorder them."""
     first, second = histories.commits(2)
     histories.record(second[:9], {TEST: 11.0}, day=0)
     histories.record(first[:9], {TEST: 10.0}, day=1)

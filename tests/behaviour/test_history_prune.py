@@ -6,22 +6,16 @@ import json
 import os
 import time
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.harness.histories import TEST, Histories
+from tests.harness.histories import TEST, Histories, document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.harness.project import Project
-
-
-@pytest.fixture
-def histories(project: Project, monkeypatch: pytest.MonkeyPatch) -> Histories:
-    monkeypatch.setenv("COLUMNS", "80")
-    return Histories(project.path)
 
 
 def aged(histories: Histories, days: float) -> Path:
@@ -36,9 +30,7 @@ def left(histories: Histories) -> list[str]:
 
 
 def fates(project: Project, *words: str) -> dict[str, str]:
-    ran = project.cli("history", "prune", *words, "--format", "json")
-    assert (ran.code, ran.errors) == (0, "")
-    files: list[dict[str, Any]] = json.loads(ran.text)["files"]
+    files = document(project, "history", "prune", *words)["files"]
     return {file["record"].rpartition("/")[2]: file["fate"] for file in files}
 
 

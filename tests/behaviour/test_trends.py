@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import random
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from pytest_ttnn_perf.cli.main import parse
 from pytest_ttnn_perf.processes.git import Repository
 from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, encode_groups
 from tests.harness.golden import assert_golden
-from tests.harness.histories import TEST, Histories, wobbled
+from tests.harness.histories import TEST, Histories, document, edited, wobbled
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -22,16 +21,8 @@ HOSTS = ("runner-1", "runner-2", "runner-3")
 TESTS = tuple(f"models/test_llama.py::test_layer[{number}]" for number in range(6))
 
 
-@pytest.fixture
-def histories(project: Project, monkeypatch: pytest.MonkeyPatch) -> Histories:
-    monkeypatch.setenv("COLUMNS", "80")
-    return Histories(project.path)
-
-
-def changes(project: Project, *words: str) -> list[dict[str, Any]]:
-    ran = project.cli("trends", *words, "--format", "json")
-    assert (ran.code, ran.errors) == (0, "")
-    found: list[dict[str, Any]] = json.loads(ran.text)["changes"]
+def changes(project: Project) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = document(project, "trends")["changes"]
     return found
 
 
@@ -65,70 +56,56 @@ def test_a_change_is_between_two_commits(
 def test_bisect_is_given_the_id_that_pytest_knows(histories: Histories, project: Project) -> None:
     histories.nights([10.0] * 12 + [11.0] * 8)
     for file in histories.made:
-        read = json.loads(file.read_text())
-        read["tests"][TEST]["node_id"] = f"{TEST}[8-expected 21.4]"
-        file.write_text(json.dumps(read))
+        with edited(file) as read:
+            read["tests"][TEST]["node_id"] = f"{TEST}[8-expected 21.4]"
     (change,) = changes(project)
     assert shlex.split(change["command"])[-1] == f"{TEST}[8-expected 21.4]"
-
-
-def test_it_is_told_after_three_runs(histories: Histories, project: Project) -> None:
-    histories.nights([10.0] * 20 + [11.0] * 3)
-    assert len(changes(project)) == 1
-    (histories.made[-1]).unlink()
-    assert changes(project) == []
 
 
 def test_a_throughput_that_falls_is_worse(histories: Histories, project: Project) -> None:
     histories.nights([10.0] * 12 + [9.0] * 8)
     for file in histories.made:
-        read = json.loads(file.read_text())
-        read["tests"][TEST]["metrics"]["latency"]["unit"] = "tok/s"
-        file.write_text(json.dumps(read))
+        with edited(file) as read:
+            read["tests"][TEST]["metrics"]["latency"]["unit"] = "tok/s"
     (change,) = changes(project)
     assert change["direction"] == "worse"
     assert change["change"] == pytest.approx(-0.1, abs=0.003)
 
 
-def fleet(histories: Histories, *, slow: str | None = None, since: int = 24, **more: Any) -> None:
-    """Write 48 nights of six tests on three hosts, one of which is 5 % slower from a night on."""
-    commits = histories.commits(48)
-    for day, commit in enumerate(commits):
+def fleet(histories: Histories, firmware: str = "18.3.0") -> None:
+    """Write 48 nights of six tests on three hosts; one is 5 % slower from a night on.
+
+    From then on, that one has this firmware.
+    """
+    for day, commit in enumerate(histories.commits(48)):
         host = HOSTS[day * 7 % 3]
-        factor = 1.05 if host == slow and day >= since else 1.0
-        values = {
-            test: wobbled(10.0 * factor * (1 + number), day * 3 + number)
-            for number, test in enumerate(TESTS)
-        }
-        device = more.get("device", lambda *_: {})(host, day)
+        slow = host == "runner-2" and day >= 24
+        values = layers(1.05 if slow else 1.0, day)
+        device = {"firmware": firmware if slow else "18.3.0"}
         histories.record(commit, values, day=day, host=host, device=device)
 
 
-def test_a_slow_host_is_named_once(histories: Histories, project: Project) -> None:
-    fleet(histories, slow="runner-2")
-    (change,) = changes(project)
-    assert (change["cause"], change["test"], change["hosts"]) == ("host", "", "runner-2")
-    assert change["change"] == pytest.approx(0.05, abs=0.002)
-    assert change["since"].startswith("2026-09-26")
-    assert "runner-2 is 5.0 % slower since 2026-09-26, as a whole" in project.cli("trends").text
+def layers(factor: float, day: int) -> dict[str, float]:
+    """Return what six tests measure in a night; the n-th takes n times as long as the first."""
+    return {t: wobbled(10.0 * factor * (1 + n), day * 3 + n) for n, t in enumerate(TESTS)}
 
 
 def keyed_by_host(histories: Histories) -> None:
     """Make records those of a project that gives every host its own baselines."""
     for file in histories.made:
-        read = json.loads(file.read_text())
-        read["hardware"]["host"] = read["environment"]["runner"].replace("-", "_")
-        file.write_text(json.dumps(read))
+        with edited(file) as read:
+            read["hardware"]["host"] = read["environment"]["runner"].replace("-", "_")
 
 
 def test_hosts_are_compared_where_each_has_a_key_of_its_own(
     histories: Histories, project: Project
 ) -> None:
-    fleet(histories, slow="runner-2")
+    fleet(histories)
     keyed_by_host(histories)
     (change,) = changes(project)
     assert (change["cause"], change["test"], change["hosts"]) == ("host", "", "runner-2")
     assert change["key"] == "wormhole_b0-n150-1x1"
+    assert change["change"] == pytest.approx(0.05, abs=0.002)
 
 
 def test_a_commit_is_told_once_where_each_host_has_a_key_of_its_own(
@@ -149,64 +126,40 @@ def test_a_commit_is_told_once_where_each_host_has_a_key_of_its_own(
 
 
 def test_software_of_one_host_is_named_with_it(histories: Histories, project: Project) -> None:
-    def device(host: str, day: int) -> dict[str, str]:
-        return {"firmware": "18.6.0" if host == "runner-2" and day >= 24 else "18.3.0"}
-
-    fleet(histories, slow="runner-2", device=device)
+    fleet(histories, firmware="18.6.0")
     (change,) = changes(project)
     assert change["cause"] == "host"
     text = project.cli("trends").text
     assert "changed in that range as well: firmware 18.3.0 → 18.6.0" in text
 
 
-def test_hosts_that_were_replaced_with_a_commit_cannot_be_told_from_it(
-    histories: Histories, project: Project
-) -> None:
-    commits = histories.commits(24)
-    for day, commit in enumerate(commits):
+@pytest.mark.parametrize(
+    ("commits", "about", "cause", "causes"),
+    [
+        (24, {"runner": ("old-{}", "new-{}")}, "cannot tell",
+         r"the code: after \w+ up to \w+, 1 commit; other hosts: old-0, old-1 → new-0, new-1"),
+        (24, {"ttnn": ("0.81.1", "0.82.0")}, "cannot tell",
+         r"the code: after .*; ttnn 0\.81\.1 → 0\.82\.0"),
+        (1, {"system": ("Linux 5.15", "Linux 6.8")}, "environment",
+         r"kernel Linux 5\.15 → Linux 6\.8"),
+        (1, {}, "host", "the machine: no commit and nothing else .* changed"),
+    ],
+    ids=["other hosts", "software and a commit", "software", "nothing recorded"],
+)  # fmt: skip
+def test_what_changed_with_it_may_be_the_cause(
+    histories: Histories, project: Project, commits: int, about: dict[str, tuple[str, str]],
+    cause: str, causes: str,
+) -> None:  # fmt: skip
+    made = histories.commits(commits)
+    for day in range(24):
         new = day >= 12
-        host = f"{'new' if new else 'old'}-{day % 2}"
         value = wobbled(10.5 if new else 10.0, day)
-        histories.record(commit, {TEST: value}, day=day, host=host)
+        told = {name: versions[new].format(day % 2) for name, versions in about.items()}
+        histories.record(made[day % commits], {TEST: value}, day=day, environment=told)
     (change,) = changes(project)
-    assert change["cause"] == "cannot tell"
-    assert "other hosts: old-0, old-1 → new-0, new-1" in change["causes"]
-    assert "the code: after" in change["causes"]
-
-
-def test_software_that_changed_with_a_commit_cannot_be_told_from_it(
-    histories: Histories, project: Project
-) -> None:
-    commits = histories.commits(24)
-    for day, commit in enumerate(commits):
-        software = {"ttnn": "0.82.0" if day >= 12 else "0.81.1"}
-        value = wobbled(10.5 if day >= 12 else 10.0, day)
-        histories.record(commit, {TEST: value}, day=day, environment=software)
-    (change,) = changes(project)
-    assert change["cause"] == "cannot tell"
-    assert "ttnn 0.81.1 → 0.82.0" in change["causes"]
-
-
-def test_with_one_commit_it_is_not_the_code(histories: Histories, project: Project) -> None:
-    (commit,) = histories.commits(1)
-    for day in range(24):
-        kernel = {"system": "Linux 6.8" if day >= 12 else "Linux 5.15"}
-        value = wobbled(10.5 if day >= 12 else 10.0, day)
-        histories.record(commit, {TEST: value}, day=day, environment=kernel)
-    (change,) = changes(project)
-    assert (change["cause"], change["command"]) == ("environment", None)
-    assert change["causes"] == "kernel Linux 5.15 → Linux 6.8"
-
-
-def test_where_nothing_recorded_changed_it_is_the_machine(
-    histories: Histories, project: Project
-) -> None:
-    (commit,) = histories.commits(1)
-    for day in range(24):
-        histories.record(commit, {TEST: wobbled(10.5 if day >= 12 else 10.0, day)}, day=day)
-    (change,) = changes(project)
-    assert change["cause"] == "host"
-    assert change["causes"].startswith("the machine: no commit")
+    assert change["cause"] == cause
+    assert re.fullmatch(causes, change["causes"])
+    assert (change["command"] is None) == (commits == 1)
 
 
 def test_most_tests_of_a_single_host_are_told_once_and_not_from_the_machine(
@@ -214,9 +167,7 @@ def test_most_tests_of_a_single_host_are_told_once_and_not_from_the_machine(
 ) -> None:
     commits = histories.commits(24)
     for day, commit in enumerate(commits):
-        factor = 1.06 if day >= 12 else 1.0
-        values = {t: wobbled(10.0 * factor, day * 3 + n) for n, t in enumerate(TESTS)}
-        histories.record(commit, values, day=day)
+        histories.record(commit, layers(1.06 if day >= 12 else 1.0, day), day=day)
     (change,) = changes(project)
     assert (change["test"], change["cause"]) == ("", "cannot tell")
     assert change["causes"].startswith("the code: after ")
@@ -231,8 +182,7 @@ def test_most_tests_that_a_commit_changed_on_all_hosts_are_told_once(
 ) -> None:
     commits = histories.commits(36)
     for day, commit in enumerate(commits):
-        factor = 1.06 if day >= 18 else 1.0
-        values = {t: wobbled(10.0 * factor, day * 3 + n) for n, t in enumerate(TESTS)}
+        values = layers(1.06 if day >= 18 else 1.0, day)
         values[TEST] = wobbled(10.0, day)  # it is none of them
         histories.record(commit, values, day=day, host=HOSTS[day % 3])
     (change,) = changes(project)
@@ -248,11 +198,7 @@ def test_two_hosts_that_change_one_after_the_other_are_two_lines(
         host = HOSTS[day % 2]
         slower = 1.05 if host == "runner-2" and day >= 24 else 1.0
         slower *= 1.03 if host == "runner-1" and day >= 48 else 1.0
-        values = {
-            f"models/test_llama.py::test_layer[{n}]": wobbled(10.0 * slower * (1 + n), day * 3 + n)
-            for n in range(36)
-        }
-        histories.record(commit, values, day=day, host=host)
+        histories.record(commit, layers(slower, day), day=day, host=host)
     found = changes(project)
     assert [(c["cause"], c["test"], c["hosts"]) for c in found] == [
         ("host", "", "runner-1"),
@@ -271,8 +217,8 @@ def test_firmware_that_comes_to_one_host_after_another_is_one_line(
     for day, commit in enumerate(histories.commits(72)):
         host = HOSTS[day % 3]
         new = day >= since[host]
-        values = {t: wobbled(10.4 if new else 10.0, day * 3 + n) for n, t in enumerate(TESTS)}
         device = {"firmware": "18.6.0" if new else "18.3.0"}
+        values = layers(1.04 if new else 1.0, day)
         histories.record(commit, values, day=day, host=host, device=device)
     (change,) = changes(project)
     assert (change["test"], change["cause"]) == ("", "environment")
@@ -293,62 +239,30 @@ def test_the_ops_that_moved_are_named(histories: Histories, project: Project) ->
     for day, commit in enumerate(histories.commits(20)):
         matmul_ns = 7e6 if day >= 12 else 6e6
         value = wobbled(4.0 + matmul_ns / 1e6, day)
-        file = histories.record(commit, {TEST: value}, day=day, ops=ops(matmul_ns))
-        read = json.loads(file.read_text())
-        read["tests"][TEST]["metrics"] = {
-            "device_kernel_time": {"unit": "ns", "samples": [value * 1e6], "source": "device"}
-        }
-        file.write_text(json.dumps(read))
+        time = {"unit": "ns", "samples": [value * 1e6], "source": "device"}
+        with edited(histories.record(commit, {TEST: value}, day=day, ops=ops(matmul_ns))) as read:
+            read["tests"][TEST]["metrics"] = {"device_kernel_time": time}
     (change,) = changes(project)
     assert "Matmul" in change["by_op"]
     assert "Conv" not in change["by_op"]
 
 
-def test_the_order_of_files_does_not_matter(histories: Histories, project: Project) -> None:
-    histories.nights([10.0] * 12 + [10.6] * 8, HOSTS)
-    expected = changes(project)
-    names = list(range(len(histories.made)))
-    random.Random(7).shuffle(names)
-    for name, file in zip(names, histories.made, strict=True):
-        file.rename(file.with_name(f"moved-{name:03}.json"))
-    assert changes(project) == expected
-
-
 @pytest.mark.parametrize("shape", ["table", "json", "csv"])
 def test_trends_in_every_shape(histories: Histories, project: Project, shape: str) -> None:
     """A slow host, a slower test, one that is too short, and one that is no time."""
-    fleet(histories, slow="runner-2")
+    fleet(histories)
+    new = {"metrics": {"latency": {"unit": "ms", "samples": [3.0]}}}
+    accurate = {"metrics": {"pcc": {"unit": "", "kind": "accuracy", "samples": [0.999]}}}
     for day, file in enumerate(histories.made):
-        read = json.loads(file.read_text())
-        tests = read["tests"]
-        if day >= 30:
-            metrics = tests[TESTS[3]]["metrics"]
-            metrics["latency"]["samples"] = [metrics["latency"]["samples"][0] * 1.08]
-        if day >= 45:
-            tests["models/test_new.py::test_new"] = {
-                "metrics": {"latency": {"unit": "ms", "samples": [3.0]}}
-            }
-        tests[TEST] = {"metrics": {"pcc": {"unit": "", "kind": "accuracy", "samples": [0.999]}}}
-        file.write_text(json.dumps(read))
+        with edited(file) as read:
+            if day >= 30:
+                read["tests"][TESTS[3]]["metrics"]["latency"]["samples"][0] *= 1.08
+            if day >= 45:
+                read["tests"]["models/test_new.py::test_new"] = new
+            read["tests"][TEST] = accurate
     ran = project.cli("trends", "--format", shape)
     assert (ran.code, ran.errors) == (0, "")
     assert_golden(f"trends_{shape}", ran.text)
-
-
-def test_names_that_others_chose_are_only_read(histories: Histories, project: Project) -> None:
-    hostile = "a.py::test[\x1b[31m\n::error::x ##[error]y]"
-    for day, commit in enumerate(histories.commits(20)):
-        value = wobbled(10.6 if day >= 12 else 10.0, day)
-        software = {"ttnn": "##[error]\x1b[2J" if day >= 12 else "0.81.1"}
-        histories.record(
-            commit, {hostile: value}, day=day, host="::error::\x1b[2J", environment=software
-        )
-    for shape in ("table", "csv"):
-        text = project.cli("trends", "--format", shape).text
-        assert "test[" in text
-        assert "\x1b" not in text
-        assert "##[" not in text
-        assert not any(line.lstrip().startswith("::") for line in text.splitlines())
 
 
 def test_a_test_that_is_slower_on_one_of_two_hosts_is_told_of_that_host(

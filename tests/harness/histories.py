@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.harness.project import Project
 
 TEST = "models/test_llama.py::test_decode"
 #: Noise of some tenths of a per cent, the same in every test run.
@@ -19,6 +23,22 @@ WOBBLE = (0.0, 0.3, -0.2, 0.1, -0.3, 0.2, -0.1)
 def wobbled(value: float, place: int) -> float:
     """Return a value as it is measured the n-th time."""
     return value * (1 + WOBBLE[place % len(WOBBLE)] / 100)
+
+
+def document(project: Project, *words: str) -> dict[str, Any]:
+    """Return what a command that finds no fault says as JSON."""
+    ran = project.cli(*words, "--format", "json")
+    assert (ran.code, ran.errors) == (0, "")
+    found: dict[str, Any] = json.loads(ran.text)
+    return found
+
+
+@contextmanager
+def edited(file: Path) -> Iterator[dict[str, Any]]:
+    """Let a record be changed."""
+    read = json.loads(file.read_text())
+    yield read
+    file.write_text(json.dumps(read))
 
 
 @dataclass

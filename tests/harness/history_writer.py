@@ -43,6 +43,21 @@ def run_of(writer: int, number: int) -> Run:
     )  # fmt: skip
 
 
+def hostile_run(name: str | None, metric: str) -> Run:
+    """Return a run whose texts are longer than an index takes, and have in them what none may."""
+    test = "a.py::test['; DROP TABLE ttnn_perf_run; --\x1b[31m\ud800]" + "y" * 9000
+    return decode_run(
+        {
+            "format": 1, "id": name, "label": "\0\udfff",
+            "environment": {"runner": "::error::\0 %s {} :x" + "\0" * 9000, "commit": "'",
+                            "started_at": "yesterday", "attempt": 10**30, "parents": ["\0"]},
+            "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"},
+            "tests": {test: {"metrics": {metric: {"unit": "\0ms", "samples": [1.5]}},
+                             "facts": {f"\0{n}": "\ud800" * 99 for n in range(99)}}},
+        }
+    )  # fmt: skip
+
+
 def value_of(writer: int, number: int, test: int) -> float:
     """Return what a run measures of a test."""
     return 1.0 + writer * 100_000 + number * 100 + test

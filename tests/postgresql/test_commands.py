@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,10 +10,9 @@ from pytest_ttnn_perf.history import database as databases
 from pytest_ttnn_perf.history.database import Database, Sent, send
 from pytest_ttnn_perf.history.runs import RecordFile
 from pytest_ttnn_perf.records.database_url import VARIABLE, database_url
-from pytest_ttnn_perf.records.observation import decode_run
 from tests.behaviour.model import write_latency
-from tests.harness.histories import TEST, Histories, wobbled
-from tests.harness.history_writer import run_of
+from tests.harness.histories import TEST, Histories, document, wobbled
+from tests.harness.history_writer import hostile_run, run_of
 from tests.postgresql.server import PASSWORD
 
 if TYPE_CHECKING:
@@ -30,13 +28,6 @@ SECRETS = (PASSWORD, "s3cret")
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(databases, "_PAUSES_S", (0.01, 0.02))
-
-
-def document(project: Project, *words: str) -> dict[str, Any]:
-    ran = project.cli(*words, "--format", "json")
-    assert (ran.code, ran.errors) == (0, "")
-    found: dict[str, Any] = json.loads(ran.text)
-    return found
 
 
 def assert_secret(project: Project, *outputs: Ran) -> None:
@@ -60,10 +51,8 @@ def test_a_database_tells_what_files_tell_and_gives_them_back(project: Project, 
     sent = project.cli("history", "import", "--history", url)
     assert sent.text.startswith("sent 12 runs to postgresql+psycopg://ci:***@127.0.0.1:")
     for words in (("history",), ("history", TEST, "--last", "5"), ("trends",)):
-        of_files, of_database = (
-            document(project, *words),
-            document(project, *words, "--history", url),
-        )
+        of_files = document(project, *words)
+        of_database = document(project, *words, "--history", url)
         assert of_database.pop("notes")[:-1] == of_files.pop("notes")
         assert of_database == of_files
     pruned = project.cli(
@@ -93,12 +82,8 @@ def test_gated_runs_keep_the_password_to_themselves(
     wrong = url.replace("s3cret", "s3cret-no-more")
     outputs = []
     for each, said in ((url, "history: sent to"), (wrong, "password authentication failed")):
-        options = [
-            "--ttnn-perf-isolate=process",
-            "--ttnn-perf-update=new",
-            "-p",
-            "no:cacheprovider",
-        ]
+        options = ["--ttnn-perf-isolate=process", "--ttnn-perf-update=new"]
+        options += ["-p", "no:cacheprovider"]
         if given == "variable":
             monkeypatch.setenv(VARIABLE, each)
         else:
@@ -135,16 +120,7 @@ def test_failures_are_told_without_the_password(project: Project, server: Server
 
 
 def test_texts_of_any_length_and_letters_are_kept(url: str, tmp_path: Path) -> None:
-    run = decode_run(
-        {
-            "format": 1, "id": "x" * 9000, "label": "\0\udfff",
-            "environment": {"runner": "\0" * 9000, "started_at": "yesterday", "attempt": 10**30},
-            "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"},
-            "tests": {"a.py::test[\ud800" + "y" * 9000: {
-                "metrics": {"m" * 9000: {"unit": "\0ms", "samples": [1.5]}},
-                "facts": {f"\0{n}": "\ud800" * 99 for n in range(99)}}},
-        }
-    )  # fmt: skip
+    run = hostile_run("x" * 9000, "m" * 9000)
     database = Database(database_url(url, tmp_path))
     outcomes = [send(database, run, RecordFile(tmp_path)) for _ in range(2)]
     assert outcomes == [Sent.NEW, Sent.THERE]

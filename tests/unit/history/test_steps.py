@@ -19,11 +19,6 @@ def positions(values: list[float]) -> list[int]:
     return [step.position for step in find_steps(winsorised(values))]
 
 
-@pytest.mark.parametrize("n", [0, 1, 5, 6, 7, 100])
-def test_a_constant_series_has_no_step(n: int) -> None:
-    assert positions([3.5] * n) == []
-
-
 @pytest.mark.parametrize("place", [20, 100, 180])
 @pytest.mark.parametrize("size", [0.06, -0.06])
 def test_a_step_is_found_where_it_is(place: int, size: float) -> None:
