@@ -73,7 +73,7 @@ def answered(subject: Subject) -> None:
         assert measured is bool(analysis.figures or analysis.sections), analysis
         assert measured is (analysis.reason is None), analysis
         assert all(section.rows for section in analysis.sections)
-        listing = analysis_listing(analysis)
+        listing = analysis_listing([("", analysis)])
         lines = listing.text("table", Style(100, wrap=True)).splitlines()
         assert all(len(line) <= 100 for line in lines)
         assert all(listing.text(shape) for shape in ("table", "json", "csv"))
