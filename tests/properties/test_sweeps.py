@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.gate.sweeps import sweeps_of
 from pytest_ttnn_perf.measure.quantiles import CONFIDENCE, least_count, quantile
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.observation import (
     JudgedTest,
     MetricObservation,
@@ -36,18 +37,13 @@ def swept(times: list[float | None]) -> Sweep:
     tests = []
     for batch, time in enumerate(times, start=1):
         point = SweepPoint("t", {"batch": batch})
-        name = f"t[{batch}]"
-        metric = Metric("wall_time", "ns")
-        observed = {} if time is None else {"wall_time": MetricObservation(metric, (time,))}
-        full = "none" if time is None else None
-        environment = {"batch": batch}
-        tests.append(
-            JudgedTest(
-                Observation(
-                    name, observed, sweep=point, out_of_memory=full, environment=environment
-                )
-            )
-        )
+        observation = Observation(f"t[{batch}]", {}, sweep=point, environment={"batch": batch})
+        if time is None:
+            observation = replace(observation, out_of_memory="none")
+        else:
+            observed = MetricObservation(Metric("wall_time", "ns"), (time,))
+            observation = replace(observation, metrics={"wall_time": observed})
+        tests.append(JudgedTest(observation))
     (sweep,) = sweeps_of(tests)
     return sweep
 
@@ -111,19 +107,3 @@ def test_a_percentile_and_its_bound_are_values_of_the_sample_in_order(
 def test_one_value_less_would_not_be_enough(fraction: float) -> None:
     count = least_count(fraction)
     assert 1 - fraction**count >= CONFIDENCE > 1 - fraction ** (count - 1)
-
-
-def test_a_metric_that_is_better_when_higher_may_stand_for_the_rate() -> None:
-    metric = Metric("tok", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
-    tests = [
-        JudgedTest(
-            Observation(
-                f"t[{n}]",
-                {"tok": MetricObservation(metric, (100.0 * n,))},
-                sweep=SweepPoint("t", {"n": n}),
-            )
-        )
-        for n in (1, 2)
-    ]
-    (sweep,) = sweeps_of(tests)
-    assert sweep.best == ("t[2]",)
