@@ -127,18 +127,12 @@ def _ended(observation: Observation) -> str | None:
     return observation.out_of_memory or observation.error or observation.lost
 
 
-#: What stands for a role where a test records it, the first there is.
-_USUAL: Final = {
-    Role.THROUGHPUT: ("samples_per_second",),
-    Role.LATENCY: ("wall_time", "sim_time", "device_kernel_time"),
-    Role.MEMORY: ("dram_added_bytes", "l1_added_bytes"),
-    Role.ACCURACY: ("pcc",),
-}
-_KINDS: Final = {
-    Role.THROUGHPUT: Kind.THROUGHPUT,
-    Role.LATENCY: Kind.TIME,
-    Role.MEMORY: Kind.BYTES,
-    Role.ACCURACY: Kind.ACCURACY,
+#: The kind of a role, and what stands for it where a test records it, the first there is.
+_ROLES: Final = {
+    Role.THROUGHPUT: (Kind.THROUGHPUT, ("samples_per_second",)),
+    Role.LATENCY: (Kind.TIME, ("wall_time", "sim_time", "device_kernel_time")),
+    Role.MEMORY: (Kind.BYTES, ("dram_added_bytes", "l1_added_bytes")),
+    Role.ACCURACY: (Kind.ACCURACY, ("pcc",)),
 }
 #: How tokens of all users are counted: a sweep over users is about those of the machine.
 _ALL_TOKENS: Final = "_tokens_per_second"
@@ -152,12 +146,12 @@ def _metrics(observations: Sequence[Observation]) -> Iterator[SweepMetric]:
         for name, observed in observation.metrics.items():
             if observed.samples:
                 known.setdefault(name, observed)
-    for role, kind in _KINDS.items():
+    for role, (kind, usual) in _ROLES.items():
         names = [name for name, observed in known.items() if observed.metric.kind is kind]
         gated = [name for name in names if known[name].gated]
         tokens = [name for name in names if name.endswith(_ALL_TOKENS)]
-        usual = [name for name in _USUAL[role] if name in names]
-        chosen = next(iter((*usual, *tokens, *gated)), None)
+        recorded = [name for name in usual if name in names]
+        chosen = next(iter((*recorded, *tokens, *gated)), None)
         if chosen is not None:
             metric = known[chosen].metric
         elif role is Role.THROUGHPUT and any(map(_batch, observations)):
@@ -247,14 +241,13 @@ def _best(
     }
     if not able:
         return ()
-    lower = role is Role.LATENCY
-    top = (min if lower else max)(able.values())
-    near = [
-        test
-        for test, value in able.items()
-        if not (value.exceeds(top) if lower else top.exceeds(value))
-    ]
-    return tuple(sorted(near, key=lambda test: able[test].value, reverse=not lower))
+    if role is Role.LATENCY:
+        least = min(able.values())
+        near = [test for test, value in able.items() if not value.exceeds(least)]
+        return tuple(sorted(near, key=lambda test: able[test].value))
+    most = max(able.values())
+    near = [test for test, value in able.items() if not most.exceeds(value)]
+    return tuple(sorted(near, key=lambda test: -able[test].value))
 
 
 def _effects(tests: Sequence[JudgedTest]) -> Iterator[AxisEffect]:

@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.checklist.residency import Crossing
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
-    from pytest_ttnn_perf.records.ttnn_report import Report
 
 _NO_OPS: Final = "the capture has no op that ran on a device"
 _UNKNOWN: Final = "unknown"
@@ -602,72 +601,63 @@ def _bottlenecks(subject: Subject) -> Iterator[Told]:
 
 
 _MESH: Final = re.compile(r"mesh_shape=MeshShape\(\[([\d, ]+)\]\)")
+_COPIED: Final = "replicated"
 _UNTOLD: Final = (
     "the report does not say how tensors are placed on the mesh: calls have no arguments, as in a "
     "captured graph, or of a release that does not say"
 )
 
 
-class Placed(NamedTuple):
-    """A tensor on a mesh: what it is to the model, how it is spread, and its bytes on a device."""
-
-    role: str
-    name: str
-    how: str
-    bytes: float
-
-
 @_analysis("mesh", "what is replicated on a mesh and what is sharded", Input.REPORT)
 def _mesh(subject: Subject) -> Iterator[Told]:
-    assert subject.report is not None
-    extents, tensors = _placed(subject.report)
+    report = subject.report
+    assert report is not None
+    weights = {weight.key for weight in weights_in_report(report)}
+    computed = {edge.tensor for edge in report.edges}
+    arguments = ((op.name, text) for op in report.operations for text in op.arguments.values())
+    extents: tuple[int, ...] = (1,)
+    kinds: list[Part] = []
+    tensors: dict[object, Part] = {}
+    copied = 0.0
+    for name, text in arguments:
+        spread = placed_in(text, name)
+        if spread is None:
+            continue
+        told = _MESH.search(text)
+        own = told[1].split(",") if told else [extent for extent, _ in spread.spread]
+        extents = max(extents, tuple(map(int, own)), key=prod)
+        key = spread.tensor if spread.tensor is not None else text
+        if key in tensors:
+            continue
+        role = "activation" if spread.tensor in computed else "input"
+        role = "weight" if spread.tensor in weights else role
+        record = report.tensors.get(spread.tensor) if spread.tensor is not None else None
+        size = 0.0 if record is None else allocated_bytes(record)
+        shape = re.search(r"shape=Shape\(\[([\d, ]+)\]\)", text)
+        dtype = f" {record.dtype}" if record is not None and record.dtype else ""
+        what = f"{name} {shape[1].replace(', ', 'x') if shape else '?'}{dtype}"
+        how = _how_spread(spread)
+        kinds.append(Part(f"{role}, {how}", size))
+        tensors[key] = Part(f"{how}, {role} of {what}", size)
+        copied += size if role == "weight" and how == _COPIED else 0.0
     devices = prod(extents)
     if not tensors:
         yield Answer.not_measured(_UNTOLD)
     elif devices == 1:
         yield Answer.not_applicable("one device: nothing is spread over a mesh")
     else:
-        copied = sum(one.bytes for one in tensors if one.role == "weight" and "dim" not in one.how)
         yield Figure(f"the mesh is {shape_text(extents)}", devices, "devices")
         yield Figure("weights that every device has a copy of", copied, "B")
-        kinds = (Part(f"{one.role}, {one.how}", one.bytes) for one in tensors)
-        each = (Part(f"{one.how}, {one.role} of {one.name}", one.bytes) for one in tensors)
         yield _section("placements", kinds, "B", "of the bytes on a device")
-        yield _section("tensors", each, "B", "of the bytes on a device")
+        yield _section("tensors", tensors.values(), "B", "of the bytes on a device")
 
 
-def _placed(report: Report) -> tuple[tuple[int, ...], list[Placed]]:
-    """Return the shape of the mesh, and the tensors that arguments name, each once."""
-    weights = {weight.key for weight in weights_in_report(report)}
-    computed = {edge.tensor for edge in report.edges}
-    found: dict[object, Placed] = {}
-    extents: tuple[int, ...] = (1,)
-    for operation in report.operations:
-        for text in operation.arguments.values():
-            spread = placed_in(text, operation.name)
-            if spread is None:
-                continue
-            told = _MESH.search(text)
-            own = told[1].split(",") if told else [extent for extent, _ in spread.spread]
-            extents = max(extents, tuple(map(int, own)), key=prod)
-            role = "activation" if spread.tensor in computed else "input"
-            role = "weight" if spread.tensor in weights else role
-            key = spread.tensor if spread.tensor is not None else text
-            found.setdefault(key, _described(report, spread, role, text))
-    return extents, list(found.values())
-
-
-def _described(report: Report, spread: MeshOperand, role: str, text: str) -> Placed:
-    record = report.tensors.get(spread.tensor) if spread.tensor is not None else None
-    shape = re.search(r"shape=Shape\(\[([\d, ]+)\]\)", text)
-    extents = shape[1].replace(", ", "x") if shape else "?"
-    dtype = record.dtype if record is not None and record.dtype else ""
-    cuts = [f"dim {cut} over {n}" for n, cut in spread.spread if cut is not None and n > 1]
-    copies = prod(n for n, cut in spread.spread if cut is None)
-    how = f"sharded: {', '.join(cuts)}" if cuts else "replicated"
-    how += f", {copies} copies" if cuts and copies > 1 else ""
-    name = " ".join(filter(None, [f"{spread.name} {extents}", dtype]))
-    return Placed(role, name, how, 0.0 if record is None else allocated_bytes(record))
+def _how_spread(operand: MeshOperand) -> str:
+    cuts = [f"dim {cut} over {n}" for n, cut in operand.spread if cut is not None and n > 1]
+    if not cuts:
+        return _COPIED
+    copies = prod(n for n, cut in operand.spread if cut is None)
+    return f"sharded: {', '.join(cuts)}" + (f", {copies} copies" if copies > 1 else "")
 
 
 _AT_LEAST: Final = (
