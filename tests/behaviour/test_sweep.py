@@ -64,6 +64,12 @@ def test_every_point_is_a_test_with_a_baseline_of_its_own(swept: Project) -> Non
         if (batch, weights) != (8, "bf16")
     }
     assert "samples_per_second" in swept.stored()["test_model[batch=4-weights=bf16]"]["metrics"]
+    sweep = sweep_of(swept)
+    assert sweep["test"] == "test_model.py::test_model"
+    assert sweep["best"] == ["test_model.py::test_model[batch=4-weights=bf16]"]  # bfp8 lacks PCC
+    unmet = {tuple(p["axes"].values()): p.get("unmet", []) for p in sweep["points"]}
+    assert unmet[(8, "bfp8")] == ["pcc below 0.998"]
+    assert [axis["took_effect"] for axis in sweep["axes"]] == [True, True]
     assert counts_of(swept.pytest("--ttnn-perf")) == "7 passed, 1 skipped"
 
 
@@ -169,16 +175,6 @@ def test_without_a_sweep_no_room_is_a_failure(project: Project) -> None:
         """
     )
     assert counts_of(project.pytest("--ttnn-perf")) == "1 failed"
-
-
-def test_the_record_tells_what_the_points_amount_to(swept: Project) -> None:
-    swept.pytest("--ttnn-perf-update=new")
-    sweep = sweep_of(swept)
-    assert sweep["test"] == "test_model.py::test_model"
-    assert sweep["best"] == ["test_model.py::test_model[batch=4-weights=bf16]"]  # bfp8 lacks PCC
-    unmet = {tuple(p["axes"].values()): p.get("unmet", []) for p in sweep["points"]}
-    assert unmet[(8, "bfp8")] == ["pcc below 0.998"]
-    assert [axis["took_effect"] for axis in sweep["axes"]] == [True, True]
 
 
 IDLE_AXIS = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,17 +33,19 @@ TIMES = st.lists(
 
 def swept(times: list[float | None]) -> Sweep:
     """Return the sweep over batches that took these times; None had no room."""
-    tests = []
-    for batch, time in enumerate(times, start=1):
-        point = SweepPoint("t", {"batch": batch})
-        observation = Observation(f"t[{batch}]", {}, sweep=point, environment={"batch": batch})
-        if time is None:
-            observation = replace(observation, out_of_memory="none")
-        else:
-            observed = MetricObservation(Metric("wall_time", "ns"), (time,))
-            observation = replace(observation, metrics={"wall_time": observed})
-        tests.append(JudgedTest(observation))
-    (sweep,) = sweeps_of(tests)
+    metric = Metric("wall_time", "ns")
+    (sweep,) = sweeps_of(
+        JudgedTest(
+            Observation(
+                f"t[{batch}]",
+                {"wall_time": MetricObservation(metric, (time,))} if time else {},
+                sweep=SweepPoint("t", {"batch": batch}),
+                out_of_memory=None if time else "none",
+                environment={"batch": batch},
+            )
+        )
+        for batch, time in enumerate(times, start=1)
+    )
     return sweep
 
 
