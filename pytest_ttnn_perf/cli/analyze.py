@@ -14,7 +14,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import in_regions, trusted
 from pytest_ttnn_perf.analysis.ops.regions import slowest_step_of
 from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, joined, look_at
 from pytest_ttnn_perf.records.finding import Input
-from pytest_ttnn_perf.report.analysis import overview_listing, regions_listing
+from pytest_ttnn_perf.report.analysis import analysis_listing, overview_listing
 from pytest_ttnn_perf.report.numbers import Result
 
 if TYPE_CHECKING:
@@ -45,17 +45,14 @@ def run(options: argparse.Namespace) -> Result:
 def _listing(capture: Capture, name: str | None, options: argparse.Namespace) -> Listing:
     subject = capture.read(options)
     if name is not None:
-        return regions_listing(analyses_of(subject, name))
-    return _overview(capture, subject, options)
-
-
-def _overview(capture: Capture, subject: Subject, options: argparse.Namespace) -> Listing:
+        return analysis_listing(_analyses_of(subject, name))
     chosen = {"--region": options.region, "--start": options.start, "--end": options.end}
-    window = [word for option, name in chosen.items() if name for word in (option, name)]
+    window = [word for option, value in chosen.items() if value for word in (option, value)]
     notes = () if subject.ops is None else tuple(capture_notes(subject.ops))
     more = f"ttnn-perf analyze NAME {shlex.join([*capture.files, *window])}"
-    found = (each for name in ANALYSES for each in analyses_of(subject, name))
-    return overview_listing(found, notes, more)
+    return overview_listing(
+        (each for one in ANALYSES for each in _analyses_of(subject, one)), notes, more
+    )
 
 
 def _name_and_files(word: str | None, files: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -74,19 +71,19 @@ def _name_and_files(word: str | None, files: Sequence[str]) -> tuple[str | None,
     raise UsageError(message + (near or f"; analyses: {', '.join(ANALYSES)}"))
 
 
-def analyses_of(subject: Subject, name: str) -> list[tuple[str, Analysis]]:
-    """Return an analysis of each region; what does not look at ops is made once, of no region."""
-    kind = ANALYSES[name]
-    subjects = in_regions(subject) if Input.OPS in kind.needs else (trusted(subject),)
-    return [(each.region, kind.analysis(_of_a_step(each, kind.name))) for each in subjects]
-
-
 #: Analyses that look at several steps, or at devices side by side.
 _OF_ALL_STEPS: Final = frozenset({"devices", "host-overhead", "trace", "queues", "mesh", "overlap"})
 
 
-def _of_a_step(subject: Subject, name: str) -> Subject:
-    """Return a subject with the ops of one step alone, on its slowest device, where that counts."""
-    if subject.ops is None or not subject.ops.devices or name in _OF_ALL_STEPS:
-        return subject
-    return replace(subject, ops=slowest_step_of(subject.ops))
+def _analyses_of(subject: Subject, name: str) -> list[tuple[str, Analysis]]:
+    """Return an analysis of each region; what does not look at ops is made once, of no region.
+
+    Most are of one step alone, on its slowest device.
+    """
+    kind, found = ANALYSES[name], []
+    for each in in_regions(subject) if Input.OPS in kind.needs else (trusted(subject),):
+        own = each
+        if each.ops is not None and each.ops.devices and name not in _OF_ALL_STEPS:
+            own = replace(each, ops=slowest_step_of(each.ops))
+        found.append((each.region, kind.analysis(own)))
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +15,9 @@ from pytest_ttnn_perf._base.text import counted, quantity
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of, read_run
 from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
 from pytest_ttnn_perf.analysis.checklist.plan import (
-    aims_of,
-    is_of_host,
     plan_of,
     reach_of,
+    reaches_of,
     start_of,
     starts_of_test,
 )
@@ -33,17 +33,16 @@ from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.experiments.kept_state import read_steps
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome
 from pytest_ttnn_perf.report.numbers import Result
-from pytest_ttnn_perf.report.plan import Aimed, Planned, plan_listing, plan_markdown
+from pytest_ttnn_perf.report.plan import Planned, plan_listing, plan_markdown
 from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.plan import Aim, Plan, Reach
     from pytest_ttnn_perf.analysis.checklist.rule import Rule
     from pytest_ttnn_perf.cli.artifacts import Capture
-    from pytest_ttnn_perf.records.finding import Finding, Subject
+    from pytest_ttnn_perf.records.finding import Finding
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.settings import Settings
 
@@ -108,8 +107,7 @@ def _aimed(planned: Sequence[Planned], target_ns: float) -> list[Planned]:
         )
         raise UsageError(message)
     return [
-        replace(one, aims=(Aimed("", reach_of(one.plan, target_ns)),)) if one.plan else one
-        for one in planned
+        replace(one, aims=(reach_of(one.plan, target_ns),)) if one.plan else one for one in planned
     ]
 
 
@@ -119,12 +117,14 @@ def _record_and_tests(options: argparse.Namespace) -> tuple[Path | None, list[st
     Words that name tests alone are of the newest record, which is None here.
     """
     words: list[str] = options.files
-    others = [word for word in words if not _is_of_tests(word)]
-    records = [word for word in others if Path(word).is_file() and _is_run(Path(word))]
+    others = [word for word in words if "::" not in word and not word.endswith(".py")]
+    files = [word for word in others if Path(word).is_file()]
+    kinds = {ArtifactKind.RUN_RECORD, ArtifactKind.BENCHMARK_JSON}
+    records = [word for word in files if kind_of(Path(word)) in kinds]
     if options.csv or options.db or options.log or (others and not records):
         return None
     tests = [word for word in words if word not in records]
-    captures = [word for word in tests if Path(word).is_file() and not _is_of_tests(word)]
+    captures = [word for word in files if word not in records]
     if len(records) > 1 or captures:
         found = ", ".join([*records, *captures])
         message = f"expected captures, or one run record and tests in it, found {found}"
@@ -133,14 +133,6 @@ def _record_and_tests(options: argparse.Namespace) -> tuple[Path | None, list[st
         message = "--region, --start and --end select ops of a capture, and there is none"
         raise UsageError(message)
     return Path(records[0]) if records else None, tests
-
-
-def _is_of_tests(word: str) -> bool:
-    return "::" in word or word.endswith(".py")
-
-
-def _is_run(file: Path) -> bool:
-    return kind_of(file) in {ArtifactKind.RUN_RECORD, ArtifactKind.BENCHMARK_JSON}
 
 
 def _of_captures(
@@ -164,7 +156,7 @@ def _of_capture(
     settings: Settings,
     options: argparse.Namespace,
 ) -> Iterator[Planned]:
-    """Yield the plans of a capture: that of the region to begin with, then the others."""
+    """Yield the plans of a capture: that of the region that ``check`` begins with, then others."""
     subject = capture.read(options)
     waived = {code for code, rule in settings.rules.items() if rule.waive}
     findings = as_configured(run_in_regions(rules, subject, waived), settings.rules)
@@ -173,28 +165,20 @@ def _of_capture(
         yield Planned(capture.name, why_not=doubt)
         return
     look = f"ttnn-perf check {shlex.join(capture.files)} --all"
-    parts = _ordered(in_regions(subject), findings, settings, subject)
-    several = len(parts) > 1
+    _, kind = held_back(subject, settings.rules)
+    first = progress_of(findings, has_baseline=None, kind=kind).first
+    begin = first.region if first is not None else ""
+    parts = sorted(in_regions(subject), key=lambda part: part.region != begin)
     for part in parts:
         start = start_of(part, settings.rules)
         if start is None:
             why = "there are no times in it; it takes an op table, such as an ops_perf_results CSV"
             yield Planned(capture.name, why_not=part.absent.get(Input.OPS, why))
             continue
-        own = [one for one in findings if one.region == part.region or not several]
+        own = [one for one in findings if one.region == part.region or len(parts) == 1]
         start = replace(start, region=options.region or start.region)
         silent = {one.code for one in own if one.outcome is RuleOutcome.NOT_MEASURED}
         yield Planned(capture.name, plan_of(own, start), unanswered=len(silent), look=look)
-
-
-def _ordered(
-    parts: Sequence[Subject], findings: Sequence[Finding], settings: Settings, subject: Subject
-) -> list[Subject]:
-    """Return the regions, that with the finding to begin with first, as ``check`` names it."""
-    _, kind = held_back(subject, settings.rules)
-    first = progress_of(findings, has_baseline=None, kind=kind).first
-    name = first.region if first is not None else ""
-    return sorted(parts, key=lambda part: part.region != name)
 
 
 def _doubt(findings: Iterable[Finding]) -> str:
@@ -221,38 +205,11 @@ def _of_run(run: Run, words: Sequence[str], name: str) -> list[Planned]:
     planned = [one for test in tests for one in _of_test(run.tests[test], run)]
     if len(tests) == 1 and words:
         planned = [replace(one, source="") for one in planned]
-    return sorted(planned, key=_part_left)
 
+    def part_left(one: Planned) -> float:
+        return one.plan.left_ns / one.plan.start.now_ns if one.plan else inf
 
-def _part_left(one: Planned) -> float:
-    if one.plan is None:
-        return 2.0
-    return one.plan.left_ns / one.plan.start.now_ns
-
-
-def reach_of_aim(aim: Aim, findings: Sequence[Finding], plan: Plan) -> Reach:
-    """Return whether a plan gets a metric to its target.
-
-    What kernels take knows no host, and no gaps between ops.
-    """
-    others = list(findings)
-    if aim.of_kernels:
-        others = [_of_kernels(one) for one in findings if not is_of_host(one.code)]
-    waits = plan.start.waits and not aim.of_kernels
-    towards = plan_of(others, replace(plan.start, now_ns=aim.now_ns, waits=waits))
-    reach = reach_of(towards, aim.ns)
-    if reach.after is None:
-        return reach
-    code = towards.steps[reach.after - 1].finding.code
-    codes = [step.finding.code for step in plan.steps]
-    return reach._replace(after=codes.index(code) + 1)
-
-
-def _of_kernels(finding: Finding) -> Finding:
-    gaps = finding.gaps_ns
-    if not gaps or finding.saving_ns is None or finding.adds_ns is None:
-        return finding
-    return replace(finding, saving_ns=finding.saving_ns - gaps, adds_ns=finding.adds_ns - gaps)
+    return sorted(planned, key=part_left)
 
 
 def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
@@ -267,10 +224,7 @@ def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
     for start in starts:
         own = [one for one in observation.findings if one.region == start.region]
         plan = plan_of(own, start)
-        aims = tuple(
-            Aimed(aim.metric, reach_of_aim(aim, own, plan))
-            for aim in aims_of(observation, start.region, alone=len(starts) == 1)
-        )
+        aims = tuple(reaches_of(observation, own, plan, alone=len(starts) == 1))
         look = "profile it, and ttnn-perf check its capture --all"
         yield Planned(observation.test, plan, aims, unanswered=len(silent), look=look)
     if not starts:

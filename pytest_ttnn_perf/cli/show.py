@@ -50,7 +50,7 @@ from pytest_ttnn_perf.report.numbers import (
     id_column,
 )
 from pytest_ttnn_perf.report.op_listing import op_listing
-from pytest_ttnn_perf.report.sweeps import sweeps_lines
+from pytest_ttnn_perf.report.sweeps import sweep_lines
 from pytest_ttnn_perf.run.judge import swept
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def run_listing(run: Run) -> Listing:
     sweeps = list(swept(run.tests.values()))
     lines: list[Block] = [*_run_heading(run), *_RUN_COLUMNS.table(found), *raised, *why]
     if sweeps:
-        lines += ["", *sweeps_lines(sweeps)]
+        lines += ["", *(line for one in sweeps for line in sweep_lines(one))]
     document = encode_run(run) | ({"sweeps": [encode(each) for each in sweeps]} if sweeps else {})
     return Listing(tuple(lines), document, _RUN_COLUMNS.names, _RUN_COLUMNS.rows(found))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import hypot, inf, isfinite, log, log1p, sqrt
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import NANOSECONDS_IN, quantity
@@ -84,34 +83,33 @@ def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
         yield _sweep(test, _in_order(points, axes))
 
 
+def _axes(judged: JudgedTest) -> Mapping[str, Scalar]:
+    return judged.observation.sweep.axes if judged.observation.sweep else {}
+
+
 def _in_order(tests: Sequence[JudgedTest], axes: Sequence[str]) -> Sequence[JudgedTest]:
     """Return points with their numbers rising; several processes tell them in any order."""
-    ranks: list[Mapping[Scalar, int]] = []
-    points = [judged.observation.sweep.axes for judged in tests if judged.observation.sweep]
+    order: dict[str, list[Scalar]] = {}
     for axis in axes:
-        values = list(dict.fromkeys(point[axis] for point in points))
+        values = list(dict.fromkeys(_axes(judged)[axis] for judged in tests))
         if all(isinstance(value, (int, float)) for value in values):
             values.sort(key=lambda value: float(value or 0))
-        ranks.append({value: rank for rank, value in enumerate(values)})
-    places = [
-        [rank[point[axis]] for axis, rank in zip(axes, ranks, strict=True)] for point in points
-    ]
-    return [judged for _, judged in sorted(zip(places, tests, strict=True), key=itemgetter(0))]
+        order[axis] = values
+
+    def places(judged: JudgedTest) -> list[int]:
+        return [order[axis].index(_axes(judged)[axis]) for axis in axes]
+
+    return sorted(tests, key=places)
 
 
 def _sweep(test: str, tests: Sequence[JudgedTest]) -> Sweep:
     observations = [judged.observation for judged in tests if not _ended(judged.observation)]
     metrics = tuple(_metrics(observations))
-    numbers = {judged.observation.test: dict(_numbers(judged, metrics)) for judged in tests}
+    numbers = {judged.observation.test: _numbers(judged, metrics) for judged in tests}
     points = tuple(_point(judged, numbers[judged.observation.test]) for judged in tests)
-    best_by = next(
-        (
-            role
-            for role in (Role.THROUGHPUT, Role.LATENCY)
-            if any(role in values for values in numbers.values())
-        ),
-        None,
-    )
+    measured_roles = {role for values in numbers.values() for role in values}
+    by = (role for role in (Role.THROUGHPUT, Role.LATENCY) if role in measured_roles)
+    best_by = next(by, None)
     first = tests[0].observation.sweep
     return Sweep(
         test,
@@ -129,18 +127,12 @@ def _ended(observation: Observation) -> str | None:
     return observation.out_of_memory or observation.error or observation.lost
 
 
-#: What stands for a role where a test records it, the first there is.
-_USUAL: Final = {
-    Role.THROUGHPUT: ("samples_per_second",),
-    Role.LATENCY: ("wall_time", "sim_time", "device_kernel_time"),
-    Role.MEMORY: ("dram_added_bytes", "l1_added_bytes"),
-    Role.ACCURACY: ("pcc",),
-}
-_KINDS: Final = {
-    Role.THROUGHPUT: Kind.THROUGHPUT,
-    Role.LATENCY: Kind.TIME,
-    Role.MEMORY: Kind.BYTES,
-    Role.ACCURACY: Kind.ACCURACY,
+#: The kind of a role, and what stands for it where a test records it, the first there is.
+_ROLES: Final = {
+    Role.THROUGHPUT: (Kind.THROUGHPUT, ("samples_per_second",)),
+    Role.LATENCY: (Kind.TIME, ("wall_time", "sim_time", "device_kernel_time")),
+    Role.MEMORY: (Kind.BYTES, ("dram_added_bytes", "l1_added_bytes")),
+    Role.ACCURACY: (Kind.ACCURACY, ("pcc",)),
 }
 #: How tokens of all users are counted: a sweep over users is about those of the machine.
 _ALL_TOKENS: Final = "_tokens_per_second"
@@ -154,12 +146,12 @@ def _metrics(observations: Sequence[Observation]) -> Iterator[SweepMetric]:
         for name, observed in observation.metrics.items():
             if observed.samples:
                 known.setdefault(name, observed)
-    for role, kind in _KINDS.items():
+    for role, (kind, usual) in _ROLES.items():
         names = [name for name, observed in known.items() if observed.metric.kind is kind]
         gated = [name for name in names if known[name].gated]
         tokens = [name for name in names if name.endswith(_ALL_TOKENS)]
-        usual = [name for name in _USUAL[role] if name in names]
-        chosen = next(iter((*usual, *tokens, *gated)), None)
+        recorded = [name for name in usual if name in names]
+        chosen = next(iter((*recorded, *tokens, *gated)), None)
         if chosen is not None:
             metric = known[chosen].metric
         elif role is Role.THROUGHPUT and any(map(_batch, observations)):
@@ -174,29 +166,27 @@ def _batch(observation: Observation) -> float:
     return batch if isinstance(batch, (int, float)) else 0
 
 
-def _numbers(judged: JudgedTest, metrics: Sequence[SweepMetric]) -> Iterator[tuple[Role, Measured]]:
-    """Yield what was measured of each role at one point."""
+def _numbers(judged: JudgedTest, metrics: Sequence[SweepMetric]) -> Mapping[Role, Measured]:
+    """Return what was measured of each role at one point."""
     observation = judged.observation
     if _ended(observation):
-        return
+        return {}
     found: dict[Role, Measured] = {}
     for each in metrics:
         number = measured(judged, each.name)
         if number is not None:
             found[each.role] = number
-    latency = next((each for each in metrics if each.role is Role.LATENCY), None)
-    batch = _batch(observation)
-    if Role.THROUGHPUT not in found and latency and Role.LATENCY in found and batch:
-        time = found[Role.LATENCY]
-        seconds = time.value * NANOSECONDS_IN.get(latency.unit, inf) / 1e9
+    time, batch = found.get(Role.LATENCY), _batch(observation)
+    if Role.THROUGHPUT not in found and time is not None and batch:
+        unit = next(each.unit for each in metrics if each.role is Role.LATENCY)
+        seconds = time.value * NANOSECONDS_IN.get(unit, inf) / 1e9
         if isfinite(seconds):
             found[Role.THROUGHPUT] = Measured(batch / seconds, time.error)
-    yield from found.items()
+    return found
 
 
 def _point(judged: JudgedTest, numbers: Mapping[Role, Measured]) -> PointResult:
     observation = judged.observation
-    assert observation.sweep is not None
     state = PointState.MEASURED
     if observation.out_of_memory is not None:
         state = PointState.OUT_OF_MEMORY
@@ -204,7 +194,7 @@ def _point(judged: JudgedTest, numbers: Mapping[Role, Measured]) -> PointResult:
         state = PointState.FAILED
     return PointResult(
         observation.test,
-        observation.sweep.axes,
+        _axes(judged),
         state,
         {role.value: number.value for role, number in numbers.items()},
         _ended(observation),
@@ -230,17 +220,12 @@ def _unmet(judged: JudgedTest) -> Iterator[str]:
         limit = quantity(bound, unit=metric.unit) if isinstance(bound, str) else bound
         if limit is None:
             yield f"{name} cannot be compared with {bound}"
-        elif not _meets(metric, number.value, limit):
-            side = "below" if metric.better is Better.HIGHER else "above"
-            other = "not" if metric.better is Better.EQUAL else side
-            yield f"{name} {other} {bound}"
-
-
-def _meets(metric: Metric, value: float, limit: float) -> bool:
-    """Tell whether a value is at least as good as a limit."""
-    if metric.better is Better.EQUAL:
-        return value == limit
-    return value >= limit if metric.better is Better.HIGHER else value <= limit
+        elif metric.better is Better.HIGHER and not number.value >= limit:
+            yield f"{name} below {bound}"
+        elif metric.better is Better.LOWER and not number.value <= limit:
+            yield f"{name} above {bound}"
+        elif metric.better is Better.EQUAL and number.value != limit:
+            yield f"{name} not {bound}"
 
 
 def _best(
@@ -256,14 +241,13 @@ def _best(
     }
     if not able:
         return ()
-    lower = role is Role.LATENCY
-    top = (min if lower else max)(able.values())
-    near = [
-        test
-        for test, value in able.items()
-        if not (value.exceeds(top) if lower else top.exceeds(value))
-    ]
-    return tuple(sorted(near, key=lambda test: able[test].value, reverse=not lower))
+    if role is Role.LATENCY:
+        least = min(able.values())
+        near = [test for test, value in able.items() if not value.exceeds(least)]
+        return tuple(sorted(near, key=lambda test: able[test].value))
+    most = max(able.values())
+    near = [test for test, value in able.items() if not most.exceeds(value)]
+    return tuple(sorted(near, key=lambda test: -able[test].value))
 
 
 def _effects(tests: Sequence[JudgedTest]) -> Iterator[AxisEffect]:
@@ -278,10 +262,6 @@ def _effects(tests: Sequence[JudgedTest]) -> Iterator[AxisEffect]:
         pairs = [pair for line in alike.values() for pair in combinations(line, 2)]
         took_effect = any(_differ(one, other, axis) for one, other in pairs)
         yield AxisEffect(axis, tuple(values), len(pairs), took_effect)
-
-
-def _axes(judged: JudgedTest) -> Mapping[str, Scalar]:
-    return judged.observation.sweep.axes if judged.observation.sweep else {}
 
 
 def _differ(first: JudgedTest, second: JudgedTest, axis: str) -> bool:

@@ -18,7 +18,7 @@ from pytest_ttnn_perf.records.observation import SweepPoint
 from pytest_ttnn_perf.records.settings import finite_number, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
 
     from pytest_ttnn_perf.records.hardware import Scalar
 
@@ -59,10 +59,10 @@ def _label(place: str, value: Any) -> Scalar:
     if isinstance(value, float):
         return finite_number(place, value)
     named = getattr(value, "name", None) or getattr(value, "__name__", None)
-    if isinstance(named, str) and not isinstance(value, (str, int)):
+    if isinstance(named, str):
         return named.lower()
     if isinstance(value, (str, int)):
-        return named.lower() if isinstance(named, str) else value
+        return value
     message = f"{place}: expected a string, a number or what has a name, found {repr_of(value)}"
     raise UsageError(message)
 
@@ -142,7 +142,8 @@ class OutOfMemoryPoints:
         if call.when == "teardown" or not report.failed or call.excinfo is None:
             return report
         why = _out_of_memory(call.excinfo.value)
-        if why is None or not _is_point(item):
+        is_point = any("sweep" in marker.kwargs for marker in item.iter_markers("ttnn_perf"))
+        if why is None or not is_point:
             return report
         item.stash[OUT_OF_MEMORY] = why
         file, line, _ = report.location
@@ -151,10 +152,6 @@ class OutOfMemoryPoints:
         if not item.config.getoption("usepdb"):
             _let_go(call.excinfo.value)
         return report
-
-
-def _is_point(item: pytest.Item) -> bool:
-    return any("sweep" in marker.kwargs for marker in item.iter_markers("ttnn_perf"))
 
 
 def _out_of_memory(error: BaseException) -> str | None:
@@ -171,16 +168,11 @@ def _out_of_memory(error: BaseException) -> str | None:
     return re.sub(r"(?i)^out of memory:\s*", "", lines[0]) if lines else "no details"
 
 
-def _let_go(error: BaseException) -> None:
+def _let_go(error: BaseException | None) -> None:
     """Free the tensors that the frames of an error hold, or the next point would not fit either."""
-    for each in _chain(error):
-        traceback.clear_frames(each.__traceback__)
-    gc.collect()
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        yield error
+        traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
+    gc.collect()

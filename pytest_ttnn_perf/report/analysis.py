@@ -21,42 +21,38 @@ from pytest_ttnn_perf.report.numbers import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.records.finding import Analysis, Row, Section
+    from pytest_ttnn_perf.records.finding import Analysis, Section
     from pytest_ttnn_perf.report.layout import Block
-
-
-def regions_listing(analyses: Sequence[tuple[str, Analysis]]) -> Listing:
-    """Lay one analysis of several regions out, one below the other.
-
-    In JSON the first region stands at the top, and all of them in ``regions``.
-    """
-    listings = [(region, analysis_listing(analysis)) for region, analysis in analyses]
-    documents = [{**_document(analysis), "region": region} for region, analysis in analyses]
-    lines: list[Block] = []
-    for region, each in listings:
-        lines += [""] if lines else []
-        lines += [f"region {region}", *each.lines] if region else each.lines
-    rows = tuple((*row, region) for region, each in listings for row in each.rows)
-    document = {**documents[0], "regions": documents}
-    return Listing(tuple(lines), document, (*_FIELDS, "region"), rows)
 
 
 #: Columns of the longest bar, and rows of a chart.
 _BAR, _MOST_ROWS = 20, 10
 _SIZE: Final = Metric("size", "B", kind=Kind.BYTES)
 _HEADINGS: Final = {"ns": "time", "B": "size"}
-_FIELDS: Final = ("analysis", "outcome", "section", "label", "value", "unit", "share", "count")
+_FIELDS: Final = (
+    *("analysis", "outcome", "section", "label", "value", "unit", "share", "count", "region"),
+)
 
 
-def analysis_listing(analysis: Analysis) -> Listing:
-    """Lay an analysis out; charts show the first rows, JSON and CSV all of them."""
-    rows = tuple((analysis.name, analysis.outcome.value, *cells) for cells in _rows(analysis))
-    return Listing(tuple(_lines(analysis)), _document(analysis), _FIELDS, rows)
+def analysis_listing(analyses: Sequence[tuple[str, Analysis]]) -> Listing:
+    """Lay one analysis of several regions out, one below the other.
 
-
-def _document(analysis: Analysis) -> dict[str, object]:
-    document = asdict(analysis)
-    return {"analysis": document.pop("name"), **document, "outcome": analysis.outcome.value}
+    Charts show the first rows, JSON and CSV all of them. In JSON the first region stands at the
+    top, and all of them in ``regions``.
+    """
+    lines: list[Block] = []
+    rows: list[tuple[object, ...]] = []
+    documents = []
+    for region, analysis in analyses:
+        lines += [""] if lines else []
+        lines += [f"region {region}"] if region else []
+        lines += _lines(analysis)
+        name, outcome = analysis.name, analysis.outcome.value
+        rows += ((name, outcome, *cells, region) for cells in _rows(analysis))
+        document = asdict(analysis)
+        del document["name"]
+        documents.append({"analysis": name, **document, "outcome": outcome, "region": region})
+    return Listing(tuple(lines), {**documents[0], "regions": documents}, _FIELDS, tuple(rows))
 
 
 def _lines(analysis: Analysis) -> Iterator[Block]:
@@ -77,43 +73,36 @@ def _lines(analysis: Analysis) -> Iterator[Block]:
 
 def _chart(section: Section) -> Iterator[Block]:
     """Yield the rows of a section with bars, the longest for the largest share."""
-    rows = section.rows[:_MOST_ROWS]
+    rows, unit, of = section.rows[:_MOST_ROWS], section.unit, section.of
+    columns = [(section.heading, [" ".join(row.label.split()) for row in rows], Fit(least=24))]
     # Counts are shown where they say anything that values do not.
-    counts = any(row.count not in {1, row.value} for row in section.rows)
-    headings = ["count"] if counts else []
-    headings += [] if _is_fraction(section.unit) else [_HEADINGS.get(section.unit, section.unit)]
-    headings += [section.of, ""] if section.of else []
-    cells = [list(_cells(row, section, headings)) for row in rows]
-    labelled = [[" ".join(row.label.split()), *own] for row, own in zip(rows, cells, strict=True)]
-    right = frozenset(range(1, len(headings) + (0 if section.of else 1)))
-    # Bars say nothing that figures do not; of these, the share says most.
-    last = [Fit(), Fit(drop=0)] if section.of else [Fit()] * bool(headings)
-    fits = [Fit(least=24), *(Fit(drop=1) for _ in headings[: len(headings) - len(last)]), *last]
-    yield table_of([section.heading, *headings], labelled, right=right, fits=fits)
+    if any(row.count not in {1, row.value} for row in section.rows):
+        columns.append(("count", [str(row.count) for row in rows], Fit(drop=1)))
+    if not _is_fraction(unit):
+        values = [_value_text(row.value, unit, bare=True) for row in rows]
+        columns.append((_HEADINGS.get(unit, unit), values, Fit(drop=1 if of else None)))
+    if of:
+        # Bars say nothing that figures do not; of these, the share says most.
+        largest = max(row.share or 0.0 for row in section.rows) or 1.0
+        bars = ["#" * round(_BAR * (row.share or 0.0) / largest) for row in rows]
+        columns.append((of, [format_fraction(row.share) for row in rows], Fit()))
+        columns.append(("", bars, Fit(drop=0)))
+    right = frozenset(range(1, len(columns) - bool(of)))
+    headings, cells, fits = zip(*columns, strict=True)
+    yield table_of(headings, zip(*cells, strict=True), right=right, fits=fits)
     hidden = len(section.rows) - len(rows)
     if hidden:
         yield f"and {hidden} more, which --format json lists"
 
 
-def _cells(row: Row, section: Section, headings: Sequence[str]) -> Iterator[str]:
-    if headings[:1] == ["count"]:
-        yield str(row.count)
-    if not _is_fraction(section.unit):
-        yield _value_text(row.value, section.unit, bare=True)
-    if section.of:
-        yield format_fraction(row.share)
-        largest = max((other.share or 0.0 for other in section.rows), default=0.0)
-        yield "#" * round(_BAR * (row.share or 0.0) / largest) if largest else ""
-
-
 def _value_text(value: float, unit: str, *, bare: bool = False) -> str:
-    """Return a number with its unit; ``bare`` where a heading names it."""
+    """Return a number with its unit; ``bare`` where something else names it."""
     if unit == "B":
         return format_value(_SIZE, value)
     if unit == "ns":
         return format_ns(value)
     if _is_fraction(unit):
-        return f"{format_fraction(value)} {unit}"
+        return format_fraction(value) if bare else f"{format_fraction(value)} {unit}"
     digits = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
     return digits if bare else f"{digits} {unit_for(value, unit)}"
 
@@ -146,10 +135,8 @@ class First(NamedTuple):
     @property
     def figure(self) -> str:
         """The number alone, with a unit that is none of a fraction."""
-        if self.value is None or self.unit is None:
-            return ""
-        fraction = _is_fraction(self.unit)
-        return format_fraction(self.value) if fraction else _value_text(self.value, self.unit)
+        unit = self.unit or ""
+        return _value_text(self.value or 0.0, unit, bare=_is_fraction(unit))
 
     @property
     def what(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, shortened
@@ -16,17 +16,9 @@ from pytest_ttnn_perf.report.numbers import Listing, json_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.plan import Plan, PlanStep, Reach
+    from pytest_ttnn_perf.analysis.checklist.plan import Plan, Reach
     from pytest_ttnn_perf.records.finding import Finding
     from pytest_ttnn_perf.report.layout import Block
-
-
-@dataclass(frozen=True, slots=True)
-class Aimed:
-    """A target, the time that it is for, and whether the plan gets there."""
-
-    metric: str
-    reach: Reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +31,7 @@ class Planned:
 
     source: str
     plan: Plan | None = None
-    aims: tuple[Aimed, ...] = ()
+    aims: tuple[Reach, ...] = ()
     why_not: str = ""
     unanswered: int = 0
     look: str = ""
@@ -158,7 +150,7 @@ _UNEXPLAINED: Final = "TTP315"
 def _notes(one: Planned) -> Iterator[str]:
     plan = one.plan
     assert plan is not None
-    yield from (_reach_line(aimed, plan) for aimed in one.aims)
+    yield from (_reach_line(reach, plan) for reach in one.aims)
     if plan.stopped:
         yield "findings add up to more than that: the plan stops at the roofline"
     if plan.start.waits and len(plan.steps) > 1:
@@ -184,17 +176,16 @@ def _named(findings: Iterable[Finding]) -> str:
     return ", ".join(dict.fromkeys(f"{one.code} {one.name}" for one in findings))
 
 
-def _reach_line(aimed: Aimed, plan: Plan) -> str:
+def _reach_line(reach: Reach, plan: Plan) -> str:
     """Say whether a target is in reach."""
-    reach, start = aimed.reach, plan.start
     target = f"target {_with_unit(reach.target_ns)}"
-    if aimed.metric:
-        target += f" of {aimed.metric}"
+    if reach.metric:
+        target += f" of {reach.metric}"
     match reach.chance:
         case Chance.REACHED:
             return f"{target}: reached already"
         case Chance.NEVER:
-            least = _with_unit(start.ideal_ns or 0.0)
+            least = _with_unit(plan.start.ideal_ns or 0.0)
             # Narrower weights, or more devices, may get there, and no plan is sure of either.
             ruled = "not reachable on these devices with weights of bfloat8_b"
             return f"{target}: {ruled}: the roofline is {least}"
@@ -260,14 +251,12 @@ def bounded_document(planned: Sequence[Planned], *, most_bytes: int = MOST_BYTES
     cut = {"plans": len(beyond), "steps": sum(len(plan.steps) for plan in beyond if plan)}
     document = {"plans": plans, "cut": cut, "note": _NOTE}
     while len(json_text(document).encode()) > most_bytes:
-        longest = max(plans, key=_steps_of)
-        if _steps_of(longest) > (_FEW_STEPS if len(plans) > 1 else 1):
-            steps = longest["steps"]
-            assert isinstance(steps, list)
+        steps = max((plan["steps"] for plan in plans), key=len)
+        if len(steps) > (_FEW_STEPS if len(plans) > 1 else 1):
             steps.pop()
             cut["steps"] += 1
         elif len(plans) > 1:
-            cut["steps"] += _steps_of(plans.pop())
+            cut["steps"] += len(plans.pop()["steps"])
             cut["plans"] += 1
         else:  # what is left is small: one step, and texts that are bounded
             break
@@ -282,12 +271,7 @@ def _brief(text: str, most_bytes: int) -> str:
     return short
 
 
-def _steps_of(plan: dict[str, object]) -> int:
-    steps = plan["steps"]
-    return len(steps) if isinstance(steps, list) else 0
-
-
-def _document(one: Planned) -> dict[str, object]:
+def _document(one: Planned) -> dict[str, Any]:
     plan = one.plan
     if plan is None:
         why = _brief(one.why_not, _TEXT_BYTES)
@@ -306,14 +290,25 @@ def _document(one: Planned) -> dict[str, object]:
         "stops_at_roofline": plan.stopped,
         "targets": [
             {
-                "metric": _brief(aimed.metric, _NAME_BYTES),
-                "target_us": _us(aimed.reach.target_ns),
-                "chance": aimed.reach.chance.value,
-                "after_step": aimed.reach.after,
+                "metric": _brief(reach.metric, _NAME_BYTES),
+                "target_us": _us(reach.target_ns),
+                "chance": reach.chance.value,
+                "after_step": reach.after,
             }
-            for aimed in one.aims
+            for reach in one.aims
         ],
-        "steps": [_step_document(step) for step in plan.steps],
+        "steps": [
+            {
+                "code": step.finding.code,
+                "name": _brief(step.finding.name, _NAME_BYTES),
+                "do": _brief(step.finding.fix or step.finding.reason or "", _TEXT_BYTES),
+                "saves_us": _us(step.saves_ns),
+                "alone_us": _us(step.alone_ns),
+                "left_us": _us(step.left_ns),
+                "at_most": step.finding.at_most,
+            }
+            for step in plan.steps
+        ],
         "no_saving_known": _codes(plan.untold),
         "too_little": _codes(plan.little),
         "waived": _codes(plan.waived),
@@ -322,19 +317,6 @@ def _document(one: Planned) -> dict[str, object]:
 
 def _codes(findings: Iterable[Finding]) -> list[str]:
     return sorted({finding.code for finding in findings})[:_MOST_CODES]
-
-
-def _step_document(step: PlanStep) -> dict[str, object]:
-    finding = step.finding
-    return {
-        "code": finding.code,
-        "name": _brief(finding.name, _NAME_BYTES),
-        "do": _brief(finding.fix or finding.reason or "", _TEXT_BYTES),
-        "saves_us": _us(step.saves_ns),
-        "alone_us": _us(step.alone_ns),
-        "left_us": _us(step.left_ns),
-        "at_most": finding.at_most,
-    }
 
 
 def plan_markdown(planned: Sequence[Planned]) -> str:

@@ -11,22 +11,15 @@ from pytest_ttnn_perf.report.layout import Fit, Line, table_of
 from pytest_ttnn_perf.report.numbers import format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator
 
-    from pytest_ttnn_perf.records.hardware import Scalar
-    from pytest_ttnn_perf.records.sweep import PointResult, Sweep
+    from pytest_ttnn_perf.records.sweep import Sweep
     from pytest_ttnn_perf.report.layout import Table
 
 #: So many points are listed; all are in the record.
 _MOST: Final = 40
 #: How many points are named where they are a list of their own.
 _MOST_NAMED: Final = 6
-
-
-def sweeps_lines(sweeps: Iterable[Sweep]) -> Iterator[Line | Table]:
-    """Lay out sweeps, one after another."""
-    for sweep in sweeps:
-        yield from sweep_lines(sweep)
 
 
 def sweep_lines(sweep: Sweep) -> Iterator[Line | Table]:
@@ -39,13 +32,8 @@ def sweep_lines(sweep: Sweep) -> Iterator[Line | Table]:
         for place, axis in enumerate(sweep.axes)
         if all(isinstance(value, (int, float)) for value in axis.values)
     )
-    fits = [Fit() for _ in headings[:-1]]
-    yield table_of(
-        headings,
-        rows[:_MOST],
-        right=frozenset({*numeric, *values}),
-        fits=(*fits, Fit(least=13)),
-    )
+    fits = [*(Fit() for _ in headings[:-1]), Fit(least=13)]
+    yield table_of(headings, rows[:_MOST], right=frozenset({*numeric, *values}), fits=fits)
     if len(rows) > _MOST:
         yield Line(f"... and {len(rows) - _MOST} more points; the run record has them")
     yield from (Line(f"  {text}") for text in sweep_sentences(sweep))
@@ -85,15 +73,10 @@ def sweep_table(sweep: Sweep) -> tuple[list[str], list[list[str]]]:
                 row.append(digits(value))
             else:
                 row.append(format_value(metric, value, beside=largest[role]))
-        rows.append([*row, _state(sweep, point)])
+        said = [*(["best"] if point.test in sweep.best else []), *point.unmet]
+        measured = point.state is PointState.MEASURED
+        rows.append([*row, ", ".join(said) if measured else point.state.value])
     return [*headings, "point"], rows
-
-
-def _state(sweep: Sweep, point: PointResult) -> str:
-    if point.state is not PointState.MEASURED:
-        return str(point.state.value)
-    said = ["best"] if point.test in sweep.best else []
-    return ", ".join([*said, *point.unmet])
 
 
 def sweep_sentences(sweep: Sweep) -> Iterator[str]:
@@ -117,23 +100,12 @@ def _best(sweep: Sweep) -> Iterator[str]:
     metric = next(each.metric for each in sweep.metrics if each.role is sweep.best_by)
     points = {point.test: point for point in sweep.points}
     best = [points[test] for test in sweep.best[:_MOST_NAMED]]
-    named = [
-        f"{axes_text(point.axes)} ({format_value(metric, point.value(sweep.best_by))})"
-        for point in best
-    ]
+    named = []
+    for point in best:
+        axes = " ".join(f"{axis}={value}" for axis, value in point.axes.items())
+        named.append(f"{axes} ({format_value(metric, point.value(sweep.best_by))})")
     more = len(sweep.best) - _MOST_NAMED
     named += [f"and {more} more"] if more > 0 else []
     of = f" of those that meet {required}" if required else ""
-    if len(sweep.best) == 1:
-        yield f"best {sweep.best_by.value}{of}: {named[0]}"
-    else:
-        yield f"best {sweep.best_by.value}{of}, within noise of each other: {'; '.join(named)}"
-
-
-def axes_text(axes: Mapping[str, Scalar]) -> str:
-    """Return a point by its values.
-
-    >>> axes_text({"batch": 8, "weights": "bf16"})
-    'batch=8 weights=bf16'
-    """
-    return " ".join(f"{axis}={value}" for axis, value in axes.items())
+    alike = ", within noise of each other" if len(sweep.best) > 1 else ""
+    yield f"best {sweep.best_by.value}{of}{alike}: {'; '.join(named)}"

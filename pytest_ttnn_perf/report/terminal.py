@@ -144,9 +144,9 @@ def summary_lines(
     ]
     if not quiet:
         if summary_options.sweeps:
-            from pytest_ttnn_perf.report.sweeps import sweeps_lines
+            from pytest_ttnn_perf.report.sweeps import sweep_lines
 
-            sentences += sweeps_lines(summary_options.sweeps)
+            sentences += (line for one in summary_options.sweeps for line in sweep_lines(one))
         sentences += note_lines(tests, verbose=verbosity > 0)
         sentences += ungated_lines(tests, verbose=verbosity > 0)
         sentences += [line for judged in tests for line in _targets(judged)]

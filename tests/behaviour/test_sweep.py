@@ -64,6 +64,12 @@ def test_every_point_is_a_test_with_a_baseline_of_its_own(swept: Project) -> Non
         if (batch, weights) != (8, "bf16")
     }
     assert "samples_per_second" in swept.stored()["test_model[batch=4-weights=bf16]"]["metrics"]
+    sweep = sweep_of(swept)
+    assert sweep["test"] == "test_model.py::test_model"
+    assert sweep["best"] == ["test_model.py::test_model[batch=4-weights=bf16]"]  # bfp8 lacks PCC
+    unmet = {tuple(p["axes"].values()): p.get("unmet", []) for p in sweep["points"]}
+    assert unmet[(8, "bfp8")] == ["pcc below 0.998"]
+    assert [axis["took_effect"] for axis in sweep["axes"]] == [True, True]
     assert counts_of(swept.pytest("--ttnn-perf")) == "7 passed, 1 skipped"
 
 
@@ -81,29 +87,18 @@ def test_without_the_gate_every_point_runs_once(swept: Project) -> None:
     assert "out of memory: Not enough space to allocate 16 B DRAM buffer" in ran.text
 
 
-def test_what_used_to_fit_fails_by_name(swept: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROOM", "16")
-    swept.pytest("--ttnn-perf-update=new")
-    monkeypatch.setenv("ROOM", "8")
-    ran = swept.pytest("--ttnn-perf")
-    assert counts_of(ran) == "1 failed, 7 passed"
-    assert (
-        "REGRESSED: out of memory, and it used to fit (baseline samples_per_second 1600 samples/s)"
-        ": Not enough space to allocate 16 B DRAM buffer across 12 banks" in ran.text
-    )
-    assert "or forget its baseline with: ttnn-perf baseline forget -- " in ran.text
-
-
-def test_no_update_accepts_that_it_does_not_fit(
+def test_what_used_to_fit_fails_and_no_update_accepts_it(
     swept: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROOM", "16")
     swept.pytest("--ttnn-perf-update=new")
     before = swept.stored()["test_model[batch=8-weights=bf16]"]
     monkeypatch.setenv("ROOM", "8")
-    ran = swept.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason", "smaller")
-    assert counts_of(ran) == "1 failed, 7 passed"
-    assert swept.stored()["test_model[batch=8-weights=bf16]"] == before
+    for options in (("--ttnn-perf",), ("--ttnn-perf-update=all", "--ttnn-perf-reason", "smaller")):
+        ran = swept.pytest(*options)
+        assert counts_of(ran) == "1 failed, 7 passed"
+        assert "REGRESSED: out of memory, and it used to fit (baseline samples_per" in ran.text
+        assert swept.stored()["test_model[batch=8-weights=bf16]"] == before
 
 
 def test_what_fits_now_has_no_baseline(swept: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,41 +109,41 @@ def test_what_fits_now_has_no_baseline(swept: Project, monkeypatch: pytest.Monke
     assert "has no baseline: the test is new" in ran.text
 
 
-def test_no_room_in_the_setup_is_the_same(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
+IN_THE_SETUP = """
+    import pytest
 
-            @pytest.fixture
-            def model(batch):
-                if batch > 2:
-                    raise RuntimeError("Out of Memory: Not enough space to allocate 9 B")
-                return batch
+    @pytest.fixture
+    def model(batch):
+        if batch > 2:
+            raise RuntimeError("Out of Memory: Not enough space to allocate 9 B")
+        return batch
 
-            @pytest.mark.ttnn_perf(sweep={"batch": [1, 2, 4]})
-            def test_model(ttnn_perf, model):
-                ttnn_perf.record("wall_time", model, unit="ms")
-        """
-    )
-    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "2 passed, 1 skipped"
-    states = [point["state"] for point in sweep_of(project)["points"]]
-    assert states == ["measured", "measured", "out of memory"]
+    @pytest.mark.ttnn_perf(sweep={"batch": [1, 2, 4]})
+    def test_model(ttnn_perf, model):
+        ttnn_perf.record("wall_time", model, unit="ms")
+"""
+OTHER_ERROR = """
+    import pytest
+
+    @pytest.mark.ttnn_perf(sweep={"batch": [1, 2]})
+    def test_model(ttnn_perf, batch):
+        if batch == 2:
+            raise ValueError("out of memory, said somebody else")
+        ttnn_perf.record("wall_time", 1.0, unit="ms")
+"""
 
 
-def test_other_errors_are_failures_as_ever(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            @pytest.mark.ttnn_perf(sweep={"batch": [1, 2]})
-            def test_model(ttnn_perf, batch):
-                if batch == 2:
-                    raise ValueError("out of memory, said somebody else")
-                ttnn_perf.record("wall_time", 1.0, unit="ms")
-        """
-    )
-    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 failed, 1 passed"
-    assert [point["state"] for point in sweep_of(project)["points"]] == ["measured", "failed"]
+@pytest.mark.parametrize(
+    ("model", "counts", "states"),
+    [
+        (IN_THE_SETUP, "2 passed, 1 skipped", ["measured", "measured", "out of memory"]),
+        (OTHER_ERROR, "1 failed, 1 passed", ["measured", "failed"]),
+    ],
+)
+def test_how_points_end(project: Project, model: str, counts: str, states: list[str]) -> None:
+    project.write(test_model=model)
+    assert counts_of(project.pytest("--ttnn-perf-update=new")) == counts
+    assert [point["state"] for point in sweep_of(project)["points"]] == states
 
 
 def test_a_point_that_is_lost_with_its_worker_stays_in_the_sweep(project: Project) -> None:
@@ -180,16 +175,6 @@ def test_without_a_sweep_no_room_is_a_failure(project: Project) -> None:
         """
     )
     assert counts_of(project.pytest("--ttnn-perf")) == "1 failed"
-
-
-def test_the_record_tells_what_the_points_amount_to(swept: Project) -> None:
-    swept.pytest("--ttnn-perf-update=new")
-    sweep = sweep_of(swept)
-    assert sweep["test"] == "test_model.py::test_model"
-    assert sweep["best"] == ["test_model.py::test_model[batch=4-weights=bf16]"]  # bfp8 lacks PCC
-    unmet = {tuple(p["axes"].values()): p.get("unmet", []) for p in sweep["points"]}
-    assert unmet[(8, "bfp8")] == ["pcc below 0.998"]
-    assert [axis["took_effect"] for axis in sweep["axes"]] == [True, True]
 
 
 IDLE_AXIS = """
@@ -231,17 +216,6 @@ def test_an_axis_that_must_take_effect_fails_the_run_and_stores_nothing(project:
     assert (ran.code, counts_of(ran)) == (1, "1 failed, 4 passed")
     assert "FAILED ttnn-perf::axis without effect - test_model.py::test_model: TTP013" in ran.text
     assert not (project.path / "baselines").exists()
-
-
-@pytest.mark.parametrize("surface", ["show", "markdown"])
-def test_other_surfaces_tell_it_too(swept: Project, surface: str) -> None:
-    swept.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
-    swept.pytest("--ttnn-perf", "--ttnn-perf-markdown=run.md")
-    text = (swept.path / "run.md").read_text()
-    if surface == "show":
-        text = swept.cli("show", "run.json").text
-        assert f"{POINT} ran out of memory: Not enough space" in text
-    assert "best throughput of those that meet pcc 0.998: batch=4 weights=bf16" in text
 
 
 def test_calibrating_leaves_out_what_does_not_fit(swept: Project) -> None:

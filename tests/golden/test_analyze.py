@@ -31,20 +31,19 @@ def captured(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("shape", ["table", "json", "csv"])
-def test_analyze_in_every_shape(captured: Project, shape: str) -> None:
-    ran = captured.cli(
-        "analyze", "layout", "--csv", "ops.csv", "--start", "PERF", "--format", shape
-    )
+@pytest.mark.parametrize(
+    ("golden", "words"),
+    [
+        *((f"layout_{shape}", ("layout", "--format", shape)) for shape in ("table", "json", "csv")),
+        ("cores", ("cores",)),
+        # What JSON of it holds is part of the contract.
+        *((f"overview_{shape}", ("--format", shape)) for shape in ("table", "csv")),
+    ],
+)
+def test_analyze(captured: Project, golden: str, words: tuple[str, ...]) -> None:
+    ran = captured.cli("analyze", *words, "--csv", "ops.csv", "--start", "PERF")
     assert (ran.code, ran.errors) == (0, "")
-    assert_golden(f"analyze_layout_{shape}", ran.text)
-
-
-@pytest.mark.parametrize("what", ["bottlenecks", "cores", "dtype"])
-def test_analyze(captured: Project, what: str) -> None:
-    ran = captured.cli("analyze", what, "--csv", "ops.csv", "--start", "PERF")
-    assert (ran.code, ran.errors) == (0, "")
-    assert_golden(f"analyze_{what}", ran.text)
+    assert_golden(f"analyze_{golden}", ran.text)
 
 
 def test_what_cannot_be_told_is_no_failure(captured: Project) -> None:
@@ -55,33 +54,32 @@ def test_what_cannot_be_told_is_no_failure(captured: Project) -> None:
     assert ran.text.splitlines()[1] == f"queues,NOT_MEASURED,,{reason},,,,,"
 
 
-def test_wrong_input_is_refused(captured: Project) -> None:
+NAMES = "analyses: dtype, fidelity, layout, padding, sharding, reshards, memory"
+REFUSALS = {
+    "dtype": (2, "nothing to look at: name a file, such as an ops_perf_results CSV"),
+    "dtype --csv none.csv": (3, "none.csv: cannot read: No such file or directory"),
+    "dtype --csv text.csv": (3, "text.csv: "),
+    "dtype --csv ops.csv --start NONE": (
+        2, "the capture has no signpost 'NONE'; its signposts: 'PERF', 'PERF_END'"
+    ),
+    "dtpye ops.csv": (
+        2, "dtpye: there is no such analysis, and no such file; did you mean dtype?"
+    ),
+    "ops.csv dtype": (2, "name one analysis, before the files: ttnn-perf analyze dtype FILE"),
+    "dtype l1 ops.csv": (2, "name one analysis, before the files: ttnn-perf analyze l1 FILE"),
+    "everything --csv ops.csv": (
+        2, f"everything: there is no such analysis, and no such file; {NAMES}"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_wrong_words_are_refused(captured: Project, words: str) -> None:
     (captured.path / "text.csv").write_text("not a capture\n")
-    refusals = {
-        ("analyze", "dtype"): (
-            2,
-            "ttnn-perf: nothing to look at: name a file, such as an ops_perf_results CSV",
-        ),
-        ("analyze", "dtype", "--csv", "none.csv"): (
-            3,
-            "ttnn-perf: none.csv: cannot read: No such file or directory",
-        ),
-        ("analyze", "dtype", "--csv", "ops.csv", "--start", "NONE"): (
-            2,
-            "ttnn-perf: the capture has no signpost 'NONE'; its signposts: 'PERF', 'PERF_END'",
-        ),
-    }
-    for words, expected in refusals.items():
-        ran = captured.cli(*words)
-        assert (ran.code, ran.errors) == expected
-    assert captured.cli("analyze", "dtype", "--csv", "text.csv").code == 3
-
-
-@pytest.mark.parametrize("shape", ["table", "json", "csv"])
-def test_overview_in_every_shape(captured: Project, shape: str) -> None:
-    ran = captured.cli("analyze", "ops.csv", "--start", "PERF", "--format", shape)
-    assert (ran.code, ran.errors) == (0, "")
-    assert_golden(f"analyze_overview_{shape}", ran.text)
+    code, complaint = REFUSALS[words]
+    ran = captured.cli("analyze", *words.split())
+    assert (ran.code, ran.text) == (code, "")
+    assert ran.errors.startswith(f"ttnn-perf: {complaint}")
 
 
 @pytest.mark.parametrize("name", ["regions", "doubt"])
@@ -101,24 +99,8 @@ def test_overview_of_regions_and_of_what_is_in_doubt(captured: Project, name: st
 
 
 def test_a_word_is_an_analysis_or_a_file_by_what_exists(captured: Project) -> None:
-    names = "analyses: dtype, fidelity, layout, padding, sharding, reshards, memory"
-    refusals = {
-        ("dtpye", "ops.csv"): "dtpye: there is no such analysis, and no such file; did you mean "
-        "dtype?",
-        ("host_overhead",): "host_overhead: there is no such analysis, and no such file; did you "
-        "mean host-overhead?",
-        ("ops.csv", "dtype"): "name one analysis, before the files: ttnn-perf analyze dtype FILE",
-        ("dtype", "l1", "ops.csv"): "name one analysis, before the files: ttnn-perf analyze l1 "
-        "FILE",
-        ("everything", "--csv", "ops.csv"): "everything: there is no such analysis, and no such "
-        f"file; {names}",
-    }
-    for words, complaint in refusals.items():
-        ran = captured.cli("analyze", *words)
-        assert (ran.code, ran.text) == (2, "")
-        assert ran.errors.startswith(f"ttnn-perf: {complaint}")
-    (captured.path / "everything").write_text(capture(*PROGRAM))
-    (captured.path / "l1").write_text(capture(*PROGRAM))
+    for name in ("everything", "l1"):
+        (captured.path / name).write_text(capture(*PROGRAM))
     overview = captured.cli("analyze", "ops.csv").text.replace("ops.csv", "everything")
     assert captured.cli("analyze", "everything").text == overview
     assert captured.cli("analyze", "l1", "ops.csv").text.startswith("NOT_MEASURED l1: ")

@@ -38,17 +38,20 @@ def captured(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("shape", ["table", "json", "csv", "markdown"])
-def test_a_plan_in_every_shape(captured: Project, shape: str) -> None:
-    ran = captured.cli("plan", "mlp.csv", "--target", "350 us", "--format", shape)
-    assert (ran.code, ran.errors) == (0, "")
-    assert_golden(f"plan_mlp_{shape}", ran.text)
+MLP = ("mlp.csv", "--target", "350 us", "--format")
 
 
-def test_plans_of_several_captures(captured: Project) -> None:
-    ran = captured.cli("plan", "cnn.csv", "mlp.csv")
+@pytest.mark.parametrize(
+    ("golden", "words"),
+    [
+        *((f"mlp_{shape}", (*MLP, shape)) for shape in ("table", "json", "csv", "markdown")),
+        ("several", ("cnn.csv", "mlp.csv")),
+    ],
+)
+def test_plans_of_captures(captured: Project, golden: str, words: tuple[str, ...]) -> None:
+    ran = captured.cli("plan", *words)
     assert (ran.code, ran.errors) == (0, "")
-    assert_golden("plan_several", ran.text)
+    assert_golden(f"plan_{golden}", ran.text)
 
 
 def test_the_plan_of_a_run_record_is_that_of_its_tests(captured: Project) -> None:
@@ -107,6 +110,7 @@ def test_numbers_that_cannot_be_trusted_make_no_plan(captured: Project) -> None:
         ),
         (("mlp.csv", "--target", "12"), 2, "found '12'"),
         (("mlp.csv", "--target", "-3 ms"), 2, "found '-3 ms'"),
+        (("run.json",), 3, "run.json: expected a run record with tests, found none in it"),
         (
             ("mlp.csv", "cnn.csv", "--target", "1 ms"),
             2,
@@ -116,18 +120,12 @@ def test_numbers_that_cannot_be_trusted_make_no_plan(captured: Project) -> None:
     ],
 )
 def test_wrong_words(captured: Project, words: tuple[str, ...], code: int, complaint: str) -> None:
-    ran = captured.cli("plan", *words)
-    assert (ran.code, ran.text) == (code, "")
-    assert complaint in ran.errors
-
-
-def test_a_run_without_tests_is_no_plan(captured: Project) -> None:
     hardware = {"arch": "wormhole_b0", "board": "n150"}
     record = {"format": 1, "hardware": hardware, "tests": {}}
     (captured.path / "run.json").write_text(json.dumps(record))
-    ran = captured.cli("plan", "run.json")
-    assert ran.code == 3
-    assert "run.json: expected a run record with tests, found none in it" in ran.errors
+    ran = captured.cli("plan", *words)
+    assert (ran.code, ran.text) == (code, "")
+    assert complaint in ran.errors
 
 
 def kept(project: Project) -> None:

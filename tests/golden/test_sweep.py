@@ -40,10 +40,6 @@ MODEL = """
 """
 
 
-def ours(text: str) -> str:
-    return text[text.index("=== ttnn-perf") :]
-
-
 @pytest.fixture
 def recorded(project: Project) -> Project:
     project.write(test_model=MODEL)
@@ -51,19 +47,14 @@ def recorded(project: Project) -> Project:
     return project
 
 
-def test_run(recorded: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("full", "begin"), [("128", "ttnn-perf"), ("64", "FAILURES")])
+def test_run(recorded: Project, monkeypatch: pytest.MonkeyPatch, full: str, begin: str) -> None:
+    """With less memory, a point does not fit any more."""
+    monkeypatch.setenv("FULL", full)
     terminal = Terminal(recorded, monkeypatch, width=80)
     text = terminal.pytest("--ttnn-perf", "--ttnn-perf-checklist=off")
-    assert_golden("sweep/run_80", fits(ours(text), 80))
-
-
-def test_run_in_which_a_point_does_not_fit_any_more(
-    recorded: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FULL", "64")
-    terminal = Terminal(recorded, monkeypatch, width=80)
-    text = terminal.pytest("--ttnn-perf", "--ttnn-perf-checklist=off")
-    assert_golden("sweep/no_room_80", fits(text[text.index("=== FAILURES") :], 80))
+    golden = "run_80" if full == "128" else "no_room_80"
+    assert_golden(f"sweep/{golden}", fits(text[text.index(f"=== {begin}") :], 80))
 
 
 def test_show(recorded: Project, monkeypatch: pytest.MonkeyPatch) -> None:

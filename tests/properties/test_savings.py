@@ -26,40 +26,26 @@ _GAPS = st.floats(0, 1e9)
 
 
 @MANY
+@example({"TTP203": Claim({0: 1.0}), "TTP302": Claim({0: 1.0}, 1.0, last=True)}, {0: 1.0}, 1.0)
 @given(_CLAIMS, _TIMES, _GAPS)
-def test_together_they_save_no_more_than_there_is(
+def test_savings_add_up(
     claims: Mapping[str, Claim], times: Mapping[int, float], gaps_ns: float
 ) -> None:
     ranked = rank_savings(claims, times, gaps_ns)
     alone = [claim.waiting_ns for claim in claims.values() if not claim.ops_ns]
     whole = sum(times.values()) + max([gaps_ns, *alone])
+    # Together they save no more than there is, and none does by itself.
     assert sum(saving.adds_ns for saving in ranked.values()) <= whole * (1 + 1e-9)
     assert all(saving.saving_ns <= whole * (1 + 1e-9) for saving in ranked.values())
-
-
-@MANY
-@given(_CLAIMS, _TIMES, _GAPS)
-def test_each_adds_at_most_what_it_would_save_alone_and_the_first_all_of_it(
-    claims: Mapping[str, Claim], times: Mapping[int, float], gaps_ns: float
-) -> None:
-    ranked = rank_savings(claims, times, gaps_ns)
-    savings = list(ranked.values())
-    assert all(0 <= saving.adds_ns <= saving.saving_ns for saving in savings)
+    # What saves most comes first, and adds all of it.
     order = [(claims[name].last, -saving.saving_ns) for name, saving in ranked.items()]
     assert order == sorted(order)
-    assert all(
-        isclose(first.adds_ns, first.saving_ns, rel_tol=1e-9, abs_tol=1e-6) for first in savings[:1]
-    )
-
-
-@MANY
-@example({"TTP203": Claim({0: 1.0}), "TTP302": Claim({0: 1.0}, 1.0, last=True)}, {0: 1.0}, 1.0)
-@given(_CLAIMS, _TIMES, _GAPS)
-def test_what_a_saving_does_not_add_is_saved_by_those_before_it(
-    claims: Mapping[str, Claim], times: Mapping[int, float], gaps_ns: float
-) -> None:
+    for first in list(ranked.values())[:1]:
+        assert isclose(first.adds_ns, first.saving_ns, rel_tol=1e-9, abs_tol=1e-6)
+    # What another does not add is saved by those before it.
     before: set[str] = set()
-    for name, saving in rank_savings(claims, times, gaps_ns).items():
+    for name, saving in ranked.items():
+        assert 0 <= saving.adds_ns <= saving.saving_ns
         assert saving.taken_ns.keys() <= before
         left = saving.saving_ns - saving.adds_ns
         assert sum(saving.taken_ns.values()) >= left * (1 - 1e-9) - 1e-3

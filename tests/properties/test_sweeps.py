@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.gate.sweeps import sweeps_of
 from pytest_ttnn_perf.measure.quantiles import CONFIDENCE, least_count, quantile
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.observation import (
     JudgedTest,
     MetricObservation,
@@ -33,22 +33,19 @@ TIMES = st.lists(
 
 def swept(times: list[float | None]) -> Sweep:
     """Return the sweep over batches that took these times; None had no room."""
-    tests = []
-    for batch, time in enumerate(times, start=1):
-        point = SweepPoint("t", {"batch": batch})
-        name = f"t[{batch}]"
-        metric = Metric("wall_time", "ns")
-        observed = {} if time is None else {"wall_time": MetricObservation(metric, (time,))}
-        full = "none" if time is None else None
-        environment = {"batch": batch}
-        tests.append(
-            JudgedTest(
-                Observation(
-                    name, observed, sweep=point, out_of_memory=full, environment=environment
-                )
+    metric = Metric("wall_time", "ns")
+    (sweep,) = sweeps_of(
+        JudgedTest(
+            Observation(
+                f"t[{batch}]",
+                {"wall_time": MetricObservation(metric, (time,))} if time else {},
+                sweep=SweepPoint("t", {"batch": batch}),
+                out_of_memory=None if time else "none",
+                environment={"batch": batch},
             )
         )
-    (sweep,) = sweeps_of(tests)
+        for batch, time in enumerate(times, start=1)
+    )
     return sweep
 
 
@@ -111,19 +108,3 @@ def test_a_percentile_and_its_bound_are_values_of_the_sample_in_order(
 def test_one_value_less_would_not_be_enough(fraction: float) -> None:
     count = least_count(fraction)
     assert 1 - fraction**count >= CONFIDENCE > 1 - fraction ** (count - 1)
-
-
-def test_a_metric_that_is_better_when_higher_may_stand_for_the_rate() -> None:
-    metric = Metric("tok", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
-    tests = [
-        JudgedTest(
-            Observation(
-                f"t[{n}]",
-                {"tok": MetricObservation(metric, (100.0 * n,))},
-                sweep=SweepPoint("t", {"n": n}),
-            )
-        )
-        for n in (1, 2)
-    ]
-    (sweep,) = sweeps_of(tests)
-    assert sweep.best == ("t[2]",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard
 from tests.rules.convolving import DEVICE, called, conv, convolving, output
 from tests.rules.kernel_logs import printed, program
 from tests.rules.reports import COPY, Operation, linear, placed, record, report
-from tests.rules.tables import Op, TraceReplays, on_host, op, table, tensor
+from tests.rules.tables import Op, Tensor, TraceReplays, on_host, op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.finding import Analysis
@@ -39,12 +39,6 @@ def rows(analysis: Analysis) -> dict[str, Rows]:
         section.heading: [(row.label, row.value, row.share, row.count) for row in section.rows]
         for section in analysis.sections
     }
-
-
-def why_not(analysis: Analysis) -> str:
-    assert analysis.outcome is AnalysisOutcome.NOT_MEASURED
-    assert analysis.reason is not None
-    return analysis.reason
 
 
 def test_dtype() -> None:
@@ -92,13 +86,6 @@ def test_dtype_of_a_report_counts_each_weight_once() -> None:
     assert found["weights, each once"] == [("BFLOAT8_B", 1088.0, 1.0, 1)]
 
 
-@pytest.mark.parametrize("name", ["dtype", "layout", "sharding", "memory", "padding", "dram"])
-def test_captures_without_operands(name: str) -> None:
-    assert why_not(of_ops(name, op(BINARY))) == (
-        "the capture says nothing about the tensors that ops take and give"
-    )
-
-
 def test_fidelity_is_of_matmuls_and_convolutions_by_their_time() -> None:
     found = of_ops(
         "fidelity",
@@ -121,13 +108,6 @@ def test_fidelity_is_of_matmuls_and_convolutions_by_their_time() -> None:
         for heading, (high, low, none) in labels.items()
     }
     assert {each.of for each in found.sections} == {"of matmul and conv time"}
-
-
-def test_fidelity_that_is_not_there() -> None:
-    without = of_ops("fidelity", op(BINARY, fidelity="HiFi4"))
-    assert without.outcome is AnalysisOutcome.NOT_APPLICABLE
-    assert without.reason == "no matmul and no convolution ran"
-    assert why_not(of_ops("fidelity", op(MATMUL))) == "no matmul or convolution gives its fidelity"
 
 
 def test_layout_and_what_ran_on_the_host() -> None:
@@ -160,14 +140,6 @@ def test_padding() -> None:
             ("Softmax 1x1x19x32 in 1x1x32x32", 416.0, 1 / 3, 1),
         ],
     }
-
-
-def test_padding_that_is_not_told_is_not_none() -> None:
-    old = of_ops("padding", op(BINARY, [BF16._replace(logical=None)]))
-    assert why_not(old) == "the capture has no logical shapes"
-    by_rows = of_ops("padding", op(BINARY, [BF16._replace(layout="ROW_MAJOR")]))
-    assert by_rows.outcome is AnalysisOutcome.NOT_APPLICABLE
-    assert by_rows.reason == "no tensor is in tiles"
 
 
 def test_sharding_and_memory() -> None:
@@ -236,7 +208,6 @@ def test_reshards_by_cost_and_in_the_report() -> None:
         **told,
     }
     assert rows(ANALYSES["reshards"].analysis(Subject(report=report(MOVES)))) == told
-    assert of_ops("reshards", op(BINARY)).outcome is AnalysisOutcome.NOT_APPLICABLE
 
 
 def test_host_overhead() -> None:
@@ -258,8 +229,6 @@ def test_host_overhead() -> None:
         ],
     }  # fmt: skip
     assert found.notes == ("counted in 1 replay, without the gap before the first op of each",)
-    whole = why_not(of_ops("host-overhead", op(BINARY, gap_ns=5.0)))
-    assert whole.startswith("the capture has neither replays of a trace nor a window")
 
 
 def test_trace() -> None:
@@ -321,7 +290,6 @@ def test_matmul() -> None:
         "program config": [("MatmulMultiCoreReuse", 300.0, 0.75, 1), ("none", 100.0, 0.25, 1)],
         "in0_block_w": [("2 tiles", 300.0, 0.75, 1), ("unknown", 100.0, 0.25, 1)],
     }
-    assert of_ops("matmul", op(BINARY)).reason == "no matmuls"
 
 
 def test_devices() -> None:
@@ -360,11 +328,6 @@ def test_cores_and_times_of_kernels() -> None:
     }
     assert rows(ANALYSES["cores"].analysis(log)) == told
     assert rows(ANALYSES["bottlenecks"].analysis(log)) == told
-    for name in ("cores", "bottlenecks", "dram"):
-        reason = why_not(ANALYSES[name].analysis(printed()))
-        assert reason == "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"
-    silent = of_ops("cores", op(BINARY, cores=None))
-    assert why_not(silent) == "the capture does not say how many cores ops ran on"
 
 
 def test_dram() -> None:
@@ -435,8 +398,6 @@ def test_queues_and_overlap() -> None:
         "calls": [("queue 0, ttnn.conv2d", 2, 2 / 3, 2), ("queue 0, ttnn.relu", 1, 1 / 3, 1)],
         "transfers": ways,
     }
-    without = ANALYSES["overlap"].analysis(Subject(report=report(calls, tensors)))
-    assert why_not(without).startswith("no program gives its command queue")
 
 
 def on_mesh(*texts: str) -> Analysis:
@@ -478,14 +439,6 @@ def test_what_is_replicated_and_what_is_sharded() -> None:
     ]
 
 
-def test_meshes_of_one_device_and_calls_that_do_not_tell() -> None:
-    found = on_mesh(placed("1", COPY), placed("1", COPY))
-    assert found.outcome is AnalysisOutcome.NOT_APPLICABLE
-    assert found.reason == "one device: nothing is spread over a mesh"
-    silent = ANALYSES["mesh"].analysis(Subject(report=report([Operation(1, "ttnn.add")])))
-    assert why_not(silent).startswith("the report does not say how tensors are placed on the mesh")
-
-
 def test_l1_over_the_operations_and_by_core() -> None:
     subject = Subject(report=replace(report([RELU, CONV, VIEW]), devices=(DEVICE,)))
     found = ANALYSES["l1"].analysis(subject)
@@ -505,39 +458,70 @@ def test_l1_over_the_operations_and_by_core() -> None:
         ],
     }
     assert found.notes[0].startswith("circular buffers are not given by 1 of 2 operations")
-    unknown = ANALYSES["l1"].analysis(Subject(report=report([CONV])))
-    assert why_not(unknown) == "the report does not say how much L1 a core has"
-    views = Subject(report=replace(report([VIEW]), devices=(DEVICE,)))
-    ran = why_not(ANALYSES["l1"].analysis(views))
-    assert ran == "the report does not say what ran inside its operations"
 
 
 def test_the_names_of_the_command_line_are_those_of_the_analyses() -> None:
     assert tuple(ANALYSES) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_analysis_says_what_it_needs(name: str) -> None:
-    found = ANALYSES[name].analysis(Subject())
-    assert why_not(found).startswith("needs ")
-    assert (found.name, found.figures, found.sections) == (name, (), ())
+def of_op(code: str = BINARY, *operands: Tensor, **fields: Any) -> Subject:
+    return Subject(ops=table(op(code, operands, **fields)))
+
+
+def of_calls(*calls: Operation, **fields: Any) -> Subject:
+    return Subject(report=replace(report(calls), **fields))
+
+
+NOT_MEASURED, NOT_APPLICABLE = AnalysisOutcome.NOT_MEASURED, AnalysisOutcome.NOT_APPLICABLE
+ONE_DEVICE = linear(1, placed("1", COPY), placed("1", COPY))
+
+
+@pytest.mark.parametrize(
+    ("names", "subject", "outcome", "reason"),
+    [
+        (NAMES, Subject(), NOT_MEASURED, "needs "),
+        ("dtype", Subject(), NOT_MEASURED, "needs an op table or a report database"),
+        ("queues", Subject(), NOT_MEASURED,
+         "needs a report database: op tables have no transfers or command queues"),
+        ("queues mesh l1 overlap", of_op(), NOT_MEASURED, "needs a report database"),
+        ("dtype", Subject(absent={Input.OPS: "it is off"}), NOT_MEASURED, "it is off"),
+        ("dtype layout sharding memory padding dram", of_op(), NOT_MEASURED,
+         "the capture says nothing about the tensors that ops take and give"),
+        ("fidelity", of_op(fidelity="HiFi4"), NOT_APPLICABLE, "no matmul and no convolution ran"),
+        ("fidelity", of_op(MATMUL), NOT_MEASURED, "no matmul or convolution gives its fidelity"),
+        ("padding", of_op(BINARY, BF16._replace(logical=None)), NOT_MEASURED,
+         "the capture has no logical shapes"),
+        ("padding", of_op(BINARY, BF16._replace(layout="ROW_MAJOR")), NOT_APPLICABLE,
+         "no tensor is in tiles"),
+        ("reshards", of_op(), NOT_APPLICABLE, "no op only cuts tensors anew"),
+        ("host-overhead", of_op(gap_ns=5.0), NOT_MEASURED,
+         "the capture has neither replays of a trace nor a window"),
+        ("conv", of_op(), NOT_APPLICABLE, "no convolutions"),
+        ("matmul", of_op(), NOT_APPLICABLE, "no matmuls"),
+        ("cores", of_op(cores=None), NOT_MEASURED,
+         "the capture does not say how many cores ops ran on"),
+        ("cores bottlenecks dram", printed(), NOT_MEASURED,
+         "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
+        ("queues", of_calls(RELU), NOT_APPLICABLE, "the report has no transfer between host"),
+        ("overlap", of_calls(RELU), NOT_MEASURED, "no program gives its command queue"),
+        ("mesh", of_calls(ONE_DEVICE), NOT_APPLICABLE, "one device: nothing is spread over a mesh"),
+        ("mesh", of_calls(RELU), NOT_MEASURED,
+         "the report does not say how tensors are placed on the mesh"),
+        ("l1", of_calls(CONV), NOT_MEASURED, "the report does not say how much L1 a core has"),
+        ("l1", of_calls(VIEW, devices=(DEVICE,)), NOT_MEASURED,
+         "the report does not say what ran inside its operations"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_has_a_reason(
+    names: str | tuple[str, ...], subject: Subject, outcome: AnalysisOutcome, reason: str
+) -> None:
+    for name in names.split() if isinstance(names, str) else names:
+        found = ANALYSES[name].analysis(subject)
+        assert (found.name, found.outcome, found.sections) == (name, outcome, ())
+        assert (found.reason or "").startswith(reason)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if Input.OPS in ANALYSES[n].needs])
 def test_a_capture_of_the_host_alone_has_no_ops(name: str) -> None:
     for ops in ((), (on_host("(torch) add"),)):
-        assert why_not(of_ops(name, *ops)) == "the capture has no op that ran on a device"
-
-
-@pytest.mark.parametrize("name", ["queues", "mesh", "l1", "overlap"])
-def test_an_op_table_does_not_tell_what_a_report_does(name: str) -> None:
-    assert why_not(of_ops(name, op("Add"))).startswith("needs a report database")
-
-
-def test_a_known_reason_for_an_absent_input_is_told() -> None:
-    subject = Subject(absent={Input.OPS: "the profiler is off"})
-    assert ANALYSES["dtype"].analysis(subject).reason == "the profiler is off"
-    assert ANALYSES["dtype"].analysis(Subject()).reason == "needs an op table or a report database"
-    assert ANALYSES["queues"].analysis(Subject()).reason == (
-        "needs a report database: op tables have no transfers or command queues"
-    )
+        assert of_ops(name, *ops).reason == "the capture has no op that ran on a device"

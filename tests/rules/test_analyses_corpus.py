@@ -73,7 +73,7 @@ def answered(subject: Subject) -> None:
         assert measured is bool(analysis.figures or analysis.sections), analysis
         assert measured is (analysis.reason is None), analysis
         assert all(section.rows for section in analysis.sections)
-        listing = analysis_listing(analysis)
+        listing = analysis_listing([("", analysis)])
         lines = listing.text("table", Style(100, wrap=True)).splitlines()
         assert all(len(line) <= 100 for line in lines)
         assert all(listing.text(shape) for shape in ("table", "json", "csv"))
@@ -83,16 +83,20 @@ def answered(subject: Subject) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_every_analysis_of_every_capture(name: str) -> None:
     answered(captured(name))
+    for whole in WHOLE:
+        rows = told(whole, name).sections[0].rows
+        assert sum(row.share or 0.0 for row in rows) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("name", REPORTS)
-def test_every_analysis_of_every_report(name: str) -> None:
-    answered(subject_of(db=corpus(f"report_db/{name}")))
-
-
-@pytest.mark.parametrize("name", LOGS)
-def test_every_analysis_of_every_log(name: str) -> None:
-    answered(subject_of(log=corpus(f"ttlang/{name}")))
+@pytest.mark.parametrize(
+    ("kind", "file"),
+    [
+        *(("db", f"report_db/{name}") for name in REPORTS),
+        *(("log", f"ttlang/{name}") for name in LOGS),
+    ],
+)
+def test_every_analysis_of_every_report_and_log(kind: str, file: str) -> None:
+    answered(subject_of(**{kind: corpus(file)}))
 
 
 @pytest.mark.parametrize("code", ["MatmulDeviceOperation", "Conv2dDeviceOperation", "Reshard", "X"])
@@ -161,13 +165,6 @@ def test_cores_weighted_by_time(name: str, used: float) -> None:
 )
 def test_waits_inside_replays(name: str, waiting: float) -> None:
     assert figure(told("host-overhead", name), "devices wait") == pytest.approx(waiting, abs=5e-4)
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_sections_of_everything_add_up(name: str) -> None:
-    for whole in WHOLE:
-        rows = told(whole, name).sections[0].rows
-        assert sum(row.share or 0.0 for row in rows) == pytest.approx(1.0)
 
 
 def test_a_window_is_analysed_by_itself() -> None:

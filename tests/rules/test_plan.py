@@ -9,18 +9,17 @@ import pytest
 
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.checklist.plan import (
-    Aim,
     Chance,
     Plan,
+    Reach,
     Start,
-    aims_of,
     ideal_of_step,
     plan_of,
     reach_of,
+    reaches_of,
     start_of,
 )
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, in_regions, run_rules
-from pytest_ttnn_perf.cli.plan import reach_of_aim
 from pytest_ttnn_perf.observe.series import metric_of
 from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Severity, Subject
 from pytest_ttnn_perf.records.metric import Kind, Source
@@ -65,8 +64,7 @@ def test_a_host_in_the_way_comes_first() -> None:
 
 def test_it_stops_at_the_roofline() -> None:
     made = plan(finding("TTP102", 600.0), finding("TTP104", 500.0))
-    assert made.stopped
-    assert made.left_ns == made.best_ns == 100.0
+    assert (made.stopped, made.left_ns, made.best_ns) == (True, 100.0, 100.0)
     assert made.steps[1].saves_ns == 300.0
 
 
@@ -100,22 +98,31 @@ def test_targets(target: float, chance: Chance, after: int | None) -> None:
     assert (reach.chance, reach.after, reach.left_ns, reach.best_ns) == (chance, after, 760, 700)
 
 
+def aimed(now: float, target: float, name: str = "sim_time") -> Observation:
+    """Return a test with a target for a time."""
+    timed = metric_of(name, unit="ns", kind=Kind.TIME, source=Source.SIM)
+    observed = MetricObservation(timed, (now,), limits=Limits(target=target))
+    return Observation("test_a.py::test_a", metrics={name: observed})
+
+
 def test_what_kernels_take_knows_no_host() -> None:
-    host, formats = finding("TTP404", 600.0), finding("TTP102", 200.0)
-    made = plan_of((host, formats), Start("", 1000.0, waits=True))
-    aim = Aim("device_kernel_time", 400.0, 300.0, of_kernels=True)
-    reach = reach_of_aim(aim, (host, formats), made)
-    assert (reach.chance, reach.after) == (Chance.POSSIBLE, 2)
-    assert reach_of_aim(aim._replace(ns=50.0), (host,), made).best_ns == 400.0
+    found = (finding("TTP404", 600.0), finding("TTP102", 200.0))
+    made = plan_of(found, Start("", 1000.0, waits=True))
+
+    def reach(target: float, *findings: Finding) -> Reach:
+        test = aimed(400.0, target, "device_kernel_time")
+        (only,) = reaches_of(test, findings, made, alone=True)
+        return only
+
+    assert (reach(300.0, *found).chance, reach(300.0, *found).after) == (Chance.POSSIBLE, 2)
+    assert reach(50.0, found[0]).best_ns == 400.0
 
 
 def test_a_target_of_whole_calls_is_answered_by_the_only_region() -> None:
-    timed = metric_of("sim_time", unit="ns", kind=Kind.TIME, source=Source.SIM)
-    observed = MetricObservation(timed, (900.0,), limits=Limits(target=500.0))
-    test = Observation("test_a.py::test_a", metrics={"sim_time": observed})
-    aim = Aim("sim_time", 900.0, 500.0, of_kernels=False)
-    assert list(aims_of(test, "decode", alone=True)) == [aim]
-    assert list(aims_of(test, "decode", alone=False)) == [], "nobody knows which part it is"
+    test, made = aimed(900.0, 500.0), plan()
+    (reach,) = reaches_of(test, (), made, alone=True)
+    assert (reach.metric, reach.target_ns, reach.left_ns) == ("sim_time", 500.0, 900.0)
+    assert list(reaches_of(test, (), made, alone=False)) == [], "nobody knows which part it is"
 
 
 def test_the_least_time_of_a_step() -> None:
@@ -173,10 +180,3 @@ def test_a_document_is_bounded_whatever_others_wrote(text: str) -> None:
         assert cut["plans"] == len(planned) - len(left)
         assert cut["steps"] == 80 - sum(len(each["steps"]) for each in left)
         assert left[0]["steps"]
-
-
-def test_a_small_document_is_whole() -> None:
-    planned = [Planned("", plan(finding("TTP102", 200.0)))]
-    document: Any = bounded_document(planned)
-    assert document["cut"] == {"plans": 0, "steps": 0}
-    assert document["plans"][0]["steps"][0]["code"] == "TTP102"

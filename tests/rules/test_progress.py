@@ -37,8 +37,9 @@ def finding(code: int, outcome: RuleOutcome, severity: Severity = Severity.WARNI
     return Finding(f"TTP{code:03}", "name", severity, outcome)
 
 
-def held_by(kind: BottleneckKind) -> Bottleneck:
-    return Bottleneck(kind, "…", 1.0, 0.5, "")
+def kind_of(bottleneck: BottleneckKind | None, rows: list[Op]) -> ModelKind | None:
+    held_by = Bottleneck(bottleneck, "…", 1.0, 0.5, "") if bottleneck else None
+    return model_kind(table(*rows) if rows else None, held_by)
 
 
 def test_the_whole_progress() -> None:
@@ -105,9 +106,6 @@ def test_nothing_is_known_of_nothing() -> None:
     assert {step.state for step in progress.all} == {State.NOT_MEASURED}
     assert len(progress.all) == 9
     assert progress.first is None
-
-
-def test_a_missing_baseline_is_open() -> None:
     assert progress_of([], has_baseline=False).baseline.state is State.OPEN
 
 
@@ -143,8 +141,7 @@ def test_the_final_pcc(findings: list[Finding], state: State, codes: tuple[str, 
 def test_the_kind_of_a_model(
     kind: ModelKind | None, bottleneck: BottleneckKind | None, rows: list[Op]
 ) -> None:
-    ops = table(*rows) if rows else None
-    assert model_kind(ops, held_by(bottleneck) if bottleneck else None) is kind
+    assert kind_of(bottleneck, rows) is kind
 
 
 def test_a_report_tells_the_kind_of_its_model_too() -> None:
@@ -168,13 +165,8 @@ def test_a_report_tells_the_kind_of_its_model_too() -> None:
 def test_the_step_to_take_first(
     bottleneck: BottleneckKind | None, rows: list[Op], opened: tuple[int, ...], first: int
 ) -> None:
-    progress = progress_of(
-        [finding(number * 100 + 1, FOUND) for number in opened],
-        has_baseline=True,
-        kind=model_kind(
-            table(*rows) if rows else None, held_by(bottleneck) if bottleneck else None
-        ),
-    )
+    found = [finding(number * 100 + 1, FOUND) for number in opened]
+    progress = progress_of(found, has_baseline=True, kind=kind_of(bottleneck, rows))
     assert progress.first == First(f"TTP{first}01", "name")
 
 
@@ -228,12 +220,6 @@ def test_what_another_covers_keeps_its_step_open_and_is_never_first() -> None:
     assert progress.first is not None
     assert progress.first.code == "TTP314"
     assert first_of(covered) is None
-
-
-def test_a_step_with_a_saving_for_information_is_not_done() -> None:
-    found = [finding(101, CLEAN), saving(104, 900.0, Severity.INFO)]
-    progress = progress_of(found, has_baseline=None)
-    assert progress.steps[0] == Step("data formats", State.OPEN, ("TTP104",))
 
 
 @pytest.mark.parametrize(

@@ -66,34 +66,26 @@ from pytest_ttnn_perf.records.ops import Category, category_of, short_code
 from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.kernels import Kernel, MeshOperand
     from pytest_ttnn_perf.analysis.checklist.operands import Operand
     from pytest_ttnn_perf.analysis.checklist.residency import Crossing
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
-    from pytest_ttnn_perf.records.ttnn_report import Operation, Report
 
-_NOTHING: Final = "what there is to look at does not say"
 _NO_OPS: Final = "the capture has no op that ran on a device"
 _UNKNOWN: Final = "unknown"
 _OF_TIME: Final = "of kernel time"
 _OF_BYTES: Final = "of operand bytes"
 
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """What an analysis has to tell; sections without rows are left out."""
-
-    figures: tuple[Figure, ...] = ()
-    sections: tuple[Section, ...] = ()
-    notes: tuple[str, ...] = ()
+#: What an analysis has to tell: numbers, notes on them, or in their place the answer why not.
+Told = Figure | Section | str | Answer
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An analysis. ``look`` is asked if one of ``needs`` is there, and may answer why not.
+    """An analysis. ``look`` is asked if one of ``needs`` is there.
 
     ``why`` says why nothing else will do, where that is not plain.
     """
@@ -101,34 +93,31 @@ class Kind:
     name: str
     title: str
     needs: tuple[Input, ...]
-    look: Callable[[Subject], Numbers | Answer]
+    look: Callable[[Subject], Iterable[Told]]
     why: str = ""
 
     def analysis(self, subject: Subject) -> Analysis:
-        """Return what there is to tell of a subject."""
+        """Return what there is to tell of a subject; sections without rows are left out."""
         if subject.ops is not None and not subject.ops.devices:
             subject = replace(subject, ops=None, absent={**subject.absent, Input.OPS: _NO_OPS})
-        numbers = self._numbers(subject)
-        if isinstance(numbers, Answer):
-            outcome = AnalysisOutcome(numbers.outcome.value)
-            return Analysis(self.name, self.title, outcome, numbers.reason)
-        of_capture = capture_notes(subject.ops) if subject.ops and Input.OPS in self.needs else ()
+        if any(map(subject.has, self.needs)):
+            told = list(self.look(subject))
+        else:
+            told = [Answer.not_measured(self._why_absent(subject))]
+        figures = tuple(each for each in told if isinstance(each, Figure))
+        sections = tuple(each for each in told if isinstance(each, Section) and each.rows)
+        notes = [each for each in told if isinstance(each, str)]
+        if not figures and not sections:
+            untold = "; ".join(notes) or "what there is to look at does not say"
+            answers = (each for each in told if isinstance(each, Answer))
+            answer = next(answers, Answer.not_measured(untold))
+            outcome = AnalysisOutcome(answer.outcome.value)
+            return Analysis(self.name, self.title, outcome, answer.reason)
+        if subject.ops is not None and Input.OPS in self.needs:
+            notes += capture_notes(subject.ops)
         return Analysis(
-            self.name,
-            self.title,
-            figures=numbers.figures,
-            sections=tuple(section for section in numbers.sections if section.rows),
-            notes=(*numbers.notes, *of_capture),
+            self.name, self.title, figures=figures, sections=sections, notes=tuple(notes)
         )
-
-    def _numbers(self, subject: Subject) -> Numbers | Answer:
-        if not any(map(subject.has, self.needs)):
-            return Answer.not_measured(self._why_absent(subject))
-        numbers = self.look(subject)
-        if isinstance(numbers, Answer) or numbers.figures:
-            return numbers
-        rows = any(each.rows for each in numbers.sections)
-        return numbers if rows else Answer.not_measured("; ".join(numbers.notes) or _NOTHING)
 
     def _why_absent(self, subject: Subject) -> str:
         known = next((each for each in self.needs if each in subject.absent), None)
@@ -136,6 +125,21 @@ class Kind:
             return subject.absent[known]
         needed = " or ".join(each.value for each in self.needs)
         return f"needs {needed}{self.why and f': {self.why}'}"
+
+
+#: All analyses, in the order in which they are listed: that of this file.
+ANALYSES: Final[dict[str, Kind]] = {}
+
+
+def _analysis(
+    name: str, title: str, *needs: Input, why: str = ""
+) -> Callable[[Callable[[Subject], Iterable[Told]]], None]:
+    """Make an analysis of the function that looks at a subject."""
+
+    def make(look: Callable[[Subject], Iterable[Told]]) -> None:
+        ANALYSES[name] = Kind(name, title, needs, look, why)
+
+    return make
 
 
 def capture_notes(table: OpTable) -> Iterator[str]:
@@ -159,9 +163,9 @@ class Part(NamedTuple):
 def _section(
     heading: str,
     parts: Iterable[Part],
-    *,
     unit: str,
     of: str,
+    *,
     whole: float | None = None,
     ranked: bool = True,
 ) -> Section:
@@ -183,155 +187,149 @@ def _section(
     return Section(heading, unit, rows, of)
 
 
-class Group(NamedTuple):
-    """A way to group the op table: the kernel time of ops, or of ``only`` some, by a label.
+def _by_time(
+    subject: Subject,
+    heading: str,
+    label: Callable[[Op], str] = op_name,
+    only: Callable[[Signature], bool] = lambda _: True,
+    of: str = _OF_TIME,
+) -> Section:
+    """Group the kernel time of ops, or of ``only`` some; without an op table there is none.
 
     Shares are of the time of all ops, or by another name of that of those that are grouped.
     """
-
-    heading: str
-    label: Callable[[Op], str] = op_name
-    only: Callable[[Signature], bool] | None = None
-    of: str = _OF_TIME
-
-
-def _by_time(table: OpTable, *groups: Group) -> Iterator[Section]:
-    ops, whole = device_ops(table), kernel_ns(table)
-    for heading, label, only, of in groups:
-        chosen = (op for op in ops if only is None or only(op.signature))
-        parts = (Part(label(op), op.kernel_ns) for op in chosen)
-        yield _section(heading, parts, unit="ns", of=of, whole=whole if of == _OF_TIME else None)
-
-
-def _of_ops(
-    *groups: Group, none: str = "", untold: str = _NOTHING
-) -> Callable[[Subject], Numbers | Answer]:
-    """Return an analysis that groups the op table.
-
-    ``none`` is said where the first group has no op, ``untold`` where none of it has a label.
-    """
-
-    def look(subject: Subject) -> Numbers | Answer:
-        assert subject.ops is not None
-        sections = tuple(_by_time(subject.ops, *groups))
-        labels = {row.label for row in sections[0].rows}
-        if not labels:
-            return Answer.not_applicable(none)
-        return Answer.not_measured(untold) if labels == {_UNKNOWN} else Numbers((), sections)
-
-    return look
+    if subject.ops is None:
+        return Section(heading, "ns", ())
+    chosen = (op for op in device_ops(subject.ops) if only(op.signature))
+    parts = (Part(label(op), op.kernel_ns) for op in chosen)
+    whole = kernel_ns(subject.ops) if of == _OF_TIME else None
+    return _section(heading, parts, "ns", of, whole=whole)
 
 
 def _by_bytes(
     heading: str, operands: Iterable[Operand], label: Callable[[Operand], str], of: str = _OF_BYTES
 ) -> Section:
-    parts = (Part(label(each), each.size, each.times) for each in operands)
-    return _section(heading, parts, unit="B", of=of)
+    return _section(
+        heading, (Part(label(each), each.size, each.times) for each in operands), "B", of
+    )
 
 
-def _of_operands(
-    label: Callable[[Operand], str], more: Callable[[Subject], Iterable[Section]] = lambda _: ()
-) -> Callable[[Subject], Numbers | Answer]:
-    """Return an analysis that groups what ops take and give: alone, and by op."""
-
-    def look(subject: Subject) -> Numbers | Answer:
-        operands, others = operands_of(subject), tuple(more(subject))
-        if not operands and not any(each.rows for each in others):
-            return Answer.not_measured(NO_OPERANDS)
-        unsized = sorted({each.tensor.dtype for each in operands} - set(BYTES))
-        return Numbers(
-            (),
-            (
-                _by_bytes("operands", operands, label),
-                _by_bytes("ops", operands, lambda each: f"{each.op} {label(each)}"),
-                *others,
-            ),
-            (f"of unknown size: {', '.join(unsized)}",) if unsized else (),
-        )
-
-    return look
+def _by_operands(
+    subject: Subject, label: Callable[[Operand], str], *others: Section
+) -> Iterator[Told]:
+    """Group what ops take and give: alone, and by op."""
+    operands = operands_of(subject)
+    if not operands:
+        yield Answer.not_measured(NO_OPERANDS)
+    yield _by_bytes("operands", operands, label)
+    yield _by_bytes("ops", operands, lambda each: f"{each.op} {label(each)}")
+    yield from others
+    unsized = sorted({each.tensor.dtype for each in operands} - set(BYTES))
+    if unsized:
+        yield f"of unknown size: {', '.join(unsized)}"
 
 
-def _dtype(operand: Operand) -> str:
-    return operand.tensor.dtype
+def _kernels_in(subject: Subject, untold: str = "") -> tuple[Sequence[Kernel], str]:
+    """Return the kernels of the output of tt-lang, or why there are none."""
+    found = kernels_of(subject.kernels) if subject.kernels is not None else untold
+    return ((), found) if isinstance(found, str) else (found, "")
 
 
-def _dtypes(subject: Subject) -> Iterator[Section]:
+def _kernel_times(kernels: Iterable[Kernel]) -> Section:
+    parts = (
+        Part(f"{each}, {counted(each.program.cores, 'core')}", each.program.duration.cycles)
+        for each in kernels
+    )
+    return _section("kernels", parts, "cycles", _OF_TIME)
+
+
+@_analysis("dtype", "data formats of what ops take and give", Input.OPS, Input.REPORT)
+def _dtype(subject: Subject) -> Iterator[Told]:
+    def dtype(operand: Operand) -> str:
+        return operand.tensor.dtype
+
     weights, heading = None, "weights, each once"
     if subject.report is not None:
         weights = weights_in_report(subject.report)
     if not weights and subject.ops is not None:
         weights, heading = weights_in_table(subject.ops), "weights, alike ones once"
     parts = (Part(each.tensor.dtype, size_of(each.tensor)) for each in weights or ())
-    yield _section(heading, parts, unit="B", of="of weight bytes")
     handed_on = activation_operands(subject)
-    yield _by_bytes("activations that ops hand on", handed_on, _dtype, "of activation bytes")
-    if subject.ops is not None:
-        both = Group("matmuls and convolutions", _both_dtypes, is_product, "of their time")
-        yield from _by_time(subject.ops, both)
+    yield from _by_operands(
+        subject,
+        dtype,
+        _section(heading, parts, "B", "of weight bytes"),
+        _by_bytes("activations that ops hand on", handed_on, dtype, "of activation bytes"),
+        _by_time(subject, "matmuls and convolutions", _both_dtypes, is_product, "of their time"),
+    )
 
 
 def _both_dtypes(op: Op) -> str:
     return " x ".join(tensor.dtype for tensor in op.signature.inputs[:2]) or _UNKNOWN
 
 
-def _fidelity(op: Op) -> str:
-    return op.fidelity or _UNKNOWN
+@_analysis("fidelity", "math fidelity of matmuls and convolutions", Input.OPS)
+def _fidelity(subject: Subject) -> Iterator[Told]:
+    def fidelity(op: Op) -> str:
+        return op.fidelity or _UNKNOWN
+
+    def with_weights(op: Op) -> str:
+        second = op.signature.inputs[1:2]
+        return f"{fidelity(op)}, {second[0].dtype if second else 'weights unknown'}"
+
+    of = "of matmul and conv time"
+    told = _by_time(subject, "fidelity", fidelity, is_product, of)
+    labels = {row.label for row in told.rows}
+    if not labels:
+        yield Answer.not_applicable("no matmul and no convolution ran")
+    elif labels == {_UNKNOWN}:
+        yield Answer.not_measured("no matmul or convolution gives its fidelity")
+    else:
+        yield told
+        yield _by_time(subject, "fidelity and weights", with_weights, is_product, of)
+        yield _by_time(subject, "ops", lambda op: f"{fidelity(op)} {op_name(op)}", is_product, of)
 
 
-def _with_weights(op: Op) -> str:
-    second = op.signature.inputs[1:2]
-    return f"{_fidelity(op)}, {second[0].dtype if second else 'weights unknown'}"
+@_analysis("layout", "layouts of what ops take and give", Input.OPS, Input.REPORT)
+def _layout(subject: Subject) -> Iterator[Told]:
+    return _by_operands(subject, lambda each: each.tensor.layout)
+
+
+@_analysis("padding", "padding of tiled tensors", Input.OPS, Input.REPORT)
+def _padding(subject: Subject) -> Iterator[Told]:
+    operands = operands_of(subject)
+    tiled = [each for each in operands if each.tensor.layout == "TILE"]
+    known = [(each, each.tensor.logical) for each in tiled if each.tensor.logical is not None]
+    wanted = sum(each.times * prod(logical) for each, logical in known)
+    if not operands:
+        yield Answer.not_measured(NO_OPERANDS)
+    elif not tiled:
+        yield Answer.not_applicable("no tensor is in tiles")
+    elif not wanted:
+        yield Answer.not_measured("the capture has no logical shapes")
+    else:
+        ops, shapes = [], []
+        for each, logical in known:
+            added = each.times * (prod(each.tensor.padded) - prod(logical))
+            if added > 0:
+                shape = f"{shape_text(logical)} in {shape_text(each.tensor.padded)}"
+                ops.append(Part(each.op, added, each.times))
+                shapes.append(Part(f"{each.op} {shape}", added, each.times))
+        extra = sum(part.weight for part in ops)
+        yield Figure("padding adds", extra / wanted, "of the elements")
+        yield _section("ops", ops, "elements", "of the padding")
+        yield _section("shapes", shapes, "elements", "of the padding")
 
 
 def _memory(operand: Operand) -> str:
     return operand.tensor.memory or _UNKNOWN
 
 
-def _activations(subject: Subject) -> Iterator[Section]:
+@_analysis("sharding", "memory layouts of operands and activations", Input.OPS, Input.REPORT)
+def _sharding(subject: Subject) -> Iterator[Told]:
     reads = activation_operands(subject)
-    yield _by_bytes("activations that ops read", reads, _memory, "of activation bytes")
-
-
-def _peaks(subject: Subject) -> Iterator[Section]:
-    peaks = subject.report.peak_bytes_per_bank if subject.report is not None else {}
-    kinds = sorted(peaks, key=lambda kind: kind.value)
-    rows = tuple(Row(kind.value, float(peaks[kind])) for kind in kinds)
-    yield Section("most alive at one operation, per bank", "B", rows)
-
-
-def _look_at_padding(subject: Subject) -> Numbers | Answer:
-    operands = operands_of(subject)
-    tiled = [each for each in operands if each.tensor.layout == "TILE"]
-    if not tiled:
-        why = "no tensor is in tiles"
-        return Answer.not_applicable(why) if operands else Answer.not_measured(NO_OPERANDS)
-    wanted = sum(each.times * prod(each.tensor.logical) for each in tiled if each.tensor.logical)
-    if not wanted:
-        return Answer.not_measured("the capture has no logical shapes")
-    extra = [(each, added) for each in tiled if (added := _padding(each)) > 0]
-    shapes = (Part(_shapes(each), added, each.times) for each, added in extra)
-    ops = (Part(each.op, added, each.times) for each, added in extra)
-    of = "of the padding"
-    return Numbers(
-        (Figure("padding adds", sum(added for _, added in extra) / wanted, "of the elements"),),
-        (
-            _section("ops", ops, unit="elements", of=of),
-            _section("shapes", shapes, unit="elements", of=of),
-        ),
-    )
-
-
-def _padding(operand: Operand) -> int:
-    tensor = operand.tensor
-    if tensor.logical is None:
-        return 0
-    return operand.times * (prod(tensor.padded) - prod(tensor.logical))
-
-
-def _shapes(operand: Operand) -> str:
-    tensor = operand.tensor
-    return f"{operand.op} {shape_text(tensor.logical or ())} in {shape_text(tensor.padded)}"
+    read = _by_bytes("activations that ops read", reads, _memory, "of activation bytes")
+    return _by_operands(subject, _memory, read)
 
 
 _MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
@@ -343,37 +341,38 @@ _WORDS: Final = {
 }
 
 
-def _look_at_reshards(subject: Subject) -> Numbers | Answer:
-    sections: list[Section] = []
-    if subject.ops is not None:
-        groups = (Group("ways", _way_of_move, _moves), Group("ops", op_name, _moves))
-        sections += _by_time(subject.ops, *groups)
-    if subject.report is not None:
-        sections += _reshards_of(subject.report)
-    if not any(each.rows for each in sections):
-        return Answer.not_applicable("no op only cuts tensors anew")
-    return Numbers((), tuple(sections))
+@_analysis("reshards", "ops that only cut tensors anew", Input.OPS, Input.REPORT)
+def _reshards(subject: Subject) -> Iterator[Told]:
+    def moves(signature: Signature) -> bool:
+        return _MOVES.search(signature.op) is not None
 
+    def way(op: Op) -> str:
+        inputs, outputs = op.signature.inputs, op.signature.outputs
+        return f"{inputs[0].memory} to {outputs[0].memory}" if inputs and outputs else _UNKNOWN
 
-def _moves(signature: Signature) -> bool:
-    return _MOVES.search(signature.op) is not None
-
-
-def _way_of_move(op: Op) -> str:
-    inputs, outputs = op.signature.inputs, op.signature.outputs
-    return f"{inputs[0].memory} to {outputs[0].memory}" if inputs and outputs else _UNKNOWN
-
-
-def _reshards_of(report: Report) -> Iterator[Section]:
-    """Yield what a report tells; it knows no times."""
+    yield Answer.not_applicable("no op only cuts tensors anew")
+    yield _by_time(subject, "ways", way, moves)
+    yield _by_time(subject, "ops", op_name, moves)
+    report = subject.report
+    if report is None:
+        return
     kinds = (Part(_WORDS[each.reshard], 1) for each in report.operations)
-    yield _section("operations of the report", kinds, unit="operations", of="of operations")
-    moves = tuple(
+    yield _section("operations of the report", kinds, "operations", "of operations")
+    moved = tuple(
         Row(f"{operation_name(report, each)}, {_WORDS[each.reshard]}", 1.0)
         for each in report.operations
         if each.reshard in {Reshard.EXPLICIT, Reshard.HIDDEN}
     )
-    yield Section("reshards of the report", "operations", moves)
+    yield Section("reshards of the report", "operations", moved)
+
+
+@_analysis("memory", "where tensors lie, and how much is alive at once", Input.OPS, Input.REPORT)
+def _places(subject: Subject) -> Iterator[Told]:
+    peaks = subject.report.peak_bytes_per_bank if subject.report is not None else {}
+    kinds = sorted(peaks, key=lambda kind: kind.value)
+    rows = tuple(Row(kind.value, float(peaks[kind])) for kind in kinds)
+    alive = Section("most alive at one operation, per bank", "B", rows)
+    return _by_operands(subject, lambda each: _memory(each).partition("_")[0], alive)
 
 
 #: What gaps are called up to how many nanoseconds.
@@ -386,73 +385,60 @@ _LENGTHS: Final = {
 }
 
 
-def _look_at_host_overhead(subject: Subject) -> Numbers | Answer:
-    table = subject.ops
+@_analysis("host-overhead", "how long devices wait for their next op", Input.OPS)
+def _host_overhead(subject: Subject) -> Iterator[Told]:
+    table, gaps = subject.ops, gaps_of(subject)
     assert table is not None
-    gaps = gaps_of(subject)
     if isinstance(gaps, str):
-        return Answer.not_measured(gaps)
+        yield Answer.not_measured(gaps)
+        return
     waits = [(table.op(at), max(table.columns.gap_ns[at] or 0.0, 0.0)) for at in gaps.waits]
     found = [(next(name for name, most in _LENGTHS.items() if ns < most), ns) for _, ns in waits]
     lengths = (Part(*each) for each in sorted(found, key=lambda each: _LENGTHS[each[0]]))
     before = (Part(op_name(op), ns) for op, ns in waits)
-    of, at_most = "of the gaps", "" if gaps.replayed else " at most"
-    return Numbers(
-        (
-            Figure(f"devices wait{at_most}", gaps.share, "of the time"),
-            Figure("waited, all devices", gaps.waited_ns, "ns"),
-            Figure("worked, all devices", gaps.worked_ns, "ns"),
-        ),
-        (
-            _section("lengths of gaps", lengths, unit="ns", of=of, ranked=False),
-            _section("waits before", before, unit="ns", of=of),
-        ),
-        (
-            f"counted in {gaps.place}, without the gap before the first op of each",
-            *((gaps.caveat,) if gaps.caveat else ()),
-        ),
-    )
+    yield Figure(f"devices wait{'' if gaps.replayed else ' at most'}", gaps.share, "of the time")
+    yield Figure("waited, all devices", gaps.waited_ns, "ns")
+    yield Figure("worked, all devices", gaps.worked_ns, "ns")
+    yield _section("lengths of gaps", lengths, "ns", "of the gaps", ranked=False)
+    yield _section("waits before", before, "ns", "of the gaps")
+    yield f"counted in {gaps.place}, without the gap before the first op of each"
+    if gaps.caveat:
+        yield gaps.caveat
 
 
-def _look_at_trace(subject: Subject) -> Numbers:
-    table = subject.ops
-    assert table is not None
-    times = table.columns.kernel_ns
-    repeated = (
+@_analysis("trace", "what runs from a trace, and its replays", Input.OPS)
+def _trace(subject: Subject) -> Iterator[Told]:
+    def origin(op: Op) -> str:
+        return "not traced" if op.trace is None else f"trace {op.trace}, device {op.device}"
+
+    assert subject.ops is not None
+    times = subject.ops.columns.kernel_ns
+    repeated = tuple(
         Row(
             what.rpartition(", ")[0],
             median(sum(times[at] for at in run.places) for run in runs),
             count=len(runs),
         )
-        for what, runs in sorted(executions(table).items())
+        for what, runs in sorted(executions(subject.ops).items())
     )
-    return Numbers(
-        (),
-        (
-            *_by_time(table, Group("ops", _origin)),
-            Section("executions, median time of one", "ns", tuple(repeated)),
-        ),
-    )
+    yield _by_time(subject, "ops", origin)
+    yield Section("executions, median time of one", "ns", repeated)
 
 
-def _origin(op: Op) -> str:
-    return "not traced" if op.trace is None else f"trace {op.trace}, device {op.device}"
-
-
-def _look_at_queues(subject: Subject) -> Numbers | Answer:
+@_analysis(
+    "queues", "transfers between host and device, and their command queues", Input.REPORT,
+    why="op tables have no transfers or command queues",
+)  # fmt: skip
+def _queues(subject: Subject) -> Iterator[Told]:
     assert subject.report is not None
     crossing = crossings(subject.report)
     if not crossing:
-        return Answer.not_applicable("the report has no transfer between host and device")
+        yield Answer.not_applicable("the report has no transfer between host and device")
+        return
+    yield _ways("ways", crossing)
     tensors = (Part(str(each), each.sent) for each in crossing)
-    return Numbers(
-        (),
-        (
-            _ways("ways", crossing),
-            _section("transfers", tensors, unit="B", of="of the bytes"),
-        ),
-        (f"times of transfers: not measured: {NO_IO_TIMES}",),
-    )
+    yield _section("transfers", tensors, "B", "of the bytes")
+    yield f"times of transfers: not measured: {NO_IO_TIMES}"
 
 
 def _ways(heading: str, transfers: Iterable[Crossing]) -> Section:
@@ -464,40 +450,18 @@ def _ways(heading: str, transfers: Iterable[Crossing]) -> Section:
         )
         for each in transfers
     )
-    return _section(heading, parts, unit="B", of="of the bytes")
-
-
-def _look_at_overlap(subject: Subject) -> Numbers | Answer:
-    report = subject.report
-    assert report is not None
-    programs = [(op, queue) for op in report.operations for queue in op.queues]
-    if not programs:
-        why = (
-            "no program gives its command queue; measure with ttnn_perf.measure_io_overlap instead"
-        )
-        return Answer.not_measured(why)
-    transfers = crossings(report)
-    queues = {queue for _, queue in programs} | {t.queue for t in transfers if t.queue is not None}
-    by_queue = (Part(f"queue {queue}", 1) for _, queue in programs)
-    calls = (Part(f"queue {queue}, {op.name}", 1) for op, queue in programs)
-    return Numbers(
-        (Figure("command queues in use", len(queues), "queues"),),
-        (
-            _section("programs", by_queue, unit="programs", of="of programs"),
-            _section("calls", calls, unit="programs", of="of programs"),
-            _ways("transfers", transfers),
-        ),
-        (f"whether transfers and programs overlap: not measured: {NO_IO_TIMES}",),
-    )
+    return _section(heading, parts, "B", "of the bytes")
 
 
 _SWITCH: Final = {True: "on", False: "off", None: _UNKNOWN}
 
 
-def _look_at_conv(subject: Subject) -> Numbers | Answer:
+@_analysis("conv", "sharding, blocks, buffers and times of convolutions", Input.OPS, Input.REPORT)
+def _conv(subject: Subject) -> Iterator[Told]:
     listed = convolutions(subject)
     if not listed:
-        return Answer.not_applicable(NO_CONVOLUTIONS)
+        yield Answer.not_applicable(NO_CONVOLUTIONS)
+        return
     blocks = () if subject.report is None else blocks_in_report(subject.report)
     if subject.ops is not None:
         blocks = blocks_in_table(subject.ops)
@@ -510,94 +474,69 @@ def _look_at_conv(subject: Subject) -> Numbers | Answer:
             for each in blocks
         ],
     }
-    sections = [
-        _section(
-            heading, (Part(label, 1) for label in own), unit="convolutions", of="of convolutions"
-        )
-        for heading, own in labels.items()
-    ]
-    if subject.ops is not None:
-        sections += _by_time(subject.ops, Group("convolutions", op_name, is_convolution))
-    return Numbers((), tuple(sections))
+    for heading, own in labels.items():
+        parts = (Part(label, 1) for label in own)
+        yield _section(heading, parts, "convolutions", "of convolutions")
+    yield _by_time(subject, "convolutions", op_name, is_convolution)
 
 
-def _config(op: Op) -> str:
-    found = program_config(op)
-    if found is None:
-        return _UNKNOWN
-    return (found or "none").rpartition("::")[2].removesuffix("ProgramConfig")
+@_analysis("matmul", "program configs, blocks and times of matmuls", Input.OPS)
+def _matmul(subject: Subject) -> Iterator[Told]:
+    def config(op: Op) -> str:
+        found = program_config(op)
+        if found is None:
+            return _UNKNOWN
+        return (found or "none").rpartition("::")[2].removesuffix("ProgramConfig")
+
+    def inner(op: Op) -> str:
+        tiles = whole_number(op.attributes, "in0_block_w", "K_block_size")
+        return _UNKNOWN if tiles is None else counted(tiles, "tile")
+
+    yield Answer.not_applicable(NO_MATMULS)
+    yield _by_time(subject, "matmuls", op_name, is_matmul)
+    yield _by_time(subject, "program config", config, is_matmul, "of matmul time")
+    yield _by_time(subject, "in0_block_w", inner, is_matmul, "of matmul time")
 
 
-def _inner(op: Op) -> str:
-    tiles = whole_number(op.attributes, "in0_block_w", "K_block_size")
-    return _UNKNOWN if tiles is None else counted(tiles, "tile")
+@_analysis("devices", "kernel time by device, and collectives", Input.OPS)
+def _devices(subject: Subject) -> Iterator[Told]:
+    def device(op: Op) -> str:
+        return f"device {op.device}"
+
+    def is_collective(signature: Signature) -> bool:
+        return category_of(signature.op) is Category.COLLECTIVE
+
+    def computes(signature: Signature) -> bool:
+        return not is_collective(signature)
+
+    yield _by_time(subject, "devices", device)
+    collectives = _by_time(subject, "collectives", op_name, is_collective)
+    if collectives.rows:
+        yield _by_time(subject, "devices without collectives", device, computes, "of such time")
+        yield collectives
 
 
-def _category(op: Op) -> str:
-    return category_of(op.signature.op).value
+@_analysis("cores", "cores that ops and kernels run on", Input.OPS, Input.KERNELS)
+def _cores(subject: Subject) -> Iterator[Told]:
+    def cores(op: Op) -> str:
+        return _UNKNOWN if op.cores is None else counted(op.cores, "core")
 
-
-def _is_collective(signature: Signature) -> bool:
-    return category_of(signature.op) is Category.COLLECTIVE
-
-
-def _device(op: Op) -> str:
-    return f"device {op.device}"
-
-
-def _look_at_devices(subject: Subject) -> Numbers:
-    assert subject.ops is not None
-    devices, apart, collectives = _by_time(
-        subject.ops,
-        Group("devices", _device),
-        Group(
-            "devices without collectives", _device, lambda one: not _is_collective(one),
-            "of such time",
-        ),
-        Group("collectives", op_name, _is_collective),
-    )  # fmt: skip
-    return Numbers((), (devices, *((apart, collectives) if collectives.rows else ())))
-
-
-def _cores(op: Op) -> str:
-    return _UNKNOWN if op.cores is None else counted(op.cores, "core")
-
-
-def _look_at_cores(subject: Subject) -> Numbers | Answer:
-    untold = "the capture does not say how many cores ops ran on"
-    kernels = kernels_of(subject.kernels) if subject.kernels is not None else untold
+    kernels, why = _kernels_in(subject, "the capture does not say how many cores ops ran on")
     known = [op for op in device_ops(subject.ops) if op.cores] if subject.ops is not None else []
-    if not known and isinstance(kernels, str):
-        return Answer.not_measured(kernels)
-    available, time = _available(subject), sum(op.kernel_ns for op in known)
-    figures = []
+    if not known and not kernels:
+        yield Answer.not_measured(why)
+        return
+    devices = subject.report.devices if subject.report is not None else ()
+    available = subject.ops.available_cores if subject.ops is not None else None
+    available = available or max((device.compute_cores or 0 for device in devices), default=0)
+    time = sum(op.kernel_ns for op in known)
     if available and time:
         used = sum((op.cores or 0) * op.kernel_ns for op in known) / (available * time)
-        figures = [Figure("cores in use, all ops, weighted by time", used, "of cores")]
-    figures += [Figure("cores available", available, "cores")] if available else []
-    return Numbers(
-        tuple(figures),
-        (
-            *(_by_time(subject.ops, Group("cores", _cores)) if subject.ops is not None else ()),
-            *(_kernels(kernels) if not isinstance(kernels, str) else ()),
-        ),
-    )
-
-
-def _available(subject: Subject) -> int:
-    """Return the cores that there are, as the table or else a report tells; 0 where neither."""
-    if subject.ops is not None and subject.ops.available_cores:
-        return subject.ops.available_cores
-    devices = subject.report.devices if subject.report is not None else ()
-    return max((device.compute_cores or 0 for device in devices), default=0)
-
-
-def _kernels(kernels: Iterable[Kernel]) -> Iterator[Section]:
-    parts = (
-        Part(f"{each}, {counted(each.program.cores, 'core')}", each.program.duration.cycles)
-        for each in kernels
-    )
-    yield _section("kernels", parts, unit="cycles", of=_OF_TIME)
+        yield Figure("cores in use, all ops, weighted by time", used, "of cores")
+    if available:
+        yield Figure("cores available", available, "cores")
+    yield _by_time(subject, "cores", cores)
+    yield _kernel_times(kernels)
 
 
 _OF_BANDWIDTH: Final = "of the DRAM bandwidth"
@@ -606,32 +545,29 @@ _ESTIMATE: Final = (
 )
 
 
-def _look_at_dram(subject: Subject) -> Numbers | Answer:
+@_analysis("dram", "traffic between DRAM and cores", Input.OPS, Input.KERNELS)
+def _dram(subject: Subject) -> Iterator[Told]:
     table = subject.ops
     operands = operands_of(subject) if table is not None else ()
-    kernels = kernels_of(subject.kernels) if subject.kernels is not None else NO_OPERANDS
-    if not operands and isinstance(kernels, str):
-        return Answer.not_measured(kernels)
+    kernels, why = _kernels_in(subject, NO_OPERANDS)
+    if not operands and not kernels:
+        yield Answer.not_measured(why)
+        return
     use = dram_use(table) if table is not None else None
-    notes: tuple[str, ...] = ()
+    if table is not None and use is not None:
+        yield Figure("bandwidth in use, weighted by time", use, _OF_BANDWIDTH)
+        yield _bandwidth(table)
     if table is not None and operands:
         arch = table.arch or "an unnamed architecture"
         unknown = f"what part of the DRAM bandwidth of {arch} ops use is unknown"
-        notes = (unknown if use is None else _ESTIMATE,)
+        yield unknown if use is None else _ESTIMATE
     stored = (each for each in operands if in_dram(each.tensor))
-    return Numbers(
-        () if use is None else (Figure("bandwidth in use, weighted by time", use, _OF_BANDWIDTH),),
-        (
-            *(_bandwidth(table) if table is not None and use is not None else ()),
-            _by_bytes("operands in DRAM", stored, lambda each: each.op, "of such bytes"),
-            *(_kernel_traffic(kernels) if not isinstance(kernels, str) else ()),
-        ),
-        notes,
-    )
+    yield _by_bytes("operands in DRAM", stored, lambda each: each.op, "of such bytes")
+    yield from _kernel_traffic(kernels)
 
 
-def _bandwidth(table: OpTable) -> Iterator[Section]:
-    """Yield what part of the bandwidth ops use while they run."""
+def _bandwidth(table: OpTable) -> Section:
+    """Return what part of the bandwidth ops use while they run."""
     places: dict[str, list[int]] = defaultdict(list)
     for at, number in enumerate(table.columns.signature):
         if not table.columns.host[at]:
@@ -639,115 +575,89 @@ def _bandwidth(table: OpTable) -> Iterator[Section]:
     uses = {code: (dram_use(table.select(each)) or 0.0) for code, each in places.items()}
     ranked = sorted(uses, key=lambda code: (-uses[code], code))
     rows = tuple(Row(code, uses[code], uses[code], len(places[code])) for code in ranked)
-    yield Section("bandwidth while ops run", _OF_BANDWIDTH, rows, _OF_BANDWIDTH)
+    return Section("bandwidth while ops run", _OF_BANDWIDTH, rows, _OF_BANDWIDTH)
 
 
-def _kernel_traffic(kernels: Sequence[Kernel]) -> Iterator[Section]:
-    ways = (
-        (f"{kernel}, {way}", moved)
-        for kernel in kernels
-        for way, moved in (
-            ("read", kernel.program.dram_read),
-            ("written", kernel.program.dram_write),
-        )
-    )
-    parts = (Part(name, moved.size.bytes, moved.transfers or 0) for name, moved in ways)
-    yield _section("bytes that kernels move", parts, unit="B", of="of such bytes")
-    rates = ((kernel, kernel.program.bandwidth_gb_s) for kernel in kernels)
-    rows = tuple(Row(str(kernel), rate) for kernel, rate in rates if rate is not None)
-    yield Section("effective bandwidth of kernels", "GB/s", rows)
+def _kernel_traffic(kernels: Iterable[Kernel]) -> Iterator[Section]:
+    parts, rates = [], []
+    for kernel in kernels:
+        program = kernel.program
+        for way, moved in (("read", program.dram_read), ("written", program.dram_write)):
+            parts.append(Part(f"{kernel}, {way}", moved.size.bytes, moved.transfers or 0))
+        if program.bandwidth_gb_s is not None:
+            rates.append(Row(str(kernel), program.bandwidth_gb_s))
+    yield _section("bytes that kernels move", parts, "B", "of such bytes")
+    yield Section("effective bandwidth of kernels", "GB/s", tuple(rates))
 
 
-def _look_at_bottlenecks(subject: Subject) -> Numbers | Answer:
-    kernels = kernels_of(subject.kernels) if subject.kernels is not None else ""
-    if subject.ops is None and isinstance(kernels, str):
-        return Answer.not_measured(kernels)
-    groups = (
-        Group("kinds of work", _category),
-        Group("op codes", lambda op: short_code(op.signature.op)),
-        Group("ops"),
-    )
-    return Numbers(
-        (),
-        (
-            *(_by_time(subject.ops, *groups) if subject.ops is not None else ()),
-            *(_kernels(kernels) if not isinstance(kernels, str) else ()),
-        ),
-    )
+@_analysis("bottlenecks", "where the time of a program goes", Input.OPS, Input.KERNELS)
+def _bottlenecks(subject: Subject) -> Iterator[Told]:
+    kernels, why = _kernels_in(subject)
+    yield Answer.not_measured(why)
+    yield _by_time(subject, "kinds of work", lambda op: category_of(op.signature.op).value)
+    yield _by_time(subject, "op codes", lambda op: short_code(op.signature.op))
+    yield _by_time(subject, "ops")
+    yield _kernel_times(kernels)
 
 
 _MESH: Final = re.compile(r"mesh_shape=MeshShape\(\[([\d, ]+)\]\)")
+_COPIED: Final = "replicated"
 _UNTOLD: Final = (
     "the report does not say how tensors are placed on the mesh: calls have no arguments, as in a "
     "captured graph, or of a release that does not say"
 )
 
 
-class Placed(NamedTuple):
-    """A tensor on a mesh: what it is to the model, how it is spread, and its bytes on a device."""
-
-    role: str
-    name: str
-    how: str
-    bytes: float
-
-
-def _look_at_mesh(subject: Subject) -> Numbers | Answer:
-    assert subject.report is not None
-    extents, tensors = _placed(subject.report)
-    if not tensors:
-        return Answer.not_measured(_UNTOLD)
-    devices = prod(extents)
-    if devices == 1:
-        return Answer.not_applicable("one device: nothing is spread over a mesh")
-    of = "of the bytes on a device"
-    kinds = (Part(f"{each.role}, {each.how}", each.bytes) for each in tensors)
-    each = (Part(f"{one.how}, {one.role} of {one.name}", one.bytes) for one in tensors)
-    copied = sum(one.bytes for one in tensors if one.role == "weight" and "dim" not in one.how)
-    return Numbers(
-        (
-            Figure(f"the mesh is {shape_text(extents)}", devices, "devices"),
-            Figure("weights that every device has a copy of", copied, "B"),
-        ),
-        (
-            _section("placements", kinds, unit="B", of=of),
-            _section("tensors", each, unit="B", of=of),
-        ),
-    )
-
-
-def _placed(report: Report) -> tuple[tuple[int, ...], list[Placed]]:
-    """Return the shape of the mesh, and the tensors that arguments name, each once."""
+@_analysis("mesh", "what is replicated on a mesh and what is sharded", Input.REPORT)
+def _mesh(subject: Subject) -> Iterator[Told]:
+    report = subject.report
+    assert report is not None
     weights = {weight.key for weight in weights_in_report(report)}
     computed = {edge.tensor for edge in report.edges}
-    found: dict[object, Placed] = {}
+    arguments = ((op.name, text) for op in report.operations for text in op.arguments.values())
     extents: tuple[int, ...] = (1,)
-    for operation in report.operations:
-        for text in operation.arguments.values():
-            spread = placed_in(text, operation.name)
-            if spread is None:
-                continue
-            told = _MESH.search(text)
-            own = told[1].split(",") if told else [extent for extent, _ in spread.spread]
-            extents = max(extents, tuple(map(int, own)), key=prod)
-            role = "weight" if spread.tensor in weights else "input"
-            role = "activation" if spread.tensor in computed and role == "input" else role
-            key = spread.tensor if spread.tensor is not None else text
-            found.setdefault(key, _described(report, spread, role, text))
-    return extents, list(found.values())
+    kinds: list[Part] = []
+    tensors: dict[object, Part] = {}
+    copied = 0.0
+    for name, text in arguments:
+        spread = placed_in(text, name)
+        if spread is None:
+            continue
+        told = _MESH.search(text)
+        own = told[1].split(",") if told else [extent for extent, _ in spread.spread]
+        extents = max(extents, tuple(map(int, own)), key=prod)
+        key = spread.tensor if spread.tensor is not None else text
+        if key in tensors:
+            continue
+        role = "activation" if spread.tensor in computed else "input"
+        role = "weight" if spread.tensor in weights else role
+        record = report.tensors.get(spread.tensor) if spread.tensor is not None else None
+        size = 0.0 if record is None else allocated_bytes(record)
+        shape = re.search(r"shape=Shape\(\[([\d, ]+)\]\)", text)
+        dtype = f" {record.dtype}" if record is not None and record.dtype else ""
+        what = f"{name} {shape[1].replace(', ', 'x') if shape else '?'}{dtype}"
+        how = _how_spread(spread)
+        kinds.append(Part(f"{role}, {how}", size))
+        tensors[key] = Part(f"{how}, {role} of {what}", size)
+        copied += size if role == "weight" and how == _COPIED else 0.0
+    devices = prod(extents)
+    if not tensors:
+        yield Answer.not_measured(_UNTOLD)
+    elif devices == 1:
+        yield Answer.not_applicable("one device: nothing is spread over a mesh")
+    else:
+        yield Figure(f"the mesh is {shape_text(extents)}", devices, "devices")
+        yield Figure("weights that every device has a copy of", copied, "B")
+        yield _section("placements", kinds, "B", "of the bytes on a device")
+        yield _section("tensors", tensors.values(), "B", "of the bytes on a device")
 
 
-def _described(report: Report, spread: MeshOperand, role: str, text: str) -> Placed:
-    record = report.tensors.get(spread.tensor) if spread.tensor is not None else None
-    shape = re.search(r"shape=Shape\(\[([\d, ]+)\]\)", text)
-    extents = shape[1].replace(", ", "x") if shape else "?"
-    dtype = record.dtype if record is not None and record.dtype else ""
-    cuts = [f"dim {cut} over {n}" for n, cut in spread.spread if cut is not None and n > 1]
-    copies = prod(n for n, cut in spread.spread if cut is None)
-    how = f"sharded: {', '.join(cuts)}" if cuts else "replicated"
-    how += f", {copies} copies" if cuts and copies > 1 else ""
-    name = " ".join(filter(None, [f"{spread.name} {extents}", dtype]))
-    return Placed(role, name, how, 0.0 if record is None else allocated_bytes(record))
+def _how_spread(operand: MeshOperand) -> str:
+    cuts = [f"dim {cut} over {n}" for n, cut in operand.spread if cut is not None and n > 1]
+    if not cuts:
+        return _COPIED
+    copies = prod(n for n, cut in operand.spread if cut is None)
+    return f"sharded: {', '.join(cuts)}" + (f", {copies} copies" if copies > 1 else "")
 
 
 _AT_LEAST: Final = (
@@ -756,122 +666,62 @@ _AT_LEAST: Final = (
 )
 
 
-def _look_at_l1(subject: Subject) -> Numbers | Answer:
+@_analysis("l1", "what is in L1 at each operation, and on each core", Input.REPORT)
+def _l1(subject: Subject) -> Iterator[Told]:
     report = subject.report
     assert report is not None
     budget = budget_bytes(report)
     if budget is None:
-        return Answer.not_measured("the report does not say how much L1 a core has")
+        yield Answer.not_measured("the report does not say how much L1 a core has")
+        return
     running = [each for each in report.operations if each.device_operations]
     if not running:
-        return Answer.not_measured("the report does not say what ran inside its operations")
-    names = [operation_name(report, each) for each in running]
-    tensors = [_fullest(each) for each in running]
-    circular = [each.cb_bytes_per_core or 0 for each in running]
-    used = [sum(both) for both in zip(tensors, circular, strict=True)]
-    by_core = {
-        f"{name}, core {x}-{y}": held
-        for name, each in zip(names, running, strict=True)
-        for (x, y), held in sorted(each.l1_by_core.items())
-    }
-    parts = {
-        "in use on the fullest core": zip(names, used, strict=True),
-        "tensors, on the fullest core": zip(names, tensors, strict=True),
-        "circular buffers, on the fullest core": zip(names, circular, strict=True),
-        "tensors by core": by_core.items(),
-    }
-    silent = sum(each.cb_bytes_per_core is None for each in running)
-    note = _AT_LEAST.format(silent, counted(len(running), "operation"))
+        yield Answer.not_measured("the report does not say what ran inside its operations")
+        return
+    parts: dict[str, list[Part]] = defaultdict(list)
+    for each in running:
+        name, by_core = operation_name(report, each), each.l1_by_core
+        in_bank = each.bytes_per_bank.get(BufferType.L1, 0)
+        tensors = max(by_core.values()) if by_core else in_bank
+        circular = each.cb_bytes_per_core or 0
+        parts["in use on the fullest core"].append(Part(name, tensors + circular))
+        parts["tensors, on the fullest core"].append(Part(name, tensors))
+        parts["circular buffers, on the fullest core"].append(Part(name, circular))
+        parts["tensors by core"] += (
+            Part(f"{name}, core {x}-{y}", held) for (x, y), held in sorted(by_core.items())
+        )
+    used = [part.weight for part in parts["in use on the fullest core"]]
     most = max(used)
-    return Numbers(
-        (
-            Figure(f"most in use, at {running[used.index(most)].name}", most, "B"),
-            Figure("left free there", max(budget - most, 0), "B"),
-            Figure("L1 of a core for tensors and circular buffers", budget, "B"),
-        ),
-        tuple(
-            _section(
-                heading, (Part(*one) for one in own if one[1]), unit="B", of="of L1", whole=budget
-            )
-            for heading, own in parts.items()
-        ),
-        (note,) if silent else (),
-    )
+    yield Figure(f"most in use, at {running[used.index(most)].name}", most, "B")
+    yield Figure("left free there", max(budget - most, 0), "B")
+    yield Figure("L1 of a core for tensors and circular buffers", budget, "B")
+    for heading, own in parts.items():
+        held = (part for part in own if part.weight)
+        yield _section(heading, held, "B", "of L1", whole=budget)
+    silent = sum(each.cb_bytes_per_core is None for each in running)
+    if silent:
+        yield _AT_LEAST.format(silent, counted(len(running), "operation"))
 
 
-def _fullest(operation: Operation) -> int:
-    """Return what tensors take of the L1 of the core that holds most of them."""
-    by_core = operation.l1_by_core
-    return max(by_core.values()) if by_core else operation.bytes_per_bank.get(BufferType.L1, 0)
-
-
-_BOTH: Final = (Input.OPS, Input.REPORT)
-_OF_PRODUCTS: Final = "of matmul and conv time"
-_KINDS: Final = (
-    Kind("dtype", "data formats of what ops take and give", _BOTH, _of_operands(_dtype, _dtypes)),
-    Kind(
-        "fidelity",
-        "math fidelity of matmuls and convolutions",
-        (Input.OPS,),
-        _of_ops(
-            Group("fidelity", _fidelity, is_product, _OF_PRODUCTS),
-            Group("fidelity and weights", _with_weights, is_product, _OF_PRODUCTS),
-            Group("ops", lambda op: f"{_fidelity(op)} {op_name(op)}", is_product, _OF_PRODUCTS),
-            none="no matmul and no convolution ran",
-            untold="no matmul or convolution gives its fidelity",
-        ),
-    ),
-    Kind(
-        "layout", "layouts of what ops take and give", _BOTH,
-        _of_operands(lambda each: each.tensor.layout),
-    ),
-    Kind("padding", "padding of tiled tensors", _BOTH, _look_at_padding),
-    Kind(
-        "sharding", "memory layouts of operands and activations", _BOTH,
-        _of_operands(_memory, _activations),
-    ),
-    Kind("reshards", "ops that only cut tensors anew", _BOTH, _look_at_reshards),
-    Kind(
-        "memory", "where tensors lie, and how much is alive at once", _BOTH,
-        _of_operands(lambda each: _memory(each).partition("_")[0], _peaks),
-    ),
-    Kind(
-        "host-overhead", "how long devices wait for their next op", (Input.OPS,),
-        _look_at_host_overhead,
-    ),
-    Kind("trace", "what runs from a trace, and its replays", (Input.OPS,), _look_at_trace),
-    Kind(
-        "queues", "transfers between host and device, and their command queues", (Input.REPORT,),
-        _look_at_queues, "op tables have no transfers or command queues",
-    ),
-    Kind("conv", "sharding, blocks, buffers and times of convolutions", _BOTH, _look_at_conv),
-    Kind(
-        "matmul",
-        "program configs, blocks and times of matmuls",
-        (Input.OPS,),
-        _of_ops(
-            Group("matmuls", op_name, is_matmul),
-            Group("program config", _config, is_matmul, "of matmul time"),
-            Group("in0_block_w", _inner, is_matmul, "of matmul time"),
-            none=NO_MATMULS,
-        ),
-    ),
-    Kind("devices", "kernel time by device, and collectives", (Input.OPS,), _look_at_devices),
-    Kind(
-        "cores", "cores that ops and kernels run on", (Input.OPS, Input.KERNELS), _look_at_cores
-    ),
-    Kind("dram", "traffic between DRAM and cores", (Input.OPS, Input.KERNELS), _look_at_dram),
-    Kind(
-        "bottlenecks", "where the time of a program goes", (Input.OPS, Input.KERNELS),
-        _look_at_bottlenecks,
-    ),
-    Kind(
-        "mesh", "what is replicated on a mesh and what is sharded", (Input.REPORT,), _look_at_mesh
-    ),
-    Kind("l1", "what is in L1 at each operation, and on each core", (Input.REPORT,), _look_at_l1),
-    Kind(
-        "overlap", "command queues of programs and transfers", (Input.REPORT,), _look_at_overlap,
-        "no row of an op table is a transfer, and none names its command queue",
-    ),
+@_analysis(
+    "overlap", "command queues of programs and transfers", Input.REPORT,
+    why="no row of an op table is a transfer, and none names its command queue",
 )  # fmt: skip
-ANALYSES: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _KINDS}
+def _overlap(subject: Subject) -> Iterator[Told]:
+    report = subject.report
+    assert report is not None
+    programs = [(op, queue) for op in report.operations for queue in op.queues]
+    if not programs:
+        yield Answer.not_measured(
+            "no program gives its command queue; measure with ttnn_perf.measure_io_overlap instead"
+        )
+        return
+    transfers = crossings(report)
+    queues = {queue for _, queue in programs} | {t.queue for t in transfers if t.queue is not None}
+    by_queue = (Part(f"queue {queue}", 1) for _, queue in programs)
+    calls = (Part(f"queue {queue}, {op.name}", 1) for op, queue in programs)
+    yield Figure("command queues in use", len(queues), "queues")
+    yield _section("programs", by_queue, "programs", "of programs")
+    yield _section("calls", calls, "programs", "of programs")
+    yield _ways("transfers", transfers)
+    yield f"whether transfers and programs overlap: not measured: {NO_IO_TIMES}"

@@ -9,6 +9,7 @@ which not all need be computed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -42,7 +43,7 @@ from pytest_ttnn_perf.records.metric import (
 from pytest_ttnn_perf.records.ops import CALLS, Category, category_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.ops.roofline import Board
     from pytest_ttnn_perf.records.finding import Finding, Subject
@@ -114,8 +115,6 @@ class Plan:
         return self.steps[-1].best_ns if self.steps else self.start.now_ns
 
 
-#: What steps are sorted by: the smallest comes first.
-StepOrder = tuple[bool, bool, bool, float, str]
 #: The first digits of the rules that say how a model gets faster.
 _ADVICE: Final = frozenset("12345678")
 
@@ -158,7 +157,7 @@ def is_of_host(code: str) -> bool:
     return code.startswith(("TTP4", "TTP5"))
 
 
-def order_of_step(finding: Finding, *, waits: bool) -> StepOrder:
+def order_of_step(finding: Finding, *, waits: bool) -> tuple[bool, bool, bool, float, str]:
     """Return what comes first: the host if it is in the way, then what is sure, then what is much.
 
     ``waits``: it is in the way. Upper bounds come last, and what is only for information before
@@ -192,8 +191,12 @@ class Chance(Enum):
 
 
 class Reach(NamedTuple):
-    """Whether a plan gets to a target, after which step, and what it leaves, also at best."""
+    """Whether a plan gets to a target, after which step, and what it leaves, also at best.
 
+    ``metric`` is what a test has the target for, "" where nobody says.
+    """
+
+    metric: str
     target_ns: float
     chance: Chance
     left_ns: float
@@ -201,37 +204,34 @@ class Reach(NamedTuple):
     after: int | None = None
 
 
-def reach_of(plan: Plan, target_ns: float) -> Reach:
+def reach_of(plan: Plan, target_ns: float, metric: str = "") -> Reach:
     """Return whether a plan gets a step down to a target: the best chance, and the first step."""
-    start = plan.start
 
-    def reach(chance: Chance, after: int | None = None) -> Reach:
-        return Reach(target_ns, chance, plan.left_ns, plan.best_ns, after)
+    def first(left_ns: Iterable[float]) -> int | None:
+        return next((at for at, left in enumerate(left_ns, start=1) if left <= target_ns), None)
 
-    if start.now_ns <= target_ns:
-        return reach(Chance.REACHED)
-    if start.ideal_ns is not None and start.ideal_ns > target_ns:
-        return reach(Chance.NEVER)
-    for number, step in enumerate(plan.steps, start=1):
-        if step.left_ns <= target_ns:
-            return reach(Chance.POSSIBLE, number)
-    for number, step in enumerate(plan.steps, start=1):
-        if step.best_ns <= target_ns:
-            return reach(Chance.AT_BEST, number)
-    return reach(Chance.BEYOND)
+    after = None
+    if plan.start.now_ns <= target_ns:
+        chance = Chance.REACHED
+    elif plan.start.ideal_ns is not None and plan.start.ideal_ns > target_ns:
+        chance = Chance.NEVER
+    elif after := first(step.left_ns for step in plan.steps):
+        chance = Chance.POSSIBLE
+    elif after := first(step.best_ns for step in plan.steps):
+        chance = Chance.AT_BEST
+    else:
+        chance = Chance.BEYOND
+    return Reach(metric, target_ns, chance, plan.left_ns, plan.best_ns, after)
 
 
 def start_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Start | None:
     """Return what a step of a region takes; None where nothing has a time."""
-    if subject.ops is not None and subject.ops.devices:
-        return _of_ops(subject, subject.ops, settings)
-    kernels = "" if subject.kernels is None else kernels_of(subject.kernels)
-    if isinstance(kernels, str):
-        return None
-    return Start(subject.region, sum(kernel.time_ns for kernel in kernels))
-
-
-def _of_ops(subject: Subject, table: OpTable, settings: Mapping[str, RuleSettings]) -> Start | None:
+    table = subject.ops
+    if table is None or not table.devices:
+        found = "" if subject.kernels is None else kernels_of(subject.kernels)
+        if isinstance(found, str):
+            return None
+        return Start(subject.region, sum(kernel.time_ns for kernel in found))
     step = step_of(table)
     kernels, gaps = step_ns(step), told_gaps_ns(subject) or 0.0
     if not kernels:
@@ -251,17 +251,8 @@ def _of_ops(subject: Subject, table: OpTable, settings: Mapping[str, RuleSetting
 #: Findings on what a call takes by the clock, beyond the kernels.
 _OF_CALLS: Final = frozenset({"TTP402", "TTP404", "TTP502", "TTP503"})
 _BY_CLOCK: Final = (WALL_TIME, THROUGHPUT_TIME)
-#: The same by the clock of a simulated device.
-_SIMULATED: Final = (SIM_TIME, SIM_THROUGHPUT_TIME)
-
-
-class Aim(NamedTuple):
-    """A target that a test has for a metric: what it is now, and ``ns``, what it should be."""
-
-    metric: str
-    now_ns: float
-    ns: float
-    of_kernels: bool
+#: What whole calls take, also by the clock of a simulated device.
+_CALL_TIMES: Final = (*_BY_CLOCK, SIM_TIME, SIM_THROUGHPUT_TIME)
 
 
 def starts_of_test(observation: Observation, arch: str | None) -> Iterator[Start]:
@@ -282,23 +273,42 @@ def starts_of_test(observation: Observation, arch: str | None) -> Iterator[Start
             yield Start(region, now, ideal, waits=waits)
 
 
-def aims_of(observation: Observation, region: str, *, alone: bool) -> Iterator[Aim]:
-    """Yield the targets that a test has for the times of a region.
+def reaches_of(
+    observation: Observation, findings: Sequence[Finding], plan: Plan, *, alone: bool
+) -> Iterator[Reach]:
+    """Yield whether a plan gets the times of its region to the targets that a test has for them.
 
-    Those of whole calls as well where it stands ``alone``: what it saves, they save.
+    Those of whole calls as well where the region stands ``alone``: what it saves, they save.
     """
-    names = (*_BY_CLOCK, *_SIMULATED, KERNEL_TIME)
-    metrics = {metric_in(region, name): name for name in names}
+    region = plan.start.region
+    metrics = {metric_in(region, name): name for name in (*_CALL_TIMES, KERNEL_TIME)}
     if alone:
-        metrics |= {name: name for name in (*_BY_CLOCK, *_SIMULATED)}
+        metrics |= {name: name for name in _CALL_TIMES}
     for metric, name in metrics.items():
         now = _time_ns(observation, metric)
-        if now is None:
+        target = observation.metrics[metric].limits.target if now is not None else None
+        if now is None or target is None:
             continue
-        observed = observation.metrics[metric]
-        if observed.limits.target is not None:
-            target = observed.limits.target * NANOSECONDS_IN[observed.metric.unit]
-            yield Aim(metric, now, target, name == KERNEL_TIME)
+        start, own = replace(plan.start, now_ns=now), findings
+        if name == KERNEL_TIME:
+            # What kernels take knows no host, and no gaps between ops.
+            start = replace(start, waits=False)
+            own = [_without_gaps(one) for one in findings if not is_of_host(one.code)]
+        towards = plan_of(own, start)
+        scale = NANOSECONDS_IN[observation.metrics[metric].metric.unit]
+        reach = reach_of(towards, target * scale, metric)
+        if reach.after is not None:
+            codes = [step.finding.code for step in plan.steps]
+            code = towards.steps[reach.after - 1].finding.code
+            reach = reach._replace(after=codes.index(code) + 1)
+        yield reach
+
+
+def _without_gaps(finding: Finding) -> Finding:
+    gaps = finding.gaps_ns
+    if not gaps or finding.saving_ns is None or finding.adds_ns is None:
+        return finding
+    return replace(finding, saving_ns=finding.saving_ns - gaps, adds_ns=finding.adds_ns - gaps)
 
 
 def _time_ns(observation: Observation, metric: str) -> float | None:
@@ -310,9 +320,7 @@ def _time_ns(observation: Observation, metric: str) -> float | None:
     return median(samples) if samples else None
 
 
-_NARROW: Final = BYTES["BFLOAT8_B"]
 _WITH_WEIGHTS: Final = frozenset({Category.MATMUL, Category.CONV})
-_LOWEST: Final = "LoFi"
 
 
 def ideal_of_step(step: OpTable) -> float | None:
@@ -359,17 +367,14 @@ def _ideal_ns(board: Board, signature: Signature, cores: int) -> float:
         return 0.0
     reading = 0.0
     if category in _WITH_WEIGHTS and in_dram(weights) and "sparse" not in signature.op.lower():
-        element = min(BYTES.get(weights.dtype, 0.0), _NARROW)
+        element = min(BYTES.get(weights.dtype, 0.0), BYTES["BFLOAT8_B"])
         reading = prod(_shape(weights)) * element / board.dram_gb_s
-    flops = (work_of(signature).flops or 0.0) * _without_padding(signature)
-    return max(reading, flops / (board.tflops[_LOWEST] * 1000 * cores) if cores else 0.0)
-
-
-def _without_padding(signature: Signature) -> float:
-    """Return the part of the products that is no padding of rows."""
+    # Rows that are padding need not be computed.
     of = (signature.outputs or signature.inputs)[0]
     padded = prod(of.padded)
-    return min(1.0, prod(_shape(of)) / padded) if padded else 0.0
+    part = min(1.0, prod(_shape(of)) / padded) if padded else 0.0
+    flops = (work_of(signature).flops or 0.0) * part
+    return max(reading, flops / (board.tflops["LoFi"] * 1000 * cores) if cores else 0.0)
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:

@@ -69,27 +69,35 @@ def test_what_cannot_be_told_apart_is_all_best() -> None:
     assert rates(100, 300, 404).best == ("t[4]",)
 
 
-def test_the_best_is_the_fastest_where_there_is_no_throughput() -> None:
-    tests = [point({"layout": name}, {TIME: time}) for name, time in (("a", 90.0), ("b", 50.0))]
+@pytest.mark.parametrize(
+    ("metric", "role"),
+    [
+        (TIME, Role.LATENCY),
+        (Metric("tok", "tok/s", Better.HIGHER, Kind.THROUGHPUT), Role.THROUGHPUT),
+    ],
+)
+def test_the_best_by_another_rate_or_else_by_time(metric: Metric, role: Role) -> None:
+    values = (50.0, 90.0) if role is Role.LATENCY else (90.0, 50.0)
+    tests = [point({"n": n}, {metric: value}) for n, value in enumerate(values)]
     (sweep,) = sweeps_of(tests)
-    assert (sweep.best, sweep.best_by) == (("t[b]",), Role.LATENCY)
+    assert (sweep.best, sweep.best_by) == (("t[0]",), role)
 
 
 @pytest.mark.parametrize(
-    ("require", "best"),
+    ("require", "best", "unmet"),
     [
-        ({}, "t[2]"),
-        ({"pcc": 0.99}, "t[1]"),
-        ({"wall_time": "60 ns"}, "t[1]"),
-        ({"wall_time": 60.0}, "t[1]"),
-        ({"samples_per_second": 150}, "t[2]"),
-        ({"pcc": 0.99999}, None),
-        ({"l1_bytes": 1}, None),  # what was not measured is not met
-        ({"wall_time": "60 samples"}, None),  # nor is what cannot be read
+        ({}, "t[2]", ()),
+        ({"pcc": 0.99}, "t[1]", ("pcc below 0.99",)),
+        ({"wall_time": "60 ns"}, "t[1]", ("wall_time above 60 ns",)),
+        ({"wall_time": 60.0}, "t[1]", ("wall_time above 60.0",)),
+        ({"samples_per_second": 150}, "t[2]", ()),
+        ({"pcc": 0.99999}, None, ("pcc below 0.99999",)),
+        ({"l1_bytes": 1}, None, ("l1_bytes was not measured",)),
+        ({"wall_time": "60 samples"}, None, ("wall_time cannot be compared with 60 samples",)),
     ],
 )
 def test_what_is_required_has_the_direction_of_its_metric(
-    require: dict[str, Scalar], best: str | None
+    require: dict[str, Scalar], best: str | None, unmet: tuple[str, ...]
 ) -> None:
     tests = [
         point({"batch": 1}, {RATE: 100.0, TIME: 50.0, PCC: 0.999}, require=require),
@@ -97,6 +105,7 @@ def test_what_is_required_has_the_direction_of_its_metric(
     ]
     (sweep,) = sweeps_of(tests)
     assert sweep.best == ((best,) if best else ())
+    assert sweep.points[1].unmet == unmet
 
 
 def test_a_point_that_is_not_accurate_enough_is_not_the_best() -> None:
@@ -184,11 +193,6 @@ def test_a_point_that_was_measured_again_counts_with_all_that_was_measured() -> 
 def test_points_of_other_axes_are_another_sweep() -> None:
     tests = [point({"batch": 1}, {RATE: 100.0}), point({"queues": 1}, {RATE: 100.0})]
     assert [list(each.points[0].axes) for each in sweeps_of(tests)] == [["batch"], ["queues"]]
-
-
-def test_a_requirement_that_cannot_be_read_is_said_to_be_so() -> None:
-    (sweep,) = sweeps_of([point({"batch": 1}, {PCC: 0.99}, require={"pcc": "good"})])
-    assert sweep.points[0].unmet == ("pcc cannot be compared with good",)
 
 
 def test_points_are_in_the_order_of_their_numbers_whichever_came_first() -> None:

@@ -14,7 +14,7 @@ def test_a_chart_is_short_and_narrow_and_json_has_all() -> None:
     analysis = Analysis(
         "matmul", "x", sections=(Section("y" * 200, "ns", rows, "of time"),), notes=(note,)
     )
-    listing = analysis_listing(analysis)
+    listing = analysis_listing([("", analysis)])
     lines = listing.text("table", Style(100, wrap=True)).splitlines()
     assert max(map(len, lines)) <= 100
     chart = lines[4:15]
@@ -39,10 +39,11 @@ def test_a_chart_is_short_and_narrow_and_json_has_all() -> None:
 )
 def test_figures(value: float, unit: str, text: str) -> None:
     analysis = Analysis("a", "b", figures=(Figure("it", value, unit),))
-    assert analysis_listing(analysis).lines == ("a: b", f"  it: {text}")
+    assert analysis_listing([("", analysis)]).lines == ("a: b", f"  it: {text}")
 
 
 def test_shares_of_nothing() -> None:
     section = Section("operands", "B", (Row("BFLOAT4_X", 0.0, None, 3),), "of bytes")
-    lines = analysis_listing(Analysis("a", "b", sections=(section,))).text("table").splitlines()
+    analysis = Analysis("a", "b", sections=(section,))
+    lines = analysis_listing([("", analysis)]).text("table").splitlines()
     assert lines[-1] == "BFLOAT4_X         3  0.000 B           -"
