@@ -8,8 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 # Budgets of the package. They only go down: a new capability fits, or replaces one.
-MAX_MODULES = 380
-MAX_LINES = 76_000
+MAX_MODULES = 377
+MAX_LINES = 75_600
 MAX_MODULE_LINES = 1_000
 MAX_FUNCTION_LINES = 60
 
