@@ -417,7 +417,8 @@ def kernel_metrics(log: TtlangLog, *, file: str) -> Iterator[MetricObservation]:
         yield from _of_calls(list(calls_of(log.perf_summaries, doubts)), file)
     elif log.flow_graphs or log.pipe_graphs or not cycles:
         # Graphs are printed with a summary, by one option; a log of profiles alone may have none.
-        yield _nothing(f"{file}: {_NO_SUMMARY}")
+        alone = ", without TTLANG_AUTO_PROFILE" if log.auto_profiles else ""
+        yield _nothing(f"{file}: {_NO_SUMMARY}{alone}")
     yield from cycles
 
 

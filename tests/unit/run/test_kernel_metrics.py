@@ -241,6 +241,8 @@ def test_profiles_that_are_not_whole_have_no_cycles(log: TtlangLog, why: str) ->
 )
 def test_a_summary_that_should_be_there_is_missed(log: TtlangLog) -> None:
     found, *_ = kernel_metrics(log, file="log.txt")
+    alone = ", without TTLANG_AUTO_PROFILE" if log.auto_profiles else ""
     assert [found] == nothing(
         "no PERF SUMMARY: it takes TTLANG_PERF_DUMP=1 and TT_METAL_DEVICE_PROFILER_NOC_EVENTS=1"
+        + alone
     )
