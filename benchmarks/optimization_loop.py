@@ -43,7 +43,7 @@ NOISES: Final = (0.002, 0.005, 0.015)
 #: What the machine gets slower by from one process to the next.
 DRIFT: Final = 0.002
 EFFECTS: Final = (-0.30, -0.10, -0.05, -0.03, -0.01, 0.0, 0.05)
-#: Calls of 10 ms, of which a step makes some more than ``ab`` does: with new inputs.
+#: Calls of 10 ms.
 MEASURED: Final = """
 import time
 

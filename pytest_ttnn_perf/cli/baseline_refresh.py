@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from functools import partial
-from math import expm1, log
+from itertools import chain
+from math import expm1, isfinite, log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
     from pytest_ttnn_perf.records.baseline import MetricBaseline, Session, TestBaseline
+    from pytest_ttnn_perf.records.observation import Observation
     from pytest_ttnn_perf.records.settings import Checklist
     from pytest_ttnn_perf.report.numbers import Result
 
@@ -145,8 +147,10 @@ def _windows(history: RunHistory, policies: Policies) -> list[_Window]:
                 continue
             window = found.setdefault((key, test), _Window(hardware, test, policies))
             seen = None
-            if record is not None and record.complete and record.shift is None:
-                seen = record.tests[recorded_as].observation
+            # What a database stores of an id may not be what its record has.
+            judged_then = record.tests.get(recorded_as) if record is not None else None
+            if record is not None and judged_then is not None:
+                seen = judged_then.observation if record.complete and not record.shift else None
             if seen is None or any(
                 (seen.problems, seen.lost, seen.raised, seen.out_of_memory, seen.unconfirmed)
             ):
@@ -199,10 +203,16 @@ class _Window:
             other_key = verdict.reason is Reason.OTHER_KEY
             if other_key or action_for(verdict, Update.IMPROVED) is Action.BLOCK:
                 yield refused(sentence(verdict), accept)
-        for finding in violations(newest.judged, checklist):
+        found = (violations(measured.judged, checklist) for _, measured in self.runs)
+        for finding in {each.code: each for each in chain.from_iterable(found)}.values():
             why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
             yield refused(why, f"see: ttnn-perf rules {finding.code}")
         for name in self._times:
+            lacking = next((run for run, m in self.runs if not _has(m.observation, name)), None)
+            if lacking is not None:
+                why = f"{name} is not in {lacking.short_commit} of {lacking.day}"
+                yield refused(why, "take later runs alone with --last, or wait for more")
+                continue
             worse, limit = self._since_accept(name)
             if worse > limit:
                 stored = self.stored_metrics[name]
@@ -213,8 +223,9 @@ class _Window:
                     "nobody has accepted it"
                 )
                 yield refused(why, f"find out why: ttnn-perf trends; {accept}")
-            for step in find_steps(winsorised([log(s.median) for s in self._sessions(name)])):
-                (good, _), (bad, _) = self.runs[step.first - 1], self.runs[step.last]
+            sessions = self._sessions(name)
+            for step in find_steps(winsorised([log(session.median) for _, session in sessions])):
+                (good, _), (bad, _) = sessions[step.first - 1], sessions[step.last]
                 size = f"{'+' if step.size > 0 else '−'}{percent(abs(expm1(step.size)))}"
                 why = (
                     f"{name} changed within these runs, {size}, between {good.short_commit} of "
@@ -229,14 +240,14 @@ class _Window:
         metrics = self.runs[-1][1].observation.metrics
         return [n for n, seen in metrics.items() if seen.metric.compared_by_ratio and seen.gated]
 
-    def _sessions(self, name: str) -> tuple[Session, ...]:
+    def _sessions(self, name: str) -> list[tuple[RecordedRun, Session]]:
         """Return a session for each run: its first measurement, as what came after is noise."""
-        found: dict[str, Session] = {}
-        for _, measured in self.runs:
+        found: dict[str, tuple[RecordedRun, Session]] = {}
+        for recorded, measured in self.runs:
             seen = measured.observation.metrics[name]
             run = seen.capture or measured.run  # a capture is the same in all runs
-            found.setdefault(run, session_of(seen, seen.samples, run))
-        return tuple(found.values())
+            found.setdefault(run, (recorded, session_of(seen, seen.samples, run)))
+        return list(found.values())
 
     def _since_accept(self, name: str) -> tuple[float, float]:
         """Return how much worse a metric is than what was accepted, and its limit; logarithms.
@@ -250,7 +261,7 @@ class _Window:
         samples = len(metrics[name].samples)
         band = band_of(stored, metrics[name].limits, policy=policy, samples=samples)
         sign = -1.0 if stored.metric.better is Better.HIGHER else 1.0
-        logs = [log(session.median) for session in self._sessions(name)]
+        logs = [log(session.median) for _, session in self._sessions(name)]
         accepted = log(_accepted_value(stored))
         levels = (median(logs), median(logs[-LATEST:]))
         return max(sign * (level - accepted) for level in levels), band.limit
@@ -267,8 +278,14 @@ class _Window:
         }
         actions |= dict.fromkeys(self._times, Action.REPLACE)
         measured = dict(sessions_of([(newest.run, newest.judged)]))
-        measured |= {name: self._sessions(name) for name in self._times}
+        measured |= {name: tuple(s for _, s in self._sessions(name)) for name in self._times}
         since = {name: self._since_accept(name) for name in self._times}
         not_better = frozenset(name for name, (worse, limit) in since.items() if worse >= -limit)
         accepted = acceptance_now(last.environment, reason)
         return _Refreshed(Change(newest.observation, actions, accepted, measured, {}), not_better)
+
+
+def _has(observation: Observation, name: str) -> bool:
+    """Tell whether a test measured a time."""
+    seen = observation.metrics.get(name)
+    return seen is not None and all(isfinite(s) and s > 0 for s in seen.samples or (0.0,))

@@ -227,16 +227,18 @@ class _Watch:
             return stopped
         self._let_tune()
         if number == 1:
-            self.refusals += self.edited(self._measured_files())
-        before, after = self.before.measured, self.after.measured
-        for test in after:
-            if test in before:
-                found = [*differing_conditions(test, before[test][0], after[test][0])]
-                failed = test in self.before.troubles or test in self.after.troubles
-                # One that ended early lacks metrics: that follows from its failure.
-                follows = {Edit.METRICS.value} if failed else set()
-                self.refusals += [each for each in found if each.edit not in follows]
+            self.refusals += [*self.edited(self._measured_files()), *self._unlike()]
         return "both sides were not measured alike" if self.refusals else None
+
+    def _unlike(self) -> Iterator[Refusal]:
+        """Yield in what tests were not measured alike on both sides."""
+        before, after = self.before.measured, self.after.measured
+        for test in (test for test in after if test in before):
+            failed = test in self.before.troubles or test in self.after.troubles
+            for each in differing_conditions(test, before[test][0], after[test][0]):
+                # One that ended early lacks metrics: that follows from its failure.
+                if not (failed and each.edit == Edit.METRICS.value):
+                    yield each
 
     def edited(self, tests: Sequence[str]) -> list[Refusal]:
         """Return the files of the step that decide what is measured, and how it is judged."""

@@ -181,8 +181,7 @@ class Observation:
     knows it by, where that is not the same. ``out_of_memory`` says what a point of a ``sweep`` had
     no room for; it is a result of such a test, and not an error. ``attached`` are the files it was
     told by, from the folder that it ran in, as far as they are below that. ``conditions`` say how
-    times were taken, where that is
-    asked for.
+    times were taken, where that is asked for.
     """
 
     # In the order of the file.

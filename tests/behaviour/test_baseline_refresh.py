@@ -185,6 +185,28 @@ def test_a_change_within_the_runs_is_refused(histories: Histories, project: Proj
     assert refresh(project, "--last", "8").code == 0
 
 
+def test_runs_of_one_capture_count_once_and_a_change_is_of_the_runs_beside_it(
+    histories: Histories, project: Project
+) -> None:
+    for day, value in enumerate([10.0] * 12 + [9.4] * 8):
+        night(histories, value)
+        if day < 5:
+            with edited(histories.made[-1]) as read:
+                read["tests"][TEST]["metrics"]["latency"]["capture"] = "ops.csv 0123"
+    text = refused(refresh(project, "--last", "20"))
+    assert "of 2026-09-12 and" in text
+
+
+def test_a_time_that_a_run_lacks_is_refused(histories: Histories, project: Project) -> None:
+    for _ in range(4):
+        night(histories, 10.0)
+    with edited(histories.made[1]) as read:
+        metrics = read["tests"][TEST]["metrics"]
+        metrics["latency"] |= {"samples": [], "note": "lost"}
+        metrics["warm_latency"] = {"unit": "ms", "samples": [9.0]}
+    assert "latency is not in " in refused(refresh(project, "--last", "4"))
+
+
 def test_other_configurations_are_refused(histories: Histories, project: Project) -> None:
     for day in range(6):
         night(histories, 10.0)

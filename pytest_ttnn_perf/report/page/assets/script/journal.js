@@ -38,9 +38,4 @@ function journalPanel(journal) {
     journal.remaining.map((line) => make("p", { class: "sentence" }, line)));
 }
 
-const fractions = digits(journal.first * journal.scale).split(".")[1] ?? "";
-  const shown = value * journal.scale;
-  return signed(withUnit(grouped(shown.toFixed(fractions.length + 1)), journal.unit), shown);
-}
-
 const fraction = (value) => (value === null ? "–" : signedPercent(value));
