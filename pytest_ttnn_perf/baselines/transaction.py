@@ -131,7 +131,11 @@ def put_back(root: Path) -> str | None:
     journal = root / UNDO
     if not journal.exists():
         return None
-    if is_tracked(journal):
+    tracked = is_tracked(journal)
+    if tracked is None:
+        message = "git cannot tell whether it came with the checkout: see git status, or remove it"
+        raise InputError(journal, message)
+    if tracked:
         remedy = f"remove it with: {shlex.join(('git', 'rm', '-f', '--', str(journal)))}"
         raise InputError(
             journal, f"expected what a killed command left, found a file of git: {remedy}"

@@ -23,7 +23,7 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     show_then_write,
 )
 from pytest_ttnn_perf.gate.judge import session_of
-from pytest_ttnn_perf.processes.git import is_ancestor, state
+from pytest_ttnn_perf.processes.git import is_ancestor, is_known, state, work_tree
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.sentences import accept_command, command_line, place_of, sentence
@@ -317,18 +317,28 @@ def _check_together(runs: dict[Path, Run]) -> None:
 def _check_commit(runs: dict[Path, Run]) -> Iterator[str]:
     """Refuse records of code that is not checked out here; yield what cannot be told of them."""
     path, run = next(iter(runs.items()))
-    head, of = state(Path.cwd()).commit, run.environment
+    here, of = Path.cwd(), run.environment
+    head = state(here).commit
     if head is None:
+        if work_tree(here) is not None and of.commit is not None:
+            message = f"git cannot tell what is checked out here, and {path} is of commit"
+            raise UsageError(f"{message} {of.commit[:12]}: see git status, or say --other-commit")
         return
     if of.commit is None:
         yield f"{path} does not say which commit it is of: make sure that it is this one"
         return
     # Of a pull request CI systems check out its merge into the target, which nobody else has.
-    merged = of.pull_request is not None and of.parents[1:] == (head,)
-    if of.commit != head and not merged and not is_ancestor(Path.cwd(), of.commit):
-        branch = f" of {of.branch}" if of.branch else ""
-        message = f"{path} is of commit {of.commit[:12]}{branch}, which {head[:12]} does not"
-        raise UsageError(f"{message} contain: check that commit out, or say --other-commit")
+    measured = of.parents[1] if of.pull_request and len(of.parents) > 1 else of.commit
+    if head in {of.commit, measured}:
+        return
+    what = f"{path} is of commit {of.commit[:12]}{f' of {of.branch}' if of.branch else ''}"
+    if is_ancestor(here, measured):
+        yield f"{what}, which {head[:12]} follows: what changed since was not measured"
+        return
+    why = f"which {head[:12]} does not contain: check that commit out"
+    if not is_known(here, measured):
+        why = "which is not known here: fetch it, with git fetch --unshallow in a shallow clone"
+    raise UsageError(f"{what}, {why}, or say --other-commit")
 
 
 def _check_whole(path: Path, run: Run, asked: Acceptance) -> None:

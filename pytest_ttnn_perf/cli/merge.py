@@ -109,8 +109,8 @@ def run(options: argparse.Namespace) -> Result:
 def repeated(runs: Mapping[Path, Run]) -> dict[Path, Path]:
     """Return the records that are another copy or try of a shard, and the record that has it first.
 
-    Shards of one run have no test in common; where they have, and neither their names nor labels
-    tell them apart, it is the same one.
+    Shards of one name and label that have a test in common are the same one. Where shards have no
+    names, one must have all tests of the other: a control may be in each of them.
     """
     found: dict[Path, Path] = {}
     tests = {
@@ -124,9 +124,12 @@ def repeated(runs: Mapping[Path, Run]) -> dict[Path, Path]:
         for first, other in runs.items():
             if first is record:
                 break
-            alike = (run.label, run.environment.shard) == (other.label, other.environment.shard)
+            shard, ours, theirs = run.environment.shard, tests[record], tests[first]
+            alike = (run.label, shard) == (other.label, other.environment.shard)
+            common = ours & theirs
+            again = bool(common) if shard is not None else common in (ours, theirs)
             same = run.id is not None and run.id == other.id
-            if same or (alike and not tests[record].isdisjoint(tests[first])):
+            if same or (alike and again):
                 found[record] = found.get(first, first)
                 break
     return found

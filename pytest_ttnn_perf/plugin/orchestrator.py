@@ -261,7 +261,9 @@ class RunSummary:
         stopped = session.shouldstop or session.shouldfail or self.gate.device.stopped
         complete = self.looped and not stopped
         refused = session.exitstatus == pytest.ExitCode.USAGE_ERROR
-        if refused or session.config.option.collectonly:
+        options = session.config.option
+        looks = options.collectonly or getattr(options, "cacheshow", None)
+        if refused or looks:
             result = self.gate.abandon()
         else:
             result = self.gate.finish(complete=complete)
@@ -270,7 +272,7 @@ class RunSummary:
         session.config.stash[_RESULT] = result
         if session.exitstatus == pytest.ExitCode.OK:
             shifted = result.shift_text()
-            if result.errors or result.health.lost or not complete:
+            if result.errors or result.health.lost or not (complete or looks):
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             elif shifted is not None:
                 session.exitstatus = EXIT_SHIFTED

@@ -249,10 +249,20 @@ def is_ancestor(folder: Path, commit: str) -> bool:
     return top is not None and commit[:1] != "-" and Git(top).ask(*asked) is not None
 
 
-def is_tracked(file: Path) -> bool:
-    """Tell whether git has a file: who has the repository has it too."""
+def is_tracked(file: Path) -> bool | None:
+    """Tell whether git has a file: who has the repository has it too; None if it cannot tell."""
     top, name = _locate(file)
-    return top is not None and Git(top).ask("ls-files", "--error-unmatch", name) is not None
+    if top is None:
+        return False
+    known = Git(top).ask("ls-files", "--", name)
+    return None if known is None else bool(known)
+
+
+def is_known(folder: Path, commit: str) -> bool:
+    """Tell whether the repository around a folder has a commit: a shallow clone has few."""
+    top = work_tree(folder)
+    asked = ("cat-file", "-e", f"{commit}^{{commit}}")
+    return top is not None and commit[:1] != "-" and Git(top).ask(*asked) is not None
 
 
 def described_commit(text: str) -> tuple[str | None, tuple[str, ...]]:

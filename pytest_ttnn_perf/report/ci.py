@@ -230,7 +230,8 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
 
 
 def _verdict_lines(report: CiReport, judged: JudgedTest, verdicts: list[Verdict]) -> Iterator[str]:
-    updates = report.summary_options.rerun.updates(judged.observation.test)
+    of = judged.observation
+    updates = report.summary_options.rerun.updates(of.test, of.hardware)
     remedies: dict[str, None] = {}
     for verdict in worst_first(verdicts):
         yield f"{verdict.outcome.value}: {sentence(verdict)}"

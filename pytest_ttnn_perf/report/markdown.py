@@ -21,7 +21,7 @@ from pytest_ttnn_perf.report.checklist import (
 )
 from pytest_ttnn_perf.report.ci import Level
 from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
-from pytest_ttnn_perf.report.sentences import outcome_word, remedy_of, sentence
+from pytest_ttnn_perf.report.sentences import outcome_word, remedy_of, sentence, worst_first
 from pytest_ttnn_perf.report.terminal import count_line
 from pytest_ttnn_perf.report.under_way import drift_line, shift_line
 
@@ -344,7 +344,7 @@ def _row(judged: JudgedTest, verdict: Verdict) -> str:
 
 def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> str:
     """Return what is to be known of one failed test: why, which ops did it, and what to run."""
-    observation = judged.observation
+    observation, found = judged.observation, worst_first(found)
     lines = [f"**{code(observation.test)}**\n\n"]
     lines += [f"- {prose(problem)}\n" for problem in observation.problems]
     lines += [f"- {verdict.outcome.value}: {prose(sentence(verdict))}\n" for verdict in found]
@@ -352,7 +352,7 @@ def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> st
         lines.append(f"- by op: {prose(judged.by_op)}\n")
     rerun = report.summary_options.rerun
     if not observation.problems:  # a mistake in the test comes first
-        updates = rerun.updates(observation.test)
+        updates = rerun.updates(observation.test, observation.hardware)
         for remedy in dict.fromkeys(filter(None, (remedy_of(v, updates) for v in found))):
             advice = remedy.advice[:1].upper() + remedy.advice[1:]
             lines.append(f"\n{prose(advice)}{':' if remedy.command else '.'}\n")

@@ -17,6 +17,7 @@ from pytest_ttnn_perf.report.numbers import format_change, format_fraction, form
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.observation import JudgedTest, Observation
     from pytest_ttnn_perf.records.verdict import Verdict
 
@@ -409,10 +410,11 @@ class Rerun:
     tracy: bool = False
     update: Update | None = None
 
-    def updates(self, test: str) -> Updating:
-        """Return the commands that take a test's result into the baselines."""
+    def updates(self, test: str, hardware: Hardware | None = None) -> Updating:
+        """Return the commands that take a test's result into the baselines, or out of them."""
         accept, rename = self.accept(test), self._rename(test)
-        forget = ("ttnn-perf", "baseline", "forget", *self.baselines_option, "--", test)
+        key = () if hardware is None else ("--key", hardware.key)
+        forget = ("ttnn-perf", "baseline", "forget", *self.baselines_option, *key, "--", test)
         file = ", ".join(self.records) or self.record or "the run record"
         if self.records:
             # A gain that one process measured is kept by a decision only.

@@ -393,7 +393,7 @@ def by_remedy(
     shifted: bool = False,
 ) -> list[Resolved]:
     """Return verdicts by what is to be done about them, the worst first."""
-    updates = rerun.updates(judged.observation.test)
+    updates = rerun.updates(judged.observation.test, judged.observation.hardware)
     groups: dict[Remedy | None, Resolved] = {}
     # An update writes nothing of a test as long as a stored metric of it is not recorded.
     held_back = any(verdict.reason is Reason.NOT_RECORDED for verdict in verdicts)

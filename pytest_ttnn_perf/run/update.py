@@ -220,7 +220,8 @@ def action_for(verdict: Verdict, update: Update) -> Action:
         case Outcome.TOO_NOISY | Outcome.NO_DATA:
             # Nothing refutes what a few runs say, and without more it would be told from nothing.
             learns = verdict.outcome is Outcome.TOO_NOISY and verdict.provisional
-            return Action.APPEND if learns and update is not Update.NEW else Action.BLOCK
+            appended = Action.KEEP if update is Update.NEW else Action.APPEND
+            return appended if learns else Action.BLOCK
         case Outcome.NO_BASELINE:
             return Action.ADD
         case Outcome.NOT_COMPARABLE:
@@ -231,7 +232,7 @@ def action_for(verdict: Verdict, update: Update) -> Action:
             return Action.APPEND if _has_room(verdict) and update is not Update.NEW else Action.KEEP
         case Outcome.SHIFTED:
             return Action.KEEP
-        case Outcome.IMPROVED if verdict.reason is not Reason.OPS_CHANGED:
+        case Outcome.IMPROVED if update is Update.NEW or verdict.reason is not Reason.OPS_CHANGED:
             accepted = Action.REMOVE if verdict.reason is Reason.GONE else Action.ACCEPT
             return Action.KEEP if update is Update.NEW else accepted
         case Outcome.REGRESSED | Outcome.IMPROVED:

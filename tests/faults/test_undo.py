@@ -66,8 +66,8 @@ def test_who_reads_next_finds_all_as_it_was_and_is_told(
     )
 
 
-def test_one_that_git_tracks_is_refused(desk: Desk) -> None:
-    """No command that was killed has left it: it came with the checkout."""
+def test_one_that_git_tracks_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command that was killed has left it: it came with the checkout, or may have."""
     BaselineStore(desk.root).amend(HARDWARE, {TEST: lambda _: stored(1)})
     file = baseline_path(desk.root, HARDWARE, FILE)
     before = file.read_bytes()
@@ -79,6 +79,12 @@ def test_one_that_git_tracks_is_refused(desk: Desk) -> None:
     repository.git("init", "-q")
     repository.git("add", "--force", str(undo))
     repository.commit("theirs")
+
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    untold = desk.run("list")
+    assert (untold.code, file.read_bytes()) == (3, before)
+    assert "git cannot tell whether it came with the checkout" in untold.errors
+    monkeypatch.delenv("GIT_TEST_ASSUME_DIFFERENT_OWNER")
 
     ran = desk.run("list")
 

@@ -112,6 +112,9 @@ def test_copies_and_tries_of_a_shard_are_one_shard(sharded: Project) -> None:
     assert merged("one.json", "again.json", expect=2) == (1, f"{found}again.json is one.json again")
     assert merged("one.json", "again.json", "two.json", expect=2)[0] == 0
     assert merged("one.json", "two.json", "board.json", expect=3)[0] == 0
+    record(sharded, "some.json", test_a=10.0, test_b=10.0)
+    record(sharded, "others.json", test_b=10.0, test_c=10.0)
+    assert merged("some.json", "others.json", expect=2)[0] == 0, "one test is in both"
 
 
 def test_a_test_that_ran_twice_is_judged_twice(sharded: Project) -> None:

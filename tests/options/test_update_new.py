@@ -88,3 +88,16 @@ def test_new_metric_of_a_regressed_test_is_not_written(known: Project) -> None:
         "NO_BASELINE: ops 7 has no baseline: the metric is new in this test",
     ]
     assert known.baseline().read_text() == before
+
+
+def test_a_new_metric_is_added_beside_one_that_is_too_noisy_to_gate(project: Project) -> None:
+    """With one run it fails nothing, and so it keeps nothing else from being recorded."""
+    noisy = metric(10, 30, 90, 5, 60)
+    write_model(project, latency=noisy)
+    assert "too noisy to gate" in project.pytest(NEW).text
+    write_model(project, latency=noisy, warm=metric(6.5))
+
+    ran = project.pytest(NEW)
+
+    assert counts_of(ran) == "1 passed"
+    assert stored_metric(project, "warm")["sessions"] == [[6.5, 0, 1]]
