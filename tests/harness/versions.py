@@ -97,6 +97,9 @@ class Versions:
         place = self.root / file
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
+        # Two edits within a second, of as many letters, look the same to a cache of bytecode.
+        for cached in (place.parent / "__pycache__").glob(f"{place.stem}.*"):
+            cached.unlink()
 
     def model(self, **tests: Numbers) -> None:
         """Write what the tests of this version record."""
