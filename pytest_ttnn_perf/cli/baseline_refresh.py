@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from math import expm1, isfinite, log
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -192,6 +192,10 @@ class _Window:
             why = f"expected {MIN_REFRESHED} runs, found {count}{more if self.unfit else ''}"
             yield refused(why, "wait for more runs")
             return
+        lacking = self._lacking()
+        if lacking is not None:
+            yield refused(lacking, "take later runs alone with --last, or wait for more")
+            return
         last, newest = self.runs[-1]
         joined = join_records([measured for _, measured in self.runs])
         if joined.problems:
@@ -208,11 +212,6 @@ class _Window:
             why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
             yield refused(why, f"see: ttnn-perf rules {finding.code}")
         for name in self._times:
-            lacking = next((run for run, m in self.runs if not _has(m.observation, name)), None)
-            if lacking is not None:
-                why = f"{name} is not in {lacking.short_commit} of {lacking.day}"
-                yield refused(why, "take later runs alone with --last, or wait for more")
-                continue
             worse, limit = self._since_accept(name)
             if worse > limit:
                 stored = self.stored_metrics[name]
@@ -233,6 +232,13 @@ class _Window:
                 )
                 remedy = "take later runs alone with --last, or wait for more"
                 yield refused(why, f"see: ttnn-perf trends; {remedy}")
+
+    def _lacking(self) -> str | None:
+        """Say which run did not measure a time; None if all did."""
+        for name, (run, measured) in product(self._times, self.runs):
+            if not _has(measured.observation, name):
+                return f"{name} is not in {run.short_commit} of {run.day}"
+        return None
 
     @property
     def _times(self) -> list[str]:
