@@ -483,7 +483,7 @@ def _fails(verdict: Verdict, *, missing: Missing) -> bool:
         case Outcome.SHIFTED:
             return False  # no test's own fault: it fails the run
         case Outcome.TOO_NOISY:
-            # With fewer than three runs it never could be gated: told, until runs have shown it.
+            # Fewer than three runs cannot show the noise: the verdict is a warning until then.
             return not verdict.provisional
         case Outcome.REGRESSED | Outcome.NO_DATA:
             return True

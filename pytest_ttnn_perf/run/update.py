@@ -218,7 +218,7 @@ def action_for(verdict: Verdict, update: Update) -> Action:
     """Return what a verdict asks for; one that blocks keeps the whole test from being written."""
     match verdict.outcome:
         case Outcome.TOO_NOISY | Outcome.NO_DATA:
-            # Nothing refutes what a few runs say, and without more it would be told from nothing.
+            # Only more runs show whether the noise was that of one bad hour.
             learns = verdict.outcome is Outcome.TOO_NOISY and verdict.provisional
             appended = Action.KEEP if update is Update.NEW else Action.APPEND
             return appended if learns else Action.BLOCK
@@ -283,7 +283,7 @@ def _runs_and_sessions(side: tuple[Session, ...]) -> tuple[int, int]:
 
 
 def _noted(change: Change) -> Iterator[tuple[str, MetricObservation]]:
-    """Yield the new metrics of a baseline that say, from the first day on, too little to gate."""
+    """Yield new metrics that are too noisy to gate, with a note that says so."""
     for name, action in change.actions.items():
         if action not in {Action.ADD, Action.REPLACE}:
             continue
