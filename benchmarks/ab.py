@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.ab_project import verdict_of_command
-from pytest_ttnn_perf.experiments.compare_rounds import after_is_first, compare_tests
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, TestBaseline
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.settings import USUAL_ROUNDS
+from pytest_ttnn_perf.experiments.paired import Plan
+from pytest_ttnn_perf.experiments.rounds import after_is_first, compare_tests
 from pytest_ttnn_perf.gate.judge import judge_test, session_of
-from pytest_ttnn_perf.gate.paired import Plan
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, TestBaseline
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.observation import MetricObservation, Observation
-from pytest_ttnn_perf.records.settings import USUAL_ROUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.experiments.compare_rounds import after_is_first
-from pytest_ttnn_perf.gate.paired import Plan, Round, judge_rounds
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.observation import NO_LIMITS
-from pytest_ttnn_perf.records.settings import USUAL_ROUNDS
-from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.observation import NO_LIMITS
+from pytest_ttnn_perf.core.settings import USUAL_ROUNDS
+from pytest_ttnn_perf.core.verdict import Outcome
+from pytest_ttnn_perf.experiments.paired import Plan, Round, judge_rounds
+from pytest_ttnn_perf.experiments.rounds import after_is_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ttnn_perf.gate.paired import Paired
+    from pytest_ttnn_perf.experiments.paired import Paired
 
 TIME: Final = Metric("wall_time", "ns")
 MORE: Final = 0.05

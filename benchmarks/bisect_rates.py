@@ -23,21 +23,20 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.ab_rates import Machine
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.experiments.bisect import Hunt, state_file
-from pytest_ttnn_perf.experiments.bisect_report import Bisect, End
-from pytest_ttnn_perf.processes.git import Repository
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.observation import MetricObservation, Observation
-from pytest_ttnn_perf.records.settings import MAX_ROUNDS
-from pytest_ttnn_perf.run.sessions import Sessions
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.settings import MAX_ROUNDS
+from pytest_ttnn_perf.experiments.bisect import Bisect, End, Hunt, state_file
+from pytest_ttnn_perf.machine.git import Repository
+from pytest_ttnn_perf.plugin.workers import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.experiments.bisect_report import Found
-    from pytest_ttnn_perf.gate.paired import Round
-    from pytest_ttnn_perf.processes.git import Commit
+    from pytest_ttnn_perf.experiments.bisect import Found
+    from pytest_ttnn_perf.experiments.paired import Round
+    from pytest_ttnn_perf.machine.git import Commit
 
 TEST: Final = "test_model.py::test_model"
 TIME: Final = Metric("wall_time", "ns")

@@ -27,15 +27,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.analysis.ops.settings import settings_in
+from pytest_ttnn_perf.analysis.ops.names import settings_in
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from tests.harness.corpus import corpus_folder, op_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.core.ops import OpTable
 
 PANDAS_BAR: Final = 1.5
 PEER_BAR: Final = 5.0
@@ -55,7 +55,7 @@ WANTED: Final = (
 #: Reads one file and says how long it took and how much memory the process ever had.
 READ_ONCE: Final = """
 import pathlib, sys, time
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 start = time.process_time()
 table = read_ops_csv(pathlib.Path(sys.argv[1]))
 seconds = time.process_time() - start

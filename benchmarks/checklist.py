@@ -19,12 +19,12 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import setting
+from pytest_ttnn_perf.analysis.checklist.matmuls import setting
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
-from pytest_ttnn_perf.cli.check import run
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.cli.captures import run_check as run
 from pytest_ttnn_perf.cli.main import parse
-from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.core.finding import Subject
 from tests.harness.corpus import corpus_folder, op_tables
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.analysis.captures.detect import read_run
-from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.analysis.readers.detect import read_run
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, TestBaseline
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, Run
 from pytest_ttnn_perf.gate.judge import judge_test, session_of
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, TestBaseline
-from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation, Run
-from pytest_ttnn_perf.run.record import write_run
+from pytest_ttnn_perf.gate.record import write_run
+from pytest_ttnn_perf.gate.store import BaselineStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

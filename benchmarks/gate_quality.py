@@ -24,18 +24,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.core.codec import encode
+from pytest_ttnn_perf.core.hardware import CiJob
+from pytest_ttnn_perf.core.metric import Metric, Source
+from pytest_ttnn_perf.core.observation import NO_LIMITS, MetricObservation, Observation
+from pytest_ttnn_perf.core.settings import Settings, Update
+from pytest_ttnn_perf.gate.gated_run import GateRun
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.judging import is_failed
 from pytest_ttnn_perf.gate.ratios import band_of
-from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.records.hardware import CiJob
-from pytest_ttnn_perf.records.json import encode
-from pytest_ttnn_perf.records.metric import Metric, Source
-from pytest_ttnn_perf.records.observation import NO_LIMITS, MetricObservation, Observation
-from pytest_ttnn_perf.records.settings import Settings, Update
+from pytest_ttnn_perf.gate.record import RunContext
 from pytest_ttnn_perf.report.sentences import Rerun
-from pytest_ttnn_perf.run.gate_run import GateRun
-from pytest_ttnn_perf.run.judge import is_failed
-from pytest_ttnn_perf.run.record import RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, text
 
-from pytest_ttnn_perf.history.database import RUN, Asked, Database, Sent, prune, read_runs, send
+from pytest_ttnn_perf.core.database_url import database_url
+from pytest_ttnn_perf.core.observation import Run, decode_run
+from pytest_ttnn_perf.gate.record import run_text
+from pytest_ttnn_perf.history.database import RUN, Database, RunFilter, Sent, prune, read_runs, send
 from pytest_ttnn_perf.history.runs import RecordFile, Wanted
-from pytest_ttnn_perf.records.database_url import database_url
-from pytest_ttnn_perf.records.observation import Run, decode_run
-from pytest_ttnn_perf.run.record import run_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,7 @@ def main() -> int:
         runs = [record(rng, options.tests, 340 + n) for n in range(ROUNDS)]
         sending = [cpu_seconds(partial(send_one, database, r, run_text(r))) for r in runs]
         wanted = Wanted(all_branches=True)
-        last, one = Asked(last=LAST), Asked(tests=lambda names: names[:1])
+        last, one = RunFilter(last=LAST), RunFilter(tests=lambda names: names[:1])
         reading, series = (
             min(
                 cpu_seconds(lambda a=asked: read_runs(database, Path(folder), wanted, a))  # type: ignore[misc]

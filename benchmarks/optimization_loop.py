@@ -22,15 +22,15 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.ab_project import command_in, write_project
-from pytest_ttnn_perf.experiments.ab_report import AbResult
-from pytest_ttnn_perf.experiments.compare_rounds import after_is_first, compare_tests
-from pytest_ttnn_perf.experiments.try_verdict import Sides, decide
-from pytest_ttnn_perf.gate.paired import Plan
-from pytest_ttnn_perf.processes.git import Commit, WorkingTree
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.observation import MetricObservation, Observation
-from pytest_ttnn_perf.records.settings import USUAL_ROUNDS
-from pytest_ttnn_perf.run.sessions import Sessions
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.settings import USUAL_ROUNDS
+from pytest_ttnn_perf.experiments.ab import AbResult
+from pytest_ttnn_perf.experiments.paired import Plan
+from pytest_ttnn_perf.experiments.rounds import after_is_first, compare_tests
+from pytest_ttnn_perf.experiments.try_change import Sides, decide
+from pytest_ttnn_perf.machine.git import Commit, WorkingTree
+from pytest_ttnn_perf.plugin.workers import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

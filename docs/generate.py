@@ -10,13 +10,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.configuration import OPTIONS, option_of
-from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
-from pytest_ttnn_perf.cli.rules import rule_pages
-from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
+from pytest_ttnn_perf.cli.captures import rule_pages
+from pytest_ttnn_perf.core.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.core.options import OPTIONS, option_of
 from tests.harness.corpus import captures, corpus_folder
 
 if TYPE_CHECKING:

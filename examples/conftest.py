@@ -10,7 +10,7 @@ import pytest
 from accelerator import ALL_CORES, Accelerator
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.hardware import Hardware
+    from pytest_ttnn_perf.core.hardware import Hardware
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from accelerator import Accelerator
 
-    from pytest_ttnn_perf.observe.observer import Observer
+    from pytest_ttnn_perf.measure.observer import Observer
 
 
 @pytest.mark.ttnn_perf(target={"sim_time": "1.2 ms"})

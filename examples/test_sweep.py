@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from accelerator import Accelerator
 
-    from pytest_ttnn_perf.observe.observer import Observer
+    from pytest_ttnn_perf.measure.observer import Observer
 
 
 @pytest.mark.ttnn_perf(

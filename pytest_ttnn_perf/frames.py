@@ -11,17 +11,17 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf._base.errors import InputError, UsageError
-from pytest_ttnn_perf.analysis.captures.compare_ops import compare_captures
-from pytest_ttnn_perf.analysis.captures.detect import op_table_of, read_run
-from pytest_ttnn_perf.analysis.captures.validity import why_invalid
-from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.analysis.ops.align import ChangeKind
+from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.analysis.readers.compare import compare_captures
+from pytest_ttnn_perf.analysis.readers.detect import op_table_of, read_run
+from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
+from pytest_ttnn_perf.core.metric import Better, Kind, Source
+from pytest_ttnn_perf.core.ops import HOST, Category, category_of
+from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.gate.judge import NO_METRIC, session_of
-from pytest_ttnn_perf.records.attribution import ChangeKind
-from pytest_ttnn_perf.records.finding import RuleOutcome, Severity
-from pytest_ttnn_perf.records.metric import Better, Kind, Source
-from pytest_ttnn_perf.records.ops import HOST, Category, category_of
-from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.gate.store import BaselineStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from pytest_ttnn_perf.records.attribution import Attribution
-    from pytest_ttnn_perf.records.metric import Metric
-    from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
-    from pytest_ttnn_perf.records.ops import OpTable, Signature, Tensor
-    from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.analysis.ops.align import Attribution
+    from pytest_ttnn_perf.core.metric import Metric
+    from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Run
+    from pytest_ttnn_perf.core.ops import OpTable, Signature, Tensor
+    from pytest_ttnn_perf.core.verdict import Verdict
 
     File = str | os.PathLike[str]
 
@@ -139,7 +139,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str | type[Enum]]]] = {
 
 
 def ops(capture: File, *, start: str | None = None, end: str | None = None) -> pd.DataFrame:
-    """Return the op table of a capture, or its window between two signposts: a row per op.
+    """Op table of a capture, one row per op.
 
     Warns where ops of a device have no time, or replays of a trace ran different ops: no sum over
     the frame is whole then.
@@ -190,7 +190,7 @@ def runs(*records: File) -> pd.DataFrame:
 
 
 def findings(*records: File) -> pd.DataFrame:
-    """Return what the checklist says in run records, a row per test and rule with an answer.
+    """Findings in run records, one row per test and rule.
 
     Raises:
         InputError: a file is missing, or is no run record.
@@ -199,7 +199,7 @@ def findings(*records: File) -> pd.DataFrame:
 
 
 def baselines(folder: File = "baselines") -> pd.DataFrame:
-    """Return the baselines of a folder, a row per stored session, oldest first.
+    """Stored sessions of baselines, oldest first.
 
     Raises:
         InputError: there is no such folder, or a file in it is malformed.
@@ -210,7 +210,7 @@ def baselines(folder: File = "baselines") -> pd.DataFrame:
 def compare(
     before: File, after: File, *, start: str | None = None, end: str | None = None
 ) -> pd.DataFrame:
-    """Return which ops make up the change between two captures, a row per group of like ops.
+    """Ops behind the change between two captures.
 
     The last row of each region is what no group explains, so that ``before_ns``, ``after_ns`` and
     ``delta_ns`` add up to the times of a step of it.
@@ -286,7 +286,7 @@ def _column(values: Any, dtype: str | type[Enum]) -> pd.Series:
 
 
 def _categorical(texts: Sequence[str], places: Sequence[int]) -> Any:
-    """Return the texts at some places as a categorical; a place of -1 has none."""
+    """Texts by index as a categorical; -1 is missing."""
     import pandas as pd
 
     kinds = pd.Categorical(list(texts), categories=list(dict.fromkeys(texts)))
@@ -343,7 +343,7 @@ def _read(records: Sequence[File]) -> Iterator[Run]:
 
 
 def _heading(run: Run, judged: JudgedTest) -> tuple[tuple[object, ...], str | None]:
-    """Return what the rows of a test begin with, and the key that it is filed under."""
+    """Leading cells of a test's rows, and its key."""
     environment = run.environment
     hardware = judged.observation.hardware or run.hardware
     heading = (run.id, environment.started_at, environment.commit, run.label)

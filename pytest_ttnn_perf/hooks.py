@@ -1,18 +1,17 @@
-"""What implementations of our hooks are made of: one place to import from.
+"""Names that implementations of our hooks import.
 
 The hooks themselves are declared in ``pytest_ttnn_perf.plugin.hookspecs``.
 """
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.runner import CustomRule
-from pytest_ttnn_perf.observe.custom_formats import CaptureFormat
-from pytest_ttnn_perf.observe.series import metric_of, numbers_of
-from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
-from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.metric import Source
-from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Run
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Severity, Subject
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.core.metric import Source
+from pytest_ttnn_perf.core.observation import Artifact, MetricObservation, Run
+from pytest_ttnn_perf.measure.attached import CaptureFormat
+from pytest_ttnn_perf.measure.recorder import metric_of, numbers_of
 
 __all__ = [
     "Answer",
@@ -47,7 +46,7 @@ def capture_metric(
     kind: str | None = None,
     source: Source = Source.DEVICE,
 ) -> MetricObservation:
-    """Return a metric that a capture tells; as ``ttnn_perf.record`` takes it.
+    """A metric of a capture, as ``ttnn_perf.record`` takes it.
 
     Raises:
         UsageError: something of it cannot be meant.

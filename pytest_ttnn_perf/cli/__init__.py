@@ -1,1 +1,1 @@
-"""The shell edge: ``ttnn-perf``, one module per command."""
+"""``ttnn-perf``: one module per command, or per family that shares its arguments."""

@@ -8,37 +8,39 @@ from dataclasses import asdict, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf._base.text import counted, inert
+from pytest_ttnn_perf.core.baseline import baseline_path, key_folder, ops_path, split_test_id
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.core.metric import Better
+from pytest_ttnn_perf.core.observation import lies_in
+from pytest_ttnn_perf.core.settings import project_settings
+from pytest_ttnn_perf.core.text import counted, inert
+from pytest_ttnn_perf.core.verdict import Outcome, Verdict
 from pytest_ttnn_perf.gate.ratios import centre_of
-from pytest_ttnn_perf.records.baseline import baseline_path, key_folder, ops_path, split_test_id
-from pytest_ttnn_perf.records.metric import Better
-from pytest_ttnn_perf.records.observation import lies_in
-from pytest_ttnn_perf.records.verdict import Outcome, Verdict
-from pytest_ttnn_perf.report.layout import METRIC, Fit, shown_path
-from pytest_ttnn_perf.report.numbers import (
+from pytest_ttnn_perf.report.sentences import change_in_words
+from pytest_ttnn_perf.report.tables import (
+    METRIC,
     Column,
     Columns,
+    Fit,
     Listing,
     Result,
     format_value,
     id_column,
+    shown_path,
 )
-from pytest_ttnn_perf.report.sentences import change_in_words
-from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.baselines.store import BaselineStore
-    from pytest_ttnn_perf.records.baseline import MetricBaseline, TestBaseline
-    from pytest_ttnn_perf.records.hardware import Hardware
-    from pytest_ttnn_perf.records.metric import Metric
-    from pytest_ttnn_perf.records.settings import Settings
-    from pytest_ttnn_perf.report.layout import Block
+    from pytest_ttnn_perf.core.baseline import MetricBaseline, TestBaseline
+    from pytest_ttnn_perf.core.hardware import Hardware
+    from pytest_ttnn_perf.core.metric import Metric
+    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.gate.store import BaselineStore
+    from pytest_ttnn_perf.report.tables import Block
 
 
 class FileFate(Enum):

@@ -15,13 +15,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf import __version__
-from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf._base.text import inert_lines
+from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.core.text import inert_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ttnn_perf.report.numbers import Result
+    from pytest_ttnn_perf.report.tables import Result
 
 
 class ExitCode(IntEnum):
@@ -149,7 +149,7 @@ def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=summary)
         if asked is None or asked == name:
             module, _, function = words.partition(":")
-            getattr(import_module(f"pytest_ttnn_perf.cli.words.{module}"), function)(command)
+            getattr(import_module(f"pytest_ttnn_perf.cli.{module}"), function)(command)
     return parser
 
 
@@ -163,59 +163,77 @@ _TAKE_IDS: Final = {("baseline", action) for action in ("accept", "list", "refre
 #: What the list of commands says of each, and the module of ``words`` with the function that
 #: declares its arguments. A command of two words is looked for first.
 _COMMANDS: Final = {
-    "gate": ("judge a run record against baselines; exit 1 when it fails", "records:gate"),
-    "merge": ("judge the run records of several shards and systems together", "records:merge"),
+    "gate": ("judge a run record against baselines; exit 1 when it fails", "records:declare_gate"),
+    "merge": (
+        "judge the run records of several shards and systems together",
+        "records:declare_merge",
+    ),
     "ab": (
         "compare the working tree with a commit on this machine; exit 1 when it is worse",
-        "experiments:ab",
+        "experiments:declare_ab",
     ),
     "try": (
         "measure a change against the last kept state: keep, revert, or cannot tell",
-        "experiments:try_change",
+        "experiments:declare_try_change",
     ),
-    "journal": ("show what the steps tried so far amount to", "experiments:journal"),
-    "bisect": ("find the commit that made a test slower", "experiments:bisect"),
-    "history": ("show what recorded runs measured, run after run", "history:history"),
-    "history import": ("send run records to a database", "history:history_import"),
-    "history export": ("write the run records of a database", "history:history_export"),
-    "history prune": ("remove old run records, or old runs of a database", "history:prune"),
-    "trends": ("find when tests became slower or faster, and what changed then", "history:trends"),
-    "report": ("write a page for a browser, of a run or of captures", "history:report"),
+    "journal": ("show what the steps tried so far amount to", "experiments:declare_journal"),
+    "bisect": ("find the commit that made a test slower", "experiments:declare_bisect"),
+    "history": ("show what recorded runs measured, run after run", "history:declare_history"),
+    "history import": ("send run records to a database", "history:declare_history_import"),
+    "history export": ("write the run records of a database", "history:declare_history_export"),
+    "history prune": ("remove old run records, or old runs of a database", "history:declare_prune"),
+    "trends": (
+        "find when tests became slower or faster, and what changed then",
+        "history:declare_trends",
+    ),
+    "report": ("write a page for a browser, of a run or of captures", "history:declare_report"),
     "check": (
         "check captures against the optimization checklist; exit 1 on errors",
-        "checklist:check",
+        "captures:declare_check",
     ),
     "analyze": (
         "show the numbers behind the checklist: an overview, or one topic in full",
-        "checklist:analyze",
+        "captures:declare_analyze",
     ),
     "plan": (
         "order what was found into a plan: what each step saves, and what is left",
-        "checklist:plan",
+        "captures:declare_plan",
     ),
-    "rules": ("list the rules of the optimization checklist, or explain one", "checklist:rules"),
+    "rules": (
+        "list the rules of the optimization checklist, or explain one",
+        "captures:declare_rules",
+    ),
     "calibrate": (
         "measure how noisy tests are, and how small a regression a gate can detect",
-        "experiments:calibrate",
+        "experiments:declare_calibrate",
     ),
-    "show": ("show what is in a run record or a capture", "records:show"),
-    "compare": ("show what changed between two run records or two captures", "records:compare"),
+    "show": ("show what is in a run record or a capture", "records:declare_show"),
+    "compare": (
+        "show what changed between two run records or two captures",
+        "records:declare_compare",
+    ),
     "import": (
         "turn results of benchmarks into a run record, and targets into a file",
-        "records:import_files",
+        "records:declare_import_files",
     ),
     "baseline": (
         "list, accept, refresh, forget, prune, rename and merge baselines",
-        "baseline:baseline",
+        "baseline:declare_baseline",
     ),
     "doctor": (
         "report what this machine can measure; exit 1 when a gate would fail",
-        "records:doctor",
+        "records:declare_doctor",
     ),
-    "status": ("show what is stored, and what the last run said of it", "agents:status"),
-    "explain": ("show what is known of a rule, a test, a run or a capture", "agents:explain"),
-    "mcp": ("serve these commands to coding agents, on stdin and stdout", "agents:mcp"),
-    "skill": ("print how to optimize with these commands, for coding agents", "agents:skill"),
+    "status": ("show what is stored, and what the last run said of it", "records:declare_status"),
+    "explain": (
+        "show what is known of a rule, a test, a run or a capture",
+        "records:declare_explain",
+    ),
+    "mcp": ("serve these commands to coding agents, on stdin and stdout", "records:declare_mcp"),
+    "skill": (
+        "print how to optimize with these commands, for coding agents",
+        "records:declare_skill",
+    ),
 }
 
 

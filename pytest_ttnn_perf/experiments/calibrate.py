@@ -10,23 +10,28 @@ from math import expm1, hypot, log1p
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf._base.files import check_writable
-from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.device.environment import worker_variables
-from pytest_ttnn_perf.device.host import host_hardware, on_this_host
-from pytest_ttnn_perf.experiments.versions import experiment_workers
+from pytest_ttnn_perf.core.baseline import Accepted, TestBaseline
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.core.files import check_writable
+from pytest_ttnn_perf.core.messages import PassKind
+from pytest_ttnn_perf.core.metric import Source, median
+from pytest_ttnn_perf.core.text import counted
+from pytest_ttnn_perf.core.verdict import Outcome
+from pytest_ttnn_perf.experiments.paired import Seeing, noise_of
+from pytest_ttnn_perf.experiments.rounds import experiment_workers
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
-from pytest_ttnn_perf.gate.power import Seeing, noise_of
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
-from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
-from pytest_ttnn_perf.records.messages import PassKind
-from pytest_ttnn_perf.records.metric import Source, median
-from pytest_ttnn_perf.records.verdict import Outcome
-from pytest_ttnn_perf.report.layout import DROPPED, METRIC
-from pytest_ttnn_perf.report.numbers import (
+from pytest_ttnn_perf.gate.record import environment_of
+from pytest_ttnn_perf.gate.store import BaselineStore
+from pytest_ttnn_perf.machine.environment import worker_variables
+from pytest_ttnn_perf.machine.host import host_hardware, on_this_host
+from pytest_ttnn_perf.plugin.preflight import lease
+from pytest_ttnn_perf.plugin.workers import Pass, SessionListener, Sessions, baselines_of
+from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.report.tables import (
+    DROPPED,
+    METRIC,
     Column,
     Columns,
     Listing,
@@ -35,23 +40,18 @@ from pytest_ttnn_perf.report.numbers import (
     format_value,
     id_column,
 )
-from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.run.passes import Pass
-from pytest_ttnn_perf.run.preflight import lease
-from pytest_ttnn_perf.run.record import environment_of
-from pytest_ttnn_perf.run.sessions import SessionListener, Sessions, baselines_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.records.baseline import MetricBaseline
-    from pytest_ttnn_perf.records.hardware import Hardware
-    from pytest_ttnn_perf.records.messages import Collected
-    from pytest_ttnn_perf.records.metric import Metric
-    from pytest_ttnn_perf.records.observation import Observation
-    from pytest_ttnn_perf.records.settings import Settings
-    from pytest_ttnn_perf.report.layout import Block
-    from pytest_ttnn_perf.run.workers import WorkerLauncher
+    from pytest_ttnn_perf.core.baseline import MetricBaseline
+    from pytest_ttnn_perf.core.hardware import Hardware
+    from pytest_ttnn_perf.core.messages import Collected
+    from pytest_ttnn_perf.core.metric import Metric
+    from pytest_ttnn_perf.core.observation import Observation
+    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.plugin.workers import WorkerLauncher
+    from pytest_ttnn_perf.report.tables import Block
 
 
 @dataclass(frozen=True, slots=True)

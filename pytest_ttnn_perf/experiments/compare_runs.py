@@ -6,18 +6,18 @@ from dataclasses import fields
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.hardware import Environment
+from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.gate.judge import settled_value
-from pytest_ttnn_perf.records.hardware import Environment
-from pytest_ttnn_perf.records.observation import Observation
-from pytest_ttnn_perf.run.judge import observed_change_by_op
+from pytest_ttnn_perf.gate.judging import observed_change_by_op
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_ttnn_perf.records.hardware import Scalar
-    from pytest_ttnn_perf.records.metric import Metric
-    from pytest_ttnn_perf.records.observation import MetricObservation, Run
+    from pytest_ttnn_perf.core.hardware import Scalar
+    from pytest_ttnn_perf.core.metric import Metric
+    from pytest_ttnn_perf.core.observation import MetricObservation, Run
 
 
 @dataclass(frozen=True, slots=True)

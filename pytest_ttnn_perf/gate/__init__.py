@@ -1,1 +1,1 @@
-"""Pure statistics and verdicts: numbers in, a verdict out. No I/O, no clock, no chance."""
+"""The gate: verdicts from numbers, baselines, one gated run and its record."""

@@ -7,20 +7,20 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import NANOSECONDS_IN
+from pytest_ttnn_perf.core.baseline import Session
+from pytest_ttnn_perf.core.codec import LARGEST
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median
+from pytest_ttnn_perf.core.observation import NO_LIMITS
+from pytest_ttnn_perf.core.text import NANOSECONDS_IN
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.ratios import judge_ratio, mad
-from pytest_ttnn_perf.records.baseline import Session
-from pytest_ttnn_perf.records.json_value import LARGEST
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source, median
-from pytest_ttnn_perf.records.observation import NO_LIMITS
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_ttnn_perf.records.baseline import MetricBaseline, TestBaseline
-    from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+    from pytest_ttnn_perf.core.baseline import MetricBaseline, TestBaseline
+    from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ from math import exp, expm1, hypot, log, log1p, log2, sqrt
 from operator import itemgetter, truediv
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.records.metric import Better, Source, median, median_of_sorted
-from pytest_ttnn_perf.records.verdict import Outcome, Verdict
+from pytest_ttnn_perf.core.metric import Better, Source, median, median_of_sorted
+from pytest_ttnn_perf.core.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pytest_ttnn_perf.core.baseline import MetricBaseline, TestBaseline
+    from pytest_ttnn_perf.core.observation import Limits, MetricObservation
     from pytest_ttnn_perf.gate.judge import Policy
-    from pytest_ttnn_perf.records.baseline import MetricBaseline, TestBaseline
-    from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 
 
 #: Makes the MAD of normal noise an estimate of its standard deviation: 1/Φ⁻¹(3/4).

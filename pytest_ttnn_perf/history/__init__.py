@@ -1,1 +1,1 @@
-"""Runs over time: what was measured, when it changed, and what changed with it."""
+"""Runs over time: their order, their series, their changes and their page."""

@@ -1,4 +1,4 @@
-"""A database of runs: each is sent once and as a whole, read as far as it is asked for, and pruned.
+"""History database: send, read, export and prune runs.
 
 Transactions are tried again, and errors are told in words without secrets. The only place that
 imports SQLAlchemy.
@@ -52,31 +52,36 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from pytest_ttnn_perf import __version__
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
-from pytest_ttnn_perf._base.files import LARGEST_RECORD_BYTES, parse_json
-from pytest_ttnn_perf._base.text import visible
-from pytest_ttnn_perf.history.order import seconds_of
-from pytest_ttnn_perf.history.runs import Reading, RecordedRun, arranged, kept_of, recorded_run
-from pytest_ttnn_perf.records.database_url import INSTALL
-from pytest_ttnn_perf.records.hardware import Environment
-from pytest_ttnn_perf.records.json import decode, decode_known, encode
-from pytest_ttnn_perf.records.json_value import Value
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import decode_run
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.run.record import run_text
+from pytest_ttnn_perf.core.codec import Value, decode, decode_known, encode
+from pytest_ttnn_perf.core.database_url import INSTALL
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
+from pytest_ttnn_perf.core.files import LARGEST_RECORD_BYTES, parse_json
+from pytest_ttnn_perf.core.hardware import Environment
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import decode_run
+from pytest_ttnn_perf.core.text import visible
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.gate.record import run_text
+from pytest_ttnn_perf.history.runs import (
+    Reading,
+    RecordedRun,
+    arranged,
+    kept_of,
+    recorded_run,
+    seconds_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, Engine
 
+    from pytest_ttnn_perf.core.database_url import DatabaseUrl
+    from pytest_ttnn_perf.core.hardware import Scalar
+    from pytest_ttnn_perf.core.observation import Run
     from pytest_ttnn_perf.history.runs import Keep, RunHistory, Wanted
     from pytest_ttnn_perf.history.runs import Source as RecordSource
-    from pytest_ttnn_perf.records.database_url import DatabaseUrl
-    from pytest_ttnn_perf.records.hardware import Scalar
-    from pytest_ttnn_perf.records.observation import Run
 
     Row = dict[str, Any]
     #: Test, metric, key and setting: what tells one series from another.
@@ -193,13 +198,13 @@ class Database:
         self._is_current = False
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Return what ``work`` reads, of a history that is there."""
+        """Run ``work`` in a transaction that only reads."""
         if self.url.file is not None and not self.url.file.exists():
             raise HistoryError(self.url, "expected a database, found nothing")
         return self._attempts(work, writes=False)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Do ``work`` as a whole or not at all, and return its result; tables are made first.
+        """Run ``work`` in one transaction; create the tables first.
 
         What was done may be done again, if the server was lost before it could say so: ``work``
         must look for what it writes.
@@ -207,7 +212,7 @@ class Database:
         return self._attempts(work, writes=True)
 
     def compact(self) -> None:
-        """Give the room of what was deleted back; a server does so by itself."""
+        """Return freed space to the disk; servers do so themselves."""
         if self.url.file is None:
             return
         try:
@@ -241,7 +246,7 @@ class Database:
         raise AssertionError
 
     def _check_version(self, connection: Connection, *, writes: bool) -> None:
-        """Look whether the tables are those of this version; who writes makes them."""
+        """Check the version of the tables, or create them."""
         found = _version(connection)
         if found is None and writes:
             if connection.dialect.name == "postgresql":  # SQLite lets one write at a time anyway
@@ -296,7 +301,7 @@ def _problem(error: SQLAlchemyError, url: DatabaseUrl) -> str:
 
 
 def _version(connection: Connection) -> Any:
-    """Return the version of the tables and who made them; None where there are none."""
+    """Read the version of the tables and its writer, if any."""
     if not inspect(connection).has_table(_SCHEMA.name):
         return None
     newest = select(_SCHEMA.c.version, _SCHEMA.c.written_by).order_by(_SCHEMA.c.version.desc())
@@ -304,7 +309,7 @@ def _version(connection: Connection) -> Any:
 
 
 def _may_pass(error: SQLAlchemyError) -> bool:
-    """Tell whether it may be gone when it is tried again."""
+    """Tell transient errors, which are worth a retry, from others."""
     if not isinstance(error, DBAPIError):
         return False
     # Somebody else wrote the same row meanwhile: now it can be seen.
@@ -327,7 +332,7 @@ def _chunks(items: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 class Sent(Enum):
-    """What came of sending a run."""
+    """Result of sending a run."""
 
     NEW = "sent"
     THERE = "there already"
@@ -385,7 +390,7 @@ def _digest(*parts: object) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return a text that databases take: no null, no half of a surrogate pair."""
+    """Escape NUL and lone surrogates, which databases refuse."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", r"\x00")
 
 
@@ -397,7 +402,7 @@ def _name(text: str) -> str:
 def _write(
     heading: Row, readings: Mapping[str, Reading], record: bytes, connection: Connection
 ) -> Sent:
-    """Write a run, unless it is there; ``readings`` are by the digests of their series."""
+    """Insert a run unless it exists; ``readings`` are keyed by series digest."""
     names = (RUN.c[name] == heading[name] for name in ("run", "shard", "attempt"))
     found = connection.execute(select(RUN.c.id, RUN.c.digest, RUN.c.complete).where(*names)).first()
     if found is not None:
@@ -427,7 +432,7 @@ def _observation(run: int, series: int, reading: Reading) -> Row:
 
 
 def _made_series(connection: Connection, readings: Mapping[str, Reading]) -> dict[str, int]:
-    """Return the numbers of series by their digests; those that are new are made."""
+    """Map series digests to row ids; insert new series."""
     found = _numbers(connection, readings)
     # In one order, so that two that write the same rows do not wait for each other.
     new = [_series_row(d, readings[d]) for d in sorted(readings) if d not in found]
@@ -461,7 +466,7 @@ def _delete_runs(connection: Connection, numbers: Iterable[int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """The record of a run in a database; ``number`` is that of its row."""
+    """The record of a run in a database; ``number`` is its row id."""
 
     database: Database
     number: int
@@ -470,7 +475,7 @@ class StoredRecord:
 
     @property
     def file(self) -> str:
-        """The name of the file that it is exported to, whatever the run is called."""
+        """The name of the exported file."""
         if re.fullmatch(r"\w[\w.+-]*", self.name, re.ASCII) and len(self.name) <= _LONGEST_NAME:
             return f"{self.name}.json"
         return f"run-{_digest(self.name)}.json"
@@ -504,8 +509,8 @@ class StoredRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked for of runs: the ``last`` so many, some tests, one metric; None for all.
+class RunFilter:
+    """Filter of runs: ``last`` N, some tests, one metric; None for all.
 
     ``tests`` chooses among the names of all tests.
     """
@@ -515,8 +520,8 @@ class Asked:
     metric: str | None = None
 
 
-def read_runs(database: Database, folder: Path, wanted: Wanted, asked: Asked) -> RunHistory:
-    """Read runs and what is asked for of them; ``folder`` is in the repository of their commits.
+def read_runs(database: Database, folder: Path, wanted: Wanted, asked: RunFilter) -> RunHistory:
+    """Read the selected runs; ``folder`` is in the repository of their commits.
 
     Raises:
         HistoryError: the database cannot be read, or has no history.
@@ -542,7 +547,7 @@ def read_runs(database: Database, folder: Path, wanted: Wanted, asked: Asked) ->
 
 
 def stored_records(database: Database) -> list[StoredRecord]:
-    """Return the records of all runs, in the order in which they started.
+    """List the records of all runs by start time.
 
     Raises:
         HistoryError: the database cannot be read, or has no history.
@@ -551,7 +556,7 @@ def stored_records(database: Database) -> list[StoredRecord]:
 
 
 def _headings(database: Database) -> list[RecordedRun]:
-    """Return all runs as they started, without what they measured."""
+    """Read all runs without their readings."""
     query = select(RUN).order_by(RUN.c.started_s, RUN.c.id)
     found = []
     for row in database.read(lambda connection: connection.execute(query).all()):
@@ -570,9 +575,9 @@ def _headings(database: Database) -> list[RecordedRun]:
 
 
 def _readings(
-    numbers: Sequence[int], asked: Asked, connection: Connection
+    numbers: Sequence[int], asked: RunFilter, connection: Connection
 ) -> dict[int, list[Reading]]:
-    """Return what runs measured, by their numbers."""
+    """Read the readings of runs, by row id."""
     series = _asked_series(connection, asked)
     found: dict[int, list[Reading]] = defaultdict(list)
     seen = _OBSERVATION.c
@@ -588,8 +593,8 @@ def _readings(
     return found
 
 
-def _asked_series(connection: Connection, asked: Asked) -> dict[int, Identity]:
-    """Return the series that are asked for, by their numbers; a name that nothing has asks for all.
+def _asked_series(connection: Connection, asked: RunFilter) -> dict[int, Identity]:
+    """Select series by row id; an unknown name selects all.
 
     Then whoever asked can say which names there are.
     """
@@ -622,7 +627,7 @@ def _reading(series: Identity, measured: Sequence[Any]) -> Reading:
 
 
 class Pruned(NamedTuple):
-    """What is removed: whole ``runs``, and the ``samples`` of others; ``kept`` runs stay."""
+    """Counts of removed runs, removed samples and kept runs."""
 
     runs: int
     samples: int
@@ -634,7 +639,7 @@ class Pruned(NamedTuple):
 def prune(
     database: Database, runs: Keep | None, samples: Keep | None, *, dry_run: bool = False
 ) -> Pruned:
-    """Remove what need not be kept, or with ``dry_run`` only tell what that is.
+    """Delete old runs and samples; ``dry_run`` only counts them.
 
     Raises:
         HistoryError: the database cannot be read or changed, or has no history.

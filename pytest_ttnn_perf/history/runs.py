@@ -1,34 +1,257 @@
-"""Recorded runs: read from files, those of one branch kept, put into the order of commits."""
+"""Read recorded runs, select a branch, order them by commit."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections import Counter
-from dataclasses import replace
-from datetime import timedelta
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import field, replace
+from datetime import datetime, timedelta, timezone
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import InputError, UsageError
-from pytest_ttnn_perf.analysis.captures.detect import read_run
+from pytest_ttnn_perf.analysis.readers.detect import read_run
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.gate.judge import settled_value
-from pytest_ttnn_perf.history.order import in_order
-from pytest_ttnn_perf.processes.lineage import lineage_of
+from pytest_ttnn_perf.machine.git import lineage_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.processes.lineage import Lineage
-    from pytest_ttnn_perf.records.hardware import Environment, Scalar
-    from pytest_ttnn_perf.records.metric import Metric
-    from pytest_ttnn_perf.records.observation import JudgedTest, Run
-    from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.core.hardware import Environment, Scalar
+    from pytest_ttnn_perf.core.metric import Metric
+    from pytest_ttnn_perf.core.observation import JudgedTest, Run
+    from pytest_ttnn_perf.core.verdict import Verdict
+    from pytest_ttnn_perf.gate.store import StoredFile
+    from pytest_ttnn_perf.machine.git import Lineage
+
+
+# The order of runs is that of their commits; clocks of hosts count where nothing else tells.
+#
+# Git knows the order of some commits. Of others, records name the parents, and when they were made.
+
+
+@dataclass(slots=True, eq=False)
+class _Commit:
+    """A commit and its runs; a run without a commit stands alone.
+
+    ``made_s`` is when it was made, None where nobody says so; ``begun_s`` when its first run
+    started. ``earlier`` and ``later`` are commits that it comes after, and before.
+    """
+
+    runs: list[RecordedRun]
+    place: int | None
+    parents: tuple[str, ...]
+    made_s: float | None
+    begun_s: float
+    earlier: set[_Commit] = field(default_factory=set)
+    later: set[_Commit] = field(default_factory=set)
+
+    def follows(self, other: _Commit) -> None:
+        """Note that another one comes before it."""
+        if other is not self:
+            self.earlier.add(other)
+            other.later.add(self)
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether more than a host's clock places the commit."""
+        known = self.place is not None or self.made_s is not None
+        return known or bool(self.earlier or self.later)
+
+
+def in_order(
+    runs: Iterable[RecordedRun], lineage: Lineage | None = None
+) -> tuple[list[RecordedRun], int]:
+    """Order runs by commit; count those placed by host clocks alone.
+
+    Commits that git knows are in its order. Others come after their parents, before commits that
+    they are parents of, and else by when they were made. Runs of one commit are in the order in
+    which they started.
+    """
+    commits = _commits(runs, lineage)
+    _connect(commits, lineage)
+    every = sorted(commits.values(), key=lambda commit: (_time_s(commit), _start(commit.runs[0])))
+    told = _sorted([commit for commit in every if commit.is_placed])
+    others = sorted((c for c in every if not c.is_placed), key=lambda commit: commit.begun_s)
+    ordered = _inserted(told, others)
+    return [run for commit in ordered for run in commit.runs], sum(len(c.runs) for c in others)
+
+
+def _time_s(commit: _Commit) -> float:
+    return commit.begun_s if commit.made_s is None else commit.made_s
+
+
+def _inserted(told: Sequence[_Commit], others: Sequence[_Commit]) -> list[_Commit]:
+    """Insert commits that only clocks can place.
+
+    Each comes after the last one that had begun to be measured before it.
+    """
+    begun = sorted((commit.begun_s, number) for number, commit in enumerate(told))
+    after: dict[int, list[_Commit]] = defaultdict(list)
+    for commit in others:
+        before = bisect_right(begun, (commit.begun_s, len(told)))
+        after[begun[before - 1][1] if before else -1].append(commit)
+    ordered = list(after[-1])
+    for number, commit in enumerate(told):
+        ordered += (commit, *after[number])
+    return ordered
+
+
+def _commits(runs: Iterable[RecordedRun], lineage: Lineage | None) -> dict[str, _Commit]:
+    """Group runs by commit; each run without one stands alone."""
+    grouped: dict[str, list[RecordedRun]] = defaultdict(list)
+    for number, run in enumerate(sorted(runs, key=_start)):
+        name = lineage.full(run.commit) if lineage else run.commit
+        grouped[name or f"run {number}"].append(run)
+    found = {}
+    for name, own in grouped.items():
+        made = lineage.times.get(name) if lineage else None
+        told = (seconds_of(run.environment.committed_at) for run in own)
+        made_s = made if made is not None else next((t for t in told if t is not None), None)
+        started = (seconds_of(run.at) for run in own)
+        begun_s = min((t for t in started if t is not None), default=-math.inf)
+        parents = next((p for run in own if (p := run.environment.parents)), ())
+        found[name] = _Commit(own, own[0].place, parents, made_s, begun_s)
+    return found
+
+
+def _connect(commits: dict[str, _Commit], lineage: Lineage | None) -> None:
+    """Link commits in the order of git, then of the records."""
+    placed = sorted(
+        ((commit.place, commit) for commit in commits.values() if commit.place is not None),
+        key=lambda pair: pair[0],
+    )
+    for (_, earlier), (_, later) in pairwise(placed):
+        later.follows(earlier)
+    places = [place for place, _ in placed]
+    for name, commit in commits.items():
+        if lineage is not None and name == lineage.cut and placed:
+            placed[0][1].follows(commit)
+        for parent in commit.parents:
+            before = commits.get(parent)
+            if before is None and commit.place is None and lineage is not None:
+                # Of a parent that was not measured, git may know where it is.
+                count = bisect_right(places, lineage.places.get(parent, -1))
+                before = placed[count - 1][1] if count else None
+            # Between two that it knows, git has decided.
+            if before is not None and None in {before.place, commit.place}:
+                commit.follows(before)
+
+
+def _sorted(every: Sequence[_Commit]) -> list[_Commit]:
+    """Sort topologically; ties keep their given order.
+
+    Records can be wrong, and have each commit come before the other. Then git alone decides, and
+    the first of the others goes first.
+    """
+    rank = {id(commit): number for number, commit in enumerate(every)}
+    waiting = {id(commit): len(commit.earlier) for commit in every}
+    ready = [rank[id(commit)] for commit in every if not commit.earlier]
+    heapify(ready)
+    found: list[_Commit] = []
+    done: set[int] = set()
+    while len(found) < len(every):
+        if ready:
+            commit = every[heappop(ready)]
+        else:
+            left = [commit for commit in every if id(commit) not in done]
+            first = min((n.place for n in left if n.place is not None), default=None)
+            commit = next(commit for commit in left if commit.place in {None, first})
+        if id(commit) in done:
+            continue
+        done.add(id(commit))
+        found.append(commit)
+        for later in commit.later:
+            waiting[id(later)] -= 1
+            if not waiting[id(later)] and id(later) not in done:
+                heappush(ready, rank[id(later)])
+    return found
+
+
+def _start(run: RecordedRun) -> tuple[str, str, str]:
+    return run.at, run.id or "", run.source.name
+
+
+def seconds_of(moment: str | None) -> float | None:
+    """Parse an ISO time to seconds, as UTC without a zone.
+
+    >>> seconds_of("1970-01-01T01:00:00+01:00"), seconds_of("1970-01-01T00:00:01Z"), seconds_of("x")
+    (0.0, 1.0, None)
+    """
+    try:
+        read = datetime.fromisoformat((moment or "").replace("Z", "+00:00"))
+        aware = read if read.tzinfo else read.replace(tzinfo=timezone.utc)
+        return aware.timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+# Tests that were renamed: what was recorded of them before goes on under their new names.
+
+#: The key and the id that something is filed under.
+Name = tuple[str, str]
+#: What tests were filed under before, the oldest first, by what they are now.
+Renamed = Mapping[Name, tuple[Name, ...]]
+
+
+def renamed_tests(files: Iterable[StoredFile]) -> Renamed:
+    """Map tests to their former names, oldest first."""
+    found = {}
+    for file in files:
+        key = file.content.hardware.key
+        for name, stored in file.content.tests.items():
+            if stored.formerly and file.test_file is not None:
+                before = tuple((former.key, former.test) for former in stored.formerly)
+                found[key, f"{file.test_file}::{name}"] = before
+    return found
+
+
+def follow(runs: Sequence[RecordedRun], renamed: Renamed) -> tuple[RecordedRun, ...]:
+    """Give all readings of a test its current name.
+
+    A name may be that of another test by now: what has it once the test is there under a later
+    name is not the test that was renamed.
+    """
+    if not renamed:
+        return tuple(runs)
+    first: dict[Name, int] = {}
+    for number, run in enumerate(runs):
+        for reading in run.readings:
+            first.setdefault((reading.key, reading.test), number)
+    # Until which run a name stands for the test, and the name of today.
+    until = {
+        former: (min((first.get(name, len(runs)) for name in later), default=len(runs)), now)
+        for now, names in renamed.items()
+        for former, later in _with_later((*names, now))
+        if former != now
+    }
+
+    def readings(number: int, run: RecordedRun) -> Iterator[Reading]:
+        for reading in run.readings:
+            end, (key, test) = until.get((reading.key, reading.test), (0, ("", "")))
+            if number < end:
+                yield replace(reading, key=key, test=test, recorded_as=reading.test)
+            else:
+                yield reading
+
+    return tuple(replace(r, readings=tuple(readings(n, r))) for n, r in enumerate(runs))
+
+
+def _with_later(names: Sequence[Name]) -> Iterator[tuple[Name, Sequence[Name]]]:
+    """Yield each name but the last, with those that came after it."""
+    for place, name in enumerate(names[:-1], start=1):
+        yield name, names[place:]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a run says of one metric of a test, on the hardware of ``key``.
+    """One value of a metric of a test in a run.
 
     ``setting`` is the configuration it was measured in: numbers of different ones are not
     compared. ``explains``: it is part of another metric of the test. ``written``: its run stored it
@@ -48,7 +271,7 @@ class Reading:
 
 
 class Source(Protocol):
-    """Where the record of a run is: a file, or a database, where it ``is_stored``."""
+    """Place of a run's record: a file or a database row."""
 
     @property
     def is_stored(self) -> bool:
@@ -56,7 +279,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called there."""
+        """The name of the record."""
 
     @property
     def file(self) -> str:
@@ -94,7 +317,7 @@ class RecordFile:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A run as its record tells it; ``place`` is that of its commit, where git knows it.
+    """A run from its record; ``place`` is its commit's position in git.
 
     ``software`` is what changes without a commit: versions, firmware, driver, kernel, governor.
     """
@@ -110,7 +333,7 @@ class RecordedRun:
 
     @property
     def at(self) -> str:
-        """When it started, by the clock of its host; empty where that is not known."""
+        """Start time by the host's clock, or empty."""
         return self.environment.started_at or ""
 
     @property
@@ -120,7 +343,7 @@ class RecordedRun:
 
     @property
     def host(self) -> str:
-        """The name of its runner, or what stands for that of its host."""
+        """The runner's name, or the hash of the host's."""
         environment = self.environment
         return environment.runner or environment.host_hash or "unknown host"
 
@@ -137,7 +360,7 @@ class RecordedRun:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which runs are asked for: of one branch (None: the main one), or of all of them."""
+    """Selected runs: of one branch (None: the main one) or of all."""
 
     branch: str | None = None
     all_branches: bool = False
@@ -146,7 +369,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class RunHistory:
-    """Runs in the order of their commits, and what is not among them.
+    """Runs in the order of their commits, and the excluded ones.
 
     ``unreadable`` are files, each with what is wrong with it. ``left_out`` counts runs by why.
     ``notes`` say how far the order can be trusted.
@@ -163,7 +386,7 @@ Keep = timedelta | int
 
 
 def kept_of(started_s: Sequence[float], keep: Keep | None) -> int:
-    """Return how many runs stay, by when they started, the newest first; None keeps all.
+    """Count the runs to keep, given start times, newest first.
 
     >>> kept_of([3.0, 2.0, 1.0], 2), kept_of([3.0, 2.0], timedelta(days=1)), kept_of([1.0], None)
     (2, 0, 1)
@@ -198,7 +421,7 @@ TWICE: Final = "read twice"
 
 
 def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHistory:
-    """Read the records in files and folders; ``folder`` is in the repository of their commits.
+    """Read records; ``folder`` is in the repository of their commits.
 
     Raises:
         UsageError: a path does not exist, or a branch that was named does not.
@@ -210,7 +433,7 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHist
 
 
 def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: Wanted) -> RunHistory:
-    """Return those of some runs that are wanted, in the order of their commits.
+    """Select the wanted runs and order them by commit.
 
     Raises:
         UsageError: a branch that was named does not exist.
@@ -219,7 +442,7 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: Wanted) -> RunHi
     names = (wanted.branch,) if wanted.branch else _MAIN
     lineage = lineage_of(folder, sorted(commits), names, all_branches=wanted.all_branches)
     branch = _Branch(runs, lineage, names)
-    if not wanted.all_branches and not branch.is_told:
+    if not wanted.all_branches and not branch.is_placed:
         if lineage is not None:
             message = (
                 f"git knows no branch {' or '.join(names)} in {folder}, and no run is of one: name "
@@ -240,7 +463,7 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: Wanted) -> RunHi
 
 
 class _Branch:
-    """Which commits are of a branch: git decides; where it cannot tell, the records do."""
+    """Commits of a branch: by git, else by the records."""
 
     def __init__(
         self, runs: Sequence[RecordedRun], lineage: Lineage | None, names: Sequence[str]
@@ -249,11 +472,11 @@ class _Branch:
         told = {run.environment.branch for run in runs if run.environment.pull_request is None}
         known = lineage.branch if lineage else None
         self.name = known or next((name for name in names if name in told), None)
-        self.is_told = self.name is not None
+        self.is_placed = self.name is not None
         self._commits = self._by_records(runs)
 
     def _by_records(self, runs: Sequence[RecordedRun]) -> set[str]:
-        """Return the commits that were measured on the branch, and all first parents of these."""
+        """Commits measured on the branch, and their first parents."""
         parents = {self.full(r.commit): r.environment.parents for r in runs if r.commit}
         found: set[str] = set()
         waiting = [self.full(run.commit) for run in runs if run.commit and self._says_so(run)]
@@ -276,7 +499,7 @@ class _Branch:
         return self.lineage.full(commit) if self.lineage else commit or ""
 
     def obstacle(self, run: RecordedRun) -> str | None:
-        """Say why a run is not of the branch; None if it is."""
+        """The reason why a run is off the branch, if it is."""
         about, lineage = run.environment, self.lineage
         # Whatever its branch is called: that of a fork may be called main as well.
         if about.pull_request is not None:
@@ -289,11 +512,11 @@ class _Branch:
             return None
         if about.branch is not None:
             return None if about.branch == self.name else OTHER_BRANCH
-        return UNKNOWN_COMMIT if lineage is not None or self.is_told else None
+        return UNKNOWN_COMMIT if lineage is not None or self.is_placed else None
 
 
 def record_files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield files, and those in folders that have the name of a record or of a journal.
+    """Yield record files, also those inside folders.
 
     Raises:
         UsageError: a path does not exist.
@@ -310,7 +533,7 @@ def record_files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _read(file: Path) -> RecordedRun | str:
-    """Return a run, or what is wrong with its file."""
+    """Read a run, or return the problem of its file."""
     try:
         return recorded_run(RecordFile(file), read_run(file))
     except InputError as error:
@@ -318,7 +541,7 @@ def _read(file: Path) -> RecordedRun | str:
 
 
 def recorded_run(source: Source, run: Run) -> RecordedRun:
-    """Return what histories are made of, of a whole record."""
+    """Reduce a record to a run with readings."""
     software = {
         shown: value
         for name, shown in _SOFTWARE.items()
@@ -359,7 +582,7 @@ def _readings(judged: JudgedTest, run: Run) -> Iterator[Reading]:
 def _kept(
     runs: Iterable[RecordedRun], branch: _Branch, wanted: Wanted
 ) -> tuple[list[RecordedRun], Counter[str]]:
-    """Return the runs that are asked for, and count the others by why they are not."""
+    """Select the wanted runs; count the others by reason."""
     kept: list[RecordedRun] = []
     left_out: Counter[str] = Counter()
     seen: set[tuple[object, ...]] = set()
@@ -380,7 +603,7 @@ def _kept(
 
 
 def _notes(runs: Sequence[RecordedRun], lineage: Lineage | None, guessed: int) -> Iterator[str]:
-    """Say how far the order of runs, and which of them there are, can be trusted."""
+    """Yield notes on how reliable order and selection are."""
     if not runs:
         return
     without = sum(run.place is None for run in runs) - guessed

@@ -1,41 +1,235 @@
-"""When series changed, and what differs on both sides: most tests of a host first, then each test.
-
-A step is found in all runs, or in those of one host. What most series of a host, or of all hosts,
-do at one time is told once, and taken out before single series are looked at.
-"""
+"""Changes in many series, their causes, and their layout."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from dataclasses import replace
 from enum import Enum
+from functools import cache, cached_property
+from itertools import accumulate, pairwise
 from math import expm1, log
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.history.steps import (
-    LEAST_CHANGE,
-    LEAST_RUNS,
-    LEAST_SERIES,
-    find_steps,
-    winsorised,
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import TtnnPerfError
+from pytest_ttnn_perf.core.metric import Better, median
+from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.experiments.paired import t_quantile
+from pytest_ttnn_perf.gate.judging import observed_change_by_op
+from pytest_ttnn_perf.history.series import history_document, history_lines, series_of
+from pytest_ttnn_perf.report.sentences import command_line, place_of
+from pytest_ttnn_perf.report.tables import (
+    DROPPED,
+    METRIC,
+    Column,
+    Columns,
+    Line,
+    Listing,
+    format_change,
+    format_value,
+    id_column,
 )
-from pytest_ttnn_perf.records.metric import Better, median
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.history.runs import RecordedRun
     from pytest_ttnn_perf.history.series import Series
-    from pytest_ttnn_perf.history.steps import Step
-    from pytest_ttnn_perf.records.hardware import Scalar
 
-    #: Runs of a host before and after a change.
     Sides = tuple[Sequence[RecordedRun], Sequence[RecordedRun]]
+    from collections.abc import Callable, Sequence
+
+    from pytest_ttnn_perf.core.observation import Observation, Run
+    from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
+    from pytest_ttnn_perf.report.tables import Block
+
+
+# Where the level of a series changes: steps in numbers that are noisy, and have outliers.
+#
+# Pure: a series is a list of logarithms in order.
+
+#: A level is told after so many runs on it.
+LEAST_RUNS: Final = 3
+#: A level that was left again has more: a few runs apart from the others are outliers.
+_LEAST_RUNS_BEFORE: Final = 6
+#: Shorter series cannot have a step.
+LEAST_SERIES: Final = _LEAST_RUNS_BEFORE + LEAST_RUNS
+#: Smaller changes are not told: 2 %.
+LEAST_CHANGE: Final = math.log(1.02)
+#: How probable the largest of all splits of a series without a step may be.
+_CHANCE: Final = 1e-6
+#: Numbers further than this many MADs from their neighbours' median are moved there.
+_FURTHEST_MADS: Final = 3.0
+_TO_SD: Final = 1.4826
+#: Neighbours on each side. Three runs on a new level are most of five, and so no outliers.
+_NEIGHBOURS: Final = 2
+#: No series is believed to have less noise than this: a standard deviation of 0.1 %.
+LEAST_NOISE: Final = 0.001
+#: No window is narrower.
+_SHORTEST: Final = 8
+#: Odds of e**3, that is 20 to 1, tell two positions of a step apart.
+_CLEAR_ODDS: Final = 3.0
+#: Neighbours are not believed to be more alike than this: there would be nothing left to find.
+_MOST_ALIKE: Final = 0.7
+
+
+class Step(NamedTuple):
+    """A step of ``size`` in logarithms at ``position``.
+
+    It may as well be at any position from ``first`` to ``last``. ``strength`` is how far it is
+    above what chance makes: above 1.
+    """
+
+    start: int
+    first: int
+    position: int
+    last: int
+    end: int
+    size: float
+    strength: float
+
+
+def winsorised(values: Sequence[float]) -> list[float]:
+    """Return values with outliers moved to where they would be no longer."""
+    if not values:
+        return []
+    # At the ends there are more neighbours on one side, and never fewer in all: two of the last
+    # three values would make a level of outliers.
+    width = 2 * _NEIGHBOURS + 1
+    starts = (max(0, min(n - _NEIGHBOURS, len(values) - width)) for n in range(len(values)))
+    level = [median(values[start : start + width]) for start in starts]
+    away = median(abs(value - middle) for value, middle in zip(values, level, strict=True))
+    # The median of few neighbours follows each of them: the value itself is one.
+    most = max(_FURTHEST_MADS * _TO_SD * away, _FURTHEST_MADS * LEAST_NOISE)
+    return [
+        min(max(value, middle - most), middle + most)
+        for value, middle in zip(values, level, strict=True)
+    ]
+
+
+def find_steps(values: Sequence[float]) -> list[Step]:
+    """Return the steps of a series without outliers, in order.
+
+    Windows of many lengths are looked at, so that a step is found beside another one. Each step
+    that is found is then measured between its neighbours, and is dropped if it is none there.
+    """
+    sums = _Sums(values)
+    positions = sorted(_split(sums, 0, len(values)))
+    while positions:
+        bounds = [0, *positions, len(values)]
+        steps = [sums.best(*outer) for outer in zip(bounds, bounds[2:], strict=False)]
+        strengths = [step.strength if step else 0.0 for step in steps]
+        doubtful = [place for place, strength in enumerate(strengths) if not strength]
+        for place, (before, position) in enumerate(zip(bounds, positions, strict=False)):
+            if position - before < _LEAST_RUNS_BEFORE:
+                doubtful += (max(place - 1, 0), place)
+        if not doubtful:
+            return [step for step in steps if step is not None]
+        del positions[min(doubtful, key=strengths.__getitem__)]
+    return []
+
+
+def _split(sums: _Sums, start: int, end: int) -> Iterator[int]:
+    """Yield the positions of steps between two places, the clearest first."""
+    windows = [(start, end), *_windows(start, end)]
+    steps = [step for window in windows if (step := sums.best(*window)) is not None]
+    if steps:
+        clearest = max(steps, key=lambda step: step.strength)
+        yield clearest.position
+        yield from _split(sums, start, clearest.position)
+        yield from _split(sums, clearest.position, end)
+
+
+def _windows(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield windows of half the length, a quarter, and so on."""
+    length = (end - start) // 2
+    while length >= _SHORTEST:
+        for begin in range(start, end - length + 1, max(1, length // 2)):
+            yield begin, begin + length
+        length //= 2
+
+
+class _Sums:
+    """Sums over any part of a series."""
+
+    __slots__ = ("squares", "sums", "values")
+
+    def __init__(self, values: Sequence[float]) -> None:
+        # About their median: sums of large logarithms lose digits.
+        middle = median(values) if values else 0.0
+        self.values = [value - middle for value in values]
+        self.sums = [0.0, *accumulate(self.values)]
+        self.squares = [0.0, *accumulate(value * value for value in self.values)]
+
+    def explained(self, start: int, end: int) -> list[float]:
+        """Return the sum of squares that each position between two places explains."""
+        sums, before = self.sums, self.sums[start]
+        total, n = sums[end] - before, end - start
+        whole = total * total / n
+        parts = [value - before for value in sums[start + 1 : end]]
+        return [
+            part * part / left + (total - part) ** 2 / (n - left) - whole
+            for left, part in enumerate(parts, start=1)
+        ]
+
+    def best(self, start: int, end: int) -> Step | None:
+        """The best step between two places, unless chance explains it."""
+        n = end - start
+        if n < 2 * LEAST_RUNS:
+            return None
+        every = self.explained(start, end)  # of start + 1, and so on
+        position = max(range(LEAST_RUNS, n - LEAST_RUNS + 1), key=lambda left: every[left - 1])
+        position, explained = start + position, every[position - 1]
+        left, right = position - start, end - position
+        sums, squares = self.sums, self.squares
+        size = (sums[end] - sums[position]) / right - (sums[position] - sums[start]) / left
+        if abs(size) < LEAST_CHANGE:
+            return None
+        total = sums[end] - sums[start]
+        about = squares[end] - squares[start] - total * total / n - explained
+        variance = max(about / (n - 2), LEAST_NOISE**2)
+        strength = math.sqrt(explained / variance) / _threshold(n)
+        if strength > 1:
+            alike = self._likeness(start, position, end)
+            strength *= math.sqrt((1 - alike) / (1 + alike))
+        if strength <= 1:
+            return None
+        # Positions beside it that leave hardly more.
+        least = explained - (about + n * LEAST_NOISE**2) * math.expm1(2 * _CLEAR_ODDS / n)
+        first = last = position
+        while first - 1 > start and every[first - start - 2] >= least:
+            first -= 1
+        while last + 1 < end and every[last - start] >= least:
+            last += 1
+        return Step(start, first, position, last, end, size, strength)
+
+    def _likeness(self, start: int, position: int, end: int) -> float:
+        """Lag-1 autocorrelation about the two levels, from 0 on."""
+        together = alone = 0.0
+        for begin, stop in ((start, position), (position, end)):
+            level = (self.sums[stop] - self.sums[begin]) / (stop - begin)
+            away = [value - level for value in self.values[begin:stop]]
+            alone += sum(value * value for value in away)
+            together += sum(one * next_ for one, next_ in pairwise(away))
+        return min(max(together / alone, 0.0), _MOST_ALIKE) if alone > 0 else 0.0
+
+
+@cache
+def _threshold(n: int) -> float:
+    """Critical t for the best of all splits of ``n`` values."""
+    return t_quantile(1 - _CHANCE / (2 * n), n - 2)
+
+
+# When series changed, and what differs on both sides: most tests of a host first, then each test.
+#
+# A step is found in all runs, or in those of one host. What most series of a host, or of all hosts,
+# do at one time is told once, and taken out before single series are looked at.
 
 
 class Kind(Enum):
-    """What a change comes from."""
+    """Cause of a change."""
 
     CODE = "code"
     HOST = "host"
@@ -44,7 +238,7 @@ class Kind(Enum):
 
 
 class Difference(NamedTuple):
-    """What differs on both sides of a change: ``what`` went from ``before`` to ``after``."""
+    """A circumstance that changed from ``before`` to ``after``."""
 
     kind: Kind
     what: str
@@ -54,7 +248,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A series as numbers: logarithms, more is worse; and the runs they are from, ascending.
+    """A series as logarithms of values; more is worse.
 
     Tracks of one ``group`` can be slow together: they ran on one kind of hardware, and were
     measured by one kind of clock.
@@ -67,7 +261,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A change of one track by ``size``, or of most tracks of a group (``track`` is None).
+    """A change of one track, or of most (``track`` is None).
 
     ``good`` and ``bad`` are the numbers of the last run that is surely before it and of the first
     that is surely after it; ``since`` is the most likely first one. ``hosts`` are those whose own
@@ -88,17 +282,17 @@ class Trend:
 
     @property
     def change(self) -> float:
-        """How much worse it is than before, as the gate has it (0.05 = 5 %)."""
+        """Relative change for the worse (0.05 = 5 %)."""
         return expm1(self.size)
 
     @property
     def kind(self) -> Kind:
-        """What it comes from, if one kind of thing differs."""
+        """The cause, if all differences are of one kind."""
         kinds = {difference.kind for difference in self.differs}
         return kinds.pop() if len(kinds) == 1 else Kind.CANNOT_TELL
 
     def has(self, number: int, host: str) -> bool:
-        """Tell whether a run is on its new level."""
+        """Whether a run is on the new level."""
         return number >= self.since and (not self.of_host or host in self.hosts)
 
 
@@ -108,9 +302,9 @@ _MOST_CHANGES: Final = 10
 #: Fewer tests do not tell how fast a host is as a whole.
 _LEAST_TESTS: Final = 5
 #: A host shows a change if its own runs changed by this share of it.
-_SHOWN: Final = 0.5
+_TRENDS_SHOWN: Final = 0.5
 #: The runs on each side of a change of most tests that tell whether a test shows it.
-_BESIDE: Final = 12
+_TRENDS_BESIDE: Final = 12
 #: The runs of each host on each side of a step that tell whether the host shows it.
 _NEAR: Final = 6
 #: Of many hosts, so many are named.
@@ -133,7 +327,7 @@ def tracks_of(series: Sequence[Series]) -> list[Track]:
 
 
 def find_trends(tracks: Sequence[Track], runs: Sequence[RecordedRun]) -> list[Trend]:
-    """Return the changes of most tracks of a group, and those of single ones beside these."""
+    """Find changes of most tracks, then of single ones."""
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, track in enumerate(tracks):
         groups[track.group].append(number)
@@ -151,7 +345,7 @@ def find_trends(tracks: Sequence[Track], runs: Sequence[RecordedRun]) -> list[Tr
 
 
 def _most(group: tuple[str, str], tracks: Sequence[Track]) -> Track:
-    """Return what most tests of a group do in each run: their median."""
+    """Median deviation of a group's tests, run by run."""
     away: dict[int, list[float]] = defaultdict(list)
     for track in tracks:
         level = median(track.logs)
@@ -162,7 +356,7 @@ def _most(group: tuple[str, str], tracks: Sequence[Track]) -> Track:
 
 
 def _by_software(common: Sequence[Trend]) -> Iterator[Trend]:
-    """Yield changes, those that came to one host after another with the same software as one."""
+    """Merge changes that one software update brought to several hosts."""
     groups: dict[object, list[Trend]] = defaultdict(list)
     for number, trend in enumerate(common):
         together = trend.of_host and trend.software
@@ -180,7 +374,7 @@ def _by_software(common: Sequence[Trend]) -> Iterator[Trend]:
 
 
 def _without(track: Track, trend: Trend, runs: Sequence[RecordedRun]) -> Track:
-    """Return a track without a change, its own or one of most tracks."""
+    """Remove a change from a track."""
     logs = (
         value - trend.size * trend.has(number, runs[number].host)
         for number, value in zip(track.numbers, track.logs, strict=True)
@@ -189,19 +383,19 @@ def _without(track: Track, trend: Trend, runs: Sequence[RecordedRun]) -> Track:
 
 
 def _shows(track: Track, trend: Trend, runs: Sequence[RecordedRun]) -> bool:
-    """Tell whether a track shows a change of most tracks, next to it; if nothing tells, it does."""
+    """Whether a track follows a change of most tracks."""
     sides: tuple[list[float], list[float]] = ([], [])
     for number, value in zip(track.numbers, track.logs, strict=True):
         if not trend.of_host or runs[number].host in trend.hosts:
             sides[number >= trend.since].append(value)
     if not all(sides):
         return True
-    moved = median(sides[1][:_BESIDE]) - median(sides[0][-_BESIDE:])
-    return moved / trend.size >= _SHOWN
+    moved = median(sides[1][:_TRENDS_BESIDE]) - median(sides[0][-_TRENDS_BESIDE:])
+    return moved / trend.size >= _TRENDS_SHOWN
 
 
 def _changes(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> list[Trend]:
-    """Return the changes of a track: the clearest, that of what is left without it, and so on."""
+    """Changes of a track, clearest first."""
     found: list[Trend] = []
     for _ in range(_MOST_CHANGES + len({runs[number].host for number in track.numbers})):
         trend = _clearest(member, track, runs)
@@ -213,7 +407,7 @@ def _changes(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> l
 
 
 class _Seen(NamedTuple):
-    """A step in all runs, or (``host``) in those of one host, which have these ``places``.
+    """A step in all runs, or in those of one ``host``.
 
     ``good`` is the last place that is surely before it, ``bad`` the first that is surely after it.
     """
@@ -226,7 +420,7 @@ class _Seen(NamedTuple):
 
 
 def _clearest(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> Trend | None:
-    """Return the clearest change of all runs, or of those of one host."""
+    """The clearest change in all runs or in one host's."""
     numbers = track.numbers
     own: dict[str, list[int]] = defaultdict(list)
     for place, number in enumerate(numbers):
@@ -263,7 +457,7 @@ def _clearest(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> 
             ]  # fmt: skip
             if alike and not any(one.good < each.bad and each.good < one.bad for each in alike):
                 moved[host] = 0.0
-        shows = tuple(sorted(host for host, share in moved.items() if share >= _SHOWN))
+        shows = tuple(sorted(host for host, share in moved.items() if share >= _TRENDS_SHOWN))
         silent = {h for h in moved if h not in shows and min(map(len, sides[h])) >= LEAST_RUNS}
         of_host = len(silent) >= len(shows) > 0
         size = step.size * (median(moved[h] for h in shows) if of_host and not one.host else 1.0)
@@ -280,7 +474,7 @@ def _clearest(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> 
 
 
 def _without_offsets(values: Sequence[float], hosts: Sequence[str]) -> list[float]:
-    """Return values without what each host always adds to those of others at the same time."""
+    """Remove each host's constant offset."""
     width = max(_TOGETHER, 2 * len(set(hosts)))
     away: dict[str, list[float]] = defaultdict(list)
     for start in range(0, len(values), width):
@@ -296,7 +490,7 @@ def _without_offsets(values: Sequence[float], hosts: Sequence[str]) -> list[floa
 
 
 def _explained(trend: Trend, beside: Sequence[Sides], runs: Sequence[RecordedRun]) -> Trend:
-    """Return a change with what differs between the runs ``beside`` it, host by host."""
+    """Add the circumstances that differ across a change."""
     then, now = ([run for sides in beside for run in sides[side]] for side in (0, 1))
     stayed = [sides for sides in beside if all(sides)] or [(then, now)]
     software = tuple(_software(stayed))
@@ -319,7 +513,7 @@ def _explained(trend: Trend, beside: Sequence[Sides], runs: Sequence[RecordedRun
 
 
 def _software(beside: Sequence[Sides]) -> Iterator[Difference]:
-    """Yield what is usually another version after a change than before it, on most hosts."""
+    """Yield versions that changed on most hosts."""
     for name in sorted({name for sides in beside for run in sides[0] for name in run.software}):
         usual = (
             [Counter(run.software.get(name) for run in side).most_common(1)[0][0] for side in sides]
@@ -335,3 +529,259 @@ def _named(hosts: Collection[str]) -> str:
     shown = sorted(hosts)[:_MOST_NAMES]
     more = len(hosts) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+#: Of one cause, so many tests are shown; the other formats have all.
+_SHOWN: Final = 10
+#: So much of a commit's name is given to git.
+_COMMIT: Final = 12
+#: The runs beside a change that its levels are taken of.
+_BESIDE: Final = 5
+
+
+class SeriesChange:
+    """A change with its texts; ``series`` is None for most tests.
+
+    ``every`` are the series that were looked at.
+    """
+
+    def __init__(
+        self,
+        trend: Trend,
+        every: Sequence[Series],
+        runs: Sequence[RecordedRun],
+        record: Callable[[int], Run | None],
+    ) -> None:
+        self.trend, self._record = trend, record
+        self.series = None if trend.track is None else every[trend.track]
+        self._alike = [s for s in every if (s.key, s.metric.source.value) == trend.group]
+        self.good, self.bad = runs[trend.good], runs[trend.bad]
+
+    @property
+    def change(self) -> float | None:
+        """Relative change as read from two values."""
+        worse = self.trend.change
+        return self.series.metric.as_read(worse) if self.series else worse
+
+    @property
+    def direction(self) -> str:
+        """Whether that is for the better."""
+        return "worse" if self.trend.size > 0 else "better"
+
+    @cached_property
+    def levels(self) -> tuple[float, float] | None:
+        """Medians of neighbouring runs, before and after."""
+        return None if self.series is None else self._levels(self.series)
+
+    def _levels(self, series: Series) -> tuple[float, float] | None:
+        # Hosts differ: they are of one host that shows the change, if there is one.
+        trend, points = self.trend, series.points
+        count = Counter(p.run.host for p in points if p.run.host in trend.hosts)
+        (host, _), *_ = (*count.most_common(1), (None, 0))
+        own = [p for p in points if host in {None, p.run.host}]
+        then = [p.reading.value for p in own if p.number < trend.since]
+        now = [p.reading.value for p in own if p.number >= trend.since]
+        return (median(then[-_BESIDE:]), median(now[:_BESIDE])) if then and now else None
+
+    def _moved(self, series: Series) -> float:
+        before, after = self._levels(series) or (1.0, 1.0)
+        return abs(log(after / before))
+
+    @cached_property
+    def by_op(self) -> str | None:
+        """The ops behind the change, if both runs have op tables."""
+        if self.series is None:
+            return None
+        then, now = (self._observed(self.series, n) for n in (self.trend.good, self.trend.bad))
+        return None if then is None or now is None else observed_change_by_op(then, now)
+
+    def _observed(self, series: Series, number: int) -> Observation | None:
+        """Observation of a test in a run, under its name then."""
+        names = {point.number: point.reading.recorded_as for point in series.points}
+        record = self._record(number)
+        judged = record.tests.get(names.get(number) or series.test) if record else None
+        return judged.observation if judged else None
+
+    @property
+    def command(self) -> str | None:
+        """The bisect command, for a change of code for the worse."""
+        good, bad = self.good.commit, self.bad.commit
+        of_code = any(difference.kind is Kind.CODE for difference in self.trend.differs)
+        if not of_code or self.direction == "better" or not (good and bad):
+            return None
+        series = self.series or max(self._alike, key=self._moved)
+        commits = (good[:_COMMIT], bad[:_COMMIT])
+        # By the id that pytest knows: what it is filed under may lack some of its parameters.
+        newest = self._observed(series, series.last.number)
+        test = newest.node_id if newest and newest.node_id else series.test
+        metric = ("--metric", series.metric.name)
+        return command_line("ttnn-perf", "bisect", *commits, *metric, place_of(test))
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Possible causes in words."""
+        return tuple(map(self._cause, self.trend.differs))
+
+    def _cause(self, differs: Difference) -> str:
+        if differs.kind is Kind.CODE:
+            good, bad = self.good, self.bad
+            count = ""
+            if good.place is not None and bad.place is not None:
+                count = f", {counted(bad.place - good.place, 'commit')}"
+            return f"the code: after {good.short_commit} up to {bad.short_commit}{count}"
+        if differs.kind is Kind.ENVIRONMENT:
+            return _went(differs)
+        if differs.what == NOTHING_RECORDED:
+            return "the machine: no commit and nothing else that is recorded changed"
+        if differs.before is not None:
+            return f"other hosts: {differs.before} → {differs.what}"
+        return f"{differs.what} itself"
+
+
+def _went(differs: Difference) -> str:
+    return f"{differs.what} {differs.before} → {differs.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes grouped by cause, and counts of series.
+
+    ``too_short`` are series of too few runs, ``others`` those of no gated time or throughput.
+    """
+
+    groups: tuple[tuple[SeriesChange, ...], ...]
+    series: int
+    too_short: int
+    others: int
+
+
+def changes_of(history: RunHistory, *, metric: str | None = None) -> Changes:
+    """Find the changes of all series, or of those of one metric."""
+    # A host whose numbers have a key of their own is compared with the others as well.
+    every = series_of(history.runs, metric=metric, across_hosts=True)
+    looked_at = [s for s in every if s.by_ratio and (s.gated or metric is not None)]
+    long_enough = [s for s in looked_at if len(s.points) >= LEAST_SERIES]
+
+    @cache  # read again for op tables: each once, if it is needed
+    def record(number: int) -> Run | None:
+        try:
+            return history.runs[number].source.read()
+        except TtnnPerfError:  # gone since, or pruned: the ops are all that is lost
+            return None
+
+    told = [
+        SeriesChange(trend, long_enough, history.runs, record)
+        for trend in find_trends(tracks_of(long_enough), history.runs)
+    ]
+    short, others = len(looked_at) - len(long_enough), len(every) - len(looked_at)
+    return Changes(tuple(map(tuple, _grouped(told))), len(long_enough), short, others)
+
+
+def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing:
+    """Find the changes of all series, and lay them out."""
+    found = changes_of(history, metric=metric)
+    lines: list[Block] = []
+    for group in found.groups:
+        lines += [*_group_lines(group), ""]
+    ordered = [one for group in found.groups for one in group]
+    changes = counted(len(ordered), "change") if ordered else "no change"
+    lines.append(f"{changes} in {found.series} series of {counted(len(history.runs), 'run')}")
+    if found.too_short:
+        lines.append(
+            f"too short to tell: {found.too_short} series of less than {LEAST_SERIES} runs"
+        )
+    if found.others:
+        lines.append(f"not looked at: {found.others} series of what is no gated time or throughput")
+    lines += history_lines(history)
+    document = {
+        "changes": [
+            {**one, "by_op": t.by_op}
+            for one, t in zip(_COLUMNS.objects(ordered), ordered, strict=True)
+        ],
+        "series": found.series,
+        "too_short": found.too_short,
+        **history_document(history),
+    }
+    return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(ordered))
+
+
+def _grouped(told: Sequence[SeriesChange]) -> list[list[SeriesChange]]:
+    """Group changes by cause: hosts, software, code, unknown."""
+    groups: dict[tuple[object, ...], list[SeriesChange]] = defaultdict(list)
+    for one in told:
+        groups[one.trend.track is None, one.trend.kind, one.causes, one.good.id].append(one)
+    kinds = list(Kind)
+    return sorted(
+        (sorted(group, key=lambda t: -abs(t.trend.size)) for group in groups.values()),
+        key=lambda g: (g[0].trend.track is not None, kinds.index(g[0].trend.kind), -g[0].trend.bad),
+    )
+
+
+_COLUMNS: Final[Columns[SeriesChange]] = Columns(
+    Column("cause", lambda t: t.trend.kind.value),
+    Column("causes", lambda t: "; ".join(t.causes)),
+    id_column(lambda t: t.series.test if t.series else ""),
+    Column("metric", lambda t: t.series and t.series.metric.name, "metric", fit=METRIC),
+    Column("key", lambda t: t.trend.group[0]),
+    Column("unit", lambda t: t.series and t.series.metric.unit),
+    Column("before", lambda t: t.levels and t.levels[0], "before",
+           lambda t: _level(t, 0), right=True, fit=DROPPED[1]),
+    Column("after", lambda t: t.levels and t.levels[1], "after", lambda t: _level(t, 1),
+           right=True),
+    Column("change", lambda t: t.change, "change", lambda t: format_change(t.change), right=True),
+    Column("direction", lambda t: t.direction, "", None),
+    Column("", lambda t: t.direction, "way"),
+    Column("good", lambda t: t.good.commit),
+    Column("bad", lambda t: t.bad.commit),
+    Column("since", lambda t: t.bad.at),
+    Column("hosts", lambda t: ", ".join(t.trend.hosts), "hosts", lambda t: str(len(t.trend.hosts)),
+           right=True, fit=DROPPED[0]),
+    Column("command", lambda t: t.command),
+)  # fmt: skip
+
+
+def _level(told: SeriesChange, side: int) -> str:
+    if told.series is None or told.levels is None:
+        return "-"
+    return format_value(told.series.metric, told.levels[side], beside=told.levels[0])
+
+
+def _group_lines(group: Sequence[SeriesChange]) -> Iterator[Block]:
+    """Lay out the changes of one cause."""
+    first = group[0]
+    yield Line(headline(first), bad=any(t.direction == "worse" for t in group))
+    yield from (f"  {text}" for text in changed_beside(first))
+    if first.series is not None:
+        yield from _COLUMNS.table(group[:_SHOWN])
+    if len(group) > _SHOWN:
+        yield f"  and {len(group) - _SHOWN} more; --format csv lists all"
+    for one in group[:_SHOWN]:
+        if one.by_op is not None and one.series is not None:
+            yield f"  {one.series.test} by op: {one.by_op}"
+    command = next((one.command for one in group if one.command), None)
+    if command:
+        yield f"  to find the commit: {command}"
+
+
+def changed_beside(told: SeriesChange) -> Iterator[str]:
+    """Yield software that changed in the same range."""
+    if told.trend.software:
+        changed = ", ".join(map(_went, told.trend.software))
+        yield f"changed in that range as well: {changed}"
+
+
+def headline(told: SeriesChange) -> str:
+    """Time and cause of a change."""
+    trend, since = told.trend, told.bad.day
+    if trend.track is None:
+        way = "slower" if trend.size > 0 else "faster"
+        size, (key, clock) = percent(abs(trend.change)), trend.group
+        if trend.of_host:
+            what = trend.differs[0].what
+            return f"{what} is {size} {way} since {since}, as a whole ({key}, {clock} times)"
+        causes = ", or ".join(told.causes)
+        return f"most tests are {size} {way} since {since} ({key}, {clock} times): {causes}"
+    when = f"{told.good.day} to {since}"
+    if trend.kind is Kind.CANNOT_TELL:
+        return f"CANNOT_TELL, {when}: {', or '.join(told.causes)}"
+    return f"{when}, {'; '.join(told.causes)}"

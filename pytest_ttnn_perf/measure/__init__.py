@@ -1,1 +1,1 @@
-"""Timing: warm-up, samples, regions, pipelines. Knows nothing of tests or devices."""
+"""The worker's side: what a test does through its fixture becomes one observation."""

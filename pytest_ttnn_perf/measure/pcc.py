@@ -1,22 +1,308 @@
-"""Pearson correlation of two tensors, read block by block, and the errors it does not see."""
+"""PCC layer by layer: which layer is the first to go wrong."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping
 from itertools import product
-from math import isfinite, isnan, nan, prod, sqrt
+from math import frexp, inf, isfinite, isnan, ldexp, nan, prod, sqrt
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf._base.text import text_of
-from pytest_ttnn_perf.measure import pcc_careful as careful
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.text import counted, text_of, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.measure.pcc_careful import Measured, Side
 
+# What a PCC that somebody else told has passed over: values that it masked, or never compared.
+#
+# Helpers replace NaN and infinity by zero, call two tensors of NaN alike, and let one element be
+# compared with many. Shapes that differ and hold the same number of elements are compared in order:
+# tests rely on that. So are masks: what is NaN, or the same infinity, on both sides is left out.
+
+#: Helpers reckon in float32 and round what they return; a masked output differs by more.
+_ROUNDING: Final = 0.005
+
+
+def elements_of(value: object) -> int | None:
+    """Return how many elements a tensor in the memory of the host has; None for anything else."""
+    if hasattr(value, "to_torch") or isinstance(value, type):  # may lie on a device
+        return None
+    size: Any = getattr(value, "numel", None) or getattr(value, "size", None)
+    count = size() if callable(size) else size
+    return count if isinstance(count, int) else None
+
+
+def passed_over(expected: object, actual: object, told: float | None) -> Agreement | None:
+    """Return what the values say where it is not what was told; None where nothing speaks for it.
+
+    ``told`` is the PCC of somebody who lets the comparison pass; None where no number is known.
+    """
+    try:
+        left, right = operand(expected, "expected"), operand(actual, "actual")
+    except UsageError:  # not for us to compare
+        return None
+    if left.is_complex or right.is_complex:
+        return None
+    sizes = prod(left.shape), prod(right.shape)
+    if sizes[0] != sizes[1]:
+        shapes = f"expected has shape {left.shape} and actual has shape {right.shape}"
+        return Agreement(nan, f"{shapes}: one was stretched to the other")
+    if not sizes[0]:
+        return Agreement(nan, f"both sides have shape {left.shape}: nothing was compared")
+    ours, theirs = left.data.reshape(-1), right.data.reshape(-1)
+    agreement = compare(ours, theirs)
+    if isnan(agreement.pcc):  # some value is not finite
+        masked = _not_finite(_as_floats(ours), _as_floats(theirs), right.shape)
+        if isinstance(masked, Agreement):
+            return masked
+        agreement = compare(*masked)
+    if told is None or agreement.sentence is not None or told - agreement.pcc <= _ROUNDING:
+        return None
+    return Agreement(agreement.pcc, "the values do not correlate as was told")
+
+
+def _as_floats(flat: Array) -> Array:
+    import numpy as np
+
+    return np.asarray(flat if isinstance(flat, np.ndarray) else flat.double(), dtype=np.float64)
+
+
+def _not_finite(
+    expected: Array, actual: Array, shape: tuple[int, ...]
+) -> Agreement | tuple[Array, Array]:
+    """Say where values are not finite; where they are the same on both sides, return the others."""
+    import numpy as np
+
+    finite, computed = np.isfinite(expected), np.isfinite(actual)
+    if not (finite.any() or computed.any()):
+        none = f"none of the {counted(expected.size, 'value')} of either side is finite"
+        return Agreement(nan, f"{none}: nothing was compared")
+    # NaN is not itself: two of them count as the same mask.
+    same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
+    masked = ~computed & ~same
+    missing = ~finite & ~same & computed
+    if not (masked.any() or missing.any()):
+        return expected[finite], actual[finite]
+    where, values, side = (
+        (masked, actual, "actual") if masked.any() else (missing, expected, "expected")
+    )
+    nans = int(np.isnan(values[where]).sum())
+    sentence = (
+        f"{side} holds {nans} NaN and {int(where.sum()) - nans} infinite of {values.size} values "
+        f"where the other side does not, the first at {position(int(where.argmax()), shape)}"
+    )
+    return Agreement(nan, sentence)
+
+
+# The careful pass: exact special cases, and sums that neither cancel nor overflow.
+#
+# It reads the tensors twice and takes several times as long as the fast pass, so it runs only when
+# that one gave up: a constant side, values that are not finite, a mean far larger than the spread,
+# sides of very different scale, or magnitudes whose squares leave the range of float64.
+
+# Elements per chunk: below the 10,000 at which OpenBLAS starts threads for a dot product.
+CHUNK: Final = 8192
+# Powers of two between which squares, and sums of squares, are safe: those are left unscaled.
+_SAFE_EXPONENT: Final = 300
+_HALF_OF_RANGE: Final = 2.0**1022
+
+
+@dataclass(slots=True)
+class Side:
+    """What one side holds; ``first`` is the flat position of its first value that is not finite.
+
+    ``lowest`` and ``highest`` are over the finite values.
+    """
+
+    nans: int = 0
+    infinities: int = 0
+    first: int | None = None
+    first_value: float = 0.0
+    lowest: float = inf
+    highest: float = -inf
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether no value is NaN or infinite."""
+        return self.first is None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all values are exactly the same one."""
+        return self.lowest == self.highest
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude."""
+        return max(abs(self.lowest), abs(self.highest))
+
+    def add(self, values: Array, *, start: int) -> None:
+        """Take in one chunk, whose first element has flat position ``start``."""
+        import numpy as np
+
+        finite = np.isfinite(values)
+        if not finite.all():
+            nans = int(np.isnan(values).sum())
+            self.nans += nans
+            self.infinities += int(values.size - finite.sum()) - nans
+            if self.first is None:
+                place = int(finite.argmin())
+                self.first, self.first_value = start + place, float(values[place])
+            values = values[finite]
+        if values.size:
+            self.lowest = min(self.lowest, float(values.min()))
+            self.highest = max(self.highest, float(values.max()))
+
+
+@dataclass(slots=True)
+class _Centred:
+    """Means and centred sums of products, merged chunk by chunk.
+
+    The merge is that of Chan, Golub and LeVeque: nothing is subtracted from the sums of squares,
+    so nothing cancels, however far the means of the chunks lie apart.
+    """
+
+    count: int = 0
+    mean_x: float = 0.0
+    mean_y: float = 0.0
+    xx: float = 0.0
+    xy: float = 0.0
+    yy: float = 0.0
+
+    def add(self, x: Array, y: Array) -> None:
+        """Take in one chunk, which is overwritten."""
+        import numpy as np
+
+        mean_x, mean_y = float(x.mean()), float(y.mean())
+        x -= mean_x
+        y -= mean_y
+        step_x, step_y = mean_x - self.mean_x, mean_y - self.mean_y
+        total = self.count + x.size
+        share = x.size / total
+        weight = self.count * share
+        self.xx += float(np.dot(x, x)) + step_x * step_x * weight
+        self.xy += float(np.dot(x, y)) + step_x * step_y * weight
+        self.yy += float(np.dot(y, y)) + step_y * step_y * weight
+        self.mean_x += step_x * share
+        self.mean_y += step_y * share
+        self.count = total
+
+    def pcc(self) -> float:
+        """Return the correlation; neither side may be constant."""
+        return max(-1.0, min(1.0, self.xy / (sqrt(self.xx) * sqrt(self.yy))))
+
+
+@dataclass(slots=True)
+class _Norm:
+    """An L2 norm as ``peak`` (the largest magnitude) times the root of ``total``.
+
+    Dividing by the peak before squaring keeps tiny errors from vanishing.
+    """
+
+    peak: float = 0.0
+    total: float = 0.0
+
+    def add(self, values: Array) -> None:
+        """Take in one chunk, which is overwritten."""
+        import numpy as np
+
+        peak = max(float(values.max()), -float(values.min()))
+        if peak > self.peak:
+            self.total *= (self.peak / peak) ** 2
+            self.peak = peak
+        if self.peak:
+            np.divide(values, self.peak, out=values)
+            self.total += float(np.dot(values, values))
+
+    def over(self, other: _Norm) -> float | None:
+        """Return the quotient of two norms: None by zero, but 0.0 if both are zero."""
+        if not other.peak:
+            return None if self.peak else 0.0
+        return self.peak / other.peak * sqrt(self.total / other.total)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """PCC is None if a side is constant; both sides are finite."""
+
+    pcc: float | None
+    max_abs_error: float
+    relative_l2: float | None
+
+
+def scan(pair: Pair, *, chunk: int) -> tuple[Side, Side]:
+    """Find extremes and values that are not finite, on either side."""
+    x, y = _buffers(2, min(chunk, CHUNK, pair.size))
+    expected, actual = Side(), Side()
+    start = 0
+    for count in pair.fill(x, y):
+        expected.add(x[:count], start=start)
+        actual.add(y[:count], start=start)
+        start += count
+    return expected, actual
+
+
+def measure(pair: Pair, expected: Side, actual: Side, *, chunk: int) -> Measured:
+    """Measure two finite sides, of which ``scan`` has told the extremes."""
+    import numpy as np
+
+    x, y, difference, scratch = _buffers(4, min(chunk, CHUNK, pair.size))
+    x_exponent, y_exponent = _exponent(expected), _exponent(actual)
+    x_middle, y_middle = _middle(expected, x_exponent), _middle(actual, y_exponent)
+    # Half of each has a difference even where the difference of the two overflows.
+    factor = 2.0 if max(expected.largest, actual.largest) > _HALF_OF_RANGE else 1.0
+    centred, error, norm = _Centred(), _Norm(), _Norm()
+    for count in pair.fill(x, y):
+        some_x, some_y, delta, spare = x[:count], y[:count], difference[:count], scratch[:count]
+        np.multiply(some_x, 1.0 / factor, out=spare)
+        np.multiply(some_y, 1.0 / factor, out=delta)
+        np.subtract(delta, spare, out=delta)
+        error.add(delta)
+        norm.add(spare)
+        # Moving the origin between the extremes costs no digit that the result has, and it gives
+        # the means of the chunks, and so their differences, all of theirs.
+        centred.add(
+            _scale(some_x, x_exponent, origin=x_middle),
+            _scale(some_y, y_exponent, origin=y_middle),
+        )
+    constant = expected.is_constant or actual.is_constant
+    return Measured(
+        None if constant else 1.0 if not error.peak else centred.pcc(),
+        max_abs_error=error.peak * factor,
+        relative_l2=error.over(norm),
+    )
+
+
+def _buffers(number: int, size: int) -> Array:
+    import numpy as np
+
+    return np.zeros((number, size))
+
+
+def _exponent(side: Side) -> int:
+    """Return the power of two to divide by so that squares are safe; 0 if they already are."""
+    exponent = frexp(side.largest)[1]
+    return 0 if abs(exponent) <= _SAFE_EXPONENT else exponent
+
+
+def _middle(side: Side, exponent: int) -> float:
+    return ldexp(side.lowest, -exponent) / 2.0 + ldexp(side.highest, -exponent) / 2.0
+
+
+def _scale(values: Array, exponent: int, *, origin: float) -> Array:
+    """Divide by a power of two, which rounds nothing, and move the origin; in place."""
+    import numpy as np
+
+    if exponent:
+        np.ldexp(values, -exponent, out=values)
+    values -= origin
+    return values
+
+
+# Pearson correlation of two tensors, read block by block, and the errors it does not see.
 
 # numpy is imported where it is used: a run that compares nothing does not pay for it.
 Array: TypeAlias = Any
@@ -431,12 +717,113 @@ def compare_in_chunks(expected: object, actual: object, *, chunk: int) -> Agreem
 
 
 def _carefully(pair: Pair, *, chunk: int) -> Agreement:
-    expected, actual = careful.scan(pair, chunk=chunk)
+    expected, actual = scan(pair, chunk=chunk)
     if not (expected.is_finite and actual.is_finite):
         return non_finite(pair, expected, actual)
-    measured = careful.measure(pair, expected, actual, chunk=chunk)
+    measured = measure(pair, expected, actual, chunk=chunk)
     if measured.pcc is None:
         return constant(expected, actual, measured=measured)
     return Agreement(
         measured.pcc, max_abs_error=measured.max_abs_error, relative_l2=measured.relative_l2
     )
+
+
+#: A line of a terminal.
+_WIDTH: Final = 80
+_FORMS: Final = "a mapping from names to (expected, actual), or (name, expected, actual) each"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer, how its output agrees with what was expected, and how much it has to."""
+
+    name: str
+    agreement: Agreement
+    at_least: float
+
+    @property
+    def pcc(self) -> float:
+        """The correlation; NaN where there is none."""
+        return self.agreement.pcc
+
+    @property
+    def is_below(self) -> bool:
+        """Whether it is below its limit, or does not exist."""
+        return not self.pcc >= self.at_least
+
+    def __str__(self) -> str:
+        value = f"{self.pcc:.5g}"
+        if self.is_below and float(value) >= self.at_least:  # rounded up to the limit
+            value = repr(self.pcc)
+        return f"{visible(self.name)} {value}"
+
+
+def compare_layers(
+    layers: object, at_least: Mapping[str, float], otherwise: float
+) -> Sequence[Layer]:
+    """Compare layers in their order, one at a time; ``otherwise`` limits those without a limit.
+
+    Raises:
+        UsageError: there are none, they are not what is expected, or a limit is of none of them.
+    """
+    __tracebackhide__ = True  # a failure points at the line of the test
+    found: dict[str, Layer] = {}
+    for name, expected, actual in _named_pairs(layers):
+        if name in found:
+            message = f"check_layers was given {name} twice; each layer has a name of its own"
+            raise UsageError(message)
+        found[name] = Layer(name, compare(expected, actual), at_least.get(name, otherwise))
+    if not found:
+        message = "check_layers was given no layer: nothing was compared"
+        raise UsageError(message)
+    unknown = [name for name in at_least if name not in found]
+    if unknown:
+        message = f"at_least names {', '.join(unknown)}, which is not one of the layers"
+        raise UsageError(f"{message} ({', '.join(found)})")
+    return tuple(found.values())
+
+
+def _named_pairs(layers: object) -> Iterator[tuple[str, object, object]]:
+    __tracebackhide__ = True
+    if isinstance(layers, Mapping):
+        layers = ((name, *_parts(pair)) for name, pair in layers.items())
+    if not isinstance(layers, Iterable):
+        message = f"check_layers takes {_FORMS}: found {type(layers).__name__}"
+        raise UsageError(message)
+    for number, layer in enumerate(layers):
+        parts = _parts(layer)
+        if len(parts) != 3 or not isinstance(parts[0], str) or not parts[0].strip():
+            message = f"check_layers takes {_FORMS}: layer {number} is not"
+            raise UsageError(message)
+        yield parts[0], parts[1], parts[2]
+
+
+def _parts(layer: object) -> tuple[object, ...]:
+    """Return the parts of a tuple or list; a tensor is none, whatever its length."""
+    return tuple(layer) if isinstance(layer, (tuple, list)) else ()
+
+
+def worst_layer(layers: Sequence[Layer]) -> Layer:
+    """Return the layer to judge all by: the worst of those below their limits, else of all."""
+    below = [layer for layer in layers if layer.is_below]
+    return min(below or layers, key=lambda layer: -inf if isnan(layer.pcc) else layer.pcc)
+
+
+def first_below(layers: Sequence[Layer]) -> str | None:
+    """Name the first layer below its limit, between its neighbours; None where all are above.
+
+    Left out where they do not fit into a line: the count, the layer after it, the layer before it.
+    """
+    below = [number for number, layer in enumerate(layers) if layer.is_below]
+    if not below:
+        return None
+    first = below[0]
+    marked = f"{layers[first]} <- first below {layers[first].at_least:g}"
+    count = f"; {len(below)} of {counted(len(layers), 'layer')} below"
+    before = [str(layer) for layer in layers[max(first - 1, 0) : first]]
+    after = [str(layer) for layer in layers[first + 1 : first + 2]]
+    for around in ((before, after, count), (before, after, ""), (before, [], ""), ([], [], "")):
+        sentence = ", ".join((*around[0], marked, *around[1])) + around[2]
+        if len(sentence) <= _WIDTH:
+            break
+    return sentence

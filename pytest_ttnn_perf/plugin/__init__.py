@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pytest_ttnn_perf.measure.instruments import Instruments
+    from pytest_ttnn_perf.measure.observer import Observer
     from pytest_ttnn_perf.measure.timing import Turn
-    from pytest_ttnn_perf.observe.instruments import Instruments
-    from pytest_ttnn_perf.observe.observer import Observer
 
 
 def _leave_our_modules_as_they_are() -> None:
@@ -34,7 +34,7 @@ def _leave_our_modules_as_they_are() -> None:
 
 _leave_our_modules_as_they_are()
 
-from pytest_ttnn_perf._base.configuration import (  # noqa: E402 (is not to be rewritten either)
+from pytest_ttnn_perf.core.options import (  # noqa: E402 (is not to be rewritten either)
     OPTIONS,
     TURN_ON,
     attribute_of,
@@ -125,7 +125,7 @@ def _refuse_misspelt(args: list[str]) -> None:
         option = word.partition("=")[0]
         if not option.startswith("--ttnn") or option in _KNOWN:
             continue
-        from pytest_ttnn_perf._base.text import nearest
+        from pytest_ttnn_perf.core.text import nearest
 
         # What they all begin with says nothing.
         _, _, name = option.replace("_", "-").partition("perf")
@@ -191,9 +191,9 @@ def observer_for(item: pytest.Item) -> Observer:
 
     settings = settings_of(item.config)
     if settings.enabled:
-        from pytest_ttnn_perf.observe.observer import Observer as Fixture
+        from pytest_ttnn_perf.measure.observer import Observer as Fixture
     else:
-        from pytest_ttnn_perf.observe.functional import FunctionalObserver as Fixture
+        from pytest_ttnn_perf.measure.observer import FunctionalObserver as Fixture
     observer = Fixture(item.nodeid, test_settings(item, settings), settings)
     observer.turn = item.config.stash.get(TURN, observer.turn)
     observer.instruments = item.config.stash.get(INSTRUMENTS, observer.instruments)

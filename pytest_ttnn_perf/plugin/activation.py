@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import TtnnPerfError
-from pytest_ttnn_perf.plugin.hook_calls import Extensions
+from pytest_ttnn_perf.core.errors import TtnnPerfError
+from pytest_ttnn_perf.core.messages import PassKind
+from pytest_ttnn_perf.core.settings import Checklist, Isolate, ProfilerKind
+from pytest_ttnn_perf.machine.processes import ROLE, SHARE, WORKER, take_link, take_share
+from pytest_ttnn_perf.plugin.emit import Extensions
 from pytest_ttnn_perf.plugin.settings import settings_of
-from pytest_ttnn_perf.processes.channel import ROLE, SHARE, WORKER, take_link, take_share
-from pytest_ttnn_perf.records.messages import PassKind
-from pytest_ttnn_perf.records.settings import Checklist, Isolate, ProfilerKind
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
-    from pytest_ttnn_perf.device.chips import Rank
-    from pytest_ttnn_perf.observe.instruments import Instruments
-    from pytest_ttnn_perf.processes.channel import Interrupts, OrchestratorLink
-    from pytest_ttnn_perf.records.hardware import CiJob
-    from pytest_ttnn_perf.records.messages import Assignment
-    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.core.hardware import CiJob
+    from pytest_ttnn_perf.core.messages import Assignment
+    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.machine.chips import Rank
+    from pytest_ttnn_perf.machine.processes import Interrupts, OrchestratorLink
+    from pytest_ttnn_perf.measure.instruments import Instruments
     from pytest_ttnn_perf.report.sentences import Rerun
 
 # A process has one role: what only another one needs is not imported.
@@ -97,7 +97,7 @@ def _take_up_role(config: pytest.Config) -> None:
         _name_role(config, WORKER)
         _share(config, settings, share)
     else:
-        from pytest_ttnn_perf.device.chips import rank_of
+        from pytest_ttnn_perf.machine.chips import rank_of
 
         rank = rank_of(os.environ)
         if rank is None or rank.number == 0:
@@ -121,9 +121,9 @@ def _name_role(config: pytest.Config, role: str) -> None:
 
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
     """Run a share of a worker's tests, side by side with others: none may meet their files."""
-    from pytest_ttnn_perf.observe.instruments import instruments_for
-    from pytest_ttnn_perf.plugin.worker_session import AssignedTests
-    from pytest_ttnn_perf.run.preflight import own_chip, own_folder
+    from pytest_ttnn_perf.measure.instruments import instruments_for
+    from pytest_ttnn_perf.plugin.preflight import own_chip, own_folder
+    from pytest_ttnn_perf.plugin.worker import AssignedTests
 
     try:
         own = own_folder(os.environ, share.folder)
@@ -137,8 +137,8 @@ def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None
 
 def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> None:
     """Run tests for the orchestrator that started this process."""
-    from pytest_ttnn_perf.observe.instruments import instruments_for
-    from pytest_ttnn_perf.plugin.worker_session import PRINTING, AssignedTests, SessionForwarder
+    from pytest_ttnn_perf.measure.instruments import instruments_for
+    from pytest_ttnn_perf.plugin.worker import PRINTING, AssignedTests, SessionForwarder
 
     if link.assignment.versions is not None:
         # Two versions must not leave their reports in one place.
@@ -192,7 +192,7 @@ def _measure(
 def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
     """Measure without judging: rank 0 judges."""
     _name_role(config, "inline")
-    from pytest_ttnn_perf.observe.instruments import instruments_for
+    from pytest_ttnn_perf.measure.instruments import instruments_for
 
     _measure(config, settings, instruments_for(settings, ProfilerKind.OFF))
     config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
@@ -200,7 +200,7 @@ def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
 
 def _job(config: pytest.Config) -> CiJob:
     """Return what is known of the CI job that this is, and of the part of the tests it runs."""
-    from pytest_ttnn_perf.run.record import ci_job, of_split
+    from pytest_ttnn_perf.gate.record import ci_job, of_split
 
     job = ci_job(os.environ, config.rootpath)
     # Options are not parsed for good before conftest files are loaded.
@@ -211,16 +211,16 @@ def _job(config: pytest.Config) -> CiJob:
 
 def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
+    from pytest_ttnn_perf.gate.gated_run import DeviceResults, GateRun
+    from pytest_ttnn_perf.gate.record import RunContext
     from pytest_ttnn_perf.plugin import orchestrator
-    from pytest_ttnn_perf.plugin.reports import TestCollection
-    from pytest_ttnn_perf.run.gate_run import DeviceResults, GateRun
-    from pytest_ttnn_perf.run.preflight import (
+    from pytest_ttnn_perf.plugin.emit import TestCollection
+    from pytest_ttnn_perf.plugin.preflight import (
         check_paths,
         choose_profiler,
         has_devices,
         restrict_to_passes,
     )
-    from pytest_ttnn_perf.run.record import RunContext
 
     isolated = _is_isolated(config, settings, rank)
     _name_role(config, "orchestrator" if isolated else "inline")
@@ -256,7 +256,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
         config.known_args_namespace.no_cov = True
         register(orchestrator.Orchestrator(gate, choice.kind, collection), "ttnn_perf_orchestrator")
         return
-    from pytest_ttnn_perf.observe.instruments import instruments_for
+    from pytest_ttnn_perf.measure.instruments import instruments_for
 
     _measure(config, settings, instruments_for(settings, choice.kind))
     register(orchestrator.InlineJudge(gate, collection), "ttnn_perf_inline")

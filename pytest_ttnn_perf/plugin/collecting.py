@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ttnn_perf.core.observation import Coverage
+from pytest_ttnn_perf.plugin.emit import TestCollection
 from pytest_ttnn_perf.plugin.identity import identities_of
-from pytest_ttnn_perf.plugin.reports import TestCollection
 from pytest_ttnn_perf.plugin.settings import settings_of
-from pytest_ttnn_perf.records.observation import Coverage
 
 _COLLECTION = pytest.StashKey[TestCollection]()
 
@@ -28,8 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Write it."""
-    from pytest_ttnn_perf.records.json import encode
-    from pytest_ttnn_perf.run.health import COLLECTED
+    from pytest_ttnn_perf.core.codec import encode
+    from pytest_ttnn_perf.gate.health import COLLECTED
 
     collection, items = session.config.stash[_COLLECTION], session.items
     identities = identities_of(items, settings_of(session.config)) | collection.identities

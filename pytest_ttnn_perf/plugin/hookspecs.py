@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.runner import CustomRule
-    from pytest_ttnn_perf.observe.custom_formats import CaptureFormat
-    from pytest_ttnn_perf.records.hardware import Hardware
-    from pytest_ttnn_perf.records.observation import Run
+    from pytest_ttnn_perf.core.hardware import Hardware
+    from pytest_ttnn_perf.core.observation import Run
+    from pytest_ttnn_perf.measure.attached import CaptureFormat
 
 
 @pytest.hookspec

@@ -20,7 +20,7 @@ from pytest_ttnn_perf.plugin.settings import is_measured
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.core.settings import Settings
 
 
 #: So many characters make a number in an id that somebody wrote by hand unmistakable.

@@ -10,18 +10,20 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from pytest_ttnn_perf._base.configuration import OPTIONS, TURN_ON, attribute_of
-from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf._base.text import did_you_mean, repr_of
-from pytest_ttnn_perf.records.observation import Asked
-from pytest_ttnn_perf.records.settings import (
+from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.core.observation import Asked
+from pytest_ttnn_perf.core.options import OPTIONS, TURN_ON, attribute_of
+from pytest_ttnn_perf.core.settings import (
     Settings,
     TestSettings,
     Update,
     finite_number,
+    load_settings,
     whole_number,
+    with_environment,
+    with_options,
 )
-from pytest_ttnn_perf.run.settings import load_settings, with_environment, with_options
+from pytest_ttnn_perf.core.text import did_you_mean, repr_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

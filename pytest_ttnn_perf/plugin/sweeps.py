@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf._base.text import repr_of, text_of
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.observation import SweepPoint
+from pytest_ttnn_perf.core.settings import finite_number, whole_number
+from pytest_ttnn_perf.core.text import repr_of, text_of
 from pytest_ttnn_perf.plugin import OUT_OF_MEMORY
-from pytest_ttnn_perf.records.observation import SweepPoint
-from pytest_ttnn_perf.records.settings import finite_number, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.core.hardware import Scalar
 
 _PLUGIN: Final = "ttnn_perf_sweeps"
 #: The axis that says how many samples a call has, as ``batch`` of the marker does.
@@ -158,8 +158,8 @@ def _out_of_memory(error: BaseException) -> str | None:
     """Return what a device had no room for; None for any other error."""
     if not isinstance(error, RuntimeError):  # TTNN raises no other
         return None
-    from pytest_ttnn_perf.device.profilers import ran_out_of_memory
-    from pytest_ttnn_perf.device.ttnn import cause_of
+    from pytest_ttnn_perf.machine.ttnn import cause_of
+    from pytest_ttnn_perf.measure.profilers import ran_out_of_memory
 
     text = text_of(error)
     if not ran_out_of_memory(text):

@@ -1,25 +1,99 @@
-"""A run as dashboards take it: one ``CompleteBenchmarkRun`` for each test."""
+"""Writes a run for dashboards: where it comes from, and one file for each test."""
 
 from __future__ import annotations
 
 import json
+import os
+import platform
 import re
 from dataclasses import replace
+from datetime import datetime, timezone
 from hashlib import blake2b
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf.core.codec import encode
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.files import write_text
+from pytest_ttnn_perf.core.metric import split_metric
 from pytest_ttnn_perf.gate.judge import representative
-from pytest_ttnn_perf.records.benchmark import OURS, WHOLE_RUN, BenchmarkRun, Measurement
-from pytest_ttnn_perf.records.json import encode
-from pytest_ttnn_perf.records.metric import split_metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
-    from pytest_ttnn_perf.records.hardware import Hardware, Scalar
-    from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
+    from pytest_ttnn_perf.core.hardware import Hardware, Scalar
+    from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Run
+
+
+# One run of a benchmark as dashboards take it: Tenstorrent's ``CompleteBenchmarkRun``.
+
+#: The member of ``config_params`` that says what no field of the schema has room for.
+OURS: Final = "ttnn_perf"
+#: The step of a measurement that belongs to no step: the whole run.
+WHOLE_RUN: Final = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One number of a benchmark. NaN stands for a value that is no finite number.
+
+    Times are ISO 8601 with a time zone. ``device_power`` is in watts, ``device_temperature`` in
+    degrees Celsius.
+    """
+
+    step_start_ts: str | None
+    step_end_ts: str | None
+    iteration: int
+    step_name: str
+    step_warm_up_num_iterations: int | None
+    name: str
+    value: float
+    target: float | None = None
+    device_power: float | None = None
+    device_temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRun:
+    """What was benchmarked, on what, and the numbers; None for what is not known.
+
+    ``concurrency`` is of a server's benchmark, and not part of the schema.
+    """
+
+    # In the order of the schema, with its names.
+    run_start_ts: str | None
+    run_end_ts: str | None
+    run_type: str
+    ml_model_name: str
+    measurements: tuple[Measurement, ...]
+    git_repo_name: str | None = None
+    git_commit_hash: str | None = None
+    git_commit_ts: str | None = None
+    git_branch_name: str | None = None
+    github_pipeline_id: int | None = None
+    github_pipeline_link: str | None = None
+    github_job_id: int | None = None
+    user_name: str | None = None
+    docker_image: str | None = None
+    device_hostname: str | None = None
+    device_ip: str | None = None
+    device_info: dict[str, Any] | None = None
+    ml_model_type: str | None = None
+    num_layers: int | None = None
+    batch_size: int | None = None
+    config_params: dict[str, Any] | None = None
+    precision: str | None = None
+    dataset_name: str | None = None
+    profiler_name: str | None = None
+    input_sequence_length: int | None = None
+    output_sequence_length: int | None = None
+    image_dimension: str | None = None
+    perf_analysis: bool | None = None
+    training: bool | None = None
+
+
+# A run as dashboards take it: one ``CompleteBenchmarkRun`` for each test.
 
 #: What runs of this plugin are called.
 RUN_TYPE: Final = "ttnn_perf"
@@ -197,3 +271,56 @@ def _count(known: Mapping[str, Scalar], *names: str) -> int | None:
 def _number(known: Mapping[str, Scalar], name: str) -> float | None:
     value = known.get(name)
     return float(value) if type(value) in {int, float} and isinstance(value, (int, float)) else None
+
+
+def write_benchmarks(run: Run, folder: Path) -> None:
+    """Write the tests of a run that ends now into a folder.
+
+    Raises:
+        WriteError: the folder or the disk refused.
+    """
+    now = datetime.now(timezone.utc)
+    for file in benchmark_files(run, origin_of(run, os.environ, now=now)):
+        write_text(folder / file.name, file.text)
+
+
+def origin_of(run: Run, variables: Mapping[str, str], *, now: datetime) -> Origin:
+    """Return what GitHub's variables and the run itself tell of a run that ends now."""
+    ended = now.isoformat(timespec="seconds")
+    repository, pipeline = variables.get("GITHUB_REPOSITORY"), variables.get("GITHUB_RUN_ID")
+    server = variables.get("GITHUB_SERVER_URL")
+    actor = variables.get("GITHUB_TRIGGERING_ACTOR") or variables.get("GITHUB_ACTOR")
+    linked = server and repository and pipeline
+    return Origin(
+        run_start_ts=_utc(run.environment.started_at) or ended,
+        run_end_ts=ended,
+        device_hostname=variables.get("RUNNER_NAME") or platform.node(),
+        git_repo_name=repository or None,
+        git_commit_hash=run.environment.commit,
+        git_commit_ts=_utc(run.environment.committed_at),
+        git_branch_name=_branch(variables) or run.environment.branch,
+        github_pipeline_id=_id(pipeline),
+        github_pipeline_link=f"{server}/{repository}/actions/runs/{pipeline}" if linked else None,
+        # GitHub does not tell a job its id: a step before has to ask for it.
+        github_job_id=_id(variables.get("GITHUB_JOB_ID")),
+        user_name=actor or None,
+    )
+
+
+def _branch(variables: Mapping[str, str]) -> str | None:
+    return variables.get("GITHUB_HEAD_REF") or variables.get("GITHUB_REF_NAME") or None
+
+
+def _id(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+
+
+def _utc(text: str | None) -> str | None:
+    """Return a time with its zone as that of UTC; None for one that has none."""
+    try:
+        moment = datetime.fromisoformat((text or "").replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        return None
+    return moment.astimezone(timezone.utc).isoformat(timespec="seconds")

@@ -6,25 +6,25 @@ import hashlib
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import counted, shortened, visible
-from pytest_ttnn_perf.records.finding import Severity
-from pytest_ttnn_perf.records.hardware import CiJob
-from pytest_ttnn_perf.records.metric import Kind, median
-from pytest_ttnn_perf.records.observation import Location
-from pytest_ttnn_perf.records.settings import Missing
-from pytest_ttnn_perf.records.verdict import QUIET, WITHOUT_BASELINE, Outcome, Reason
-from pytest_ttnn_perf.report.checklist import title
-from pytest_ttnn_perf.report.numbers import json_text
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.finding import Severity
+from pytest_ttnn_perf.core.hardware import CiJob
+from pytest_ttnn_perf.core.metric import Kind, median
+from pytest_ttnn_perf.core.observation import Location
+from pytest_ttnn_perf.core.settings import Missing
+from pytest_ttnn_perf.core.text import counted, shortened, visible
+from pytest_ttnn_perf.core.verdict import QUIET, WITHOUT_BASELINE, Outcome, Reason
+from pytest_ttnn_perf.report.findings import title
 from pytest_ttnn_perf.report.sentences import remedy, sentence, worst_first
+from pytest_ttnn_perf.report.tables import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_ttnn_perf.records.finding import Finding
-    from pytest_ttnn_perf.records.hardware import Hardware
-    from pytest_ttnn_perf.records.observation import JudgedTest, Run
-    from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.core.finding import Finding
+    from pytest_ttnn_perf.core.hardware import Hardware
+    from pytest_ttnn_perf.core.observation import JudgedTest, Run
+    from pytest_ttnn_perf.core.verdict import Verdict
     from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 
@@ -180,7 +180,7 @@ def _of_run(report: CiReport) -> Iterator[Annotation]:
     if shift is not None and shift.worse:
         # Where a test failed, that is what the job failed for.
         level = Level.WARNING if report.summary_options.failed else Level.ERROR
-        from pytest_ttnn_perf.report.under_way import shift_line
+        from pytest_ttnn_perf.report.terminal import shift_line
 
         yield Annotation(level, "ttnn-perf: environment shifted", (shift_line(shift),))
     lost = report.summary_options.health.lost

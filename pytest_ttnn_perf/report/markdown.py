@@ -9,9 +9,10 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.text import counted, inert, shortened
-from pytest_ttnn_perf.records.verdict import WITHOUT_BASELINE
-from pytest_ttnn_perf.report.checklist import (
+from pytest_ttnn_perf.core.text import counted, inert, shortened
+from pytest_ttnn_perf.core.verdict import WITHOUT_BASELINE
+from pytest_ttnn_perf.report.ci import Level
+from pytest_ttnn_perf.report.findings import (
     PROGRESS_TITLES,
     advice_lines,
     evidence_lines,
@@ -19,18 +20,16 @@ from pytest_ttnn_perf.report.checklist import (
     progress_cells,
     title,
 )
-from pytest_ttnn_perf.report.ci import Level
-from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.sentences import outcome_word, remedy_of, sentence, worst_first
-from pytest_ttnn_perf.report.terminal import count_line
-from pytest_ttnn_perf.report.under_way import drift_line, shift_line
+from pytest_ttnn_perf.report.tables import format_change, format_fraction, format_value
+from pytest_ttnn_perf.report.terminal import count_line, drift_line, shift_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.records.finding import Finding
-    from pytest_ttnn_perf.records.observation import JudgedTest
-    from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.core.finding import Finding
+    from pytest_ttnn_perf.core.observation import JudgedTest
+    from pytest_ttnn_perf.core.verdict import Verdict
     from pytest_ttnn_perf.report.ci import CiReport
 
 

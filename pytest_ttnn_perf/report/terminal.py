@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import field
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import counted, inert_lines
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.finding import State
+from pytest_ttnn_perf.core.hardware import UNKNOWN
+from pytest_ttnn_perf.core.settings import Update
+from pytest_ttnn_perf.core.text import counted, inert, inert_lines
+from pytest_ttnn_perf.core.verdict import HEALTHY, QUIET, BaselineHealth, DriftKind, Outcome, Reason
 from pytest_ttnn_perf.gate.judge import representative
-from pytest_ttnn_perf.records.finding import State
-from pytest_ttnn_perf.records.hardware import UNKNOWN
-from pytest_ttnn_perf.records.settings import Update
-from pytest_ttnn_perf.records.verdict import (
-    HEALTHY,
-    QUIET,
-    BaselineHealth,
-    Outcome,
-    Reason,
-)
-from pytest_ttnn_perf.report.checklist import (
+from pytest_ttnn_perf.report.findings import (
     PROGRESS_TITLES,
     finding_lines,
     findings_count,
@@ -27,38 +25,293 @@ from pytest_ttnn_perf.report.checklist import (
     progress_cells,
     waiver_lines,
 )
-from pytest_ttnn_perf.report.layout import DROPPED, GREEN, METRIC, NAME, Fit, Line, table_of
-from pytest_ttnn_perf.report.notes import note_lines, recorded_only, ungated_lines
-from pytest_ttnn_perf.report.numbers import (
+from pytest_ttnn_perf.report.sentences import (
+    ACCEPTED,
+    Rerun,
+    accept_line,
+    change_in_words,
+    command_line,
+    note_lines,
+    outcome_word,
+    place_of,
+    recorded_only,
+    remedy_of,
+    rename_command,
+    sentence,
+    ungated_lines,
+    worst_first,
+)
+from pytest_ttnn_perf.report.tables import (
+    DROPPED,
+    GREEN,
+    METRIC,
+    NAME,
     Column,
     Columns,
+    Fit,
+    Line,
+    cut_end,
     format_change,
     format_fraction,
     format_value,
     id_column,
     outcome_colour,
-)
-from pytest_ttnn_perf.report.sentences import (
-    ACCEPTED,
-    Rerun,
-    accept_line,
-    outcome_word,
-    remedy_of,
-    sentence,
-    worst_first,
+    table_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.records.baseline import Orphaned
-    from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress
-    from pytest_ttnn_perf.records.metric import Metric
-    from pytest_ttnn_perf.records.observation import JudgedTest
-    from pytest_ttnn_perf.records.sweep import Sweep
-    from pytest_ttnn_perf.records.verdict import Drifting, Shift, Verdict
-    from pytest_ttnn_perf.report.layout import Table
+    from pytest_ttnn_perf.core.baseline import Orphan, Orphaned
+    from pytest_ttnn_perf.core.finding import Finding, NeedlessWaiver, Progress
+    from pytest_ttnn_perf.core.metric import Metric
+    from pytest_ttnn_perf.core.observation import JudgedTest
+    from pytest_ttnn_perf.core.verdict import Drift, Drifting, Shift, Sweep, Verdict
     from pytest_ttnn_perf.report.sentences import Remedy
+    from pytest_ttnn_perf.report.tables import Table
+
+
+# Progress while it is measured: a line that is rewritten on a terminal, plain lines in a log.
+
+#: Back to the first column, and away with what stands in the line.
+_CLEAR = "\r\x1b[2K"
+_UP = "\x1b[A"
+
+
+@dataclass(slots=True)
+class LiveLine:
+    """One line of a terminal that is rewritten; nothing of it stays once it is cleared."""
+
+    stream: TextIO
+    _is_shown: bool = False
+    #: How far others have written in the line above it; None where it stands by itself.
+    _above: int | None = None
+
+    def show(self, text: str) -> None:
+        """Show how far it is, in as much as a line holds."""
+        self.stream.write(self._line(text))
+        self.stream.flush()
+        self._is_shown = True
+
+    def show_below(self, text: str, column: int) -> None:
+        """Show it below the line that others have written up to ``column``, and go back there."""
+        self._is_shown, self._above = True, column
+        self._write_below(self._line(text))
+
+    def _line(self, text: str) -> str:
+        # One column less: some terminals go to the next line once the last one is written.
+        return _CLEAR + cut_end(inert(text), self._width() - 1)
+
+    def _write_below(self, text: str) -> None:
+        right = f"\x1b[{self._above}C" if self._above else ""
+        self.stream.write(f"\n{text}{_UP}\r{right}")
+        self.stream.flush()
+
+    def _width(self) -> int:
+        try:
+            columns = os.get_terminal_size(self.stream.fileno()).columns
+        except (OSError, ValueError):
+            columns = 0
+        return columns or shutil.get_terminal_size().columns
+
+    def clear(self) -> None:
+        """Make room for what is printed next."""
+        if not self._is_shown:
+            return
+        if self._above is None:
+            self.stream.write(_CLEAR)
+            self.stream.flush()
+        else:
+            self._write_below(_CLEAR)
+        self._is_shown, self._above = False, None
+
+
+@dataclass(slots=True)
+class Ticker:
+    """Shows the progress of a command on stderr; in a log, a line per milestone."""
+
+    line: LiveLine = field(default_factory=lambda: LiveLine(sys.stderr))
+
+    def show(self, line: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
+        """Show how far it is."""
+        if self.line.stream.isatty():
+            self.line.show(line)
+        elif milestone:
+            self.line.stream.write(f"{inert(line)}\n")
+            self.line.stream.flush()
+
+    def close(self) -> None:
+        """Leave nothing of it."""
+        self.line.clear()
+
+
+# Baselines that no test is filed under any more: what is said of them, and what settles it.
+
+#: How many commands are printed of many that are alike; the others are counted.
+_ORPHANS_MOST: Final = 5
+
+
+def orphan_lines(found: Orphaned) -> Iterator[Line]:
+    """Name what a full run did not meet, and the commands that settle it."""
+    lost = [orphan for orphan in found.orphans if not orphan.in_use]
+    if lost:
+        yield Line(f"orphaned: {_count(lost)} without a test")
+        yield from (Line(f"  {text}") for text in _renamed(found))
+        for orphan in lost:
+            if orphan.looks_like is None:
+                yield Line(f"  {orphan.test} is gone")
+            elif orphan.taken:
+                now = f"{orphan.looks_like}, which has a baseline now"
+                yield Line(f"  {orphan.test} looks like {now}")
+        if any(not renaming.orphans[0].in_use for renaming in found.renamings):
+            yield Line("  not renamed? record the new test with --ttnn-perf-update=new")
+    renamed = {orphan for renaming in found.renamings for orphan in renaming.orphans}
+    if found.record is not None and not renamed.issuperset(lost):
+        argv = ("ttnn-perf", "baseline", "prune", place_of(found.record), *found.options)
+        yield Line(f"  remove those that are gone with: {command_line(*argv)}")
+    yield from map(Line, _under_node_ids(found))
+
+
+def renaming_texts(found: Orphaned) -> Iterator[str]:
+    """Say what looks renamed, or is to be, with the command that renames its baselines."""
+    yield from _renamed(found)
+    yield from _under_node_ids(found)
+
+
+def _renamed(found: Orphaned) -> Iterator[str]:
+    for renaming in found.renamings:
+        if renaming.orphans[0].in_use:
+            continue
+        is_place = renaming.orphans[0].test != renaming.before
+        tests = f" ({counted(len(renaming.orphans), 'baseline')})" if is_place else ""
+        command = rename_command(renaming.before, renaming.after, found.options)
+        yield f"renamed? {renaming.before} to {renaming.after}{tests}: {command}"
+
+
+def _under_node_ids(found: Orphaned) -> Iterator[str]:
+    """Name baselines that are found by a whole id: the next new target would lose them."""
+    moves = [renaming for renaming in found.renamings if renaming.orphans[0].in_use]
+    if not moves:
+        return
+    stored = [orphan for renaming in moves for orphan in renaming.orphans]
+    yield f"filed under a whole id: {_count(stored)}, with parameters of identity_ignores"
+    for renaming in moves[:_ORPHANS_MOST]:
+        yield f"  {rename_command(renaming.before, renaming.after, found.options)}"
+    more = f"{len(moves) - _ORPHANS_MOST} more; " if len(moves) > _ORPHANS_MOST else ""
+    yield f"  {more}an update that writes a test renames its baseline as well"
+
+
+def _count(orphans: Sequence[Orphan]) -> str:
+    keys = sorted({orphan.hardware.key for orphan in orphans})
+    return f"{counted(len(orphans), 'baseline')} of {', '.join(keys)}"
+
+
+# The lines that are printed during a run, and what is said of its shift and its drift.
+
+_CONFIRMED: Final = {
+    Outcome.REGRESSED: "beyond its limit again",
+    Outcome.SHIFTED: "only as slow as the machine",
+}
+#: From here on minutes say enough.
+_MINUTES_FROM_S: Final = 120
+
+
+def suspicion_line(test: str, suspects: Sequence[Verdict]) -> str:
+    """Say that a test looks worse, and what happens now."""
+    found = ", ".join(f"{v.metric.name} {change_in_words(v)}" for v in suspects)
+    return f"ttnn-perf: {test}: {found}: to be measured again"
+
+
+def device_pass_heading(tests: int, *, more_room: bool) -> str:
+    """Say that tests are about to be profiled."""
+    again = " again, with more room: the profiler dropped markers" if more_room else ""
+    return f"ttnn-perf: device pass: profiling {counted(tests, 'test')}{again}"
+
+
+def device_pass_line(*, done: int, of: int, left_s: float) -> str:
+    """Say how far the device pass is."""
+    left = f"{left_s:.0f} s" if left_s < _MINUTES_FROM_S else f"{left_s / 60:.0f} min"
+    return f"ttnn-perf: device pass: {done} of {counted(of, 'test')}, about {left} left"
+
+
+def confirm_heading(tests: int, controls: int, *, number: int, passes: int) -> str:
+    """Say that a confirm pass begins."""
+    what = [counted(tests, "test")] if tests else []
+    what += [counted(controls, "control")] if controls else []
+    again = f"measuring {' and '.join(what)} again in a fresh process"
+    return f"ttnn-perf: confirm pass {number} of {passes}: {again}"
+
+
+def controls_line(controls: int, move: float) -> str:
+    """Say what tests that are not suspect show of the machine."""
+    whose = "its baseline" if controls == 1 else "their baselines"
+    return f"ttnn-perf: {counted(controls, 'control')}: {_way(move)} {whose}"
+
+
+def shift_refuted_line(shift: Shift) -> str:
+    """Say that it is not the machine after all."""
+    moved = f"{shift.moved} of {counted(shift.voting, 'test')}"
+    return f"ttnn-perf: not the environment: {moved} moved, and the controls did not"
+
+
+def _way(move: float) -> str:
+    if format_change(move) == format_change(0):
+        return "as fast as"
+    return f"{format_fraction(abs(move))} {'slower' if move > 0 else 'faster'} than"
+
+
+def confirm_line(test: str, verdict: Verdict) -> str:
+    """Say what measuring a suspect again has shown."""
+    if verdict.outcome is Outcome.NO_DATA or not verdict.confirmed:
+        return f"ttnn-perf: {test}: {verdict.metric.name} could not be confirmed"
+    value = format_value(verdict.metric, verdict.confirmed[-1], beside=verdict.centre)
+    then = format_value(verdict.metric, verdict.centre)
+    result = _CONFIRMED.get(verdict.outcome, "within its limit now")
+    return f"ttnn-perf: {test}: {verdict.metric.name} {value}, baseline {then}: {result}"
+
+
+def shift_line(shift: Shift) -> str:
+    """Say that the whole machine is slower or faster, by how much, and what differs."""
+    return f"environment shifted: {shift_size(shift)}"
+
+
+def shift_size(shift: Shift) -> str:
+    """Say the same without its name."""
+    way = "slower" if shift.worse else "faster"
+    # A time that is 8 % shorter reads as 8 % faster; the gate reckons it as a ratio.
+    size = format_fraction(abs(shift.change))
+    moved = f"{shift.moved} of {counted(shift.voting, 'test')} moved the same way"
+    differs = "; ".join(shift.differences) or "nothing that is recorded differs"
+    return f"{size} {way} as a whole ({moved}); {differs}"
+
+
+def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
+    """Say what a shift means for the run, and what to do; ``failed``: a test failed by name."""
+    if shift.worse and not failed:
+        yield "no single test failed, but none is known to have passed: exit code 6"
+    yield "run it again on a machine in the state in which the baselines were accepted"
+    yield "the machine, or a change that all tests share? compare in turns: ttnn-perf ab REF"
+    yield f"if it should stay: {accept}"
+
+
+def drift_line(drifting: Drifting) -> str:
+    """Say what did not stay the same while it was measured."""
+    drift, count = drifting.drift, drifting.count
+    way = f"{format_fraction(abs(drift.change))} {'slower' if drift.change > 0 else 'faster'}"
+    if drifting.metric is None:
+        tests = counted(count, "test")
+        return f"drift of the run: {way} against the baselines {_course(drift, tests)}"
+    course = _course(drift, counted(count, "sample"))
+    return (
+        f"drift {drifting.test}: {drifting.metric} got {way} {course}: a clock or a temperature "
+        "that had not settled; more warm-up may help"
+    )
+
+
+def _course(drift: Drift, all_of_them: str) -> str:
+    if drift.kind is DriftKind.STEP:
+        return f"after the first {drift.position} of {all_of_them}"
+    return f"in the course of {all_of_them}"
 
 
 #: How many tests are named; the others are counted.
@@ -100,8 +353,6 @@ def _unknown_hardware(tests: Sequence[JudgedTest]) -> Iterator[Line]:
 
 def _orphan_lines(found: Orphaned | None) -> Iterator[Line]:
     if found is not None:
-        from pytest_ttnn_perf.report.orphans import orphan_lines
-
         yield from orphan_lines(found)
 
 
@@ -195,15 +446,12 @@ def progress_lines(
 
 def _drifts(summary_options: SummaryOptions) -> Iterator[Line]:
     if summary_options.drifts:
-        from pytest_ttnn_perf.report.under_way import drift_line
-
         yield from map(Line, map(drift_line, summary_options.drifts))
 
 
 def _shift(summary_options: SummaryOptions) -> Iterator[Line]:
     if summary_options.shift is None:
         return
-    from pytest_ttnn_perf.report.under_way import shift_advice, shift_line
 
     yield Line(shift_line(summary_options.shift), bad=summary_options.shift.worse)
     if summary_options.update is Update.IMPROVED:

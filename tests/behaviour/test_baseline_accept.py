@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
+from pytest_ttnn_perf.core.baseline import MAX_SESSIONS
 from tests.harness.baselines import N150, T3K, stored, timed, times
 from tests.harness.repository import Repository
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from tests.harness.baselines import ops, stored, times
 from tests.harness.repository import Repository
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.baseline import TestBaseline
+    from pytest_ttnn_perf.core.baseline import TestBaseline
     from tests.harness.baselines import Desk
 
 TEST = "test_m.py::test_a"

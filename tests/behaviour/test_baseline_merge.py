@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.records.baseline import Accepted
+from pytest_ttnn_perf.core.baseline import Accepted
 from tests.harness.baselines import ops, stored, times
 from tests.harness.repository import Repository
 

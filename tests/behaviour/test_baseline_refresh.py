@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.main import parse
-from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
-from pytest_ttnn_perf.records.settings import MAX_REFRESHED
+from pytest_ttnn_perf.core.baseline import MAX_SESSIONS
+from pytest_ttnn_perf.core.settings import MAX_REFRESHED
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.harness.baselines import N150
 from tests.harness.golden import assert_golden
 from tests.harness.histories import TEST, Histories, edited, wobbled
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.baseline import TestBaseline
+    from pytest_ttnn_perf.core.baseline import TestBaseline
     from tests.harness.project import Project, Ran
 
 OTHER = "models/test_llama.py::test_prefill"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.baselines import transaction
+from pytest_ttnn_perf.gate import transaction
 from tests.harness.baselines import N150, T3K, ops, stored, times
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.device.host import ROOT
+from pytest_ttnn_perf.machine.host import ROOT
 from tests.behaviour.model import counts_of, outcomes
 from tests.harness.captures import capture, op
 

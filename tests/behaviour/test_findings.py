@@ -95,7 +95,7 @@ def test_a_finding_that_tests_share_is_said_once(project: Project) -> None:
 def test_a_rule_that_raises_fails_its_test_and_no_other(project: Project) -> None:
     project.write(
         conftest="""
-            from pytest_ttnn_perf.analysis.checklist.rule import Rule
+            from pytest_ttnn_perf.core.finding import Rule
 
             def broken(self, subject):
                 if self.code == "TTP902" and subject.observation.test.endswith("test_model"):
@@ -125,7 +125,7 @@ def test_a_rule_that_raises_fails_its_test_and_no_other(project: Project) -> Non
 def test_a_rule_that_raises_while_it_is_judged_fails_its_test_too(project: Project) -> None:
     project.write(
         conftest="""
-            from pytest_ttnn_perf.analysis.checklist.rule import Rule
+            from pytest_ttnn_perf.core.finding import Rule
 
             def broken(self, subject):
                 if self.code == "TTP904" and subject.verdicts is not None:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.measure.layers import Layer, first_below, worst_layer
-from pytest_ttnn_perf.measure.pcc import Agreement
+from pytest_ttnn_perf.measure.pcc import Agreement, Layer, first_below, worst_layer
 from tests.behaviour.model import counts_of, entry_of, failure_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.plugin.worker_session import own_id
+from pytest_ttnn_perf.plugin.worker import own_id
 from tests.behaviour.model import counts_of, entry_of, failure_of, outcomes, record_of
 from tests.behaviour.turns import id_of, latencies, write_turns
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.experiments.kept_state import write_step
+from pytest_ttnn_perf.experiments.try_change import write_step
 from tests.behaviour.model import write_latency
 from tests.golden.test_try import KEPT, LAST
 from tests.harness.captures import capture, op, signpost
@@ -35,7 +35,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the pages that are drawn from now on, as plain JSON."""
     from dataclasses import asdict
 
-    from pytest_ttnn_perf.report.page import write
+    from pytest_ttnn_perf.history import page as write
 
     drawn: list[Any] = []
 

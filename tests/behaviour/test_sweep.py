@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.experiments.ab import _no_longer_fitting
-from pytest_ttnn_perf.records.observation import Observation
-from pytest_ttnn_perf.run.sessions import Sessions
+from pytest_ttnn_perf.plugin.workers import Sessions
 from tests.behaviour.model import configure, counts_of, record_of
 
 if TYPE_CHECKING:

@@ -80,7 +80,7 @@ def test_a_test_that_takes_its_time_is_shown_below_the_results(
 ) -> None:
     project.write(
         conftest="""
-        from pytest_ttnn_perf.plugin import emitter
+        from pytest_ttnn_perf.plugin import emit as emitter
         emitter._PATIENCE_S = 0.0
         """,
         test_model="""

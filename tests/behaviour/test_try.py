@@ -8,22 +8,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.experiments import try_change
 from pytest_ttnn_perf.experiments.journal import ways_of
-from pytest_ttnn_perf.experiments.kept_state import read_steps, steps_of_branch
-from pytest_ttnn_perf.experiments.try_report import commands, try_lines
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.step import Decision, Prediction
+from pytest_ttnn_perf.experiments.try_change import (
+    Decision,
+    Prediction,
+    commands,
+    read_steps,
+    steps_of_branch,
+    try_lines,
+)
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.harness.versions import Versions
 from tests.harness.workshop import TEST, Workshop
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.observation import Observation
+    from pytest_ttnn_perf.core.observation import Observation
 
 
 @pytest.fixture

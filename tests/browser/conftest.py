@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pytest_ttnn_perf.report.page.write import page_html
+from pytest_ttnn_perf.history.page_html import page_html
 from tests.browser import sample
 
 if TYPE_CHECKING:

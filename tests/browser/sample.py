@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
-from pytest_ttnn_perf.report.page.contents import (
+from pytest_ttnn_perf.history.page_html import (
     Page,
-    PageChange,
-    PageDifference,
-    PageFinding,
     PageHistory,
     PageMetric,
-    PageRun,
     PageTest,
-    PageTrend,
 )
 from tests.browser.sample_ops import findings, journal, region, sweep, timeline, waterfall
 
@@ -50,24 +46,36 @@ def small() -> Page:
         runs=_runs(40),
         tests=tests,
         differences=(
-            PageDifference("firmware", "18.2", "18.4", "changed in all runs since 2026-11-12"),
-            PageDifference("TT_METAL_SLOW_DISPATCH_MODE", "not set", "0"),
+            {
+                "name": "firmware",
+                "before": "18.2",
+                "now": "18.4",
+                "note": "changed in all runs since 2026-11-12",
+            },
+            {
+                "name": "TT_METAL_SLOW_DISPATCH_MODE",
+                "before": "not set",
+                "now": "0",
+                "note": "",
+            },
         ),
         trends=(
-            PageTrend(
-                "wall_time of 14 tests is 4.1 % more on runner-07",
-                ("since 2026-11-10, on no other host", "4.0 % to 4.3 %, all series"),
-                worse=True,
-                kind="host",
-                tests=(REGRESSED, IMPROVED),
-            ),
-            PageTrend(
-                "device_kernel_time of test_resnet50 is 6.2 % less",
-                ("between 1111111 and 2222222",),
-                worse=False,
-                kind="code",
-                command="ttnn-perf bisect 1111111 2222222 --test test_resnet50",
-            ),
+            {
+                "title": "wall_time of 14 tests is 4.1 % more on runner-07",
+                "detail": ("since 2026-11-10, on no other host", "4.0 % to 4.3 %, all series"),
+                "worse": True,
+                "kind": "host",
+                "tests": (REGRESSED, IMPROVED),
+                "command": "",
+            },
+            {
+                "title": "device_kernel_time of test_resnet50 is 6.2 % less",
+                "detail": ("between 1111111 and 2222222",),
+                "worse": False,
+                "kind": "code",
+                "tests": (),
+                "command": "ttnn-perf bisect 1111111 2222222 --test test_resnet50",
+            },
         ),
         sweeps=(sweep(REGRESSED),),
         journals=(journal(REGRESSED), journal("models/tests/test_vit.py::test_of_another_run")),
@@ -114,15 +122,16 @@ def _one_of_many(number: int, metrics: int, sessions: int, chance: random.Random
     )
 
 
-def _runs(count: int) -> tuple[PageRun, ...]:
+def _runs(count: int) -> tuple[dict[str, Any], ...]:
     return tuple(
-        PageRun(
-            f"run-{day}",
-            f"2026-{10 + day // 30:02}-{day % 30 + 1:02}T02:00:00+00:00",
-            f"{(day + 3) * 2654435761 % 2**40:010x}00",
-            "main",
-            "runner-07" if day % 11 > 6 else "runner-03",
-        )
+        {
+            "id": f"run-{day}",
+            "started_at": f"2026-{10 + day // 30:02}-{day % 30 + 1:02}T02:00:00+00:00",
+            "commit": f"{(day + 3) * 2654435761 % 2**40:010x}00",
+            "branch": "main",
+            "host": "runner-07" if day % 11 > 6 else "runner-03",
+            "label": "",
+        }
         for day in range(count)
     )
 
@@ -202,9 +211,23 @@ def _regressed_wall_time(chance: random.Random) -> PageMetric:
     """Return a metric with all that a history can have: changes, marks, outcomes, hosts."""
     metric = _metric("wall_time", 12_410_000, chance, slower=0.082, samples=20)
     within = ("WITHIN",)
-    faster = PageChange(13, 14, -0.057, worse=False, cause="code: sharded the attention output")
+    faster = {
+        "before": 13,
+        "after": 14,
+        "change": -0.057,
+        "worse": False,
+        "cause": "code: sharded the attention output",
+        "command": "",
+    }
     cause = "code: MatmulDeviceOperation took 0.9 ms more"
-    slower = PageChange(37, 38, 0.079, worse=True, cause=cause, command="ttnn-perf bisect 3f0 4f0")
+    slower = {
+        "before": 37,
+        "after": 38,
+        "change": 0.079,
+        "worse": True,
+        "cause": cause,
+        "command": "ttnn-perf bisect 3f0 4f0",
+    }
     history = replace(
         metric.history,
         values=tuple(
@@ -259,7 +282,17 @@ def _others() -> tuple[PageTest, ...]:
 
 def _hostile(id_: str) -> PageTest:
     metric = _metric("wall_time", 3e6, random.Random(4))
-    finding = PageFinding("TTP999", id_, "found", evidence=(id_,), fix=(id_,), saving_us=1.0)
+    finding = {
+        "code": "TTP999",
+        "title": id_,
+        "state": "found",
+        "fails": False,
+        "region": "",
+        "saving_us": 1.0,
+        "share": None,
+        "evidence": (id_,),
+        "fix": (id_,),
+    }
     return PageTest(
         id_,
         "WITHIN",

@@ -3,92 +3,114 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf.report.page.contents import (
-    PageColumn,
-    PageFinding,
-    PageJournal,
-    PageLane,
-    PageOp,
-    PagePart,
-    PagePoint,
-    PageRegion,
-    PageRoof,
-    PageStep,
-    PageSweep,
-    PageTimeline,
-    PageWaterfall,
-)
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.history.page_html import Part
 
 
-def findings() -> tuple[PageFinding, ...]:
+def findings() -> tuple[Part, ...]:
     return (
-        PageFinding(
-            "TTP311",
-            "matmul-not-dram-sharded",
-            "found",
-            region="decode",
-            saving_us=712.4,
-            share=0.072,
-            evidence=("MatmulDeviceOperation 32 x 4096 x 14336: 1,204.1 µs, at best 491.7 µs",),
-            fix=("give it a MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig",),
-        ),
-        PageFinding(
-            "TTP203",
-            "layout-conversions",
-            "found",
-            region="decode",
-            saving_us=130.2,
-            share=0.013,
-            evidence=("TilizeWithValPadding: 88.0 µs", "Untilize: 42.2 µs"),
-        ),
-        PageFinding(
-            "TTP901",
-            "pcc-below-limit",
-            "found",
-            fails=True,
-            evidence=("layer 3: 0.981, limit 0.99",),
-        ),
-        PageFinding("TTP402", "trace-not-used", "waived", evidence=("waived: shapes are dynamic",)),
-        PageFinding(
-            "TTP304",
-            "low-l1-headroom",
-            "not measured",
-            evidence=("no circular buffers in the graph",),
-        ),
+        {
+            "code": "TTP311",
+            "title": "matmul-not-dram-sharded",
+            "state": "found",
+            "fails": False,
+            "region": "decode",
+            "saving_us": 712.4,
+            "share": 0.072,
+            "evidence": ("MatmulDeviceOperation 32 x 4096 x 14336: 1,204.1 µs, at best 491.7 µs",),
+            "fix": ("give it a MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig",),
+        },
+        {
+            "code": "TTP203",
+            "title": "layout-conversions",
+            "state": "found",
+            "fails": False,
+            "region": "decode",
+            "saving_us": 130.2,
+            "share": 0.013,
+            "evidence": ("TilizeWithValPadding: 88.0 µs", "Untilize: 42.2 µs"),
+            "fix": (),
+        },
+        {
+            "code": "TTP901",
+            "title": "pcc-below-limit",
+            "state": "found",
+            "fails": True,
+            "region": "",
+            "saving_us": None,
+            "share": None,
+            "evidence": ("layer 3: 0.981, limit 0.99",),
+            "fix": (),
+        },
+        {
+            "code": "TTP402",
+            "title": "trace-not-used",
+            "state": "waived",
+            "fails": False,
+            "region": "",
+            "saving_us": None,
+            "share": None,
+            "evidence": ("waived: shapes are dynamic",),
+            "fix": (),
+        },
+        {
+            "code": "TTP304",
+            "title": "low-l1-headroom",
+            "state": "not measured",
+            "fails": False,
+            "region": "",
+            "saving_us": None,
+            "share": None,
+            "evidence": ("no circular buffers in the graph",),
+            "fix": (),
+        },
     )
 
 
-def waterfall() -> PageWaterfall:
-    parts = (
-        PagePart("MatmulDeviceOperation 32 x 4096 x 14336", 712.4, "no longer DRAM-sharded"),
-        PagePart("AllGatherAsync", 240.0, "waits longer for device 1"),
-        PagePart("InterleavedToShardedDeviceOperation", 131.1, "added"),
-        PagePart("LayerNormDeviceOperation", -96.5, "fewer cores idle"),
-        PagePart("6 others", 12.0),
-        PagePart("SoftmaxDeviceOperation", -101.0, "fidelity LoFi"),
-    )
-    return PageWaterfall(
-        "device_kernel_time", "decode", 9870.0, 9870.0 + sum(p.change_us for p in parts), parts
-    )
+def waterfall() -> dict[str, Any]:
+    parts = [
+        ("MatmulDeviceOperation 32 x 4096 x 14336", 712.4, "no longer DRAM-sharded"),
+        ("AllGatherAsync", 240.0, "waits longer for device 1"),
+        ("InterleavedToShardedDeviceOperation", 131.1, "added"),
+        ("LayerNormDeviceOperation", -96.5, "fewer cores idle"),
+        ("6 others", 12.0, ""),
+        ("SoftmaxDeviceOperation", -101.0, "fidelity LoFi"),
+    ]
+    return {
+        "metric": "device_kernel_time",
+        "region": "decode",
+        "before_us": 9870.0,
+        "after_us": 9870.0 + sum(change_us for _, change_us, _ in parts),
+        "parts": [{"name": n, "change_us": us, "cause": cause} for n, us, cause in parts],
+    }
 
 
-def journal(test: str) -> PageJournal:
+def journal(test: str) -> dict[str, Any]:
+    fields = ("message", "decision", "kept", "change", "low", "high", "device", "accuracy", "why")
     steps = (
-        PageStep("bfloat8_b weights", "KEEP", True, -0.152, -0.157, -0.147, -0.171, 0.99921),
-        PageStep("LoFi <b>everywhere</b>", "REVERT", False, -0.021, -0.026, -0.017, -0.03, 0.98114,
-                 "accuracy 0.98114 is below its limit 0.99"),
-        PageStep("a smaller batch", "NOT_COMPARABLE", False, why="test edited: test_llama.py"),
-        PageStep("DRAM-sharded weights in every matmul of the feed-forward layers", "KEEP", True,
-                 -0.083, -0.088, -0.078, -0.094, 0.99921),
+        ("bfloat8_b weights", "KEEP", True, -0.152, -0.157, -0.147, -0.171, 0.99921, ""),
+        ("LoFi <b>everywhere</b>", "REVERT", False, -0.021, -0.026, -0.017, -0.03, 0.98114,
+         "accuracy 0.98114 is below its limit 0.99"),
+        ("a smaller batch", "NOT_COMPARABLE", False, None, None, None, None, None,
+         "test edited: test_llama.py"),
+        ("DRAM-sharded weights in every matmul of the feed-forward layers", "KEEP", True,
+         -0.083, -0.088, -0.078, -0.094, 0.99921, ""),
     )  # fmt: skip
-    return PageJournal(
-        test, "wall_time", "ms", 1e-6, 15_860_000.0, 12_410_000.0, steps,
-        remaining=("target 10.00 ms: 2.410 ms to go", "bottleneck: DRAM"),
-    )  # fmt: skip
+    return {
+        "test": test,
+        "metric": "wall_time",
+        "unit": "ms",
+        "scale": 1e-6,
+        "first": 15_860_000.0,
+        "now": 12_410_000.0,
+        "steps": [dict(zip(fields, step, strict=True)) for step in steps],
+        "remaining": ["target 10.00 ms: 2.410 ms to go", "bottleneck: DRAM"],
+    }
 
 
-def region() -> PageRegion:
+def region() -> Part:
     rows = (
         ("MatmulDeviceOperation", "32 x 4096 x 14336 BF8", 32, 3853.1, 1573.0, "dram", 31.2, 30.1),
         ("MatmulDeviceOperation", "32 x 14336 x 4096 BF8", 32, 2204.0, 1573.0, "dram", 31.0, 52.7),
@@ -111,20 +133,35 @@ def region() -> PageRegion:
         *((f"SmallOp{n}", "1 x 32", 4, 60.0 / n, None, "", None, None) for n in range(1, 9)),
     )
     total = sum(row[3] for row in rows)
-    return PageRegion(
-        "decode",
-        total,
-        3,
-        tuple(
-            PageOp(name, shape, calls, time, time / total, ideal, bound, 64, intensity, tflops)
+    return {
+        "name": "decode",
+        "time_us": total,
+        "calls": 3,
+        "ops": tuple(
+            {
+                "name": name,
+                "shape": shape,
+                "calls": calls,
+                "time_us": time,
+                "share": time / total,
+                "ideal_us": ideal,
+                "bound": bound,
+                "cores": 64,
+                "intensity": intensity,
+                "tflops": tflops,
+                "note": "",
+            }
             for name, shape, calls, time, ideal, bound, intensity, tflops in rows
         ),
-        PageRoof(576.0, (("LoFi", 262.0), ("HiFi2", 131.0), ("HiFi4", 65.5))),
-        "It is bound by DRAM: 72 % of its time is in ops that are.",
-    )
+        "roof": {
+            "dram_gb_s": 576.0,
+            "peaks_tflops": (("LoFi", 262.0), ("HiFi2", 131.0), ("HiFi4", 65.5)),
+        },
+        "bottleneck": "It is bound by DRAM: 72 % of its time is in ops that are.",
+    }
 
 
-def timeline() -> PageTimeline:
+def timeline() -> Part:
     chance = random.Random(5)
     names = ("MatmulDeviceOperation", "LayerNormDeviceOperation", "AllGatherAsync", "from_torch")
     lanes = []
@@ -139,14 +176,23 @@ def timeline() -> PageTimeline:
             kinds += "kkwh"[name]
             at += lasts + (chance.expovariate(0.3) if step % 20 else 90)
         lanes.append(
-            PageLane(f"device {device}", tuple(starts), tuple(durations), tuple(which), kinds)
+            {
+                "device": f"device {device}",
+                "starts_us": tuple(starts),
+                "durations_us": tuple(durations),
+                "names": tuple(which),
+                "kinds": kinds,
+            }
         )
-    return PageTimeline(
-        "decode", names, tuple(lanes), "The first 300 ops of each device are shown."
-    )
+    return {
+        "region": "decode",
+        "names": names,
+        "lanes": tuple(lanes),
+        "shortened": "The first 300 ops of each device are shown.",
+    }
 
 
-def sweep(test: str) -> PageSweep:
+def sweep(test: str) -> Part:
     chance = random.Random(6)
     points = []
     for batch in (1, 2, 4, 8, 16, 32):
@@ -159,21 +205,29 @@ def sweep(test: str) -> PageSweep:
             gone = batch == 32 and grid == "8x4"
             values = (None, None) if gone else (latency, rate * chance.uniform(0.98, 1.0))
             points.append(
-                PagePoint(
-                    test,
-                    (("batch", str(batch)), ("grid", grid)),
-                    values,
-                    best=batch == 16 and grid == "8x8",
-                    note="L1 is full" if gone else "",
-                )
+                {
+                    "test": test,
+                    "axes": (("batch", str(batch)), ("grid", grid)),
+                    "values": values,
+                    "best": batch == 16 and grid == "8x8",
+                    "note": "L1 is full" if gone else "",
+                }
             )
     columns = (
-        PageColumn("wall_time", "ms", 1e-6),
-        PageColumn("samples_per_second", "1/s", 1.0),
+        {
+            "name": "wall_time",
+            "unit": "ms",
+            "scale": 1e-6,
+        },
+        {
+            "name": "samples_per_second",
+            "unit": "1/s",
+            "scale": 1.0,
+        },
     )
-    return PageSweep(
-        "test_resnet50: batch x grid",
-        columns,
-        tuple(points),
-        "batch 16 on 8x8 is best: 1,676 samples per second.",
-    )
+    return {
+        "name": "test_resnet50: batch x grid",
+        "metrics": columns,
+        "points": tuple(points),
+        "summary": "batch 16 on 8x8 is best: 1,676 samples per second.",
+    }

@@ -43,7 +43,8 @@ class Room(NamedTuple):
 #: have a fault's module in their names (a rule's code is enough), those are run, and the last two.
 ROOMS = {
     "gate": Room(
-        ("gate/[jmpr]*.py", "run/judge.py", "run/confirm.py"),
+        ("gate/judg*.py", "gate/machine_shift.py", "gate/ratios.py", "gate/confirm.py",
+         "experiments/paired.py"),
         (
             "unit/gate/test_*.py", "unit/run/test_judge.py", "unit/run/test_confirm.py",
             "properties/test_gate_on_*.py", "properties/test_paired.py",
@@ -51,7 +52,7 @@ ROOMS = {
         ),
     ),
     "store": Room(
-        ("baselines/*.py", "records/baseline.py"),
+        ("gate/store.py", "gate/transaction.py", "core/baseline.py"),
         (
             "unit/records/test_baseline.py", "unit/run/test_accept.py",
             "faults/test_bad_baselines.py", "properties/test_merge.py",
@@ -61,9 +62,9 @@ ROOMS = {
     ),
     "readers": Room(
         (
-            "analysis/captures/ops_*.py", "analysis/captures/report_*.py",
-            "analysis/captures/cpp_report.py", "analysis/captures/device_log.py",
-            "analysis/captures/graph_json.py", "analysis/captures/ttlang_[lps]*.py",
+            "analysis/readers/ops_csv.py", "analysis/readers/report_db.py",
+            "analysis/readers/device_csv.py", "analysis/readers/graph.py",
+            "analysis/readers/ttlang*.py",
         ),
         (
             "unit/captures/test_*.py", "properties/test_ops_csv.py",
@@ -71,7 +72,7 @@ ROOMS = {
         ),
     ),
     "rules": Room(
-        ("analysis/checklist/[bfkmorw]*.py", "analysis/checklist/rules/ttp*.py"),
+        ("analysis/checklist/*.py", "analysis/rules/*.py", "gate/rules_on_numbers.py"),
         ("rules/test_*.py", "behaviour/test_findings.py", "behaviour/test_waivers.py"),
     ),
 }  # fmt: skip

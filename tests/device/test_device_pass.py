@@ -6,8 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.records.messages import Collected, Finished, Reported
-from pytest_ttnn_perf.run import device_pass
+from pytest_ttnn_perf.core.messages import Collected, Finished, Reported
+from pytest_ttnn_perf.plugin import device_pass
 from tests.behaviour.model import counts_of, failure_of
 from tests.device.rig import (
     CONFTEST,

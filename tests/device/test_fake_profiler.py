@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.cpp_report import read_cpp_report
-from pytest_ttnn_perf.analysis.captures.device_log import read_device_log
-from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
-from pytest_ttnn_perf.records.ops import TraceReplays
+from pytest_ttnn_perf.analysis.readers.device_csv import read_cpp_report, read_device_log
+from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
+from pytest_ttnn_perf.core.ops import TraceReplays
 from tests.device.children import ask, command
 from tests.device.script import Machine, Op, Script
 

@@ -132,7 +132,7 @@ def test_another_folder_of_locks_is_another_machine(
 #: Looks for the lock of run_safe_pytest.sh beside the project: the machine's own is not for tests.
 ELSEWHERE = """
     import pathlib
-    from pytest_ttnn_perf.device import sharing
+    from pytest_ttnn_perf.machine import chips as sharing
 
     HOST = pathlib.Path(__file__).parents[1] / "host"
     in_the_way = sharing.in_the_way

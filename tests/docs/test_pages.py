@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
 from pytest_ttnn_perf.experiments import ab
-from pytest_ttnn_perf.records.settings import ProfilerKind, Settings
 from tests.docs.pages import Reader
 from tests.harness.project import run_command
 from tests.harness.workshop import InThisProcess, run_test
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.experiments.versions import Version
-    from pytest_ttnn_perf.records.observation import Observation
+    from pytest_ttnn_perf.core.observation import Observation
+    from pytest_ttnn_perf.experiments.rounds import Version
 
 #: Pages that are whole: what their commands need is on the page.
 PAGES = (

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
-from pytest_ttnn_perf._base.errors import WriteError
-from pytest_ttnn_perf._base.files import write_text
-from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records.baseline import (
+from pytest_ttnn_perf.core.baseline import (
     Accepted,
     BaselineFile,
     MetricBaseline,
@@ -23,8 +20,11 @@ from pytest_ttnn_perf.records.baseline import (
     baseline_path,
     encode_text,
 )
-from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.core.errors import WriteError
+from pytest_ttnn_perf.core.files import write_text
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.gate.store import BaselineStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest_ttnn_perf.cli.main as cli
-from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records.ops import encode_groups
+from pytest_ttnn_perf.core.ops import encode_groups
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.faults import dying
 from tests.harness.baselines import N150, T3K, Desk, ops, stored, timed, times
 from tests.harness.captures import capture, op

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.faults.amender import HARDWARE, appending
 from tests.faults.damage import ANY_FILE, DEEP, HUGE, damage, replaced
 from tests.faults.refusals import UNREADABLE, USAGE, assert_no_traceback, assert_refused

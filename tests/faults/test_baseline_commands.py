@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import WriteError
-from pytest_ttnn_perf._base.files import write_bytes
-from pytest_ttnn_perf.baselines import store as store_module
-from pytest_ttnn_perf.baselines import transaction
-from pytest_ttnn_perf.records.ops import encode_groups
+from pytest_ttnn_perf.core.errors import WriteError
+from pytest_ttnn_perf.core.files import write_bytes
+from pytest_ttnn_perf.core.ops import encode_groups
+from pytest_ttnn_perf.gate import store as store_module
+from pytest_ttnn_perf.gate import transaction
 from tests.faults.test_writing import amending
 from tests.harness.baselines import ops, stored, timed, times
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.cli.bisect import split_bad
-from pytest_ttnn_perf.experiments.bisect import state_file
-from pytest_ttnn_perf.experiments.bisect_report import Bisect
-from pytest_ttnn_perf.processes.git import Repository
+from pytest_ttnn_perf.cli.experiments import split_bad
+from pytest_ttnn_perf.experiments.bisect import Bisect, state_file
+from pytest_ttnn_perf.machine.git import Repository
 from tests.harness.project import run_command
 from tests.harness.versions import Versions
 

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ttnn_perf.core.database_url import VARIABLE, database_url
 from pytest_ttnn_perf.history import database as databases
 from pytest_ttnn_perf.history.database import (
-    Asked,
     Database,
     HistoryError,
+    RunFilter,
     Sent,
     read_runs,
     send,
 )
 from pytest_ttnn_perf.history.runs import RecordFile, Wanted
-from pytest_ttnn_perf.records.database_url import VARIABLE, database_url
 from tests.harness.history_writer import METRICS, TESTS, run_of
 from tests.harness.project import run_command
 
@@ -65,7 +65,7 @@ def database(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dat
 
 
 def runs_in(database: Database) -> list[tuple[str | None, int]]:
-    history = read_runs(database, Path.cwd(), Wanted(all_branches=True), Asked())
+    history = read_runs(database, Path.cwd(), Wanted(all_branches=True), RunFilter())
     return [(run.id, len(run.readings)) for run in history.runs]
 
 

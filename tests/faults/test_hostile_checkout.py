@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.processes import git as git_module
-from pytest_ttnn_perf.processes.git import _ALWAYS, Git, GitError, work_tree
-from pytest_ttnn_perf.records.baseline import Accepted
+from pytest_ttnn_perf.core.baseline import Accepted
+from pytest_ttnn_perf.machine import git as git_module
+from pytest_ttnn_perf.machine.git import _ALWAYS, Git, GitError, work_tree
 from tests.harness.baselines import Desk, stored, times
 from tests.harness.hostile import plant
 from tests.harness.repository import Repository

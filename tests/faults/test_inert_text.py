@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.records.baseline import Accepted
+from pytest_ttnn_perf.core.baseline import Accepted
 from tests.harness.baselines import Desk, stored, times
 from tests.harness.captures import capture, op
 from tests.harness.project import Ran, run_command

@@ -32,7 +32,7 @@ def test_a_command_says_that_it_is_a_defect_and_what_to_report(
     def broken(*_: object, **__: object) -> None:
         raise KeyError("a defect")
 
-    monkeypatch.setattr("pytest_ttnn_perf.cli.gate.read_run", broken)
+    monkeypatch.setattr("pytest_ttnn_perf.cli.records.read_run", broken)
     (scene.project.path / "my baselines").mkdir()
     ran = run_command("gate", "run.json", "--baselines", "my baselines")
     assert (ran.code, ran.text) == (8, "")
@@ -47,14 +47,14 @@ def test_a_command_says_that_it_is_a_defect_and_what_to_report(
 @pytest.mark.parametrize(
     ("isolate", "module", "name"),
     [
-        ("inline", "run.gate_run", "GateRun.begin"),
-        ("inline", "run.gate_run", "GateRun.judge"),
-        ("inline", "run.gate_run", "GateRun.finish"),
-        ("inline", "run.record", "RunResult.summary"),
-        ("inline", "run.record", "RunResult.closing"),
+        ("inline", "gate.gated_run", "GateRun.begin"),
+        ("inline", "gate.gated_run", "GateRun.judge"),
+        ("inline", "gate.gated_run", "GateRun.finish"),
+        ("inline", "gate.record", "RunResult.summary"),
+        ("inline", "gate.record", "RunResult.closing"),
         ("inline", "plugin.orchestrator", "report_run"),
-        ("process", "run.gate_run", "GateRun.judge"),
-        ("process", "run.gate_run", "GateRun.finish"),
+        ("process", "gate.gated_run", "GateRun.judge"),
+        ("process", "gate.gated_run", "GateRun.finish"),
         ("process", "plugin.worker", "_attach"),
     ],
 )

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.detect import read_run
-from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.json import encode
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.observation import MetricObservation, Observation, Run
-from pytest_ttnn_perf.run.record import Journal
+from pytest_ttnn_perf.analysis.readers.detect import read_run
+from pytest_ttnn_perf.core.codec import encode
+from pytest_ttnn_perf.core.errors import InputError
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation, Run
+from pytest_ttnn_perf.gate.record import Journal
 from tests.faults.refusals import assert_no_traceback
 from tests.harness.project import run_command
 

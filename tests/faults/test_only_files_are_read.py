@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base import files
-from pytest_ttnn_perf.processes.checkouts import remove_leftovers
+from pytest_ttnn_perf.core import files
+from pytest_ttnn_perf.machine.git import remove_leftovers
 from tests.harness.baselines import Desk, stored, times
 from tests.harness.project import run_command
 from tests.harness.repository import Repository

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base import files as files_module
-from pytest_ttnn_perf._base.errors import InputError, WriteError
-from pytest_ttnn_perf.baselines import store as store_module
-from pytest_ttnn_perf.baselines.changes import move
-from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records.baseline import key_folder
+from pytest_ttnn_perf.cli.baseline_merge import move
+from pytest_ttnn_perf.core import files as files_module
+from pytest_ttnn_perf.core.baseline import key_folder
+from pytest_ttnn_perf.core.errors import InputError, WriteError
+from pytest_ttnn_perf.gate import store as store_module
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.faults.amender import FILE, HARDWARE, stored
 from tests.faults.refusals import UNREADABLE, assert_refused
 from tests.faults.test_op_tables import TEST, amend, table
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 READING = """
 import sys
 from pathlib import Path
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.core.errors import InputError
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.faults.amender import HARDWARE
 from tests.faults.test_op_tables import TEST
 for root in sys.argv[1:]:

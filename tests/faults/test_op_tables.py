@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError, WriteError
-from pytest_ttnn_perf._base.files import write_bytes
-from pytest_ttnn_perf.baselines import transaction
-from pytest_ttnn_perf.baselines.store import BaselineStore, ops_text
-from pytest_ttnn_perf.records.baseline import key_folder
-from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature
+from pytest_ttnn_perf.core.baseline import key_folder
+from pytest_ttnn_perf.core.errors import InputError, WriteError
+from pytest_ttnn_perf.core.files import write_bytes
+from pytest_ttnn_perf.core.ops import OpGroup, OpGroups, Signature
+from pytest_ttnn_perf.gate import transaction
+from pytest_ttnn_perf.gate.store import BaselineStore, ops_text
 from tests.faults.amender import FILE, HARDWARE, stored
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.report.sentences import accept_command, command_line, place_of
 from tests.harness.baselines import N150, Desk, ops, stored, times
 from tests.harness.project import run_command

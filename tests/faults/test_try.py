@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.experiments.kept_state import read_steps
-from pytest_ttnn_perf.records.step import Decision
+from pytest_ttnn_perf.experiments.try_change import Decision, read_steps
 from tests.faults.test_ab import SIGNAL, assert_nothing_left
 from tests.harness.versions import Versions
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError, WriteError
-from pytest_ttnn_perf._base.files import write_bytes
-from pytest_ttnn_perf.baselines import transaction
-from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records.baseline import baseline_path, key_folder
+from pytest_ttnn_perf.core.baseline import baseline_path, key_folder
+from pytest_ttnn_perf.core.errors import InputError, WriteError
+from pytest_ttnn_perf.core.files import write_bytes
+from pytest_ttnn_perf.gate import transaction
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.faults.amender import FILE, HARDWARE, appending, stored
 from tests.faults.test_op_tables import TEST, amend, ops_file, table
 from tests.harness.project import run_command

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.detect import read_run
+from pytest_ttnn_perf.analysis.readers.detect import read_run
 from tests.behaviour.model import counts_of, failure_of
 from tests.faults.refusals import PYTEST_USAGE, assert_no_traceback, assert_refused
 from tests.faults.workers import outcome_of, run, the_record, write_tests

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import WriteError
-from pytest_ttnn_perf.baselines import store as store_module
-from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records.baseline import baseline_path
+from pytest_ttnn_perf.core.baseline import baseline_path
+from pytest_ttnn_perf.core.errors import WriteError
+from pytest_ttnn_perf.gate import store as store_module
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.faults import amender
 from tests.faults.amender import FILE, HARDWARE, appending, stored, text_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.baseline import TestBaseline
+    from pytest_ttnn_perf.core.baseline import TestBaseline
 
 TEST = f"{FILE}::test_a"
 

@@ -10,20 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.device_metrics import (
-    graph_metrics,
-    report_metrics,
-    sim_metrics,
-)
-from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
-from pytest_ttnn_perf.analysis.captures.ttlang_log import (
+from pytest_ttnn_perf.analysis.readers.device_csv import graph_metrics, report_metrics, sim_metrics
+from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
+from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
+from pytest_ttnn_perf.analysis.readers.ttlang import (
     kernel_metrics,
+    read_perf_summary_json,
     read_ttlang_log,
     summary_metrics,
 )
-from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
-from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
 from tests.formats.test_report_db_corpus import CAPTURED, FILES, query
 from tests.formats.test_ttlang_corpus import SAMPLES, number
 from tests.harness.corpus import corpus
@@ -32,8 +28,8 @@ from tests.harness.project import run_command
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_ttnn_perf.records.observation import MetricObservation
-    from pytest_ttnn_perf.records.ttnn_report import Report
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
+    from pytest_ttnn_perf.core.observation import MetricObservation
 
 Values = dict[str, tuple[float, ...]]
 

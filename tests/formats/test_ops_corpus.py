@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, gated_ops
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.captures.report_db_text import (
-    attribute,
-    attribute_flag,
-    attribute_int,
-)
-from pytest_ttnn_perf.analysis.ops.windows import window
-from pytest_ttnn_perf.records.metric import split_metric
+from pytest_ttnn_perf.analysis.ops.regions import window
+from pytest_ttnn_perf.analysis.readers.device_csv import device_metrics, gated_ops
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.report_db import attribute, attribute_flag, attribute_int
+from pytest_ttnn_perf.core.metric import split_metric
 from tests.harness.corpus import captures, corpus
 
 if TYPE_CHECKING:

@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json, read_held
-from pytest_ttnn_perf.analysis.captures.report_db import is_report_db, read_report_db
-from pytest_ttnn_perf.observe.artifacts import read_captured_call
-from pytest_ttnn_perf.records.metric import Source
-from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard, Scope
+from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json, read_held
+from pytest_ttnn_perf.analysis.readers.report_db import (
+    BufferType,
+    Reshard,
+    Scope,
+    is_report_db,
+    read_report_db,
+)
+from pytest_ttnn_perf.core.metric import Source
+from pytest_ttnn_perf.measure.attached import read_captured_call
 from tests.harness.corpus import corpus
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.ttnn_report import ConvConfig, Operation, Report
+    from pytest_ttnn_perf.analysis.readers.report_db import ConvConfig, Operation, Report
 
 
 CAPTURED = ["cnn_small", "comparison", "mlp_bf16", "mlp_bfp8"]

@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.ttlang_log import (
+from pytest_ttnn_perf.analysis.readers.ttlang import (
+    Problem,
+    ProblemKind,
+    TtlangLog,
+    is_perf_summary_json,
     is_ttlang_log,
     parse_ttlang,
+    read_perf_summary_json,
     read_ttlang_log,
 )
-from pytest_ttnn_perf.analysis.captures.ttlang_perf import (
-    is_perf_summary_json,
-    read_perf_summary_json,
-)
-from pytest_ttnn_perf.analysis.captures.ttlang_sim import (
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import (
     is_sim_stats,
     is_sim_trace,
     read_sim_stats,
     read_sim_trace,
 )
-from pytest_ttnn_perf.records.ttlang import Problem, ProblemKind, TtlangLog
 from tests.harness.corpus import corpus
 
 #: The samples: how many summaries, reports, tables of signposts, flow and pipe graphs each has.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.detect import op_table_of
-from pytest_ttnn_perf.analysis.captures.validity import most_common_duration, why_invalid
+from pytest_ttnn_perf.analysis.ops.validity import most_common_duration, why_invalid
+from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 from tests.harness.corpus import corpus
 from tests.rules.captures import TABLES
 

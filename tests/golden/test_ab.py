@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.experiments.ab_report import AbResult, ab_listing
-from pytest_ttnn_perf.experiments.compare_rounds import Compared
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.experiments.ab import AbResult, ab_listing
 from pytest_ttnn_perf.experiments.compare_runs import Difference
-from pytest_ttnn_perf.gate.paired import Paired
-from pytest_ttnn_perf.processes.git import Commit, WorkingTree
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.experiments.paired import Paired
+from pytest_ttnn_perf.experiments.rounds import Compared
+from pytest_ttnn_perf.machine.git import Commit, WorkingTree
 from tests.harness.golden import assert_golden
 from tests.harness.versions import Versions
 

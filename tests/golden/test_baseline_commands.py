@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.records.baseline import Accepted
+from pytest_ttnn_perf.core.baseline import Accepted
 from tests.harness.baselines import ops, stored, timed, times
 from tests.harness.golden import assert_golden
 from tests.harness.project import clean

@@ -6,18 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.experiments.bisect_report import (
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.experiments.bisect import (
     Bisect,
     End,
+    Followed,
     Found,
+    State,
+    Step,
+    What,
     bisect_listing,
 )
-from pytest_ttnn_perf.experiments.bisect_search import Followed, State, Step, What
-from pytest_ttnn_perf.experiments.compare_rounds import Compared
-from pytest_ttnn_perf.gate.paired import Paired
-from pytest_ttnn_perf.processes.git import Commit, DatedCommit
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.experiments.paired import Paired
+from pytest_ttnn_perf.experiments.rounds import Compared
+from pytest_ttnn_perf.machine.git import Commit, DatedCommit
 from tests.harness.golden import assert_golden
 
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

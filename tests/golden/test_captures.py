@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.cli.show import show_file
+from pytest_ttnn_perf.cli.captures import show_file
 from tests.harness.captures import capture, op, signpost
 from tests.harness.corpus import captures, corpus
 from tests.harness.golden import assert_golden

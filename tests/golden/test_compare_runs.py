@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf.cli.compare import compare_files
+from pytest_ttnn_perf.core.errors import InputError, UsageError
 from tests.harness.captures import capture, op
 from tests.harness.golden import assert_golden
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.device.chips import take
+from pytest_ttnn_perf.machine.chips import take
 from tests.harness.fake_packages import write_package, write_ttnn
 from tests.harness.golden import assert_golden
 from tests.harness.lab import COMPILER, ONE_CHIP, SNAPSHOT, make_lab

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.cli import artifacts
+from pytest_ttnn_perf.cli import common as artifacts
 from tests.golden.test_checklist import CNN, LLM
 from tests.harness.captures import capture, op
 from tests.harness.golden import assert_golden

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.detect import op_table_of
-from pytest_ttnn_perf.report.layout import Style
-from pytest_ttnn_perf.report.op_listing import op_listing
+from pytest_ttnn_perf.analysis.readers.detect import op_table_of
+from pytest_ttnn_perf.analysis.show.ops import op_listing
+from pytest_ttnn_perf.report.tables import Style
 from tests.harness.captures import capture, op, signpost
 from tests.harness.corpus import corpus
 from tests.harness.golden import assert_golden
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.core.ops import OpTable
     from tests.harness.project import Project
 
 MUL = {

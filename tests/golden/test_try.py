@@ -10,19 +10,11 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from pytest_ttnn_perf.experiments.journal import ways_of
-from pytest_ttnn_perf.experiments.journal_report import journal_listing, journal_markdown
-from pytest_ttnn_perf.experiments.kept_state import Base
-from pytest_ttnn_perf.experiments.try_change import Tried
-from pytest_ttnn_perf.experiments.try_report import (
+from pytest_ttnn_perf.core.metric import Better, Kind
+from pytest_ttnn_perf.experiments.journal import journal_listing, journal_markdown, ways_of
+from pytest_ttnn_perf.experiments.try_change import (
     MOST_BYTES,
-    commands,
-    try_document,
-    try_lines,
-)
-from pytest_ttnn_perf.processes.snapshots import State
-from pytest_ttnn_perf.records.metric import Better, Kind
-from pytest_ttnn_perf.records.step import (
+    Base,
     Decision,
     Edit,
     Effect,
@@ -32,11 +24,15 @@ from pytest_ttnn_perf.records.step import (
     Situation,
     Step,
     StepFinding,
+    Tried,
+    commands,
     decode_step,
     encode_step,
+    try_document,
+    try_lines,
 )
-from pytest_ttnn_perf.report.layout import Style, printed
-from pytest_ttnn_perf.report.numbers import json_text
+from pytest_ttnn_perf.machine.git import State
+from pytest_ttnn_perf.report.tables import Style, json_text, printed
 from tests.harness.golden import assert_golden
 
 if TYPE_CHECKING:

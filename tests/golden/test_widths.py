@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.report.layout import columns_of
+from pytest_ttnn_perf.report.tables import columns_of
 from tests.golden.test_checklist import CNN, LLM
 from tests.golden.test_command_line import BASELINE, RECORD
 from tests.harness.captures import capture, op

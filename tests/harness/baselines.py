@@ -6,17 +6,17 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.records.hardware import Configuration, Hardware
-from pytest_ttnn_perf.records.metric import Kind, Metric
-from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, Tensor
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.hardware import Configuration, Hardware
+from pytest_ttnn_perf.core.metric import Kind, Metric
+from pytest_ttnn_perf.core.ops import OpGroup, OpGroups, Signature, Tensor
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.harness.project import Ran, run_command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.baselines.store import Change
+    from pytest_ttnn_perf.gate.store import Change
 
 N150 = Hardware("wormhole_b0", "n150", "1x1")
 T3K = Hardware("wormhole_b0", "t3k", "2x4")

@@ -9,10 +9,10 @@ import os
 import sys
 from pathlib import Path
 
+from pytest_ttnn_perf.core.database_url import VARIABLE, database_url
+from pytest_ttnn_perf.core.observation import Run, decode_run
 from pytest_ttnn_perf.history.database import Database, HistoryError, send
 from pytest_ttnn_perf.history.runs import RecordFile
-from pytest_ttnn_perf.records.database_url import VARIABLE, database_url
-from pytest_ttnn_perf.records.observation import Run, decode_run
 
 TESTS = 4
 METRICS = ("latency", "throughput")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.doctor import Surroundings, diagnose, doctor
-from pytest_ttnn_perf.records.settings import Settings
+from pytest_ttnn_perf.core.settings import Settings
 from tests.harness.fake_packages import write_package
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_ttnn_perf.cli.doctor_checks import Check
-    from pytest_ttnn_perf.report.numbers import Result
+    from pytest_ttnn_perf.cli.doctor import Check
+    from pytest_ttnn_perf.report.tables import Result
 
 SNAPSHOT = {
     "host_info": {"Driver": "TT-KMD 2.4.1"},

@@ -18,22 +18,22 @@ from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.core.settings import Checklist, ProfilerKind, Settings, TestSettings
 from pytest_ttnn_perf.experiments import ab
-from pytest_ttnn_perf.experiments.compare_rounds import after_is_first
+from pytest_ttnn_perf.experiments.rounds import after_is_first
 from pytest_ttnn_perf.experiments.try_change import Try, try_change
-from pytest_ttnn_perf.observe.observer import Observer
-from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.settings import Checklist, ProfilerKind, Settings, TestSettings
-from pytest_ttnn_perf.run.sessions import Sessions, _flaw
+from pytest_ttnn_perf.measure.observer import Observer
+from pytest_ttnn_perf.plugin.workers import Sessions, _flaw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import pytest
 
+    from pytest_ttnn_perf.core.observation import Observation
+    from pytest_ttnn_perf.experiments.rounds import Version
     from pytest_ttnn_perf.experiments.try_change import Tried
-    from pytest_ttnn_perf.experiments.versions import Version
-    from pytest_ttnn_perf.records.observation import Observation
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TEST = "test_model.py::test_model"

@@ -75,7 +75,7 @@ def act(what: str) -> None:
 if __name__ == "stand_in":
     act(sys.argv[-1])
 elif __name__ == "__main__":
-    from pytest_ttnn_perf.agents import calls
+    from pytest_ttnn_perf.agents import mcp as calls
     from pytest_ttnn_perf.cli.main import main
 
     calls._START = START  # type: ignore[misc]

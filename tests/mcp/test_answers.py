@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.agents.answers import MOST_BYTES, as_error, bounded, encoded, fitted
-from pytest_ttnn_perf.agents.protocol import Request
+from pytest_ttnn_perf.agents.mcp import MOST_BYTES, Request, as_error, bounded, encoded, fitted
 from tests.mcp.stand_in import LARGE
 
 NAMES = st.text(max_size=12)

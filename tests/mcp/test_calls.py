@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.agents import calls
-from pytest_ttnn_perf.agents.server import Server
-from pytest_ttnn_perf.agents.tools import Toolbox
+from pytest_ttnn_perf.agents import mcp as calls
+from pytest_ttnn_perf.agents.mcp import Server, Toolbox
 from pytest_ttnn_perf.cli.main import command_names
 from tests.mcp import stand_in
 from tests.mcp.wire import Wire, call, request, text_of, wait_for

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.agents.protocol import HANDSHAKE
-from pytest_ttnn_perf.agents.server import LONGEST_LINE_BYTES
+from pytest_ttnn_perf.agents.mcp import HANDSHAKE, LONGEST_LINE_BYTES
 from tests.mcp.wire import answers_to, call, request
 
 VERSION = "io.modelcontextprotocol/protocolVersion"

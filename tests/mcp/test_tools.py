@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.agents.tools import TOOLS, Toolbox
+from pytest_ttnn_perf.agents.mcp import TOOLS, Toolbox
 from pytest_ttnn_perf.cli.main import command_names, parse
+from pytest_ttnn_perf.core.errors import UsageError
 from tests.harness.golden import assert_golden
 from tests.harness.project import run_command
 from tests.mcp.wire import ALL, answers_to, call, request, text_of

@@ -10,8 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf.agents.server import Server
-from pytest_ttnn_perf.agents.tools import TOOLS, Toolbox
+from pytest_ttnn_perf.agents.mcp import TOOLS, Server, Toolbox
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist import runner
-from pytest_ttnn_perf.analysis.checklist.rules.ttp203_layout_conversions import layout_conversions
+from pytest_ttnn_perf.analysis.rules.layouts import layout_conversions
 from tests.harness.corpus import captures, corpus, corpus_folder
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 #: Without packages, which are folders.
 ORCHESTRATOR, WORKER = 53, 54
-RULES = "pytest_ttnn_perf.analysis.checklist.rules."
+RULES = "pytest_ttnn_perf.analysis.checklist.runner."
 #: Writes what each process of the run has imported when it ends; the worker is the second one.
 CONFTEST = """
 import atexit, itertools, json, os, sys, time

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from pytest_ttnn_perf._base.configuration import OPTIONS, option_of
 from pytest_ttnn_perf.cli.main import command_parser
+from pytest_ttnn_perf.core.options import OPTIONS, option_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

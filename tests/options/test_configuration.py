@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.configuration import FILE_ONLY, OPTIONS
+from pytest_ttnn_perf.core.options import FILE_ONLY, OPTIONS
 from tests.behaviour.model import (
     CONFIG_FILES,
     configure,
@@ -279,7 +279,7 @@ def test_a_project_that_only_depends_on_us_costs_nothing(
             import sys
 
             def test_model():
-                assert "pytest_ttnn_perf.run.settings" not in sys.modules
+                assert "pytest_ttnn_perf.core.settings" not in sys.modules
         """
     )
     (project.path / "pyproject.toml").write_text(text)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.configuration import option_of
+from pytest_ttnn_perf.core.options import option_of
 from tests.behaviour.model import configure, refusal_of, write_latency
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.configuration import FILE_ONLY, OPTIONS, TURN_ON
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.records.settings import Settings
-from pytest_ttnn_perf.run.settings import _CHOICES, _READERS, load_settings
+from pytest_ttnn_perf.core.errors import InputError
+from pytest_ttnn_perf.core.options import FILE_ONLY, OPTIONS, TURN_ON
+from pytest_ttnn_perf.core.settings import _CHOICES, _READERS, Settings, load_settings
 from tests.behaviour.model import refusal_of
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.core.database_url import VARIABLE, database_url
 from pytest_ttnn_perf.history import database as databases
 from pytest_ttnn_perf.history.database import Database, Sent, send
 from pytest_ttnn_perf.history.runs import RecordFile
-from pytest_ttnn_perf.records.database_url import VARIABLE, database_url
 from tests.behaviour.model import write_latency
 from tests.harness.histories import TEST, Histories, document, wobbled
 from tests.harness.history_writer import hostile_run, run_of

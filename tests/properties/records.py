@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.records.baseline import (
+from pytest_ttnn_perf.core.baseline import (
     Accepted,
     BaselineFile,
     MetricBaseline,
@@ -15,17 +15,11 @@ from pytest_ttnn_perf.records.baseline import (
     TestBaseline,
     ops_path,
 )
-from pytest_ttnn_perf.records.finding import (
-    Evidence,
-    Finding,
-    RuleOutcome,
-    Severity,
-    Unanswered,
-)
-from pytest_ttnn_perf.records.hardware import Configuration, Environment, Hardware
-from pytest_ttnn_perf.records.json_value import LARGEST
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import (
+from pytest_ttnn_perf.core.codec import LARGEST
+from pytest_ttnn_perf.core.finding import Evidence, Finding, RuleOutcome, Severity, Unanswered
+from pytest_ttnn_perf.core.hardware import Configuration, Environment, Hardware
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import (
     Coverage,
     JudgedTest,
     Limits,
@@ -34,8 +28,8 @@ from pytest_ttnn_perf.records.observation import (
     Observation,
     Run,
 )
-from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, Tensor
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.ops import OpGroup, OpGroups, Signature, Tensor
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn

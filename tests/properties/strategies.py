@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Observation
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy, judge_test
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import Limits, MetricObservation, Observation
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
-    from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.core.verdict import Verdict
 
 #: As many examples as usual, half as many, and twice as many.
 SOME = settings()

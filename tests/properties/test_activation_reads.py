@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.checklist.residency import activation_reads
+from pytest_ttnn_perf.analysis.checklist.operands import activation_reads
 from tests.properties.strategies import MANY
 from tests.rules.tables import on_host, op, table, tensor
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op, OpTable, Tensor
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Tensor
 
 _TENSORS = st.sampled_from([tensor(1, 1, 32, 32 * width) for width in range(1, 5)])
 _OPERANDS = st.lists(_TENSORS, max_size=2)

@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.analysis.ops.match import common_subsequence
-from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
-from pytest_ttnn_perf.records.ops import HOST, Op, Signature
-from pytest_ttnn_perf.report.attribution import shown_sum, waterfall_of
+from pytest_ttnn_perf.analysis.ops.align import (
+    Attribution,
+    Cause,
+    ChangeKind,
+    Part,
+    attribute,
+    common_subsequence,
+)
+from pytest_ttnn_perf.analysis.show.attribution import shown_sum, waterfall_of
+from pytest_ttnn_perf.core.ops import HOST, Op, Signature
 from tests.properties.strategies import FEW, MANY, SOME
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table
 
@@ -240,8 +245,8 @@ def test_steps_of_a_waterfall_lead_from_before_to_after(
     after_ns = max(found.after_ns + besides_ns, 0.0)
     left_ns = found.unexplained_ns + after_ns - found.after_ns
     drawn = waterfall_of(replace(found, after_ns=after_ns, unexplained_ns=left_ns), "time")
-    assert abs(drawn.before_us - found.before_ns / 1000) <= 0.000501
-    assert abs(drawn.after_us - after_ns / 1000) <= 0.000501
-    steps_ns = [round(part.change_us * 1000) for part in drawn.parts]
-    assert round(drawn.before_us * 1000) + sum(steps_ns) == round(drawn.after_us * 1000)
+    assert abs(drawn["before_us"] - found.before_ns / 1000) <= 0.000501
+    assert abs(drawn["after_us"] - after_ns / 1000) <= 0.000501
+    steps_ns = [round(part["change_us"] * 1000) for part in drawn["parts"]]
+    assert round(drawn["before_us"] * 1000) + sum(steps_ns) == round(drawn["after_us"] * 1000)
     assert 0 not in steps_ns

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.benchmark_run import read_benchmark_run
-from pytest_ttnn_perf.records.observation import decode_run, encode_run
+from pytest_ttnn_perf.analysis.readers.benchmark_json import read_benchmark_run
+from pytest_ttnn_perf.core.errors import InputError
+from pytest_ttnn_perf.core.observation import decode_run, encode_run
 from tests.harness.benchmarks import (
     complete_run,
     measurement,

@@ -7,7 +7,7 @@ from math import ceil, log2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.experiments.bisect_search import Search, Step, What
+from pytest_ttnn_perf.experiments.bisect import Search, Step, What
 from tests.properties.strategies import SOME
 
 

@@ -10,10 +10,10 @@ from _pytest.junitxml import bin_xml_escape
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._base.text import shortened, visible
-from pytest_ttnn_perf.records.finding import Evidence
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.core.finding import Evidence
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.text import shortened, visible
+from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.report.ci import (
     Annotation,
     CiReport,
@@ -22,8 +22,8 @@ from pytest_ttnn_perf.report.ci import (
     gitlab_text,
     property_pairs,
 )
-from pytest_ttnn_perf.report.layout import Style, columns_of, printed
 from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code, markdown_text, prose, table_row
+from pytest_ttnn_perf.report.tables import Style, columns_of, printed
 from pytest_ttnn_perf.report.terminal import summary_lines
 from tests.harness.ci_report import finding, judged, told, verdict
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.gate.machine import drift_of
-from pytest_ttnn_perf.gate.power import Seeing
-from pytest_ttnn_perf.records.verdict import DriftKind
+from pytest_ttnn_perf.core.verdict import DriftKind
+from pytest_ttnn_perf.experiments.paired import Seeing
+from pytest_ttnn_perf.gate.machine_shift import drift_of
 from tests.properties.strategies import FEW, MANY, SOME, between
 
 

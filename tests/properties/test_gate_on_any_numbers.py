@@ -9,9 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
-from pytest_ttnn_perf.records.baseline import (
+from pytest_ttnn_perf.core.baseline import (
     Accepted,
     BaselineFile,
     MetricBaseline,
@@ -20,13 +18,14 @@ from pytest_ttnn_perf.records.baseline import (
     decode_file,
     encode_text,
 )
-from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.json import encode
-from pytest_ttnn_perf.records.json_value import LARGEST
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.records.observation import Limits, MetricObservation
-from pytest_ttnn_perf.records.verdict import Outcome
-from pytest_ttnn_perf.report.numbers import format_value
+from pytest_ttnn_perf.core.codec import LARGEST, encode
+from pytest_ttnn_perf.core.errors import DecodeError
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.observation import Limits, MetricObservation
+from pytest_ttnn_perf.core.verdict import Outcome
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
+from pytest_ttnn_perf.report.tables import format_value
 from tests.properties.strategies import FEW, METRICS, NON_FINITE, SOME, between, judged
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**308), 10**308)

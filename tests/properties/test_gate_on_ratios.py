@@ -12,12 +12,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.core.metric import Better, Metric, Source
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation
+from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import Band, band_of
-from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.records.metric import Better, Metric, Source
-from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation
-from pytest_ttnn_perf.records.verdict import Outcome
 from tests.properties.strategies import (
     MANY,
     SOME,

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, group_ops
-from pytest_ttnn_perf.analysis.ops.settings import condense_settings, function_in, settings_in
+from pytest_ttnn_perf.analysis.ops.align import attribute, attribute_groups, group_ops
+from pytest_ttnn_perf.analysis.ops.names import condense_settings, function_in, settings_in
 from tests.properties.strategies import MANY, SOME
 from tests.properties.test_attribution import ops
 from tests.unit.ops.tables import table
@@ -19,8 +18,8 @@ from tests.unit.ops.tables import table
 if TYPE_CHECKING:
     from random import Random
 
-    from pytest_ttnn_perf.records.attribution import Attribution
-    from pytest_ttnn_perf.records.ops import Op, OpGroups
+    from pytest_ttnn_perf.analysis.ops.align import Attribution
+    from pytest_ttnn_perf.core.ops import Op, OpGroups
 
 ROWS = st.lists(ops(), max_size=25)
 #: Pieces of attributes as releases print them, and what is none.

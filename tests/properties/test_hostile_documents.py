@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._base.errors import DecodeError, InputError
-from pytest_ttnn_perf._base.files import line_of, read_json
-from pytest_ttnn_perf.analysis.captures.detect import read_run
-from pytest_ttnn_perf.records.baseline import decode_file, encode_text
-from pytest_ttnn_perf.records.observation import decode_run, encode_run
+from pytest_ttnn_perf.analysis.readers.detect import read_run
+from pytest_ttnn_perf.core.baseline import decode_file, encode_text
+from pytest_ttnn_perf.core.errors import DecodeError, InputError
+from pytest_ttnn_perf.core.files import line_of, read_json
+from pytest_ttnn_perf.core.observation import decode_run, encode_run
 from tests.properties.records import BASELINE_FILES, runs
 from tests.properties.strategies import SOME
 

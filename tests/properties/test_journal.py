@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ttnn_perf.core.metric import Better, Kind
 from pytest_ttnn_perf.experiments.journal import leading_steps, ways_of
-from pytest_ttnn_perf.records.metric import Better, Kind
-from pytest_ttnn_perf.records.step import Decision, Effect, Step
+from pytest_ttnn_perf.experiments.try_change import Decision, Effect, Step
 
 TEST = "test_a.py::test_a"
 

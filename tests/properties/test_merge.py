@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.baselines.changes import merge_files
-from pytest_ttnn_perf.records.baseline import (
+from pytest_ttnn_perf.cli.baseline_merge import merge_files
+from pytest_ttnn_perf.core.baseline import (
     MAX_SESSIONS,
     Accepted,
     BaselineFile,
@@ -18,9 +18,9 @@ from pytest_ttnn_perf.records.baseline import (
     TestBaseline,
     encode_text,
 )
-from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.settings import Take
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.settings import Take
 from tests.properties.strategies import MANY, SOME
 
 if TYPE_CHECKING:

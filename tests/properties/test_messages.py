@@ -11,10 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.json import decode, encode
-from pytest_ttnn_perf.records.json_value import LARGEST_COUNT
-from pytest_ttnn_perf.records.messages import (
+from pytest_ttnn_perf.core.codec import LARGEST_COUNT, decode, encode
+from pytest_ttnn_perf.core.errors import DecodeError
+from pytest_ttnn_perf.core.messages import (
     OBSERVATION,
     Assignment,
     Broke,

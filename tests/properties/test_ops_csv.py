@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv
+from pytest_ttnn_perf.analysis.readers.ops_csv import is_ops_csv
+from pytest_ttnn_perf.core.errors import InputError
 from tests.properties.strategies import FEW, MANY, SOME
 from tests.unit.captures.ops_text import (
     CYCLE,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pytest
     from hypothesis.strategies import DrawFn
 
-    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.core.ops import OpTable
 
 NAMES = st.text(alphabet="Ab,;\"' \n", min_size=1, max_size=6)
 NUMBERS = st.integers(0, 10**7).map(str)

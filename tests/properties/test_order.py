@@ -9,10 +9,9 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.history.order import in_order
-from pytest_ttnn_perf.history.runs import RecordedRun, RecordFile
-from pytest_ttnn_perf.processes.lineage import Lineage
-from pytest_ttnn_perf.records.hardware import Environment
+from pytest_ttnn_perf.core.hardware import Environment
+from pytest_ttnn_perf.history.runs import RecordedRun, RecordFile, in_order
+from pytest_ttnn_perf.machine.git import Lineage
 from tests.properties.strategies import SOME
 
 MOST = 14

@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ttnn_perf.core.metric import Better, Metric, Source
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits
+from pytest_ttnn_perf.core.verdict import Outcome
+from pytest_ttnn_perf.experiments.paired import (
+    Paired,
+    Plan,
+    Round,
+    estimate,
+    judge_rounds,
+    t_quantile,
+)
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.paired import Paired, Plan, Round, estimate, judge_rounds, t_quantile
-from pytest_ttnn_perf.records.metric import Better, Metric, Source
-from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits
-from pytest_ttnn_perf.records.verdict import Outcome
 from tests.properties.strategies import SOME, TIMINGS, between
 
 if TYPE_CHECKING:

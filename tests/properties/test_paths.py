@@ -15,16 +15,16 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records import baseline
-from pytest_ttnn_perf.records.baseline import (
+from pytest_ttnn_perf.core import baseline
+from pytest_ttnn_perf.core.baseline import (
     Accepted,
     TestBaseline,
     key_folder,
     relative_path,
     split_test_id,
 )
-from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.properties.strategies import FEW, MANY
 
 if TYPE_CHECKING:

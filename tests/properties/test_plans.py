@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.analysis.checklist.plan import Start, plan_of, start_of
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
-from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Severity, Subject
+from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, Subject
 from tests.properties.test_savings_of_any_step import tables
 from tests.rules.test_plan import assert_sound
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.core.ops import OpTable
 
 RULES = [rule.with_limits(share=-1.0) if "share" in rule.limits else rule for rule in all_rules()]
 

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json
-from pytest_ttnn_perf.analysis.captures.report_db import is_report_db, read_report_db
-from pytest_ttnn_perf.analysis.captures.report_db_text import (
+from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json
+from pytest_ttnn_perf.analysis.readers.report_db import (
+    BufferType,
     bare_name,
     buffer_type,
     conv_of,
     core_ranges,
+    is_report_db,
     memory_of,
+    read_report_db,
     shape_of,
     shard_of,
 )
-from pytest_ttnn_perf.records.ttnn_report import BufferType
+from pytest_ttnn_perf.core.errors import InputError
 from tests.properties.strategies import FEW, MANY, SOME
 from tests.unit.captures.report_db_tables import (
     RANKED,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_ttnn_perf.records.ttnn_report import Report
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
 
 NODES = [*function("ttnn.conv2d", *function("HaloDeviceOperation", RELEASE, circular(64)))]
 MEMORY = (

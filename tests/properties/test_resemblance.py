@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.records.baseline import Traits
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.run.health import LIKELY, Face, pair_up
+from pytest_ttnn_perf.core.baseline import Traits
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.gate.health import LIKELY, Face, pair_up
 from tests.properties.records import OPS
 from tests.properties.strategies import SOME, between
 

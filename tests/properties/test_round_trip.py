@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 
-from pytest_ttnn_perf._base.files import parse_json
-from pytest_ttnn_perf.analysis.captures.detect import read_run
-from pytest_ttnn_perf.baselines.store import ops_text, read_ops_file
-from pytest_ttnn_perf.records.baseline import decode_file, encode_text
-from pytest_ttnn_perf.records.json import encode
-from pytest_ttnn_perf.records.observation import decode_run, encode_run
-from pytest_ttnn_perf.run.record import Journal, run_text
+from pytest_ttnn_perf.analysis.readers.detect import read_run
+from pytest_ttnn_perf.core.baseline import decode_file, encode_text
+from pytest_ttnn_perf.core.codec import encode
+from pytest_ttnn_perf.core.files import parse_json
+from pytest_ttnn_perf.core.observation import decode_run, encode_run
+from pytest_ttnn_perf.gate.record import Journal, run_text
+from pytest_ttnn_perf.gate.store import ops_text, read_ops_file
 from tests.properties.records import BASELINE_FILES, OPS, runs
 from tests.properties.strategies import FEW, SOME
 
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ttnn_perf.records.baseline import BaselineFile
-    from pytest_ttnn_perf.records.observation import Run
-    from pytest_ttnn_perf.records.ops import OpGroups
+    from pytest_ttnn_perf.core.baseline import BaselineFile
+    from pytest_ttnn_perf.core.observation import Run
+    from pytest_ttnn_perf.core.ops import OpGroups
 
 #: A session on a line of its own, as the layout of baselines promises.
 _SESSION = re.compile(r"^ {12}\[.*\],?$", re.MULTILINE)

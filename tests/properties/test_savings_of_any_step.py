@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines
-from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.core.finding import Subject
 from tests.rules.tables import Op, OpTable, Tensor, op, table, tensor
 
 CODES = (

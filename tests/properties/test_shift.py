@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
-from pytest_ttnn_perf.gate.machine import explain_by_shift, shift_of
+from pytest_ttnn_perf.gate.machine_shift import explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import centre_of
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.records.observation import MetricObservation, Observation
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from tests.properties.strategies import MANY, SOME, between
 
 if TYPE_CHECKING:

@@ -10,21 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.gate.sweeps import sweeps_of
-from pytest_ttnn_perf.measure.quantiles import CONFIDENCE, least_count, quantile
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.observation import (
-    JudgedTest,
-    MetricObservation,
-    Observation,
-    SweepPoint,
-)
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, SweepPoint
+from pytest_ttnn_perf.measure.timing import CONFIDENCE, least_count, quantile
+from pytest_ttnn_perf.report.sweeps import sweeps_of
 from tests.properties.strategies import MANY, SOME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_ttnn_perf.records.sweep import Sweep
+    from pytest_ttnn_perf.core.verdict import Sweep
 
 TIMES = st.lists(
     st.one_of(st.none(), st.floats(1.0, 1e6)), min_size=1, max_size=30

@@ -10,23 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tabulate import tabulate
 
-from pytest_ttnn_perf._base.text import inert
-from pytest_ttnn_perf.report.layout import (
+from pytest_ttnn_perf.core.text import inert
+from pytest_ttnn_perf.report.tables import (
     NARROWEST,
+    Column,
+    Columns,
     Fit,
     Line,
     Style,
     columns_of,
     fitted,
+    id_column,
     printed,
     table_of,
     wrapped,
 )
-from pytest_ttnn_perf.report.numbers import Column, Columns, id_column
 from tests.properties.strategies import MANY
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.report.layout import Block
+    from pytest_ttnn_perf.report.tables import Block
 
 _CELLS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12)
 #: Wide and combining letters, line breaks, colours of a terminal, and words that fill a line.

@@ -9,11 +9,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ttnn_perf.core.hardware import Environment
 from pytest_ttnn_perf.history.runs import RecordedRun, RecordFile
 from pytest_ttnn_perf.history.series import sparkline
-from pytest_ttnn_perf.history.steps import find_steps, winsorised
-from pytest_ttnn_perf.history.trends import Kind, Track, find_trends
-from pytest_ttnn_perf.records.hardware import Environment
+from pytest_ttnn_perf.history.trends import Kind, Track, find_steps, find_trends, winsorised
 from tests.properties.strategies import FEW, SOME
 
 SOURCE = RecordFile(Path("-"))

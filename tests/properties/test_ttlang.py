@@ -11,26 +11,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
-from pytest_ttnn_perf.analysis.captures.device_log import is_device_log, read_device_log
-from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi, read_tt_smi
-from pytest_ttnn_perf.analysis.captures.ttlang_log import (
+from pytest_ttnn_perf.analysis.readers.device_csv import (
+    is_cpp_report,
+    is_device_log,
+    read_cpp_report,
+    read_device_log,
+)
+from pytest_ttnn_perf.analysis.readers.tt_smi import is_tt_smi, read_tt_smi
+from pytest_ttnn_perf.analysis.readers.ttlang import (
+    ProblemKind,
+    is_perf_summary_json,
     is_ttlang_log,
     parse_ttlang,
+    read_perf_summary_json,
     read_ttlang_log,
 )
-from pytest_ttnn_perf.analysis.captures.ttlang_perf import (
-    is_perf_summary_json,
-    read_perf_summary_json,
-)
-from pytest_ttnn_perf.analysis.captures.ttlang_sim import (
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import (
     is_sim_stats,
     is_sim_trace,
     read_sim_stats,
     read_sim_trace,
 )
-from pytest_ttnn_perf.records.ttlang import ProblemKind
+from pytest_ttnn_perf.core.errors import InputError
 from tests.properties.strategies import FEW, MANY
 from tests.unit.captures import (
     test_cpp_report,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
-from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Limit, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

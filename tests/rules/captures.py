@@ -6,11 +6,11 @@ import csv
 from dataclasses import replace
 from functools import cache
 
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
-from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.ops.regions import region_table, regions_of
-from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
+from pytest_ttnn_perf.analysis.readers.ttlang import read_ttlang_log
+from pytest_ttnn_perf.core.finding import Subject
 from tests.harness.corpus import captures, corpus
 
 KERNEL = "DEVICE KERNEL DURATION [ns]"

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.records.ttnn_report import BufferType, ConvConfig, Device, Operation, Shard
+from pytest_ttnn_perf.analysis.readers.report_db import (
+    BufferType,
+    ConvConfig,
+    Device,
+    Operation,
+    Shard,
+)
 from tests.rules.reports import record, report
 from tests.rules.tables import op, tensor
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op
-    from pytest_ttnn_perf.records.ttnn_report import Report, TensorRecord
+    from pytest_ttnn_perf.analysis.readers.report_db import Report, TensorRecord
+    from pytest_ttnn_perf.core.ops import Op
 
 NOT_ASKED = ConvConfig(*[None] * len(ConvConfig._fields))
 #: Its cores have 10,000 bytes to give.

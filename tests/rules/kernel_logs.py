@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.ttlang import (
+from pytest_ttnn_perf.analysis.readers.ttlang import (
     AutoProfile,
     Barriers,
     Bytes,
@@ -17,6 +16,7 @@ from pytest_ttnn_perf.records.ttlang import (
     TransferSize,
     TtlangLog,
 )
+from pytest_ttnn_perf.core.finding import Subject
 
 
 def program(

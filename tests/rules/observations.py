@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.core.finding import Subject
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Observation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.records.hardware import Hardware, Scalar
+    from pytest_ttnn_perf.core.hardware import Hardware, Scalar
 
 __all__ = [
     "Limits", "MetricObservation", "Observation", "accuracy", "io_measured",

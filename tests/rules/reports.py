@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.records.ttnn_report import Edge, Operation, Report, TensorRecord
+from pytest_ttnn_perf.analysis.readers.report_db import Edge, Operation, Report, TensorRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
-from pytest_ttnn_perf.records.finding import NAMES, AnalysisOutcome, Figure, Input, Row, Subject
-from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard
+from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard
+from pytest_ttnn_perf.analysis.show.groups import ANALYSES
+from pytest_ttnn_perf.core.finding import NAMES, AnalysisOutcome, Figure, Input, Row, Subject
 from tests.rules.convolving import DEVICE, called, conv, convolving, output
 from tests.rules.kernel_logs import printed, program
 from tests.rules.reports import COPY, Operation, linear, placed, record, report
 from tests.rules.tables import Op, Tensor, TraceReplays, on_host, op, table, tensor
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.finding import Analysis
+    from pytest_ttnn_perf.core.finding import Analysis
 
 #: Of 1024 elements each: 2048, 1088 and 4096 bytes.
 BF16, BFP8, FP32 = (

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
-from pytest_ttnn_perf.cli.artifacts import captures_of
-from pytest_ttnn_perf.records.finding import AnalysisOutcome, Subject
-from pytest_ttnn_perf.report.analysis import analysis_listing
-from pytest_ttnn_perf.report.layout import Style
+from pytest_ttnn_perf.analysis.show.groups import ANALYSES, analysis_listing
+from pytest_ttnn_perf.cli.common import captures_of
+from pytest_ttnn_perf.core.finding import AnalysisOutcome, Subject
+from pytest_ttnn_perf.report.tables import Style
 from tests.formats.test_report_db_corpus import query
 from tests.harness.corpus import corpus
 from tests.rules.captures import KERNEL, LOGS, REPORTS, TABLES, device_rows
@@ -24,7 +23,7 @@ from tests.rules.test_corpus_formats import BYTES, operands_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.records.finding import Analysis
+    from pytest_ttnn_perf.core.finding import Analysis
 
 FALCON, OFT, OLD_OFT = "falcon3_7b_tp4.csv", "blackhole_oft_conv.csv", "oft_2025_09_v2.csv"
 CLIP = "blackhole_clip_encoder.csv"

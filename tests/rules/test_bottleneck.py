@@ -6,9 +6,9 @@ import pytest
 
 from pytest_ttnn_perf.analysis.checklist import bottleneck
 from pytest_ttnn_perf.analysis.checklist.bottleneck import Bottleneck, BottleneckKind
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
-from pytest_ttnn_perf.records.ttlang import Roofline, ThreadWork
+from pytest_ttnn_perf.analysis.readers.ttlang import Roofline, ThreadWork
+from pytest_ttnn_perf.core.finding import Subject
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, Source
 from tests.rules.captures import region_of
 from tests.rules.kernel_logs import printed, program
 from tests.rules.observations import io_measured, measured, timed

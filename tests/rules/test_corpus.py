@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
-from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.core.finding import RuleOutcome, Subject
 from tests.rules.captures import LOGS, REPORTS, TABLES, log_of, ops_of, report_of
 
 #: The first digits of rules that tell a value, a limit and evidence whenever they have an answer.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
-from pytest_ttnn_perf.records.finding import RuleOutcome
+from pytest_ttnn_perf.analysis.show.groups import ANALYSES
+from pytest_ttnn_perf.core.finding import RuleOutcome
 from tests.rules.answers import Ask
 from tests.rules.captures import device_rows, ops_of, report_of, without_chip
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import RuleOutcome
+from pytest_ttnn_perf.core.finding import RuleOutcome
 from tests.harness.corpus import corpus
 from tests.rules.answers import Ask, Subject, clean, not_applicable
 from tests.rules.captures import KERNEL, log_of, ops_of, report_of, rows_of

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.report_db_text import attribute_flag, attribute_int
-from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import flag, whole
+from pytest_ttnn_perf.analysis.checklist.matmuls import flag, whole
 from pytest_ttnn_perf.analysis.ops.regions import step_of
-from pytest_ttnn_perf.records.finding import RuleOutcome
+from pytest_ttnn_perf.analysis.readers.report_db import attribute_flag, attribute_int
+from pytest_ttnn_perf.core.finding import RuleOutcome
 from tests.rules.answers import Ask, clean
 from tests.rules.captures import (
     KERNEL,

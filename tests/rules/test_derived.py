@@ -16,17 +16,16 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     ops_like,
     signature_numbers,
 )
-from pytest_ttnn_perf.analysis.checklist.operands import used_signatures
-from pytest_ttnn_perf.analysis.checklist.residency import activation_reads
+from pytest_ttnn_perf.analysis.checklist.operands import activation_reads, used_signatures
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
-from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.core.finding import Subject
 from tests.rules.tables import Op, OpTable, on_host, op, table, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_ttnn_perf.records.ops import Signature
+    from pytest_ttnn_perf.core.ops import Signature
 
 SMALL, LARGE = tensor(1, 1, 32, 32), tensor(1, 1, 64, 64)
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.checklist.plan import (
+    MOST_BYTES,
     Chance,
     Plan,
+    Planned,
     Reach,
     Start,
+    bounded_document,
     ideal_of_step,
     plan_of,
     reach_of,
@@ -20,12 +22,12 @@ from pytest_ttnn_perf.analysis.checklist.plan import (
     start_of,
 )
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, in_regions, run_rules
-from pytest_ttnn_perf.observe.series import metric_of
-from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Severity, Subject
-from pytest_ttnn_perf.records.metric import Kind, Source
-from pytest_ttnn_perf.records.observation import Limits, MetricObservation, Observation
-from pytest_ttnn_perf.report.numbers import json_text
-from pytest_ttnn_perf.report.plan import MOST_BYTES, Planned, bounded_document
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, Subject
+from pytest_ttnn_perf.core.metric import Kind, Source
+from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Observation
+from pytest_ttnn_perf.measure.recorder import metric_of
+from pytest_ttnn_perf.report.tables import json_text
 from tests.harness.corpus import corpus
 from tests.rules.tables import op, table, tensor
 

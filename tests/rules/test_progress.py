@@ -12,7 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.bottleneck import (
     model_kind,
 )
 from pytest_ttnn_perf.analysis.checklist.progress import progress_of
-from pytest_ttnn_perf.records.finding import (
+from pytest_ttnn_perf.core.finding import (
     Finding,
     First,
     ModelKind,
@@ -23,7 +23,7 @@ from pytest_ttnn_perf.records.finding import (
     Step,
     Subject,
 )
-from pytest_ttnn_perf.records.ops import Signpost
+from pytest_ttnn_perf.core.ops import Signpost
 from tests.rules.captures import report_of
 from tests.rules.tables import Op, op, table
 

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.metric import Source
-from pytest_ttnn_perf.records.ttlang import (
+from pytest_ttnn_perf.analysis.readers.ttlang import (
     AutoProfile,
     LineOp,
     LineProfile,
@@ -16,6 +15,7 @@ from pytest_ttnn_perf.records.ttlang import (
     ThreadTotal,
     TtlangLog,
 )
+from pytest_ttnn_perf.core.metric import Source
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable
 from tests.rules.observations import measured, timed
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.metric import Source
+from pytest_ttnn_perf.core.metric import Source
 from tests.rules.answers import Ask, Evidence, clean, found, limit, not_applicable
 from tests.rules.observations import accuracy, measured, timed
 

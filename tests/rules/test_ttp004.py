@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.hardware import Conflict
-from pytest_ttnn_perf.records.metric import Source
+from pytest_ttnn_perf.core.hardware import Conflict
+from pytest_ttnn_perf.core.metric import Source
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.observations import MetricObservation, accuracy, measured, timed
 

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.records.ttlang import AutoProfile, PerfSummary, SignpostProfile, TtlangLog
+from pytest_ttnn_perf.analysis.readers.ttlang import (
+    AutoProfile,
+    PerfSummary,
+    SignpostProfile,
+    TtlangLog,
+)
 from tests.rules.answers import Ask, Evidence, limit, not_applicable
 
 ask = Ask("TTP005")

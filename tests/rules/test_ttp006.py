@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.core.hardware import Hardware
 from tests.rules.answers import Ask, Evidence, clean, found, limit, not_measured
 from tests.rules.observations import measured
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.core.hardware import Scalar
 
 ask = Ask("TTP006")
 LIMIT = limit(0.95, "of the chip's clock")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_in_regions
-from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.core.finding import RuleOutcome, Subject
 from tests.rules.answers import Ask, clean, found, not_measured
 from tests.rules.tables import op, table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.records.ops import Unread
+from pytest_ttnn_perf.core.ops import Unread
 from tests.rules.answers import Ask, Evidence, limit
 from tests.rules.tables import op, table
 

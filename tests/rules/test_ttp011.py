@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.records.ops import Signpost
+from pytest_ttnn_perf.core.ops import Signpost
 from tests.rules.answers import Ask, Evidence, limit, not_applicable
 from tests.rules.tables import Op, on_host, op, table
 

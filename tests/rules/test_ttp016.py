@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.ttnn_report import OperationError
+from pytest_ttnn_perf.analysis.readers.report_db import OperationError
 from tests.rules.answers import Ask, Evidence, limit, not_measured
 from tests.rules.reports import Operation, report
 from tests.rules.tables import op, table

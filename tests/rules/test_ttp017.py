@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
-from pytest_ttnn_perf.records.finding import Evidence, Severity, Subject
-from pytest_ttnn_perf.records.observation import Asked
+from pytest_ttnn_perf.core.finding import Evidence, Severity, Subject
+from pytest_ttnn_perf.core.observation import Asked
 from tests.rules.answers import Ask, clean, not_applicable, not_measured
 from tests.rules.observations import measured, timed
 

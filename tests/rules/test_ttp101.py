@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf._base.text import percent
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.checklist.operands import (
     Weight,
     weights_by_row,
@@ -13,8 +11,10 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import size_of
-from pytest_ttnn_perf.records.finding import Severity
-from pytest_ttnn_perf.records.ttnn_report import ConvConfig
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.report_db import ConvConfig
+from pytest_ttnn_perf.core.finding import Severity
+from pytest_ttnn_perf.core.text import percent
 from tests.harness.corpus import corpus
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.reports import Operation, record, report

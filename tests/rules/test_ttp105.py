@@ -7,7 +7,7 @@ import pytest
 from tests.rules.answers import Ask, Evidence, clean, found, not_applicable, not_measured
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.core.hardware import Scalar
 
 ask = Ask("TTP105")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.records.ttnn_report import OperationError
+from pytest_ttnn_perf.analysis.readers.report_db import OperationError
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table

@@ -6,12 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.ttnn_report import (
-    CoreRange,
-    OperationError,
-    Reshard,
-    Shard,
-)
+from pytest_ttnn_perf.analysis.readers.report_db import CoreRange, OperationError, Reshard, Shard
 from tests.rules.answers import Ask, Evidence, Subject, clean, found, limit, not_measured
 from tests.rules.convolving import NOT_ASKED
 from tests.rules.reports import Operation, record, report

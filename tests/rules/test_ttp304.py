@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.records.ttnn_report import BufferType, Device
+from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Device
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_measured
 from tests.rules.reports import Operation, Report, record, report
 

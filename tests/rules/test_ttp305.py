@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.ttnn_report import Device
+from pytest_ttnn_perf.analysis.readers.report_db import Device
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.rules.captures import region_of
 from tests.rules.reports import report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from tests.harness.corpus import corpus
 from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
 from tests.rules.captures import region_of

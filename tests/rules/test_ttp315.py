@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
-from pytest_ttnn_perf.records.finding import RuleOutcome, Severity
+from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.rules.captures import ops_of
 from tests.rules.tables import Op, op, table, tensor

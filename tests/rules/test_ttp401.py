@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import RuleOutcome
-from pytest_ttnn_perf.records.ops import Signpost
+from pytest_ttnn_perf.core.finding import RuleOutcome
+from pytest_ttnn_perf.core.ops import Signpost
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
 from tests.rules.observations import measured
 from tests.rules.tables import Op, TraceReplays, on_host, op, table, tensor

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
-from pytest_ttnn_perf.analysis.checklist.waiting import Gap, Waiting
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
-from pytest_ttnn_perf.records.ops import Signpost
+from pytest_ttnn_perf.analysis.checklist.savings import Gap, Waiting
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, Source
+from pytest_ttnn_perf.core.ops import Signpost
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.observations import measured, timed
 from tests.rules.tables import Op, OpTable, on_host, op, table, tensor

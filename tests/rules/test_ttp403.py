@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.analysis.ops.windows import window
-from pytest_ttnn_perf.observe.profiled_pass import signposts_of
-from pytest_ttnn_perf.records.finding import RuleOutcome
-from pytest_ttnn_perf.records.ops import Signpost
+from pytest_ttnn_perf.analysis.ops.regions import window
+from pytest_ttnn_perf.core.finding import RuleOutcome
+from pytest_ttnn_perf.core.ops import Signpost
+from pytest_ttnn_perf.measure.instruments import signposts_of
 from tests.rules.answers import Ask, Evidence, Subject, found, limit, not_measured
 from tests.rules.tables import Op, Tensor, on_host, op, table, tensor
 

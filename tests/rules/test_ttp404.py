@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, Source
 from tests.rules.answers import Ask, Subject, clean, limit, not_measured
 from tests.rules.observations import measured, timed
 

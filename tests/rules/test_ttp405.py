@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import RuleOutcome
-from pytest_ttnn_perf.records.hardware import Configuration, Scalar
-from pytest_ttnn_perf.records.observation import Observation
+from pytest_ttnn_perf.core.finding import RuleOutcome
+from pytest_ttnn_perf.core.hardware import Configuration, Scalar
+from pytest_ttnn_perf.core.observation import Observation
 from tests.rules.answers import Ask, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.tables import op, table
 

@@ -8,7 +8,7 @@ from tests.rules.answers import Ask, Subject, clean, found, limit, not_measured
 from tests.rules.observations import measured
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.core.hardware import Scalar
 
 ask = Ask("TTP406")
 LIMIT = limit(1, "programs")

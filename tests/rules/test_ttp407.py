@@ -7,7 +7,7 @@ import pytest
 from tests.rules.answers import Ask, limit, not_applicable, not_measured
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.core.hardware import Scalar
 
 ask = Ask("TTP407")
 LIMIT = limit(1, "level")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import RuleOutcome
+from pytest_ttnn_perf.core.finding import RuleOutcome
 from tests.rules.answers import Ask, Evidence, Subject, clean, found, not_applicable, not_measured
 from tests.rules.reports import Operation, record, report
 

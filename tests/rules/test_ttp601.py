@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.records.ttnn_report import Operation, Reshard
+from pytest_ttnn_perf.analysis.readers.report_db import Operation, Reshard
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
 from tests.rules.tables import op, table

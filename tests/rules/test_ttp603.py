@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
-from pytest_ttnn_perf.records.finding import RuleOutcome, Severity
+from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
 from tests.rules.tables import op, table
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ttnn_report import Report
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
 
 UNIT = "of convolutions"
 LIMIT = limit(0.0, UNIT)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.core.hardware import Hardware
 from tests.rules.answers import Ask, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.observations import Observation, measured
 from tests.rules.reports import COPY, NO_DATA_PARALLELISM, linear, placed, report
 from tests.rules.tables import op, table
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.core.hardware import Scalar
 
 ask = Ask("TTP701")
 LIMIT = limit(0, "samples")

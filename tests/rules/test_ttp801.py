@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
-from pytest_ttnn_perf.records.ttlang import ProblemKind, ProgramPerf, Roofline
+from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind, ProgramPerf, Roofline
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.rules.kernel_logs import printed, program
 

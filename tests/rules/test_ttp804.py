@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.ttlang import Roofline, ThreadWork, TtlangLog
+from pytest_ttnn_perf.analysis.readers.ttlang import Roofline, ThreadWork, TtlangLog
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.rules.kernel_logs import printed, program
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
-from pytest_ttnn_perf.records.finding import Severity
-from pytest_ttnn_perf.records.ttlang import ProgramPerf, Roofline
+from pytest_ttnn_perf.analysis.readers.ttlang import ProgramPerf, Roofline
+from pytest_ttnn_perf.core.finding import Severity
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.rules.kernel_logs import printed, program
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
-from pytest_ttnn_perf.records.ttlang import KernelTime, ProgramPerf, Span
+from pytest_ttnn_perf.analysis.readers.ttlang import KernelTime, ProgramPerf, Span
 from tests.rules.answers import Ask, Evidence, limit, not_measured
 from tests.rules.kernel_logs import printed, program
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.ttlang_log import parse_ttlang
 from pytest_ttnn_perf.analysis.checklist.kernels import hot_lines
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
-from pytest_ttnn_perf.records.ttlang import Roofline, ThreadWork
+from pytest_ttnn_perf.analysis.readers.ttlang import Roofline, ThreadWork, parse_ttlang
 from tests.harness.corpus import corpus
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
 from tests.rules.kernel_logs import printed, program

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ttnn_perf.analysis.readers.ttlang import SimCounters, SimTensor, TtlangLog
 from pytest_ttnn_perf.cli.main import main
-from pytest_ttnn_perf.records.ttlang import SimCounters, SimTensor, TtlangLog
 from tests.harness.corpus import corpus
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.kernel_logs import printed, program

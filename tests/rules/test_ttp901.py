@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pytest_ttnn_perf.records.metric import Better
+from pytest_ttnn_perf.core.metric import Better
 from tests.rules.answers import Ask, Evidence, clean, limit, not_measured
 from tests.rules.observations import accuracy, measured, timed
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.records.metric import Source
+from pytest_ttnn_perf.core.metric import Source
 from tests.rules.answers import Ask, clean, found, not_applicable, not_measured
 from tests.rules.observations import accuracy, measured, timed
 

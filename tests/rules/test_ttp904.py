@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_measured
 from tests.rules.observations import MetricObservation, accuracy, measured, timed
 

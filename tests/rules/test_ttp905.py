@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
 from tests.rules.observations import Limits, MetricObservation, accuracy, measured, timed
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
 from tests.rules.observations import MetricObservation, accuracy, measured, timed
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from math import nan
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
-from pytest_ttnn_perf.records.finding import HelperPcc, RuleOutcome, Subject
+from pytest_ttnn_perf.core.finding import HelperPcc, RuleOutcome, Subject
 
 MASKED = HelperPcc("pcc", "comp_pcc", 0.9991, nan, "actual holds 1 NaN")
 LESS = HelperPcc("pcc_2", "assert_with_pcc", None, 0.5, "the values do not correlate as was told")

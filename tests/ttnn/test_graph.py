@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json, read_held
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
-from pytest_ttnn_perf.records.ttnn_report import BufferType
+from pytest_ttnn_perf.analysis.readers.graph import read_graph_json, read_held
+from pytest_ttnn_perf.analysis.readers.report_db import BufferType, read_report_db
 from tests.ttnn.mock import N150, P150_X4, Cluster, ask
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.ttnn_report import Report
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
 
 #: A capture asks torch for nothing but what its tensors are; there are none here.
 _TORCH = """

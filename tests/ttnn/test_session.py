@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from tests.ttnn.mock import CLUSTERS, N150, N300, P150_X8, Cluster, environment
 
 if TYPE_CHECKING:

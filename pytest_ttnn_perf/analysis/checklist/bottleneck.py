@@ -7,16 +7,13 @@ from enum import Enum
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf.analysis.checklist.cores import searches
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
-from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import TILE_ROWS, is_dense_matmul
+from pytest_ttnn_perf.analysis.checklist.matmuls import TILE_ROWS, is_dense_matmul
 from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of, ops_like
 from pytest_ttnn_perf.analysis.checklist.operands import weights_by_row
-from pytest_ttnn_perf.analysis.checklist.parallelism import searches
 from pytest_ttnn_perf.analysis.checklist.runner import in_regions, rule_of
-from pytest_ttnn_perf.analysis.checklist.savings import critical_ops
-from pytest_ttnn_perf.analysis.checklist.waiting import lasting_waiting, waiting_in
+from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, lasting_waiting, waiting_in
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import (
     BOUND_FROM,
@@ -26,19 +23,20 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     rooflines,
     size_of,
 )
-from pytest_ttnn_perf.records.finding import ModelKind, RuleOutcome
-from pytest_ttnn_perf.records.ops import Category, category_of, short_code
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.finding import ModelKind, RuleOutcome
+from pytest_ttnn_perf.core.ops import Category, category_of, short_code
+from pytest_ttnn_perf.core.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Op, OpTable, Tensor
-    from pytest_ttnn_perf.records.settings import RuleSettings
-    from pytest_ttnn_perf.records.ttlang import TtlangLog
-    from pytest_ttnn_perf.records.ttnn_report import Report
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
+    from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
+    from pytest_ttnn_perf.core.finding import Answer, Subject
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Tensor
+    from pytest_ttnn_perf.core.settings import RuleSettings
 
     #: Returns what the rule of a code says of the subject.
     _Ask = Callable[[str], Answer]

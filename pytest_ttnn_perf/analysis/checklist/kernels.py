@@ -6,18 +6,18 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.measurements import is_on, number
-from pytest_ttnn_perf.analysis.checklist.residency import activation_edges, operation_name
-from pytest_ttnn_perf.records.ops import Category, category_of
-from pytest_ttnn_perf.records.ttlang import ProblemKind
+from pytest_ttnn_perf.analysis.checklist.operands import activation_edges, operation_name
+from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
+from pytest_ttnn_perf.core.ops import Category, category_of
+from pytest_ttnn_perf.gate.rules_on_numbers import is_on, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.hardware import Scalar
-    from pytest_ttnn_perf.records.ttlang import ProgramPerf, Roofline, Transfers, TtlangLog
-    from pytest_ttnn_perf.records.ttnn_report import Operation, Report
+    from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report
+    from pytest_ttnn_perf.analysis.readers.ttlang import ProgramPerf, Roofline, Transfers, TtlangLog
+    from pytest_ttnn_perf.core.finding import Subject
+    from pytest_ttnn_perf.core.hardware import Scalar
 
 
 _NO_SUMMARY: Final = "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"

@@ -7,19 +7,22 @@ from itertools import compress
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.ops import names
-from pytest_ttnn_perf.analysis.ops.calls import COMPILING_NS
-from pytest_ttnn_perf.analysis.ops.regions import once_per_table
-from pytest_ttnn_perf.analysis.ops.windows import measured_calls, signpost_windows
-from pytest_ttnn_perf.records.finding import Evidence, Input
+from pytest_ttnn_perf.analysis.ops.regions import (
+    COMPILING_NS,
+    measured_calls,
+    once_per_table,
+    signpost_windows,
+)
+from pytest_ttnn_perf.core.finding import Evidence, Input
+from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.ops.windows import Window
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
+    from pytest_ttnn_perf.analysis.ops.regions import Window
+    from pytest_ttnn_perf.core.finding import Subject
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
 
 
 @once_per_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.records.finding import (
+from pytest_ttnn_perf.core.finding import (
     First,
     ModelKind,
     Progress,
@@ -18,7 +18,7 @@ from pytest_ttnn_perf.records.finding import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_ttnn_perf.records.finding import Finding, Unanswered
+    from pytest_ttnn_perf.core.finding import Finding, Unanswered
 
 
 #: The steps, by the first digit of their rules' codes.

@@ -9,19 +9,358 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import RuleError, UsageError
-from pytest_ttnn_perf._base.text import did_you_mean, text_of
-from pytest_ttnn_perf.analysis.checklist import rules
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
-from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity, Unanswered
-from pytest_ttnn_perf.records.region import Basis
-from pytest_ttnn_perf.records.settings import RuleSettings
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import RuleError, UsageError
+from pytest_ttnn_perf.core.finding import (
+    Answer,
+    Basis,
+    Input,
+    Rule,
+    RuleOutcome,
+    Severity,
+    Unanswered,
+    finding_of,
+)
+from pytest_ttnn_perf.core.settings import RuleSettings
+from pytest_ttnn_perf.core.text import did_you_mean, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from pytest_ttnn_perf.records.finding import Finding, Subject
+    from pytest_ttnn_perf.analysis.checklist.savings import Saving
+    from pytest_ttnn_perf.core.finding import Finding, Subject
+
+
+# Makes findings of what rules answer: what each saves beside the others, and who has a line.
+
+#: The first digits of the rules that say how a model gets faster.
+_ADVICE: Final = "12345678"
+#: What adds less of a step is below what two runs of it differ by, and not worth a line.
+_WORTH_A_LINE: Final = 0.01
+#: The unit of limits that are shares of a step.
+_OF_A_STEP: Final = "of a step"
+
+
+def beside(subject: Subject, answers: Iterable[tuple[Rule, Answer]]) -> Subject:
+    """Return a subject with what findings would save of its ops."""
+    listed = list(answers)
+    if not any(map(_advises, (rule for rule, _ in listed))):
+        return subject
+    claimed: dict[int, float] = {}
+    for _, answer in listed:
+        for row, ns in answer.savings.items():
+            claimed[row] = max(claimed.get(row, 0.0), ns)
+    return replace(subject, claimed=claimed)
+
+
+def findings_of(
+    answers: Sequence[tuple[Rule, Answer]], subject: Subject, waived: Collection[str]
+) -> tuple[Finding, ...]:
+    """Return answers as findings, with what each would save beside the others.
+
+    Those of ``waived`` rules save nothing of what others would.
+    """
+    found = [(rule, answer) for rule, answer in answers if answer.outcome is RuleOutcome.FOUND]
+    savings: Mapping[str, Saving] = {}
+    kernels_ns = gaps_ns = 0.0
+    if found and (subject.ops is not None or any(one.arithmetic for _, one in found)):
+        from pytest_ttnn_perf.analysis.checklist.savings import (
+            Claim,
+            critical_ns,
+            rank_savings,
+            told_gaps_ns,
+        )
+        from pytest_ttnn_perf.analysis.ops.regions import step_of
+
+        times_ns = {} if subject.ops is None else critical_ns(step_of(subject.ops))
+        kernels_ns = sum(times_ns.values())
+        gaps_ns = told_gaps_ns(subject) or 0.0
+        claims = {
+            rule.code: Claim(one.savings, one.waiting_ns, one.at_most or rule.code in waived)
+            for rule, one in found
+            if one.arithmetic is not None
+        }
+        savings = rank_savings(claims, times_ns, gaps_ns)
+    told = [
+        finding_of(
+            rule,
+            answer,
+            region=subject.region,
+            saving=savings.get(rule.code),
+            step_ns=kernels_ns + gaps_ns if kernels_ns else None,
+        )
+        for rule, answer in answers
+    ]
+    if not kernels_ns:
+        return tuple(told)
+    may_fold = {rule.code: rule for rule, answer in answers if not answer.always_told}
+    return _folded(told, may_fold, savings, kernels_ns)
+
+
+def _folded(
+    findings: Sequence[Finding],
+    may_fold: Mapping[str, Rule],
+    savings: Mapping[str, Saving],
+    kernels_ns: float,
+) -> tuple[Finding, ...]:
+    """Return findings, those that add too little for a line of their own marked as such.
+
+    One that would save what another saves of the same ops is named in the line of that other.
+    """
+    order = {code: place for place, code in enumerate(savings)}
+    told_with: dict[str, str] = {}
+    folded: dict[str, str | None] = {}
+    for finding in sorted(findings, key=lambda one: order.get(one.code, len(order))):
+        code, saving, rule = finding.code, savings.get(finding.code), may_fold.get(finding.code)
+        if finding.outcome is not RuleOutcome.FOUND or rule is None:
+            continue
+        if not _advises(rule) or rule.looks_at_others:
+            continue
+        worth_ns = _worth_ns(finding, kernels_ns)
+        if finding.fails or (saving is not None and saving.adds_ns >= worth_ns):
+            told_with[code] = code
+            continue
+        folded[code] = None
+        if saving is not None and saving.saving_ns >= worth_ns:
+            folded[code] = _most(saving.taken_ns, told_with)
+        by = folded[code]
+        if by is not None:
+            told_with[code] = by
+    return tuple(_marked(finding, folded) for finding in findings)
+
+
+def _most(taken_ns: Mapping[str, float], told_with: Mapping[str, str]) -> str | None:
+    """Return the finding with a line that saves most of what another would."""
+    by: dict[str, float] = {}
+    for code, ns in taken_ns.items():
+        if code in told_with:
+            by[told_with[code]] = by.get(told_with[code], 0.0) + ns
+    return max(by, key=lambda code: by[code], default=None)
+
+
+def _marked(finding: Finding, folded: Mapping[str, str | None]) -> Finding:
+    code = finding.code
+    also = tuple(sorted(other for other, by in folded.items() if by == code))
+    if code not in folded and not also:
+        return finding
+    return replace(finding, quiet=code in folded, covered_by=folded.get(code), also=also)
+
+
+def _advises(rule: Rule) -> bool:
+    """Tell whether a rule is to make the ops of a step shorter."""
+    return Input.OPS in rule.needs and rule.code[3] in _ADVICE
+
+
+def _worth_ns(finding: Finding, kernels_ns: float) -> float:
+    """Return what a finding must add to be worth a line: its own limit, if that is of a step."""
+    limit = finding.limit if finding.unit == _OF_A_STEP else None
+    return max(_WORTH_A_LINE, limit or 0.0) * kernels_ns
+
+
+# One rule per file, named by its code; and what they need, to be known without importing them.
+
+#: Our rules by module: the function of each code and what it needs, as its decorator says. A
+#: module is imported for a test that has an input which one of its rules needs.
+RULES: Final[dict[str, dict[str, tuple[str, tuple[Input, ...]]]]] = {
+    "analysis.rules.conv": {
+        "TTP601": (
+            "conv_sharding_changes",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP602": (
+            "act_block_h_below_max",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP603": (
+            "act_double_buffer_off",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP604": (
+            "weights_double_buffer_off",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP605": (
+            "batchnorm_not_folded",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP606": (
+            "conv_sharding_unsuited",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP607": ("low_conv_efficiency", (Input.OPS,)),
+        "TTP608": ("sliced_convolutions", (Input.OPS,)),
+    },
+    "analysis.rules.cores": {
+        "TTP305": ("unused_cores", (Input.OPS,)),
+        "TTP306": ("core_skew", (Input.OPS,)),
+        "TTP307": ("data_movement", (Input.OPS,)),
+        "TTP308": ("slow_searches", (Input.OPS,)),
+        "TTP309": ("loops_of_small_ops", (Input.OPS,)),
+        "TTP310": ("unfused_activations", (Input.OPS,)),
+        "TTP315": ("unexplained_time", (Input.OPS,)),
+        "TTP320": ("dense_experts", (Input.OPS,)),
+        "TTP321": ("slower_than_alike", (Input.OPS,)),
+    },
+    "analysis.rules.formats": {
+        "TTP101": (
+            "weights_not_bfloat8",
+            (
+                Input.REPORT,
+                Input.OPS,
+            ),
+        ),
+        "TTP102": (
+            "float32_tensors",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP103": ("fidelity_above_need", (Input.OPS,)),
+        "TTP104": ("activations_not_bfloat8", (Input.OPS,)),
+        "TTP105": ("bfp8_without_bfloat16_cast", (Input.DEVICE,)),
+    },
+    "analysis.rules.host": {
+        "TTP401": ("host_bound", (Input.OPS,)),
+        "TTP402": (
+            "trace_not_used",
+            (
+                Input.OPS,
+                Input.TEST,
+            ),
+        ),
+        "TTP403": ("dynamic_shapes", (Input.OPS,)),
+        "TTP405": ("trace_region_missing", (Input.DEVICE,)),
+        "TTP406": ("program_cache_off", (Input.DEVICE,)),
+        "TTP407": ("optimization_level_zero", (Input.DEVICE,)),
+        "TTP504": ("padded_host_transfer", (Input.REPORT,)),
+        "TTP505": ("output_on_compute_queue", (Input.REPORT,)),
+    },
+    "analysis.rules.kernels": {
+        "TTP801": ("grid_underused", (Input.KERNELS,)),
+        "TTP803": ("small_transfers", (Input.KERNELS,)),
+        "TTP804": ("bound", (Input.KERNELS,)),
+        "TTP805": ("barrier_per_transfer", (Input.KERNELS,)),
+        "TTP806": ("low_dram_bandwidth", (Input.KERNELS,)),
+        "TTP807": ("uneven_cores", (Input.KERNELS,)),
+        "TTP808": ("threads_take_turns", (Input.KERNELS,)),
+        "TTP809": ("tiles_read_again", (Input.KERNELS,)),
+    },
+    "analysis.rules.layouts": {
+        "TTP201": (
+            "row_major_compute",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP202": (
+            "tile_padding",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP203": (
+            "layout_conversions",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+    },
+    "analysis.rules.matmul": {
+        "TTP311": ("matmul_not_dram_sharded", (Input.OPS,)),
+        "TTP312": ("small_matmul_blocks", (Input.OPS,)),
+        "TTP313": ("matmul_without_program_config", (Input.OPS,)),
+        "TTP314": ("low_matmul_efficiency", (Input.OPS,)),
+    },
+    "analysis.rules.memory": {
+        "TTP301": (
+            "interleaved_activations",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP302": (
+            "resharding",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP303": (
+            "hot_data_in_dram",
+            (
+                Input.OPS,
+                Input.REPORT,
+            ),
+        ),
+        "TTP304": ("low_l1_headroom", (Input.REPORT,)),
+    },
+    "analysis.rules.mesh": {
+        "TTP701": ("batch_not_divisible", (Input.DEVICE,)),
+        "TTP702": ("weights_not_replicated", (Input.DEVICE,)),
+        "TTP703": ("collective_share", (Input.OPS,)),
+        "TTP704": ("device_imbalance", (Input.OPS,)),
+    },
+    "analysis.rules.validity": {
+        "TTP001": (
+            "profiler_data_dropped",
+            (
+                Input.TEST,
+                Input.KERNELS,
+            ),
+        ),
+        "TTP002": ("incomplete_trace_replay", (Input.OPS,)),
+        "TTP005": ("many_kernel_invocations", (Input.KERNELS,)),
+        "TTP007": ("host_fallback", (Input.OPS,)),
+        "TTP008": ("durations_alike", (Input.OPS,)),
+        "TTP009": ("no_processor_times", (Input.OPS,)),
+        "TTP010": ("ops_without_time", (Input.OPS,)),
+        "TTP011": ("devices_differ", (Input.OPS,)),
+        "TTP012": ("stale_shapes", (Input.OPS,)),
+        "TTP016": ("operation_failed", (Input.REPORT,)),
+    },
+    "gate.rules_on_numbers": {
+        "TTP003": ("cold_samples", (Input.TEST,)),
+        "TTP004": ("conflicting_environment", ()),
+        "TTP006": ("busy_host", ()),
+        "TTP013": ("axis_without_effect", (Input.SWEEP,)),
+        "TTP017": ("nothing_gated", (Input.TEST,)),
+        "TTP404": ("device_behind_e2e", (Input.TEST,)),
+        "TTP501": ("one_command_queue", (Input.DEVICE,)),
+        "TTP502": ("low_io_overlap", (Input.TEST,)),
+        "TTP503": ("transfer_bound", (Input.TEST,)),
+        "TTP901": ("pcc_below_limit", (Input.TEST,)),
+        "TTP902": ("pcc_not_checked", (Input.TEST,)),
+        "TTP903": ("non_finite_output", (Input.TEST,)),
+        "TTP904": ("pcc_dropped", (Input.TEST,)),
+        "TTP905": ("target_missed", (Input.TEST,)),
+        "TTP906": ("pcc_limit_lowered", (Input.TEST,)),
+        "TTP907": ("pcc_error_grew", (Input.TEST,)),
+        "TTP908": ("helper_pcc_differs", (Input.HELPERS,)),
+    },
+}
 
 
 #: The beginning of the codes of rules that ask whether a capture can be trusted.
@@ -42,9 +381,8 @@ def rule_of(code: str) -> Rule:
     """Return the rule of a code, one of ``codes``."""
     if code in _REGISTERED:
         return _REGISTERED[code]
-    name, _ = _modules()[code]
-    module = import_module(f"{rules.__name__}.{name}")
-    found: Rule = getattr(module, name.partition("_")[2])
+    entry = _modules()[code]
+    found: Rule = getattr(import_module(f"pytest_ttnn_perf.{entry.module}"), entry.name)
     return found
 
 
@@ -59,17 +397,18 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 class _Module(NamedTuple):
+    module: str
     name: str
     needs: tuple[Input, ...]
 
 
 @cache
 def _modules() -> Mapping[str, _Module]:
-    """Return the modules of our rules by code: ``ttp203_layout_conversions`` has TTP203."""
+    """Return where our rules are, by code."""
     return {
-        name.partition("_")[0].upper(): _Module(name, needs)
-        for needs, names in rules.BY_NEEDS.items()
-        for name in names
+        code: _Module(module, name, needs)
+        for module, rules in RULES.items()
+        for code, (name, needs) in rules.items()
     }
 
 
@@ -209,8 +548,6 @@ def run_rules(
     Raises:
         RuleError: one raised.
     """
-    from pytest_ttnn_perf.analysis.checklist.folding import beside, findings_of
-
     answers: dict[str, tuple[Rule, Answer]] = {}
     listed = list(rules)
     for rule in sorted(listed, key=lambda rule: rule.looks_at_others):
@@ -264,7 +601,7 @@ def trusted(subject: Subject) -> Subject:
     """
     if subject.ops is None:
         return subject
-    from pytest_ttnn_perf.analysis.captures.validity import why_invalid
+    from pytest_ttnn_perf.analysis.ops.validity import why_invalid
 
     flaw = why_invalid(subject.ops)
     if flaw is None:
@@ -303,8 +640,6 @@ def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str]
     Raises:
         RuleError: one raised.
     """
-    from pytest_ttnn_perf.analysis.checklist.folding import beside, findings_of
-
     answers: list[tuple[Rule, Answer]] = []
     without: dict[tuple[RuleOutcome, str], tuple[str, ...]] = {}
 

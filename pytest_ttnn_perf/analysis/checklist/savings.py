@@ -1,21 +1,37 @@
-"""What findings would save of a step: each alone, and beside those that would save more."""
+"""What the device that takes longest waits in a step, before which ops, and how much of that lasts.
+
+The gaps of all devices and all replays, and when a capture tells them, are in ``op_times``.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from math import inf, isfinite
+from collections import Counter, defaultdict
+from itertools import accumulate
+from math import inf, isfinite, prod
+from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.text import microseconds as _microseconds
-from pytest_ttnn_perf.analysis.checklist.op_times import heaviest_numbers, op_name
-from pytest_ttnn_perf.analysis.ops.regions import once_per_table
-from pytest_ttnn_perf.records.finding import Evidence
+from pytest_ttnn_perf.analysis.checklist.op_times import (
+    gaps_of,
+    heaviest_numbers,
+    op_name,
+    worst_ops,
+)
+from pytest_ttnn_perf.analysis.ops.names import without_producer
+from pytest_ttnn_perf.analysis.ops.regions import COMPILING_NS, find_layers, once_per_table, step_of
+from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of
+from pytest_ttnn_perf.core.finding import Evidence
+from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.text import microseconds as _microseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
-    from pytest_ttnn_perf.records.ops import Op, OpTable
+    from pytest_ttnn_perf.core.finding import Answer, Limit, Subject
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
+
+
+# What findings would save of a step: each alone, and beside those that would save more.
 
 
 class Claim(NamedTuple):
@@ -202,3 +218,242 @@ def _evidence(
         times = f"{count} x {text}" if count > 1 else text
         share = totals[text] / whole if whole else None
         yield Evidence(times, totals[text], "ns", share, heaviest_numbers(weights[text]))
+
+
+# Ops that compute nothing and could go: which of them have to stay, and what goes with them.
+
+#: The bandwidth of DRAM where a capture does not name its chip: that of the slowest.
+_SLOWEST_GB_S: Final = 288.0
+#: What brings an input in shape is far too slow from so many times its bytes by the bandwidth on:
+#: real moves and conversions of whole tensors take 1 to 3 times, those that also pad 5 to 10.
+_FAR_ABOVE: Final = 10.0
+#: And from so long on: shorter ones are mostly launching.
+_SHORT_NS: Final = 20_000.0
+#: What such an op could take, of its bytes by the bandwidth.
+_REACHABLE: Final = 3.0
+_SLOW_INPUT, _SLOW_OUTPUT = "slow input conversion", "slow output conversion"
+
+
+class Removal(NamedTuple):
+    """What removing an op saves of its time.
+
+    Of one that has to stay and is far too ``slow`` it is only a part; ``slow`` says what it is.
+    """
+
+    saved_ns: float
+    slow: str = ""
+
+
+def removable(step: OpTable, is_one: Callable[[Signature], bool]) -> Mapping[int, Removal]:
+    """Return the ops of a kind that a step could do without, by their row.
+
+    What comes in row-major from the host has to be brought in shape somewhere, and so has what the
+    step begins and ends with. That stays, unless it takes many times what its bytes need: then it
+    is a slow conversion of an input, and what can be saved is the rest.
+    """
+    ops = critical_ops(step)
+    bandwidth = _bandwidth(step)
+    arrives = _arriving(step)
+    found: dict[int, Removal] = {}
+    for at, (row, op) in enumerate(ops):
+        if not is_one(op.signature):
+            continue
+        if row not in arrives and 0 < at < len(ops) - 1:
+            found[row] = Removal(op.kernel_ns)
+            continue
+        read = sum(map(_logical_bytes, op.signature.inputs[:1]))
+        # What it gives is as large where a capture does not tell.
+        moved = (read + (sum(map(_logical_bytes, op.signature.outputs)) or read)) / bandwidth
+        if op.kernel_ns > max(_FAR_ABOVE * moved, _SHORT_NS) and moved:
+            left = max(_REACHABLE * moved, LAUNCH_NS)
+            is_last = row not in arrives and at == len(ops) - 1 > 0
+            kind = _SLOW_OUTPUT if is_last else _SLOW_INPUT
+            found[row] = Removal(op.kernel_ns - left, kind)
+    return found
+
+
+def _logical_bytes(tensor: Tensor) -> float:
+    """Return the bytes of a tensor without padding, which is what makes many of them slow."""
+    return prod(tensor.logical or tensor.padded) * BYTES.get(tensor.dtype, 0.0)
+
+
+def _bandwidth(step: OpTable) -> float:
+    board = board_of(step)
+    return _SLOWEST_GB_S if board is None else board.dram_gb_s
+
+
+@once_per_table
+def _arriving(step: OpTable) -> frozenset[int]:
+    ops = critical_ops(step)
+    first_seen = without_producer([op.signature for _, op in ops])
+    return frozenset(
+        row
+        for (row, op), arrives in zip(ops, first_seen, strict=True)
+        if arrives and op.signature.inputs[0].layout == "ROW_MAJOR"
+    )
+
+
+def launch_gaps_ns(step: OpTable, rows: Iterable[int]) -> float:
+    """Return what launching some ops takes between ops: what goes with them, inside replays.
+
+    Outside of replays the host decides how long a gap is, and the profiler makes it longer.
+    """
+    wanted = set(rows)
+    gaps = (
+        op.gap_ns or 0.0
+        for row, op in critical_ops(step)[1:]
+        if row in wanted and op.replay is not None
+    )
+    return sum(min(max(gap, 0.0), LAUNCH_NS) for gap in gaps)
+
+
+def gaps_text(gaps_ns: float, ops: int) -> str:
+    """Return what the gaps before some ops add to their time, in words; "" for nothing."""
+    if not gaps_ns:
+        return ""
+    before = "the gap before it" if ops == 1 else "the gaps before them"
+    return f" and {microseconds(gaps_ns)} of {before}"
+
+
+def check_removals(
+    step: OpTable,
+    found: Mapping[int, Removal],
+    share: Limit,
+    *,
+    noun: str,
+    sentence: str,
+    name: Callable[[Placed], str] = lambda placed: op_name(placed.op),
+) -> Answer:
+    """Answer with a finding where ops that could go take more than a share of the step."""
+    saved = {row: each.saved_ns for row, each in found.items()}
+    gaps = launch_gaps_ns(step, (row for row, each in found.items() if not each.slow))
+    slow = Counter(each.slow for each in found.values() if each.slow)
+    kinds = " and ".join(counted(slow[kind], kind) for kind in slow)
+    told = f", {kinds} among them" if kinds else ""
+    took = microseconds(sum(saved.values())) + gaps_text(gaps, len(found))
+    arithmetic = f"at most the time of {counted(len(found), noun)}: {took}"
+
+    def named(placed: Placed) -> str:
+        text = name(placed)
+        slow = found[placed.row].slow
+        return f"{text}, a {slow}" if slow else text
+
+    answer = check_savings(
+        step, saved, share, sentence=sentence + told, arithmetic=arithmetic, name=named
+    )
+    return answer.saving(saved, arithmetic, waiting_ns=gaps)
+
+
+def advice_for(weights: Iterable[tuple[str, float]], *, most: int = 2) -> str:
+    """Return the advice that weighs most, and the next where it is worth a word, as a sentence.
+
+    >>> advice_for([("drop moves", 3.0), ("split weights", 2.0), ("drop moves", 1.0), ("", 9.0)])
+    'Drop moves; split weights.'
+    """
+    totals: dict[str, float] = defaultdict(float)
+    for text, weight in weights:
+        if text:
+            totals[text] += weight
+    ranked = sorted(totals, key=lambda text: (-totals[text], text))
+    enough = [text for text in ranked if totals[text] >= _WORTH_A_WORD * totals[ranked[0]]]
+    text = "; ".join(enough[:most])
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+#: Advice for less than this part of what weighs most is left to the page of a rule.
+_WORTH_A_WORD: Final = 0.2
+
+
+#: A host that sends op after op takes longer for each; in a replay few gaps are as long.
+_LONG_NS: Final = 5_000.0
+#: Gaps that make up that much of the waiting are those to look at.
+_MOST: Final = 0.8
+#: So many ops are named by their numbers.
+_NAMED: Final = 3
+
+
+class Gap(NamedTuple):
+    """What passed before an op since the end of the one before it on the same device."""
+
+    op: Op
+    ns: float
+
+
+class Waiting(NamedTuple):
+    """The gaps of a step, and the time of its kernels."""
+
+    gaps: Sequence[Gap]
+    kernels_ns: float
+
+    @property
+    def ns(self) -> float:
+        """How long the device waits."""
+        return sum(gap.ns for gap in self.gaps)
+
+    @property
+    def share(self) -> float:
+        """The part of the time in which it waits."""
+        whole = self.ns + self.kernels_ns
+        return self.ns / whole if whole else 0.0
+
+    @property
+    def before_each_op(self) -> bool:
+        """Whether it waits before most ops, as it does for a host that sends one after another."""
+        return bool(self.gaps) and median(gap.ns for gap in self.gaps) >= _LONG_NS
+
+    @property
+    def places(self) -> str:
+        """Say before which ops it waits most."""
+        ordered = sorted(self.gaps, key=lambda gap: -gap.ns)
+        whole = self.ns
+        most = _MOST * whole
+        upto = enumerate(accumulate(gap.ns for gap in ordered), 1)
+        some, ns = next((at, ns) for at, ns in upto if ns >= most)
+        part = ns / whole if whole else 0.0
+        numbers = [f"#{gap.op.number}" for gap in ordered[:some] if gap.op.number]
+        named = ", ".join([*numbers[:_NAMED], *(["…"] if len(numbers) > _NAMED else [])])
+        which = f" ({named})" if named else ""
+        return f"{percent(part)} of that before {some} of {counted(len(ordered), 'op')}{which}"
+
+    def beyond_ns(self, unavoidable_ns: float) -> float:
+        """Return how long it waits beyond what cannot be avoided before each op."""
+        return sum(max(0.0, gap.ns - unavoidable_ns) for gap in self.gaps)
+
+    def evidence(self) -> Iterator[Evidence]:
+        """Return before which ops it waits, the longest first."""
+        ops = [gap.op._replace(gap_ns=gap.ns) for gap in self.gaps]
+        return worst_ops(ops, lambda op: op.gap_ns or 0.0, of=self.ns + self.kernels_ns)
+
+
+@once_per_table
+def waiting_in(step: OpTable) -> Waiting:
+    """Return the gaps of a step on the device that takes longest, but for those of compilation.
+
+    The gap before its first op belongs to what came before it.
+    """
+    gaps = (Gap(op, max(op.gap_ns or 0.0, 0.0)) for _, op in critical_ops(step)[1:])
+    return Waiting(tuple(gap for gap in gaps if gap.ns < COMPILING_NS), step_ns(step))
+
+
+def lasting_waiting(step: OpTable) -> Waiting:
+    """Return the same of a call that is under way: the host takes longer for the first layers.
+
+    Of layers that run one after the other, none waits longer than the last.
+    """
+    placed = critical_ops(step)
+    gaps = [max(op.gap_ns or 0.0, 0.0) for _, op in placed]
+    for layers in find_layers([step.columns.signature[each.row] for each in placed]):
+        if layers.is_long:
+            last = layers.stop - layers.length
+            for at in range(layers.start, last):
+                gaps[at] = min(gaps[at], gaps[last + (at - layers.start) % layers.length])
+    told = (Gap(each.op, ns) for each, ns in zip(placed[1:], gaps[1:], strict=True))
+    return Waiting(tuple(gap for gap in told if gap.ns < COMPILING_NS), step_ns(step))
+
+
+def told_gaps_ns(subject: Subject) -> float | None:
+    """Return how long a step waits between its ops; None where a capture does not tell."""
+    if subject.ops is None or isinstance(gaps_of(subject), str):
+        return None
+    waiting = waiting_in(step_of(subject.ops))
+    return waiting.ns if waiting.gaps else None

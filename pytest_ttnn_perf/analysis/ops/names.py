@@ -1,17 +1,34 @@
-"""Ops as people call them, the same wherever one is named."""
+"""The ops of a capture one by one, as a table of them shows: what each took, and of what peak."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from math import prod
+from statistics import median
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.ops.conversions import conversion_text, is_conversion
-from pytest_ttnn_perf.analysis.ops.settings import function_in, settings_in
-from pytest_ttnn_perf.records.ops import short_code
+from pytest_ttnn_perf.analysis.ops.regions import (
+    find_layers,
+    middle_steps,
+    regions_of,
+    slowest_rows,
+)
+from pytest_ttnn_perf.analysis.ops.roofline import rooflines
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.ops import short_code
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Signature, Tensor
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pytest_ttnn_perf.analysis.ops.regions import Layers
+    from pytest_ttnn_perf.analysis.ops.roofline import Roofline
+    from pytest_ttnn_perf.core.finding import Region
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
+
+
+# Ops as people call them, the same wherever one is named.
 
 #: Codes of ops that are many: which, stands in their attributes.
 ELEMENTWISE: Final = ("Unary", "Binary", "Ternary")
@@ -23,7 +40,7 @@ _COMPUTES: Final = {"Reduce": "math_op", "Pool2D": "pool_type"}
 def op_name(signature: Signature, attributes: str = "") -> str:
     """Return what an op is, computes and works on; of a conversion, from what to what.
 
-    >>> from pytest_ttnn_perf.records.ops import Signature
+    >>> from pytest_ttnn_perf.core.ops import Signature
     >>> op_name(Signature("BinaryNgDeviceOperation"), "binary_op_type=BinaryOpType::MUL")
     'BinaryNg MUL'
     """
@@ -96,3 +113,503 @@ def _tensor(tensor: Tensor) -> str:
         both = zip(tensor.padded, logical, strict=False)
         shape = "x".join(f"{n}" if n == m else f"{n}[{m}]" for n, m in both)
     return " ".join(filter(None, [shape, tensor.dtype, tensor.layout, tensor.memory]))
+
+
+# Ops that move or convert a tensor: from what to what, and between which other ops.
+
+#: Ops that give the same numbers in another place, order or format.
+_CONVERSION: Final = re.compile(
+    r"Reshard|InterleavedToSharded|ShardedToInterleaved|Tilize|Untilize|Typecast|^Copy|^Clone|^Move"
+    r"|ToMemoryConfig|ToLayout|ToDtype"
+)
+#: How memory that is not cut into shards is called: by its kind alone.
+_PLAIN: Final = "_INTERLEAVED"
+#: How many ops away a producer or a consumer is looked for: about a layer.
+_NEAR: Final = 64
+
+
+@lru_cache(maxsize=1024)
+def is_conversion(op: str) -> bool:
+    """Tell whether an op only moves or converts its input."""
+    return _CONVERSION.search(short_code(op)) is not None
+
+
+def conversion_text(signature: Signature, attributes: str = "") -> str:
+    """Return from what to what an op converts, where the capture tells.
+
+    >>> from pytest_ttnn_perf.core.ops import Signature, Tensor
+    >>> dram = Tensor((32, 64), None, "TILE", "BFLOAT16", "DRAM_INTERLEAVED")
+    >>> conversion_text(Signature("Reshard", (dram,), (dram._replace(memory="L1_WIDTH_SHARDED"),)))
+    'DRAM → L1_WIDTH_SHARDED'
+    """
+    if not signature.inputs or not signature.outputs:
+        return ""
+    given, made = signature.inputs[0], signature.outputs[0]
+    pairs = (
+        (given.dtype, made.dtype),
+        (given.layout, made.layout),
+        (given.memory.removesuffix(_PLAIN), made.memory.removesuffix(_PLAIN)),
+    )
+    steps = [f"{then} → {now}" for then, now in pairs if then and now and then != now]
+    if not steps and "SHARDED" in made.memory:
+        steps = [f"{made.memory} → {shards}"] if (shards := shards_text(attributes)) else []
+    return ", ".join(steps)
+
+
+def shards_text(attributes: str) -> str:
+    """Return how the output of an op is cut: "24 cores of 32x224"; "" where that is not told."""
+    settings = dict(settings_in(attributes))
+    grid, shape = settings.get(SHARD_GRID, ""), settings.get(SHARD_SHAPE, "")
+    cores = f"{cores_of(grid)} cores" if is_grid(grid) else ""
+    return " of ".join(filter(None, [cores, shape]))
+
+
+def neighbours(
+    at: int, length: int, signature_at: Callable[[int], Signature]
+) -> tuple[int | None, int | None]:
+    """Return the places of the ops that made what a conversion takes, and that take what it makes.
+
+    A capture does not tell tensors apart: it is the nearest op before whose output, and the nearest
+    one after whose input, is as large and in the same format and place. None where there is none.
+    """
+    own = signature_at(at)
+    before = range(at - 1, max(-1, at - 1 - _NEAR), -1)
+    after = range(at + 1, min(length, at + 1 + _NEAR))
+    return (
+        _nearest(before, own.inputs[:1], lambda place: signature_at(place).outputs),
+        _nearest(after, own.outputs[:1], lambda place: signature_at(place).inputs),
+    )
+
+
+def producers(at: int, signature_at: Callable[[int], Signature]) -> list[int]:
+    """Return the places of the ops that made what an op takes, by what these tensors look like."""
+    before = range(at - 1, max(-1, at - 1 - _NEAR), -1)
+    found = (
+        _nearest(before, (tensor,), lambda place: signature_at(place).outputs)
+        for tensor in signature_at(at).inputs
+    )
+    return [place for place in found if place is not None]
+
+
+def without_producer(signatures: Sequence[Signature]) -> list[bool]:
+    """Tell of each op of a step whether no op before it made what it takes first.
+
+    That is what comes from the host, or was there before the step: inputs, weights, tables. Where a
+    capture does not tell what ops give, it is not known, and not said of any.
+    """
+    made: set[tuple[int, str, str, str]] = set()
+    found = []
+    for at, signature in enumerate(signatures):
+        first = signature.inputs[:1]
+        found.append(bool(first) and bool(made or at == 0) and _format(first[0]) not in made)
+        made.update(map(_format, signature.outputs))
+    return found
+
+
+def between_text(pairs: Mapping[tuple[str | None, ...], int]) -> str:
+    """Say between which producer and consumer conversions stand: the usual, of several.
+
+    >>> between_text({("Matmul", "Softmax"): 2}), between_text({(None, "Softmax"): 1})
+    ('between Matmul and Softmax', 'before Softmax')
+    >>> between_text({("Matmul", None): 2, ("Slice", "Softmax"): 1}), between_text({})
+    ('after Matmul, and 1 elsewhere', '')
+    """
+    told = {pair: count for pair, count in pairs.items() if any(pair)}
+    if not told:
+        return ""
+    usual = max(told, key=lambda pair: told[pair])
+    producer, consumer = usual
+    text = f"after {producer}" if producer else f"before {consumer}"
+    if producer and consumer:
+        text = f"between {producer} and {consumer}"
+    others = sum(pairs.values()) - told[usual]
+    return f"{text}, and {others} elsewhere" if others else text
+
+
+def _nearest(
+    places: Iterable[int], wanted: tuple[Tensor, ...], of: Callable[[int], tuple[Tensor, ...]]
+) -> int | None:
+    if not wanted:
+        return None
+    sought = _format(wanted[0])
+    return next((place for place in places if sought in map(_format, of(place))), None)
+
+
+def _format(tensor: Tensor) -> tuple[int, str, str, str]:
+    # A view has another shape, and takes no op.
+    return prod(tensor.padded), tensor.dtype, tensor.layout, tensor.memory
+
+
+# What the attributes of an op tell: how it is set up, and what it computes.
+#
+# TTNN prints them in spellings of its own, which changed from 2024 to 2026 and do not always close
+# their brackets: they are read key by key.
+
+#: The kernel or the way of working that an op was given.
+PROGRAM: Final = "program_config"
+#: How its output is cut into shards: which cores hold them, how large each is, and their order.
+SHARD_GRID: Final = "shards_grid"
+SHARD_SHAPE: Final = "shards_shape"
+SHARD_ORDER: Final = "shards_orientation"
+#: The sizes in which an op works, and the cores it may use.
+BLOCKS: Final = (
+    "in0_block_w", "out_subblock_h", "out_subblock_w", "out_block_h", "out_block_w",
+    "per_core_M", "per_core_N", "compute_with_storage_grid_size",
+    "M_block_size", "K_block_size", "N_block_size", "subblock_h", "subblock_w",
+    "act_block_h_ntiles", "act_block_w_ntiles", "out_subblock_h_ntiles", "out_subblock_w_ntiles",
+    "grid_size", "num_cores_nhw", "num_cores_c", "num_cores_c_in", "num_cores_c_out",
+    "per_core_out_matrix_height_ntile", "per_core_out_matrix_width_ntile",
+    "block_h", "block_w", "num_out_blocks",
+    "q_chunk_size", "k_chunk_size", "max_cores_per_head_batch",
+)  # fmt: skip
+#: Other settings that decide how fast an op is: of collectives, attention, elementwise ops and
+#: moves, and what a convolution or a pooling is given before it is flattened.
+_MORE: Final = (
+    "num_links", "num_workers_per_link", "num_buffers_per_channel", "chunks_per_sync", "topology",
+    "ring_size", "user_core_coord", "sub_core_grids", "worker_grid", "global_cb",
+    "num_global_cb_receivers", "throttle_level", "sliding_window_size", "num_slices",
+    "compute_kernel_config", "subtile_broadcast_type", "move_op_parallelization_strategy",
+    "math_op", "pool_type",
+    "input_tensor_shape", "batch_size", "input_hw", "window_hw", "stride_hw", "dilation_hw",
+)  # fmt: skip
+#: Settings that are on or off, printed as 1 and 0 or as true and false.
+_SWITCHES: Final = (
+    "enable_act_double_buffer", "enable_weights_double_buffer", "enable_split_reader",
+    "force_split_reader", "enable_activation_reuse", "full_inner_dim", "config_tensors_in_dram",
+    "mcast_in0", "gather_in0", "fuse_batch", "transpose_mcast",
+    "math_approx_mode", "fp32_dest_acc_en", "packer_l1_acc", "dst_full_sync_en",
+    "exp_approx_mode", "use_multicore", "use_welford", "inplace",
+    "bcast_batch", "user_run_batched", "transpose_a", "transpose_b", "untilize_out",
+    "is_causal", "paged_attention", "is_sfpu", "numeric_stable", "legacy_reduction", "legacy_rsqrt",
+    "use_pack_untilize", "use_low_perf", "bfp8_pack_precise", "preserve_fp32_precision",
+    "using_persistent_buffers", "use_noc1_only", "use_optimal_ccl_for_llama",
+)  # fmt: skip
+#: All settings, in the order in which they are told.
+ORDER: Final = {
+    key: place
+    for place, key in enumerate(
+        ("activation", SHARD_GRID, SHARD_SHAPE, SHARD_ORDER, PROGRAM, *BLOCKS, *_MORE, *_SWITCHES)
+    )
+}
+#: 'key': 'value' or key=value; a value ends where its own arguments begin.
+_SETTING: Final = re.compile(r"\b(\w+)\b'?\s*[=:]\s*'?(\(x=\d+;\s*y=\d+\)|[^\s;'(){}\[\]]+)")
+#: The functions that an elementwise op applies, or that are fused into another op.
+_FUNCTION: Final = re.compile(r"\bop_type\s*=\s*UnaryOpType::(\w+)")
+#: What an elementwise op of several inputs computes.
+_OPERATOR: Final = re.compile(r"\b(?:binary|ternary)_op_type'?\s*[=:]\s*'?\w+::(\w+)")
+_POINT: Final = re.compile(r"\(x=(\d+);\s*y=(\d+)\)|(\d+)-(\d+)")
+_SPELLINGS: Final = {"1": "on", "true": "on", "0": "off", "false": "off"}
+#: The corners of ranges of cores, whatever stands between the numbers.
+_RANGES: Final = r"([\[{][\[\]{}();:,\"=\-\s\dxystarend]*)"
+_CORES: Final = re.compile(r"\b(worker_grid|sub_core_grid)s?'?\s*[=:]\s*'?" + _RANGES)
+#: Where the output goes; what goes elsewhere, such as an intermediate, has a longer name.
+_OUTPUT: Final = re.compile(
+    r"\b(?:m_)?(?:output_)?mem(?:ory)?_config_?'?\s*[=:]\s*'?MemoryConfig([^']*)"
+)
+_SPEC: Final = re.compile(r"\bshard_spec'?\s*[=:]\s*'?ShardSpec|\bnd_shard_spec=NdShardSpec")
+_SPEC_GRID: Final = re.compile(r"\bgrid=" + _RANGES)
+_SPEC_SHAPE: Final = re.compile(r"\b(?:shard_)?shape=(?:Shape\()?[\[{]([\d;,\s]*)")
+_SPEC_ORDER: Final = re.compile(r"\borientation=(?:ShardOrientation::)?(\w+)")
+_INPUT_SHAPE: Final = re.compile(r"\binput_tensor_shape'?\s*[=:]\s*'?(?:Shape\()?[\[{]([\d;,\s]+)")
+_PAIR: Final = re.compile(r"\b(\w+_hw)\s*=\s*\((\d+)[;,]\s*(\d+)\)")
+Settings = tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=4096)
+def settings_in(attributes: str) -> Settings:
+    """Return the known settings with their values, always in the same order.
+
+    >>> settings_in("{'program_config': 'MatmulConfig(in0_block_w=2)'}")
+    (('activation', 'none'), ('program_config', 'MatmulConfig'), ('in0_block_w', '2'))
+    """
+    if not attributes:
+        return ()
+    found = {"activation": "+".join(dict.fromkeys(_functions(attributes))) or "none"}
+    found.update(_shards_in(attributes))
+    found.update(_shapes_in(attributes))
+    found.update(_cores_in(attributes))
+    for key, value in _SETTING.findall(attributes):
+        # The first one: a key that stands again belongs to something inside.
+        name = "sub_core_grids" if key == "sub_core_grid" else key.rstrip("_")
+        if name in ORDER and name not in found:
+            found[name] = _plain(name, value)
+    return tuple(sorted(found.items(), key=lambda item: ORDER[item[0]]))
+
+
+def function_in(attributes: str) -> str:
+    """Return what an elementwise op computes, "" where its attributes do not tell.
+
+    >>> function_in("{'binary_op_type': 'BinaryOpType::MUL'; 'dtype': 'DataType::BFLOAT16'}")
+    'MUL'
+    """
+    operator = _OPERATOR.search(attributes)
+    return operator[1] if operator else "+".join(_functions(attributes))
+
+
+@lru_cache(maxsize=4096)
+def condense_settings(attributes: str) -> str:
+    """Return what is known of an op's settings as a text that tells the same, and no more.
+
+    >>> condense_settings("{'program_config': 'MatmulConfig(in0_block_w=2)'; 'dtype': 'BFLOAT16'}")
+    'activation=none program_config=MatmulConfig in0_block_w=2'
+    """
+    if not attributes:
+        return ""
+    settings = dict(settings_in(attributes))
+    function, activation = function_in(attributes), settings.pop("activation")
+    words = [f"activation={activation}"]
+    if activation != "none":
+        unary = function.split("+")
+        applied = unary if list(dict.fromkeys(unary)) == activation.split("+") else None
+        function = "" if applied else function
+        words = [f"op_type=UnaryOpType::{name}" for name in applied or activation.split("+")]
+    if function:
+        words.append(f"binary_op_type=BinaryOpType::{function}")
+    return " ".join([*words, *(f"{k}={v}" for k, v in settings.items() if v)])
+
+
+def cores_of(grid: str) -> int:
+    """Return how many cores a grid has, one rectangle or several.
+
+    >>> cores_of("8x4"), cores_of("11x2+2x1@0-2")
+    (32, 24)
+    """
+    count = 0
+    for rectangle in grid.split("+"):
+        width, _, height = rectangle.partition("@")[0].partition("x")
+        count += int(width) * int(height)
+    return count
+
+
+def is_grid(text: str) -> bool:
+    """Tell whether a value is a grid as settings have it."""
+    return _GRID.fullmatch(text) is not None
+
+
+_GRID: Final = re.compile(r"\d+x\d+(?:@\d+-\d+)?(?:\+\d+x\d+(?:@\d+-\d+)?)*")
+
+
+def _shards_in(attributes: str) -> dict[str, str]:
+    """Return how the output is cut into shards; nothing where it is not, or is not told."""
+    if "ShardSpec" not in attributes:
+        return {}
+    output = _OUTPUT.search(attributes)
+    text = output[1] if output and "ShardSpec" in output[1] else attributes
+    spec = _SPEC.search(text)
+    if spec is None:
+        return {}
+    text = text[spec.start() :]
+    found: dict[str, str] = {}
+    grid, shape, order = (each.search(text) for each in (_SPEC_GRID, _SPEC_SHAPE, _SPEC_ORDER))
+    if grid and _grid(grid[1]):
+        found[SHARD_GRID] = _grid(grid[1])
+    if shape and _dimensions(shape[1]).strip("0x"):  # zeros stand for: to be worked out
+        found[SHARD_SHAPE] = _dimensions(shape[1])
+    if order:
+        found[SHARD_ORDER] = order[1]
+    return found
+
+
+def _cores_in(attributes: str) -> dict[str, str]:
+    """Return the cores that an op may use, where they are told as ranges."""
+    if "worker_grid" not in attributes and "core_grid" not in attributes:
+        return {}
+    found: dict[str, str] = {}
+    for key, ranges in _CORES.findall(attributes):
+        grid = _grid(ranges)
+        if grid:
+            found.setdefault("sub_core_grids" if key == "sub_core_grid" else key, grid)
+    return found
+
+
+def _shapes_in(attributes: str) -> dict[str, str]:
+    """Return what a convolution or a pooling is given, before it is flattened."""
+    if "_hw" not in attributes and "input_tensor_shape" not in attributes:
+        return {}
+    found = {key: f"{h}x{w}" for key, h, w in _PAIR.findall(attributes)[::-1] if key in ORDER}
+    shape = _INPUT_SHAPE.search(attributes)
+    if shape and _dimensions(shape[1]):
+        found["input_tensor_shape"] = _dimensions(shape[1])
+    return found
+
+
+def _grid(ranges: str) -> str:
+    """Return ranges of cores as rectangles; "" if they are no ranges.
+
+    >>> _grid("{[(x=0;y=0) - (x=4;y=3)]}"), _grid("{[0-0 - 7-6]; [0-7 - 5-7]}")
+    ('5x4', '8x7+6x1@0-7')
+    """
+    numbers = [int(number) for number in re.findall(r"\d{1,9}", ranges)]
+    corners = [numbers[at : at + 4] for at in range(0, len(numbers), 4)]
+    if not corners or any(len(c) < 4 or c[2] < c[0] or c[3] < c[1] for c in corners):
+        return ""
+    return "+".join(
+        f"{right - left + 1}x{bottom - top + 1}" + (f"@{left}-{top}" if left or top else "")
+        for left, top, right, bottom in corners
+    )
+
+
+def _dimensions(text: str) -> str:
+    return "x".join(re.findall(r"\d+", text))
+
+
+def _functions(attributes: str) -> list[str]:
+    # Most texts have none, and to see that is fast.
+    return _FUNCTION.findall(attributes) if "UnaryOpType::" in attributes else []
+
+
+def _plain(key: str, value: str) -> str:
+    if value in {"std::nullopt", "none"}:
+        return "none"
+    if key == "compute_kernel_config":
+        return "given"  # the name of its class depends on the chip
+    if key in _SWITCHES:
+        return _SPELLINGS.get(value, value)
+    point = _POINT.fullmatch(value)
+    if point:
+        return "x".join(each for each in point.groups() if each)
+    return value.rpartition("::")[2]
+
+
+class OpRow(NamedTuple):
+    """One op. What a capture does not tell is None, and so is what cannot be told of the op.
+
+    ``number`` is its id: its place in the whole capture, from 1. ``name`` says what it computes on
+    which shapes. The fractions are of the chip's DRAM bandwidth, and of what its cores compute at
+    its fidelity. ``bound`` is what it cannot go below. ``stale``: with these shapes it would be
+    faster than the chip, so they are not its own. ``region`` and ``step`` are where it belongs.
+    """
+
+    number: int
+    region: str | None
+    step: int | None
+    device: int
+    op: str
+    name: str
+    operands: str
+    kernel_ns: float
+    gap_ns: float | None
+    cores: int | None
+    fidelity: str | None
+    dram_bytes: float | None
+    dram_gb_s: float | None
+    dram_fraction: float | None
+    flops: float | None
+    tflops: float | None
+    compute_fraction: float | None
+    bound: str | None
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpView:
+    """One step of a region, as its slowest device ran it; ``layers`` are places in ``rows``."""
+
+    region: Region
+    step: int
+    device: int
+    rows: Sequence[OpRow]
+    layers: Sequence[Layers]
+
+    @property
+    def kernel_ns(self) -> float:
+        """What the ops took in all."""
+        return sum(row.kernel_ns for row in self.rows)
+
+    @property
+    def gaps_ns(self) -> float | None:
+        """What passed between them, where a capture tells; below zero is an artefact of clocks."""
+        gaps = [row.gap_ns for row in self.rows[1:] if row.gap_ns is not None]
+        return sum(max(gap, 0.0) for gap in gaps) if gaps else None
+
+
+def op_rows(table: OpTable) -> list[OpRow]:
+    """Return all ops of a table, in their order."""
+    lines, places = rooflines(table), _places(table)
+    names: dict[tuple[int, int], tuple[str, str]] = {}
+    found = []
+    for at, op in enumerate(table):
+        key = table.columns.signature[at], table.columns.attributes[at]
+        words = names.get(key)
+        if words is None:
+            operands = operands_text(op.signature)
+            words = names[key] = (op_name(op.signature, op.attributes), operands)
+        found.append(_row(op, words, places.get(at, (None, None)), lines[at]))
+    return found
+
+
+def _places(table: OpTable) -> Mapping[int, tuple[str, int]]:
+    """Return the region of each row that has one, and its step, from 1."""
+    return {
+        row: (region.name, number)
+        for region in regions_of(table).regions
+        for number, step in enumerate(region.steps, start=1)
+        for rows in step.values()
+        for row in rows
+    }
+
+
+def _row(
+    op: Op, words: tuple[str, str], place: tuple[str | None, int | None], line: Roofline
+) -> OpRow:
+    moved = None if line.work.at_most else line.work.dram_bytes
+    flops, kernel_ns = line.work.flops, line.kernel_ns
+    known = bool(kernel_ns) and not line.stale
+    return OpRow(
+        number=op.number,
+        region=place[0],
+        step=place[1],
+        device=op.device,
+        op=op.signature.op,
+        name=words[0],
+        operands=words[1],
+        kernel_ns=kernel_ns,
+        gap_ns=op.gap_ns,
+        cores=op.cores,
+        fidelity=op.fidelity,
+        dram_bytes=moved,
+        dram_gb_s=moved / kernel_ns if known and moved is not None else None,
+        dram_fraction=line.dram_fraction,
+        flops=flops,
+        tflops=flops / kernel_ns / 1000 if known and flops is not None else None,
+        compute_fraction=line.compute_fraction,
+        bound=line.bound.value if line.bound else None,
+        stale=line.stale,
+    )
+
+
+def op_views(table: OpTable, rows: Sequence[OpRow]) -> Iterator[OpView]:
+    """Yield a step of each region of a table: that of median time, on its slowest device."""
+    signature = table.columns.signature
+    for region in regions_of(table).regions:
+        step = middle_steps(table, region)[0]
+        chosen = slowest_rows(table, step)
+        own = [rows[at] for at in chosen]
+        kinds = [(signature[at], rows[at].name) for at in chosen]
+        numbers: dict[object, int] = {}
+        layers = find_layers([numbers.setdefault(kind, len(numbers)) for kind in kinds])
+        at = region.steps.index(step) + 1
+        yield OpView(region, at, table.columns.device[chosen[0]], own, layers)
+
+
+def layer_rows(view: OpView, layers: Layers) -> list[OpRow]:
+    """Return the ops of a layer, each as the first of them with the medians of all."""
+    block = view.rows[layers.start : layers.stop]
+    return [_middle(block[at :: layers.length]) for at in range(layers.length)]
+
+
+def _middle(rows: Sequence[OpRow]) -> OpRow:
+    return rows[0]._replace(
+        kernel_ns=median(row.kernel_ns for row in rows),
+        gap_ns=_median(row.gap_ns for row in rows),
+        dram_gb_s=_median(row.dram_gb_s for row in rows),
+        dram_fraction=_median(row.dram_fraction for row in rows),
+        tflops=_median(row.tflops for row in rows),
+        compute_fraction=_median(row.compute_fraction for row in rows),
+        bound=Counter(row.bound for row in rows).most_common(1)[0][0],
+    )
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

@@ -6,33 +6,483 @@ checked and compared is always one of these regions, one step at a time.
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Final, TypeVar
+from itertools import groupby, pairwise
+from operator import eq
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.analysis.ops.calls import after_loading, repeated_calls
-from pytest_ttnn_perf.analysis.ops.windows import count_replays, measured_calls, replays_in
-from pytest_ttnn_perf.records.metric import median
-from pytest_ttnn_perf.records.region import (
-    Basis,
-    Outside,
-    Region,
-    Regions,
-    StepTime,
-    region_name,
-)
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.finding import Basis, Outside, Region, Regions, StepTime, region_name
+from pytest_ttnn_perf.core.metric import median
+from pytest_ttnn_perf.core.ops import HOST, Signpost, TraceReplays
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.ops.windows import Window
-    from pytest_ttnn_perf.records.ops import OpTable
-    from pytest_ttnn_perf.records.region import Step
+    from pytest_ttnn_perf.core.finding import RegionStep as Step
+    from pytest_ttnn_perf.core.ops import OpTable
 
-    #: The replays of traces, each with its rows by device: trace → replay → device → rows.
+    Sequences = Mapping[int, Sequence[int]]
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_ttnn_perf.core.ops import Columns, Unread
+
     Traces = Mapping[int, Mapping[int, Mapping[int, Sequence[int]]]]
+
+
+# Calls of a model that no signpost and no trace marks: what is loaded before them, and repeats.
+
+#: Ops that weights go through when they are loaded: none of them computes anything.
+_CONVERTS: Final = re.compile(
+    r"tilize|to_?layout|typecast|copy|move|clone|interleaved_?to|sharded_?to|reshard|permute|"
+    r"transpose|reshape|view|pad|concat",
+    re.IGNORECASE,
+)
+#: So many at least are weights that are loaded, and not the input of a call.
+_LEAST_LOADED: Final = 8
+#: Between calls the host does something else: so many times as long as between the ops of one.
+_APART: Final = 10.0
+#: Between ops the host takes some 10 to 200 µs; the first call of a program, which compiles it,
+#: milliseconds. Gaps of real windows are of one kind or the other.
+COMPILING_NS: Final = 1e6
+
+
+def after_loading(table: OpTable, everything: Step) -> Step:
+    """Return the ops that run once weights are loaded; all, if none are loaded before them.
+
+    Loading is what a capture begins with if it only converts, up to its longest gap: there the host
+    turned from weights to the input of the first call.
+    """
+    start = {_loaded(table, rows) for rows in everything.values()}
+    if len(start) != 1 or start == {0}:
+        return everything  # devices that begin differently leave it open
+    (first,) = start
+    return {device: rows[first:] for device, rows in everything.items()}
+
+
+def _loaded(table: OpTable, rows: Sequence[int]) -> int:
+    """Return how many ops of a device load weights."""
+    signature, gap_ns = table.columns.signature, table.columns.gap_ns
+    converts = [bool(_CONVERTS.search(each.op)) for each in table.signatures]
+    leading = next((at for at, row in enumerate(rows) if not converts[signature[row]]), 0)
+    gaps = [gap_ns[row] or 0.0 for row in rows[:leading]]
+    longest = max(range(1, leading), key=gaps.__getitem__, default=0)
+    enough = longest >= _LEAST_LOADED and gaps[longest] >= COMPILING_NS
+    return longest if enough else 0
+
+
+def repeated_calls(table: OpTable, everything: Step) -> tuple[Step, ...]:
+    """Return the calls of ops that are several calls of the same, else all of them as one.
+
+    They run the same ops on all devices, with a long gap before each call but the first: layers of
+    a model follow each other without one. Calls in which programs were compiled warm up those that
+    follow, and are left out.
+    """
+    for count in _possible_counts(everything):
+        calls = tuple(_cut(everything, count))
+        if _are_repeats(table, everything, count) and _are_apart(table, calls):
+            warm = tuple(call for call in calls if not _is_cold(table, call))
+            return warm or calls
+    return (everything,)
+
+
+def _possible_counts(sequences: Sequences) -> Iterator[int]:
+    """Yield in how many equal parts the ops of all devices can be cut, most first."""
+    lengths = set(map(len, sequences.values()))
+    if len(lengths) == 1:
+        (length,) = lengths
+        yield from (count for count in range(length // 2, 1, -1) if length % count == 0)
+
+
+def _cut(sequences: Sequences, count: int) -> Iterator[Step]:
+    for at in range(count):
+        yield {
+            device: rows[at * len(rows) // count : (at + 1) * len(rows) // count]
+            for device, rows in sequences.items()
+        }
+
+
+def _are_repeats(table: OpTable, sequences: Sequences, count: int) -> bool:
+    signature = table.columns.signature
+    for rows in sequences.values():
+        ran = [signature[row] for row in rows]
+        length = len(ran) // count
+        if ran[length:] != ran[:-length]:
+            return False
+    return True
+
+
+def _are_apart(table: OpTable, calls: Sequence[Step]) -> bool:
+    """Tell whether the host paused before each call but the first, on each device."""
+    gap_ns = table.columns.gap_ns
+    for call in calls[1:]:
+        for rows in call.values():
+            within = median([gap_ns[row] or 0.0 for row in rows[1:]])
+            before = gap_ns[rows[0]]
+            if before is None or before < _APART * max(within, 1.0):
+                return False
+    return True
+
+
+def _is_cold(table: OpTable, call: Step) -> bool:
+    """Tell whether most of what devices waited for in a call was the compilation of programs."""
+    gap_ns = table.columns.gap_ns
+    gaps = [gap_ns[row] or 0.0 for rows in call.values() for row in rows[1:]]
+    return sum(gap for gap in gaps if gap >= COMPILING_NS) > sum(gaps) / 2
+
+
+# The ops whose times are compared: those of each device, or of a region's middle step.
+
+
+class Lane(NamedTuple):
+    """The ops of one device: a row of the table for each, and how long it took."""
+
+    rows: Sequence[int] = ()
+    kernel_ns: Sequence[float] = ()
+
+
+def middle_lanes(table: OpTable, region: Region) -> tuple[Lane, ...]:
+    """Return what makes up the time of a region: its middle step, or two, on the slowest device."""
+    kernel_ns = table.columns.kernel_ns
+    chosen = (slowest_rows(table, step) for step in middle_steps(table, region))
+    return tuple(Lane(rows, [kernel_ns[row] for row in rows]) for rows in chosen)
+
+
+def lanes_of(table: OpTable) -> tuple[tuple[Lane, ...], Lane]:
+    """Return the lanes of a table's devices, and that of the host.
+
+    The devices are in ascending order; an empty lane stands for none. Ops that fell back to the
+    host run, but take no kernel time.
+    """
+    c = table.columns
+    rows_of: defaultdict[int, list[int]] = defaultdict(list)
+    for row, device in enumerate(c.device):
+        rows_of[device].append(row)
+    host = rows_of.pop(HOST, [])
+    devices = tuple(_lane(c, rows_of[device]) for device in sorted(rows_of))
+    return devices or (Lane(),), Lane(host, [0.0] * len(host))
+
+
+def _lane(c: Columns, rows: Sequence[int]) -> Lane:
+    """Put one replay of a trace where the trace ran first; what ran outside stays as it is.
+
+    A trace whose replays the capture does not tell apart counts as outside.
+    """
+    if {c.replay[row] for row in rows} == {None}:
+        return Lane(rows, list(map(c.kernel_ns.__getitem__, rows)))
+    replays: dict[int, dict[int, list[int]]] = {}
+    for row in rows:
+        trace, replay = c.trace[row], c.replay[row]
+        if trace is not None and replay is not None:
+            replays.setdefault(trace, {}).setdefault(replay, []).append(row)
+    kept: list[int] = []
+    kernel_ns: list[float] = []
+    done: set[int] = set()
+    for row in rows:
+        trace = c.trace[row]
+        if trace is None or c.replay[row] is None:
+            kept.append(row)
+            kernel_ns.append(c.kernel_ns[row])
+        elif trace not in done:
+            done.add(trace)
+            complete = _complete(c, replays[trace])
+            kept += complete[0]
+            places = zip(*complete, strict=True)
+            kernel_ns += [median([c.kernel_ns[each] for each in place]) for place in places]
+    return Lane(kept, kernel_ns)
+
+
+def _complete(c: Columns, replays: Mapping[int, Sequence[int]]) -> list[Sequence[int]]:
+    """Return the replays that ran the same ops as most of the longest: shorter ones lost some."""
+    longest = max(map(len, replays.values()))
+    whole = [
+        (tuple(c.signature[row] for row in rows), rows)
+        for _, rows in sorted(replays.items())
+        if len(rows) == longest
+    ]
+    # Of equally common ones the first: that is the order Counter keeps.
+    ((usual, _),) = Counter(ops for ops, _ in whole).most_common(1)
+    return [rows for ops, rows in whole if ops == usual]
+
+
+# Layers: blocks of ops that a model runs several times, one right after the other.
+
+#: So many ops in a row tell where a block begins anew.
+_CONTEXT: Final = 4
+#: How many distances between equal contexts are tried as the length of a block.
+_LENGTHS: Final = 12
+#: A block of so many ops is a layer where it runs twice. Shorter ones must run more often: two
+#: equal reshapes follow each other by chance.
+_LONG: Final = 8
+_OFTEN: Final = 4
+
+
+class Layers(NamedTuple):
+    """A block of ``length`` ops that runs ``times`` times from ``start`` on."""
+
+    start: int
+    length: int
+    times: int
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it has so many ops as a layer of a model has."""
+        return self.length >= _LONG
+
+    @property
+    def stop(self) -> int:
+        """The place behind the last of them."""
+        return self.start + self.length * self.times
+
+
+def find_layers(ops: Sequence[int]) -> list[Layers]:
+    """Return the blocks that repeat, in their order; equal numbers are equal ops.
+
+    What repeats most is found first, then what repeats before and after it. A block is as short as
+    it can be.
+
+    >>> find_layers([7, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 8])
+    [Layers(start=1, length=3, times=4)]
+    """
+    found: list[Layers] = []
+    waiting = [(0, len(ops))]
+    while waiting:
+        start, stop = waiting.pop()
+        best = _best(ops[start:stop])
+        if best is not None:
+            layers = best._replace(start=start + best.start)
+            found.append(layers)
+            waiting += [(start, layers.start), (layers.stop, stop)]
+    return sorted(found)
+
+
+def _best(ops: Sequence[int]) -> Layers | None:
+    best, covered = None, 0
+    for length in _lengths(ops):
+        for layers in _repeats(ops, length):
+            if layers.is_long or layers.times >= _OFTEN:
+                ops_in_all = layers.length * layers.times
+                if ops_in_all > covered:
+                    best, covered = layers, ops_in_all
+    return best
+
+
+def _lengths(ops: Sequence[int]) -> list[int]:
+    """Return the likely lengths of blocks, ascending."""
+    distances: Counter[int] = Counter()
+    for context in (1, _CONTEXT):
+        last: dict[tuple[int, ...], int] = {}
+        for at in range(len(ops) - context + 1):
+            seen = tuple(ops[at : at + context])
+            if seen in last:
+                distances[at - last[seen]] += context
+            last[seen] = at
+    return sorted(length for length, _ in distances.most_common(_LENGTHS))
+
+
+def _repeats(ops: Sequence[int], length: int) -> Iterator[Layers]:
+    """Yield where ops are equal to those a block further on, for a block at least."""
+    at = 0
+    for same, run in groupby(map(eq, ops, ops[length:])):
+        count = sum(1 for _ in run)
+        if same and count >= length:
+            yield Layers(at, length, count // length + 1)
+        at += count
+
+
+# Windows between signposts, replays of traces, and the ops that are inside of them.
+
+Replay = tuple[int, int, int]  # device, trace, replay
+
+
+def replays_in(columns: Columns) -> dict[Replay, list[int]]:
+    """Return the places of the ops of each replay; what the capture does not tell apart is none."""
+    found: dict[Replay, list[int]] = {}
+    traced = zip(columns.device, columns.trace, columns.replay, strict=True)
+    for at, (device, trace, replay) in enumerate(traced):
+        if trace is not None and replay is not None:
+            found.setdefault((device, trace, replay), []).append(at)
+    return found
+
+
+def count_replays(
+    columns: Columns, replays: Mapping[Replay, list[int]]
+) -> tuple[TraceReplays, ...]:
+    """Count the executions of each trace on each device; complete if all have the same ops."""
+    sequences: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+    for (device, trace, _), places in replays.items():
+        ran = tuple([columns.signature[at] for at in places])
+        sequences.setdefault((device, trace), []).append(ran)
+    return tuple(
+        TraceReplays(device, trace, len(ran), complete=len(set(ran)) == 1)
+        for (device, trace), ran in sorted(sequences.items())
+    )
+
+
+#: How the name of a signpost ends that opens a window, and of one that closes it: behind NAME, or
+#: alone, as tt-metal's start and stop. A NAME without such an end opens what NAME_END closes.
+_OPENS: Final = re.compile(r"(?:(.*)[\W_])?(?:start|started|begin)", re.IGNORECASE | re.DOTALL)
+_CLOSES: Final = re.compile(
+    r"(?:(.*)[\W_])?(?:end|ended|stop|stopped|finish|finished)", re.IGNORECASE | re.DOTALL
+)
+#: The plugin's own signposts number the calls of a test.
+_OURS: Final = re.compile(r"ttnn-perf (begin|end) (?P<call>\d+\.\d+ (?P<test>.*))", re.DOTALL)
+_SEPARATORS: Final = re.compile(r"[\W_]+")
+_MEASURED: Final = "measured call"
+
+
+class Window(NamedTuple):
+    """The ops from ``start`` to before ``stop``. Windows of one name are calls of one thing."""
+
+    name: str
+    start: int
+    stop: int
+
+
+class _Mark(NamedTuple):
+    """A signpost: what it opens or closes, by a key, and what that is called."""
+
+    key: str
+    name: str
+    opens: bool
+
+
+def _mark(signpost: str) -> _Mark:
+    ours = _OURS.fullmatch(signpost)
+    if ours is not None:
+        return _Mark(f"ttnn-perf {ours['call']}", ours["test"], opens=ours[1] == "begin")
+    closes, opens = _CLOSES.fullmatch(signpost), _OPENS.fullmatch(signpost)
+    name = signpost
+    if closes or opens:
+        name = (closes or opens)[1] or ""  # type: ignore[index]
+    return _Mark(_SEPARATORS.sub("_", name).strip("_").lower(), name, opens=not closes)
+
+
+def measured_calls(table: OpTable) -> list[Window]:
+    """Return the calls of a table: all of it where it is windowed and does not tell them apart."""
+    if not table.windowed:
+        return signpost_windows(table)
+    bounds = (*(table.calls or (0,)), len(table))
+    return [Window(_MEASURED, start, stop) for start, stop in pairwise(bounds) if start < stop]
+
+
+def signpost_windows(table: OpTable) -> list[Window]:
+    """Return what stands between signposts that belong together; what is inside one is part of it.
+
+    These are NAME and NAME_END or NAME_STOP, NAME_START and NAME_END or NAME_STOP, start and stop,
+    however they are spelled, e.g. "encoder started" and "encoder finished".
+    """
+    marks = [_mark(signpost.name) for signpost in table.signposts]
+    last = {mark.key: at for at, mark in enumerate(marks) if not mark.opens}
+    windows: list[Window] = []
+    opened: int | None = None
+    for at, mark in enumerate(marks):
+        if opened is None:
+            opened = at if mark.opens and last.get(mark.key, -1) > at else None
+        elif not mark.opens and mark.key == marks[opened].key:
+            start, stop = table.signposts[opened].position, table.signposts[at].position
+            windows.append(Window(marks[opened].name, start, stop))
+            opened = None
+    return [window for window in windows if window.start < window.stop]
+
+
+OUTSIDE: Final = "outside the window"
+Span = tuple[int, int]  # positions among a table's signposts; the last may be behind the last
+
+
+def window(table: OpTable, start: str | None, end: str | None) -> OpTable:
+    """Return the ops after each signpost ``start`` and before the next ``end``.
+
+    Without ``end``, that is the one that closes what ``start`` opens, if there is one, else the end
+    of the capture; without ``start``, its beginning. What is left out is counted as dropped.
+
+    Raises:
+        UsageError: no such signpost, or a start that no end follows.
+    """
+    names = [signpost.name for signpost in table.signposts]
+    for name in (start, end):
+        if name is not None and name not in names:
+            known = ", ".join(map(repr, dict.fromkeys(names))) or "none"
+            message = f"the capture has no signpost {name!r}; its signposts: {known}"
+            raise UsageError(message)
+    if end is None and start is not None and (opening := _mark(start)).opens:
+        closing = _Mark(opening.key, opening.name, opens=False)
+        end = next((name for name in names if _mark(name) == closing), None)
+    part = between(table, _spans(names, start, end))
+    return replace(part, region=window_name(start, end))
+
+
+def window_name(start: str | None, end: str | None) -> str:
+    """Return the name of the region between two signposts.
+
+    >>> window_name("PERF_DECODE_START", None), window_name("start", "stop")
+    ('decode', '')
+    """
+    return region_name(_mark(start or end or "").name)
+
+
+def calls_between(table: OpTable, marks: Sequence[tuple[str, str]]) -> OpTable:
+    """Return the ops between pairs of signposts, each pair a call.
+
+    Raises:
+        UsageError: a first one that no second follows.
+    """
+    names = [signpost.name for signpost in table.signposts]
+    return between(table, [span for pair in marks for span in _spans(names, *pair)])
+
+
+def _spans(names: Sequence[str], start: str | None, end: str | None) -> list[Span]:
+    spans: list[Span] = []
+    opened = -1 if start is None else None
+    for at, name in enumerate(names):
+        if opened is not None and name == end:
+            spans.append((opened, at))
+            opened = None
+        elif opened is None and name == start:
+            opened = at
+    if opened is not None:
+        if end is not None:
+            message = f"the last signpost {start!r} is not followed by {end!r}"
+            raise UsageError(message)
+        spans.append((opened, len(names)))
+    return spans
+
+
+def between(table: OpTable, spans: Sequence[Span]) -> OpTable:
+    """Return the ops inside of spans of signposts, each span a call."""
+    indices: list[int] = []
+    signposts: list[Signpost] = []
+    calls: list[int] = []
+    unread: list[Unread] = []
+    for first, last in spans:
+        calls.append(len(indices))
+        begin = 0 if first < 0 else table.signposts[first].position
+        stop = len(table) if last == len(table.signposts) else table.signposts[last].position
+        shift = len(indices) - begin
+        unread += [
+            each._replace(signposts=each.signposts - first - 1 + len(signposts))
+            for each in table.unread
+            if first < each.signposts <= last
+        ]
+        inner = table.signposts[first + 1 : last]
+        signposts += [Signpost(post.name, post.position + shift) for post in inner]
+        indices += range(begin, stop)
+    chosen = table.select(indices)
+    outside = len(table) + len(table.signposts) - len(indices) - len(signposts)
+    dropped = {**table.dropped, OUTSIDE: table.dropped.get(OUTSIDE, 0) + outside}
+    return replace(
+        chosen,
+        rows=table.rows,
+        signposts=tuple(signposts),
+        traces=count_replays(chosen.columns, replays_in(chosen.columns)),
+        dropped={reason: count for reason, count in dropped.items() if count},
+        unread=tuple(unread),
+        windowed=True,
+        calls=tuple(calls) if len(calls) > 1 else (),
+    )
 
 
 _Derived = TypeVar("_Derived")

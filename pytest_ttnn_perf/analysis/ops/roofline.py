@@ -9,12 +9,12 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
-from pytest_ttnn_perf.records.ops import CALLS, Category, category_of, short_code
+from pytest_ttnn_perf.core.ops import CALLS, Category, category_of, short_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, OpTable, Signature, Tensor
+    from pytest_ttnn_perf.core.ops import OpGroup, OpGroups, OpTable, Signature, Tensor
 
 
 #: Bytes of an element. Block formats share an exponent among 16 elements.

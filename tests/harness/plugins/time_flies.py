@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from pytest_ttnn_perf.processes import worker
-from pytest_ttnn_perf.processes.worker import WorkerProcess
+from pytest_ttnn_perf.machine import processes as worker
+from pytest_ttnn_perf.machine.processes import WorkerProcess
 
 if TYPE_CHECKING:
     import selectors
@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     patch = pytest.MonkeyPatch()
     config.add_cleanup(patch.undo)
-    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + ahead_s)
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + ahead_s, sleep=time.sleep)
     patch.setattr(WorkerProcess, "_ready", ready)
     patch.setattr(worker, "time", clock)
     patch.setattr(worker, "_POLL_S", 0.1)

@@ -6,13 +6,13 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.core.ops import OpTable
 
 KERNEL = "DEVICE KERNEL DURATION [ns]"
 FW = "DEVICE FW DURATION [ns]"

@@ -7,13 +7,13 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.ttnn_report import Report
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
 
 #: Before there was a version: no rank, no storage type, no metadata.
 LEGACY = {

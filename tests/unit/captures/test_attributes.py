@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.captures.report_db_text import (
-    attribute,
-    attribute_flag,
-    attribute_int,
-)
+from pytest_ttnn_perf.analysis.readers.report_db import attribute, attribute_flag, attribute_int
 from tests.properties.strategies import SOME
 
 CONV = (

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.benchmark_run import read_benchmark_run, read_comparable_run
-from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
-from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.analysis.readers.benchmark_json import read_benchmark_run, read_comparable_run
+from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of
+from pytest_ttnn_perf.core.errors import InputError
+from pytest_ttnn_perf.core.hardware import Hardware
 from tests.harness.benchmarks import (
     complete_run,
     measurement,
@@ -25,7 +25,7 @@ from tests.harness.benchmarks import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.observation import Observation
+    from pytest_ttnn_perf.core.observation import Observation
 
 N150 = Hardware("wormhole_b0", "n150")
 

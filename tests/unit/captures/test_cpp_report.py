@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.cpp_report import read_cpp_report
-from pytest_ttnn_perf.records.ops import Op, Signature, TraceReplays
+from pytest_ttnn_perf.analysis.readers.device_csv import read_cpp_report
+from pytest_ttnn_perf.core.errors import InputError
+from pytest_ttnn_perf.core.ops import Op, Signature, TraceReplays
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.core.ops import OpTable
 
 HEADER = (
     "GLOBAL CALL COUNT,METAL TRACE ID,METAL TRACE REPLAY SESSION ID,DEVICE ID,DEVICE ARCH,OP NAME,"

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.cpp_report import read_cpp_report
-from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
-from pytest_ttnn_perf.analysis.captures.device_log import read_device_log
-from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
-from pytest_ttnn_perf.analysis.captures.tt_smi import read_tt_smi
-from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
-from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
-from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of
+from pytest_ttnn_perf.analysis.readers.device_csv import read_cpp_report, read_device_log
+from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
+from pytest_ttnn_perf.analysis.readers.tt_smi import read_tt_smi
+from pytest_ttnn_perf.analysis.readers.ttlang import read_perf_summary_json, read_ttlang_log
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.core.errors import InputError
 from tests.harness.corpus import captures, corpus
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.device_log import read_device_log
+from pytest_ttnn_perf.analysis.readers.device_csv import read_device_log
+from pytest_ttnn_perf.core.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.ttnn_report import DeviceLog
+    from pytest_ttnn_perf.analysis.readers.report_db import DeviceLog
 
 CHIP = "ARCH: wormhole_b0, CHIP_FREQ[MHz]: 500, Max Compute Cores: 64\n"
 HEADER = (

@@ -5,22 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.analysis.captures.detect import op_table_of
-from pytest_ttnn_perf.analysis.captures.differences import (
+from pytest_ttnn_perf.analysis.readers.compare import (
     CallChange,
     ChangedCalls,
+    LineChange,
     Told,
     call_changes,
     hardware_changes,
-    told_by_ops,
-)
-from pytest_ttnn_perf.analysis.captures.ttlang_changes import (
-    LineChange,
     line_changes,
     program_changes,
     told_by_log,
+    told_by_ops,
 )
-from pytest_ttnn_perf.analysis.captures.ttlang_log import parse_ttlang, read_ttlang_log
+from pytest_ttnn_perf.analysis.readers.detect import op_table_of
+from pytest_ttnn_perf.analysis.readers.ttlang import parse_ttlang, read_ttlang_log
 from tests.harness.corpus import corpus
 from tests.rules.reports import Operation, Report, record, report
 from tests.rules.tables import op, table

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures import graph_json
-from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json, read_held
-from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard
+from pytest_ttnn_perf.analysis.readers import graph as graph_json
+from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json, read_held
+from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard
+from pytest_ttnn_perf.core.errors import InputError
 from tests.unit.captures.report_db_tables import RELEASE, circular, function
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.ttnn_report import Report
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
 
 
 def numbered(*nodes: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures import ops_csv as ops_records
-from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv
-from pytest_ttnn_perf.records.ops import HOST, Op, Signature, Signpost, Tensor, Unread
+from pytest_ttnn_perf.analysis.readers import ops_csv as ops_records
+from pytest_ttnn_perf.analysis.readers.ops_csv import is_ops_csv
+from pytest_ttnn_perf.core.errors import InputError
+from pytest_ttnn_perf.core.ops import HOST, Op, Signature, Signpost, Tensor, Unread
 from tests.unit.captures.ops_text import (
     HEADER,
     KERNEL,
@@ -256,7 +256,7 @@ def test_a_long_cell_is_read(tmp_path: Path) -> None:
 def test_reading_loads_no_pandas(tmp_path: Path) -> None:
     read(tmp_path, text([op()]))
     code = (
-        "import pathlib, sys; from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv; "
+        "import pathlib, sys; from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv; "
         f"read_ops_csv(pathlib.Path({str(tmp_path / 'ops_perf_results.csv')!r})); "
         "print([m for m in ('pandas', 'numpy') if m in sys.modules])"
     )

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError, UsageError
-from pytest_ttnn_perf.analysis.captures.cpp_report import read_cpp_report
-from pytest_ttnn_perf.analysis.captures.ops_cells import PER_CORE
-from pytest_ttnn_perf.analysis.captures.ops_rows import TimeCells, usual_times
-from pytest_ttnn_perf.analysis.ops.windows import window
-from pytest_ttnn_perf.records.ops import Signpost, TraceReplays
+from pytest_ttnn_perf.analysis.ops.regions import window
+from pytest_ttnn_perf.analysis.readers.device_csv import read_cpp_report
+from pytest_ttnn_perf.analysis.readers.ops_csv import PER_CORE, TimeCells, usual_times
+from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.core.ops import Signpost, TraceReplays
 from tests.unit.captures.ops_text import (
     FW,
     GAP,
@@ -31,7 +30,7 @@ from tests.unit.captures.test_cpp_report import ROW as REPORT_ROW
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.core.ops import OpTable
 
 
 WITH_CORES = (*HEADER, *PER_CORE, "LAST")

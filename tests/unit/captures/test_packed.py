@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base import files
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.detect import kind_of
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
-from pytest_ttnn_perf.cli.show import show_file
+from pytest_ttnn_perf.analysis.readers.detect import kind_of
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
+from pytest_ttnn_perf.cli.captures import show_file
+from pytest_ttnn_perf.core import files
+from pytest_ttnn_perf.core.errors import InputError
 from tests.harness.captures import capture, op
 from tests.harness.corpus import corpus
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
-from pytest_ttnn_perf.analysis.captures.report_db_graph import LONGEST_ARGUMENT
-from pytest_ttnn_perf.records.ttnn_report import (
+from pytest_ttnn_perf.analysis.readers.report_db import (
+    LONGEST_ARGUMENT,
     BufferType,
     Comparison,
     CoreRange,
@@ -16,6 +15,7 @@ from pytest_ttnn_perf.records.ttnn_report import (
     Reshard,
     Scope,
     Shard,
+    read_report_db,
 )
 from tests.unit.captures.report_db_tables import (
     LEGACY,

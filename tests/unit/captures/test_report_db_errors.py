@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures import report_db as report_db_tables
-from pytest_ttnn_perf.analysis.captures import report_db_graph as report_db_operations
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.readers import report_db as report_db_operations
+from pytest_ttnn_perf.analysis.readers import report_db as report_db_tables
+from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
+from pytest_ttnn_perf.core.errors import InputError
 from tests.unit.captures.report_db_tables import (
     LEGACY,
     RANKED,

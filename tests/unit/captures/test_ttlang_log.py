@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.ttlang_log import (
-    is_ttlang_log,
-    parse_ttlang,
-    read_ttlang_log,
-)
-from pytest_ttnn_perf.analysis.captures.ttlang_perf import (
-    is_perf_summary_json,
-    read_perf_summary_json,
-)
-from pytest_ttnn_perf.records.ttlang import (
+from pytest_ttnn_perf.analysis.readers.ttlang import (
     Barriers,
     Bytes,
     KernelTime,
@@ -32,11 +22,17 @@ from pytest_ttnn_perf.records.ttlang import (
     Transfers,
     TransferSize,
     TtlangLog,
+    is_perf_summary_json,
+    is_ttlang_log,
+    parse_ttlang,
+    read_perf_summary_json,
+    read_ttlang_log,
 )
+from pytest_ttnn_perf.core.errors import InputError
 from tests.unit.captures import ttlang_text as sample
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ttlang import PerfSummary
+    from pytest_ttnn_perf.analysis.readers.ttlang import PerfSummary
 
 
 def parse(text: str) -> TtlangLog:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.core.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.ttlang import SimCounters
+    from pytest_ttnn_perf.analysis.readers.ttlang import SimCounters
 
 Event = dict[str, object]
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.device.chips import (
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.machine.chips import (
     Rank,
     Touched,
     holder_of,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 HOLD = """
 import sys
 from pathlib import Path
-from pytest_ttnn_perf.device.chips import take
+from pytest_ttnn_perf.machine.chips import take
 sys.argv = ["/usr/bin/pytest", "models/test_resnet.py"]
 lease = take([int(c) for c in {chips!r}], Path({folder!r}), timeout_s=0, print_line=print)
 print("held", flush=True)

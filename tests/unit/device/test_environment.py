@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.device.environment import (
+from pytest_ttnn_perf.core.settings import ProfilerKind
+from pytest_ttnn_perf.machine.environment import (
     REPORT,
     conflicts,
     impossible,
@@ -15,7 +16,6 @@ from pytest_ttnn_perf.device.environment import (
     report_in,
     worker_variables,
 )
-from pytest_ttnn_perf.records.settings import ProfilerKind
 
 
 def variables(**environment: str) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.device.profilers import CapturedGraph, captured_graph, count_programs, keep
-from pytest_ttnn_perf.device.ttnn import Runtime
+from pytest_ttnn_perf.machine.ttnn import Runtime
+from pytest_ttnn_perf.measure.profilers import CapturedGraph, captured_graph, count_programs, keep
 
 FATAL = RuntimeError(
     "TT_FATAL @ graph.cpp:12: idle\ninfo:\nA capture is\nactive\nbacktrace:\n --- f"

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.device import host
-from pytest_ttnn_perf.device.host import (
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.machine import host
+from pytest_ttnn_perf.machine.host import (
     ROOT,
     Tenant,
     host_environment,
@@ -22,7 +23,6 @@ from pytest_ttnn_perf.device.host import (
     telemetry,
     tt_smi_snapshot,
 )
-from pytest_ttnn_perf.records.hardware import Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

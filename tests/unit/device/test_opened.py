@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.device.ttnn import OpenDevices, UsedDevice
-from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.machine.ttnn import OpenDevices, UsedDevice
 
 SPELT_OUT = {
     "num_command_queues": 1, "trace_region_size": 0, "l1_small_size": 0, "worker_l1_size": 0,

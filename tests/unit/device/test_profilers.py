@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.device import profilers
-from pytest_ttnn_perf.device.profilers import (
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.machine.ttnn import OpenDevices, Runtime, UsedDevice
+from pytest_ttnn_perf.measure import profilers
+from pytest_ttnn_perf.measure.profilers import (
     Iteration,
     ProfilerError,
     ProgramProfiler,
@@ -23,8 +25,6 @@ from pytest_ttnn_perf.device.profilers import (
     ran_out_of_memory,
     trace_report,
 )
-from pytest_ttnn_perf.device.ttnn import OpenDevices, Runtime, UsedDevice
-from pytest_ttnn_perf.records.hardware import Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.device.sharing import DIRTY, LOCKED, Broker, find_broker, in_the_way
+from pytest_ttnn_perf.machine.chips import DIRTY, LOCKED, Broker, find_broker, in_the_way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +100,7 @@ def test_where_a_broker_is_up_it_is_what_resets(root: Path) -> None:
 
 
 #: Says what stands against a run below a folder that takes the place of the machine's.
-ASK = "import sys, pathlib; from pytest_ttnn_perf.device.sharing import in_the_way; "
+ASK = "import sys, pathlib; from pytest_ttnn_perf.machine.chips import in_the_way; "
 ASK += "print(in_the_way(pathlib.Path(sys.argv[1])))"
 
 
@@ -167,7 +167,7 @@ if sys.argv[2:]:
     subprocess.run(sys.argv[2:])
 sys.stdin.read()
 """
-FIND = "import os; from pytest_ttnn_perf.device.sharing import find_broker; "
+FIND = "import os; from pytest_ttnn_perf.machine.chips import find_broker; "
 FIND += "print(find_broker(os.environ).runs_us, flush=True)"
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.device.ttnn import (
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.machine.ttnn import (
     Runtime,
     cause_of,
     chips_of,
@@ -24,7 +25,6 @@ from pytest_ttnn_perf.device.ttnn import (
     settings_of,
     when_imported,
 )
-from pytest_ttnn_perf.records.hardware import Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.experiments.receipts import differing_conditions
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Metric, Source
-from pytest_ttnn_perf.records.observation import Conditions, Limits, MetricObservation, Observation
-from pytest_ttnn_perf.records.step import Edit
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, Metric, Source
+from pytest_ttnn_perf.core.observation import Conditions, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.experiments.try_change import Edit, differing_conditions
 
 WALL = Conditions("wall_time", 3, 10, inputs=("8x8",))
 BEFORE = Observation(

@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.experiments.ab_report import AbResult, ab_sentence
-from pytest_ttnn_perf.experiments.compare_rounds import Compared
-from pytest_ttnn_perf.experiments.try_verdict import (
+from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, Unanswered
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import Observation
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.experiments.ab import AbResult, ab_sentence
+from pytest_ttnn_perf.experiments.paired import Paired
+from pytest_ttnn_perf.experiments.rounds import Compared
+from pytest_ttnn_perf.experiments.try_change import (
+    Decision,
+    Effect,
+    Prediction,
     Sides,
+    StepFinding,
     candidates_of,
     decide,
     finding_changes,
     predictions_of,
 )
-from pytest_ttnn_perf.gate.paired import Paired
-from pytest_ttnn_perf.processes.git import Commit, WorkingTree
-from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Severity, Unanswered
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import Observation
-from pytest_ttnn_perf.records.step import Decision, Effect, Prediction, StepFinding
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.run.sessions import Sessions
+from pytest_ttnn_perf.machine.git import Commit, WorkingTree
+from pytest_ttnn_perf.plugin.workers import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

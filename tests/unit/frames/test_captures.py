@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from pytest_ttnn_perf import frames
+from pytest_ttnn_perf.cli.captures import show_file
 from pytest_ttnn_perf.cli.compare import compare_files
-from pytest_ttnn_perf.cli.show import show_file
 from tests.harness.captures import capture, op, signpost
 from tests.harness.corpus import captures, corpus
 

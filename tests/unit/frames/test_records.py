@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from pytest_ttnn_perf import frames
-from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.core.metric import Metric
 from tests.harness.baselines import stored
 
 if TYPE_CHECKING:

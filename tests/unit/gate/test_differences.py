@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation, Observation
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 
 COUNT = Metric("ops", "", kind=Kind.COUNT)
 BYTES = Metric("dram", "B", kind=Kind.BYTES)

@@ -9,9 +9,9 @@ from statistics import NormalDist, fmean
 
 import pytest
 
-from pytest_ttnn_perf.gate.power import Noise, Seeing, noise_of
-from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+from pytest_ttnn_perf.experiments.paired import Noise, Seeing, noise_of
 
 TIME = Metric("wall_time", "ns")
 TABLE = NormalDist()

@@ -7,6 +7,10 @@ from math import exp, expm1, hypot, log, log1p, sqrt
 
 import pytest
 
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation
+from pytest_ttnn_perf.core.verdict import Outcome, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import (
     Band,
@@ -16,10 +20,6 @@ from pytest_ttnn_perf.gate.ratios import (
     judge_ratio,
     learned_prior,
 )
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation
-from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 
 WALL = Metric("wall_time", "ns")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

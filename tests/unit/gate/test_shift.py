@@ -7,7 +7,9 @@ from math import expm1, log, nan
 
 import pytest
 
-from pytest_ttnn_perf.gate.machine import (
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Shift, Verdict
+from pytest_ttnn_perf.gate.machine_shift import (
     Move,
     bears_out,
     explain_by_shift,
@@ -16,8 +18,6 @@ from pytest_ttnn_perf.gate.machine import (
     shift_of,
     vote_of,
 )
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Shift, Verdict
 
 TIME = Metric("latency", "ms")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

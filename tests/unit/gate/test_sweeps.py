@@ -6,21 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.gate.sweeps import Measured, sweeps_of
-from pytest_ttnn_perf.records.hardware import Configuration
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.records.observation import (
-    JudgedTest,
-    MetricObservation,
-    Observation,
-    SweepPoint,
-)
-from pytest_ttnn_perf.records.sweep import Role
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.hardware import Configuration
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, SweepPoint
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Role, Verdict
+from pytest_ttnn_perf.report.sweeps import Measured, sweeps_of
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.hardware import Scalar
-    from pytest_ttnn_perf.records.sweep import Sweep
+    from pytest_ttnn_perf.core.hardware import Scalar
+    from pytest_ttnn_perf.core.verdict import Sweep
 
 RATE = Metric("samples_per_second", "samples/s", Better.HIGHER, Kind.THROUGHPUT)
 TIME = Metric("wall_time", "ns")

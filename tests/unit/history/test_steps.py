@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pytest_ttnn_perf.history.steps import find_steps, winsorised
+from pytest_ttnn_perf.history.trends import find_steps, winsorised
 
 
 def noise(seed: int, n: int, sd: float = 0.01) -> list[float]:

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from pytest_ttnn_perf.measure import pcc as careful
 from pytest_ttnn_perf.measure import pcc as moments
-from pytest_ttnn_perf.measure import pcc_careful as careful
 from pytest_ttnn_perf.measure.pcc import Agreement, compare, compare_in_chunks
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.measure.pcc import Agreement, compare, compare_in_chunks, operand
 
 SAME = Agreement(1.0, max_abs_error=0.0, relative_l2=0.0)

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.observe.series import SeriesTable
-from pytest_ttnn_perf.observe.token_roofline import with_rooflines
-from pytest_ttnn_perf.observe.tokens import TokenLog, conditions_of
-from pytest_ttnn_perf.records.hardware import Configuration, Hardware
-from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.hardware import Configuration, Hardware
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.measure.recorder import SeriesTable
+from pytest_ttnn_perf.measure.tokens import TokenLog, conditions_of, with_rooflines
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.core.hardware import Scalar
 
 N300 = Hardware("wormhole_b0", "n300", "1x2")
 #: Two chips with 288 GB/s each read this in 10 ms.

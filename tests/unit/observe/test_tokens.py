@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.observe.instruments import Instruments
-from pytest_ttnn_perf.observe.observer import Observer
-from pytest_ttnn_perf.observe.tokens import TokenLog, TokenMarks, conditions_of
-from pytest_ttnn_perf.records.settings import Settings, TestSettings
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.settings import Settings, TestSettings
+from pytest_ttnn_perf.measure.instruments import Instruments
+from pytest_ttnn_perf.measure.observer import Observer
+from pytest_ttnn_perf.measure.tokens import TokenLog, TokenMarks, conditions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.records.ops import HOST, Columns, Op, OpTable, Signature, Tensor
+from pytest_ttnn_perf.core.ops import HOST, Columns, Op, OpTable, Signature, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

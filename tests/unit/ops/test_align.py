@@ -10,14 +10,15 @@ import pytest
 from pytest_ttnn_perf.analysis.ops.align import (
     NOISE_FRACTION,
     NOISE_NS,
+    Attribution,
+    ChangeKind,
     Noise,
+    Variant,
     attribute,
+    causes_between,
 )
-from pytest_ttnn_perf.analysis.ops.catalogue import Variant
-from pytest_ttnn_perf.analysis.ops.causes import causes_between
-from pytest_ttnn_perf.analysis.ops.settings import function_in, settings_in
-from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind
-from pytest_ttnn_perf.records.ops import HOST, Op, Signature, short_code
+from pytest_ttnn_perf.analysis.ops.names import function_in, settings_in
+from pytest_ttnn_perf.core.ops import HOST, Op, Signature, short_code
 from tests.unit.ops.tables import ACTIVATION, MATMUL, NORM, RESHARD, op, retyped, table
 
 

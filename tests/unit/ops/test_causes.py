@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.detect import op_table_of
-from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.analysis.ops.catalogue import Variant
-from pytest_ttnn_perf.analysis.ops.causes import causes_between
-from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, group_ops
-from pytest_ttnn_perf.analysis.ops.settings import condense_settings, settings_in
-from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind
-from pytest_ttnn_perf.records.ops import Signature
+from pytest_ttnn_perf.analysis.ops.align import (
+    Attribution,
+    ChangeKind,
+    Variant,
+    attribute,
+    attribute_groups,
+    causes_between,
+    group_ops,
+)
+from pytest_ttnn_perf.analysis.ops.names import condense_settings, settings_in
+from pytest_ttnn_perf.analysis.readers.detect import op_table_of
+from pytest_ttnn_perf.core.ops import Signature
 from tests.harness.corpus import corpus
 from tests.unit.ops.tables import ACTIVATION, MATMUL, NORM, OUTPUT, WEIGHT, op, table
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.ops.align import NOISE_FRACTION, NOISE_NS, attribute
-from pytest_ttnn_perf.records.attribution import ChangeKind
+from pytest_ttnn_perf.analysis.ops.align import NOISE_FRACTION, NOISE_NS, ChangeKind, attribute
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from tests.harness.corpus import corpus
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.core.ops import OpTable
 
 KERNEL = "DEVICE KERNEL DURATION [ns]"
 TRACE, REPLAY = "METAL TRACE ID", "METAL TRACE REPLAY SESSION ID"

@@ -6,13 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, group_ops
-from pytest_ttnn_perf.analysis.ops.lanes import middle_lanes
-from pytest_ttnn_perf.analysis.ops.regions import regions_of
-from pytest_ttnn_perf.analysis.ops.settings import condense_settings, function_in, settings_in
-from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind
-from pytest_ttnn_perf.records.ops import HOST, Op, OpGroup, OpGroups, Signature
+from pytest_ttnn_perf.analysis.ops.align import (
+    Attribution,
+    Cause,
+    ChangeKind,
+    attribute,
+    attribute_groups,
+    group_ops,
+)
+from pytest_ttnn_perf.analysis.ops.names import condense_settings, function_in, settings_in
+from pytest_ttnn_perf.analysis.ops.regions import middle_lanes, regions_of
+from pytest_ttnn_perf.core.ops import HOST, Op, OpGroup, OpGroups, Signature
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, retyped, table
 
 FOLD = Signature("Fold")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.ops.layers import Layers, find_layers
+from pytest_ttnn_perf.analysis.ops.regions import Layers, find_layers
 from tests.properties.strategies import SOME
 
 LAYER = [1, 2, 3, 4, 5, 6, 7, 8, 9]

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.analysis.ops.match import common_subsequence
-from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind
-from pytest_ttnn_perf.records.ops import Op, Signature
+from pytest_ttnn_perf.analysis.ops.align import (
+    Attribution,
+    ChangeKind,
+    attribute,
+    common_subsequence,
+)
+from pytest_ttnn_perf.core.ops import Op, Signature
 from tests.unit.ops.tables import (
     ACTIVATION,
     MATMUL,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.ops.conversions import neighbours, producers, without_producer
-from pytest_ttnn_perf.analysis.ops.names import op_name
-from pytest_ttnn_perf.analysis.ops.settings import condense_settings
-from pytest_ttnn_perf.records.ops import Signature
+from pytest_ttnn_perf.analysis.ops.names import (
+    condense_settings,
+    neighbours,
+    op_name,
+    producers,
+    without_producer,
+)
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.core.ops import Signature
 from tests.harness.corpus import corpus
 from tests.unit.ops.tables import ACTIVATION, MATMUL, NORM, OUTPUT
 

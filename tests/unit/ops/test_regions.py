@@ -6,10 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.analysis.ops.regions import region_table, regions_of, step_time
-from pytest_ttnn_perf.analysis.ops.windows import count_replays, replays_in
-from pytest_ttnn_perf.records.ops import Op, OpTable, Signature, Signpost
-from pytest_ttnn_perf.records.region import Basis, Outside, region_name
+from pytest_ttnn_perf.analysis.ops.regions import (
+    count_replays,
+    region_table,
+    regions_of,
+    replays_in,
+    step_time,
+)
+from pytest_ttnn_perf.core.finding import Basis, Outside, region_name
+from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Signpost
 from tests.harness.corpus import corpus
 from tests.unit.ops.tables import MATMUL, NORM, OUTPUT, RESHARD, op, table
 
@@ -175,7 +180,7 @@ def test_names_of_regions_are_those_of_metrics() -> None:
     ],
 )
 def test_real_captures(name: str, basis: Basis, steps: int, outside: int) -> None:
-    from pytest_ttnn_perf.analysis.captures.detect import op_table_of
+    from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 
     found = regions_of(op_table_of(corpus(f"ops_perf/{name}.csv")))
 
@@ -184,7 +189,7 @@ def test_real_captures(name: str, basis: Basis, steps: int, outside: int) -> Non
 
 
 def test_a_window_of_real_decoding_has_no_second_region_for_its_warm_up() -> None:
-    from pytest_ttnn_perf.analysis.captures.detect import op_table_of
+    from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 
     found = regions_of(op_table_of(corpus("ops_perf/llama_8b_multichip.csv")))
 

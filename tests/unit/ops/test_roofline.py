@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.ops.roofline import Bound, Roofline, board_of, rooflines, work_of
-from pytest_ttnn_perf.records.ops import Signature
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.core.ops import Signature
 from tests.harness.corpus import corpus
 from tests.rules.tables import Op, Tensor, on_host, op, table, tensor
 

@@ -11,13 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.ops.regions import middle_steps, regions_of, step_times_ns
-from pytest_ttnn_perf.analysis.ops.timeline import Alignment, Clock, all_rows, timeline_of
-from pytest_ttnn_perf.history.page_ops import regions_of_table
-from pytest_ttnn_perf.history.page_timelines import timelines_of
-from pytest_ttnn_perf.records.ops import HOST, OpTable, Signature, Signpost
-from pytest_ttnn_perf.report.trace_events import trace_events, write_trace
+from pytest_ttnn_perf.analysis.ops.timeline import (
+    Alignment,
+    Clock,
+    all_rows,
+    timeline_of,
+    trace_events,
+    write_trace,
+)
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.core.ops import HOST, OpTable, Signature, Signpost
+from pytest_ttnn_perf.history.page import regions_of_table, timelines_of
 from tests.harness.corpus import captures, corpus
 from tests.unit.ops.tables import MATMUL, NORM, op, table
 
@@ -64,17 +69,20 @@ def test_devices_are_put_side_by_side_by_their_collectives() -> None:
     )
     found = timeline_of(ops, all_rows(ops))
     assert found.alignment is Alignment.COLLECTIVES
-    assert [[s.start_ns for s in spans] for spans in found.lanes.values()] == [[0, 100], [0, 160]]
+    assert [[s.start_ns for s in spans] for spans in found.lanes.values()] == [
+        [0, 100],
+        [0, 160],
+    ]
     waits = [[span.waits_ns for span in spans] for spans in found.lanes.values()]
     assert waits == [[0, 60], [0, 0]]
     (drawn,) = timelines_of(ops, most=100).timelines
-    assert [lane.kinds for lane in drawn.lanes] == ["kwk", "kk"]
+    assert [lane["kinds"] for lane in drawn["lanes"]] == ["kwk", "kk"]
 
 
 def test_without_collectives_they_begin_together_and_that_is_said() -> None:
     ops = timed((MATMUL, 0, 100, 100.0), (MATMUL, 1, 900_000, 100.0))
     drawn = timelines_of(ops, most=100)
-    assert [lane.starts_us for lane in drawn.timelines[0].lanes] == [(0,), (0,)]
+    assert [lane["starts_us"] for lane in drawn.timelines[0]["lanes"]] == [(0,), (0,)]
     assert drawn.notes == (
         "timelines: devices are put side by side by their first ops: nothing tells which of them "
         "began earlier",
@@ -84,15 +92,17 @@ def test_without_collectives_they_begin_together_and_that_is_said() -> None:
 def test_long_pauses_are_drawn_shorter_and_that_is_said() -> None:
     ops = timed((MATMUL, 0, 0, 100.0), (NORM, 0, 10_000_100, 100.0), (NORM, 0, 10_000_250, 100.0))
     (drawn,) = timelines_of(ops, most=100).timelines
-    assert list(drawn.lanes[0].starts_us) == [0, 0.25, 0.4]
-    assert drawn.shortened == "1 pause of more than 150.0 ns drawn as that long: 10.00 ms left out"
+    assert list(drawn["lanes"][0]["starts_us"]) == [0, 0.25, 0.4]
+    assert (
+        drawn["shortened"] == "1 pause of more than 150.0 ns drawn as that long: 10.00 ms left out"
+    )
 
 
 def test_many_ops_are_cut_and_that_is_said() -> None:
     ops = timed(*((MATMUL, 0, at * 10, 10.0) for at in range(300)))
     (drawn,) = timelines_of(ops, most=200).timelines
-    assert len(drawn.lanes[0].kinds) == 200
-    assert drawn.shortened == "the first 200 of 300 ops of each device"
+    assert len(drawn["lanes"][0]["kinds"]) == 200
+    assert drawn["shortened"] == "the first 200 of 300 ops of each device"
 
 
 def check_format(events: list[dict[str, Any]]) -> None:
@@ -160,11 +170,14 @@ def test_real_captures(name: str, tmp_path: Path) -> None:
     pages = regions_of_table(ops, most=60)
     regions = regions_of(ops).regions
     for region, timeline, page in zip(regions, drawn, pages, strict=True):
-        slowest = max(sum(lane.durations_us) for lane in timeline.lanes)
+        slowest = max(sum(lane["durations_us"]) for lane in timeline["lanes"])
         place = region.steps.index(middle_steps(ops, region)[0])
         assert slowest == pytest.approx(step_times_ns(ops, region)[place] / 1000, abs=0.5)
-        assert sum(each.time_us for each in page.ops) == pytest.approx(page.time_us, abs=0.05)
-        assert sum(each.share for each in page.ops) == pytest.approx(1, abs=0.005)
+        assert sum(each["time_us"] for each in page["ops"]) == pytest.approx(
+            page["time_us"], abs=0.05
+        )
+        assert sum(each["share"] for each in page["ops"]) == pytest.approx(1, abs=0.005)
         assert all(
-            each.ideal_us is None or each.ideal_us <= 1.1 * each.time_us for each in page.ops
+            each["ideal_us"] is None or each["ideal_us"] <= 1.1 * each["time_us"]
+            for each in page["ops"]
         )

@@ -7,7 +7,7 @@ import sys
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.processes.worker import WorkerProcess, start
+from pytest_ttnn_perf.machine.processes import WorkerProcess, start
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.processes.channel import GONE, NOTE_BYTES, Channel
+from pytest_ttnn_perf.machine.processes import GONE, NOTE_BYTES, Channel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -153,7 +153,7 @@ def test_a_fork_has_no_say() -> None:
     # A test that forks leaves two processes behind that both think they are the worker.
     source = """if True:
         import os, sys
-        from pytest_ttnn_perf.processes.channel import Channel
+        from pytest_ttnn_perf.machine.processes import Channel
         channel = Channel(int(sys.argv[1]))
         pid = os.fork()
         if pid == 0:

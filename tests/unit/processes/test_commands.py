@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.processes.commands import free_port, run_batch, run_command
-from pytest_ttnn_perf.processes.worker import Ending
+from pytest_ttnn_perf.machine.processes import Ending, free_port, run_batch, run_command
 from tests.faults.workers import assert_gone, eventually
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import sys
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.processes import interruptible
-from pytest_ttnn_perf.processes.interruptible import InterruptibleCommand
+from pytest_ttnn_perf.machine import processes as interruptible
+from pytest_ttnn_perf.machine.processes import InterruptibleCommand
 
 if TYPE_CHECKING:
     import pytest
@@ -60,7 +60,7 @@ print(left.pid, file=sys.stderr)
 
     assert code == 0
     if sys.platform.startswith("linux"):
-        from pytest_ttnn_perf.processes.descendants import _running
+        from pytest_ttnn_perf.machine.processes import _running
 
         assert _running(int(pid)) is None
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.processes import snapshots
-from pytest_ttnn_perf.processes.snapshots import ChangedLine, States
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.machine import git as snapshots
+from pytest_ttnn_perf.machine.git import ChangedLine, States
 from tests.harness.versions import Versions
 
 if TYPE_CHECKING:

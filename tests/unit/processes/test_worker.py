@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, TextIO
 
 import pytest
 
-from pytest_ttnn_perf.processes import worker as child_module
-from pytest_ttnn_perf.processes import worker as output_module
-from pytest_ttnn_perf.processes.worker import Output, start, tail
+from pytest_ttnn_perf.machine import processes as child_module
+from pytest_ttnn_perf.machine import processes as output_module
+from pytest_ttnn_perf.machine.processes import Output, start, tail
 from tests.unit.processes.script import FOR_EVER, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_ttnn_perf.processes.worker import WorkerProcess
+    from pytest_ttnn_perf.machine.processes import WorkerProcess
 
 
 #: Any worker here that is silent for so long is stuck.

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError, UsageError
-from pytest_ttnn_perf.processes.checkouts import remove_leftovers, temporary_checkout
-from pytest_ttnn_perf.processes.git import Git, Repository
+from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.machine.git import Git, Repository, remove_leftovers, temporary_checkout
 from tests.harness.versions import Versions
 
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.baseline import MetricBaseline, Session, decode_file, encode_text
-from pytest_ttnn_perf.records.json import decode
-from pytest_ttnn_perf.records.observation import MetricObservation
+from pytest_ttnn_perf.core.baseline import MetricBaseline, Session, decode_file, encode_text
+from pytest_ttnn_perf.core.codec import decode
+from pytest_ttnn_perf.core.errors import DecodeError
+from pytest_ttnn_perf.core.observation import MetricObservation
 
 _BEFORE = """{
   "format": %s,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf.core.dataclass import dataclass
 
 BOTH = pytest.mark.parametrize("make", [dataclass, dataclasses.dataclass], ids=["ours", "standard"])
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.known_measurements import (
+from pytest_ttnn_perf.analysis.readers.benchmark_json import (
     UNKNOWN_NAME,
     known_measurement,
     metric_of_measurement,
     percentile_of,
 )
-from pytest_ttnn_perf.records.metric import Better, Kind
+from pytest_ttnn_perf.core.metric import Better, Kind
 
 #: step, name, unit, direction, kind
 GATED = [

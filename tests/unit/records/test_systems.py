@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.systems import System, system_of
+from pytest_ttnn_perf.core.hardware import System, system_of
 
 WORMHOLE, BLACKHOLE = "wormhole_b0", "blackhole"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.metric import Metric, Source
+from pytest_ttnn_perf.core.metric import Metric, Source
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.experiments.ab_report import StrayCode, stray_text
+from pytest_ttnn_perf.experiments.ab import StrayCode, stray_text
 
 COMMAND = ("ttnn-perf", "ab", "main", "-k", "a b")
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Analysis, Figure, Row, Section
-from pytest_ttnn_perf.report.analysis import analysis_listing
-from pytest_ttnn_perf.report.layout import Style
+from pytest_ttnn_perf.analysis.show.groups import analysis_listing
+from pytest_ttnn_perf.core.finding import Analysis, Figure, Row, Section
+from pytest_ttnn_perf.report.tables import Style
 
 
 def test_a_chart_is_short_and_narrow_and_json_has_all() -> None:

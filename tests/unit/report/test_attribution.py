@@ -6,15 +6,14 @@ import re
 
 import pytest
 
-from pytest_ttnn_perf.records.attribution import (
+from pytest_ttnn_perf.analysis.ops.align import (
     Attribution,
     CaptureComparison,
     Cause,
     ChangeKind,
     Part,
 )
-from pytest_ttnn_perf.records.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
-from pytest_ttnn_perf.report.attribution import (
+from pytest_ttnn_perf.analysis.show.attribution import (
     attribution_sentence,
     calls_sentence,
     causes_text,
@@ -23,6 +22,7 @@ from pytest_ttnn_perf.report.attribution import (
     op_times_sentence,
     shown_sum,
 )
+from pytest_ttnn_perf.core.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
 
 SLOWER, FASTER = ChangeKind.SLOWER, ChangeKind.FASTER
 ADDED, REMOVED = ChangeKind.ADDED, ChangeKind.REMOVED

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.experiments.calibrate import (
     Calibrated,
     Progress,
     calibration_listing,
     progress_line,
 )
-from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.report.layout import Style
+from pytest_ttnn_perf.report.tables import Style
 
 TIME = Metric("latency", "ms")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import (
+from pytest_ttnn_perf.core.finding import (
+    Basis,
     Finding,
     First,
     Progress,
@@ -14,16 +15,11 @@ from pytest_ttnn_perf.records.finding import (
     Severity,
     State,
     Step,
+    StepTime,
 )
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.region import Basis, StepTime
-from pytest_ttnn_perf.records.verdict import (
-    Outcome,
-    Reason,
-    Shift,
-    Verdict,
-)
-from pytest_ttnn_perf.report.checklist import (
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Shift, Verdict
+from pytest_ttnn_perf.report.findings import (
     Checklist,
     checklist_listing,
     first_step,
@@ -31,8 +27,8 @@ from pytest_ttnn_perf.report.checklist import (
     shown,
     step_line,
 )
-from pytest_ttnn_perf.report.layout import Style, printed
-from pytest_ttnn_perf.report.under_way import (
+from pytest_ttnn_perf.report.tables import Style, printed
+from pytest_ttnn_perf.report.terminal import (
     confirm_heading,
     confirm_line,
     controls_line,

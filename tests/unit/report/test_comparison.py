@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.cli.compare import comparison_listing
-from pytest_ttnn_perf.experiments.compare_runs import (
-    Difference,
-    Pair,
-    Reading,
-    RunComparison,
-)
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.records.observation import JudgedTest, Observation, Run
-from pytest_ttnn_perf.report.layout import Style
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Run
+from pytest_ttnn_perf.experiments.compare_runs import Difference, Pair, Reading, RunComparison
+from pytest_ttnn_perf.report.tables import Style
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.report.numbers import Listing
+    from pytest_ttnn_perf.report.tables import Listing
 
 TIME = Metric("latency", "ms")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from pytest_ttnn_perf.report.layout import columns_of
-from pytest_ttnn_perf.report.live import LiveLine, Ticker
+from pytest_ttnn_perf.report.tables import columns_of
+from pytest_ttnn_perf.report.terminal import LiveLine, Ticker
 
 
 class Screen(io.StringIO):

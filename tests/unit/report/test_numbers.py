@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+from pytest_ttnn_perf.report.tables import format_change, format_fraction, format_value
 
 TIME = Metric("t", "ns")
 BYTES = Metric("b", "B", kind=Kind.BYTES)

@@ -14,9 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.report.page.contents import Page, PageHistory, PageMetric, PageTest
-from pytest_ttnn_perf.report.page.data import main_metric, page_json
-from pytest_ttnn_perf.report.page.write import page_html
+from pytest_ttnn_perf.history.page_html import (
+    Page,
+    PageHistory,
+    PageMetric,
+    PageTest,
+    main_metric,
+    page_html,
+    page_json,
+)
 from tests.browser.sample import HOSTILE, small
 
 

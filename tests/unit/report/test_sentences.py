@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.records.metric import Metric, Source
-from pytest_ttnn_perf.records.observation import MetricObservation, Observation
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.metric import Metric, Source
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.report.sentences import Rerun, remedy, sentence
 
 RERUN = "pytest t.py::t --ttnn-perf-update"

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import First, Progress, State, Step
-from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.observation import MetricObservation
-from pytest_ttnn_perf.records.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.checklist import findings_lines
-from pytest_ttnn_perf.report.layout import Style, printed
+from pytest_ttnn_perf.core.finding import First, Progress, State, Step
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.observation import MetricObservation
+from pytest_ttnn_perf.core.verdict import Outcome, Reason
+from pytest_ttnn_perf.report.findings import findings_lines
+from pytest_ttnn_perf.report.tables import Style, printed
 from pytest_ttnn_perf.report.terminal import SummaryOptions, progress_lines, summary_lines
 from tests.harness.ci_report import PCC, WALL, finding, judged, verdict
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.observation import JudgedTest
+    from pytest_ttnn_perf.core.observation import JudgedTest
 
 MATMUL = Metric("device_kernel_time_matmul", "ns")
 EXPLAINS = verdict(Outcome.WITHIN, MATMUL, reason=Reason.EXPLAINS, detail="wall_time", limit=None)

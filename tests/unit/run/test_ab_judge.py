@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.experiments.ab_report import AbResult
-from pytest_ttnn_perf.experiments.compare_rounds import (
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.messages import Collected
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.experiments.ab import AbResult
+from pytest_ttnn_perf.experiments.paired import Paired
+from pytest_ttnn_perf.experiments.rounds import (
     Compared,
+    _Listener,
     compare_tests,
     movement,
+    run_rounds,
     undecided_tests,
 )
-from pytest_ttnn_perf.experiments.rounds import _Listener, run_rounds
-from pytest_ttnn_perf.gate.paired import Paired
-from pytest_ttnn_perf.processes.git import Commit, WorkingTree
-from pytest_ttnn_perf.records.messages import Collected
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.records.observation import MetricObservation, Observation
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.run.sessions import Sessions
+from pytest_ttnn_perf.machine.git import Commit, WorkingTree
+from pytest_ttnn_perf.plugin.workers import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.experiments.versions import Move
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.experiments.rounds import Move
 
 if TYPE_CHECKING:
     from pathlib import Path

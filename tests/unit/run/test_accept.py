@@ -8,24 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.cli.baseline_accept import Measured, join_records
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.metric import Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation
+from pytest_ttnn_perf.core.settings import Update
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.records.baseline import (
-    Accepted,
-    MetricBaseline,
-    Session,
-    TestBaseline,
-)
-from pytest_ttnn_perf.records.metric import Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation
-from pytest_ttnn_perf.records.settings import Update
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.run.update import (
-    Action,
-    action_for,
-    plan,
-    sessions_of,
-    sessions_to_append,
-)
+from pytest_ttnn_perf.gate.update import Action, action_for, plan, sessions_of, sessions_to_append
 from tests.harness.baselines import stored as stored_test
 from tests.harness.baselines import times
 

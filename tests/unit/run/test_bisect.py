@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError, UsageError
-from pytest_ttnn_perf.experiments.bisect import Hunt, _slower, state_file
-from pytest_ttnn_perf.experiments.bisect_report import Bisect, End, Found
-from pytest_ttnn_perf.experiments.bisect_search import What
-from pytest_ttnn_perf.experiments.compare_rounds import Compared
-from pytest_ttnn_perf.gate.paired import Paired
-from pytest_ttnn_perf.processes.git import Commit, DatedCommit
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.records.observation import MetricObservation, Observation
-from pytest_ttnn_perf.records.verdict import Outcome, Verdict
-from pytest_ttnn_perf.run.sessions import Sessions
+from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.verdict import Outcome, Verdict
+from pytest_ttnn_perf.experiments.bisect import Bisect, End, Found, Hunt, What, _slower, state_file
+from pytest_ttnn_perf.experiments.paired import Paired
+from pytest_ttnn_perf.experiments.rounds import Compared
+from pytest_ttnn_perf.machine.git import Commit, DatedCommit
+from pytest_ttnn_perf.plugin.workers import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.hardware import Configuration, Hardware
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import JudgedTest, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.core.settings import Update
+from pytest_ttnn_perf.core.verdict import Outcome, Reason
+from pytest_ttnn_perf.gate.confirm import MachineMoves, add_confirmation, in_question
 from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.gate.machine import Move
-from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.records.hardware import Configuration, Hardware
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import JudgedTest, Limits, MetricObservation, Observation
-from pytest_ttnn_perf.records.settings import Update
-from pytest_ttnn_perf.records.verdict import Outcome, Reason
-from pytest_ttnn_perf.run.confirm import add_confirmation, in_question
-from pytest_ttnn_perf.run.controls import MachineMoves
+from pytest_ttnn_perf.gate.machine_shift import Move
 from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.core.verdict import Verdict
     from tests.harness.project import Project
 
 UPDATES = (None, Update.NEW, Update.IMPROVED, Update.ALL)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_ttnn_perf.gate.machine import Move
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Shift, Verdict
-from pytest_ttnn_perf.run import confirm
-from pytest_ttnn_perf.run.controls import (
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Shift, Verdict
+from pytest_ttnn_perf.gate import confirm
+from pytest_ttnn_perf.gate.confirm import (
     MachineMoves,
     choose_controls,
     moves_at_first,
     moves_of_control,
 )
+from pytest_ttnn_perf.gate.machine_shift import Move
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.processes.worker import LostWorker
-from pytest_ttnn_perf.records.hardware import Configuration, Hardware
-from pytest_ttnn_perf.records.json import encode
-from pytest_ttnn_perf.records.messages import (
+from pytest_ttnn_perf.core.codec import encode
+from pytest_ttnn_perf.core.hardware import Configuration, Hardware
+from pytest_ttnn_perf.core.messages import (
     OBSERVATION,
     Broke,
     Collected,
@@ -20,10 +19,11 @@ from pytest_ttnn_perf.records.messages import (
     Started,
     Stopped,
 )
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import MetricObservation, Observation
-from pytest_ttnn_perf.records.ops import OpGroups
-from pytest_ttnn_perf.run.device_pass import _DeviceListener, with_device
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.ops import OpGroups
+from pytest_ttnn_perf.machine.processes import LostWorker
+from pytest_ttnn_perf.plugin.device_pass import _DeviceListener, with_device
 
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
 WALL = MetricObservation(Metric("latency", "ns"), (1.0, 2.0))

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.cli import doctor as module
-from pytest_ttnn_perf.cli.doctor import diagnose
-from pytest_ttnn_perf.cli.doctor_checks import Check
-from pytest_ttnn_perf.device.chips import take
-from pytest_ttnn_perf.records.settings import BrokerUse
+from pytest_ttnn_perf.cli.doctor import Check, diagnose
+from pytest_ttnn_perf.core.settings import BrokerUse
+from pytest_ttnn_perf.machine.chips import take
 from tests.harness.fake_packages import write_package, write_ttnn
 from tests.harness.lab import COMPILER, ONE_CHIP, make_lab
 

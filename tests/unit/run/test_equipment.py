@@ -10,9 +10,13 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pytest_ttnn_perf.observe.devices import BesideDevices
-from pytest_ttnn_perf.observe.instruments import Instruments, error_text, instruments_for
-from pytest_ttnn_perf.records.settings import ProfilerKind, Settings
+from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
+from pytest_ttnn_perf.measure.instruments import (
+    BesideDevices,
+    Instruments,
+    error_text,
+    instruments_for,
+)
 
 OFF, REALTIME = ProfilerKind.OFF, ProfilerKind.REALTIME
 SETTINGS = Settings(artifacts=Path("/project/.ttnn_perf"))

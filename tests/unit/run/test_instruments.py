@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.device.ttnn import OpenDevices
-from pytest_ttnn_perf.observe.devices import BesideDevices
-from pytest_ttnn_perf.observe.instruments import Instruments, Replaying
-from pytest_ttnn_perf.observe.observer import Observer
-from pytest_ttnn_perf.observe.profiled_pass import Printing, Profiling, Signposting
-from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import (
-    NO_ARTIFACT,
-    Artifact,
-    MetricObservation,
-    Observation,
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact, MetricObservation, Observation
+from pytest_ttnn_perf.core.settings import Settings, TestSettings
+from pytest_ttnn_perf.machine.ttnn import OpenDevices
+from pytest_ttnn_perf.measure.instruments import (
+    BesideDevices,
+    Instruments,
+    Printing,
+    Profiling,
+    Replaying,
+    Signposting,
 )
-from pytest_ttnn_perf.records.settings import Settings, TestSettings
+from pytest_ttnn_perf.measure.observer import Observer
 
 TEST = "models/test_llama.py::test_decode"
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.REPLAY)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.records.metric import Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import (
+from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.core.metric import Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import (
     JudgedTest,
     MetricObservation,
     Observation,
@@ -18,9 +17,10 @@ from pytest_ttnn_perf.records.observation import (
     decode_run,
     encode_run,
 )
-from pytest_ttnn_perf.records.settings import Settings
-from pytest_ttnn_perf.records.verdict import Outcome
-from pytest_ttnn_perf.run.judge import Policies, judge_run
+from pytest_ttnn_perf.core.settings import Settings
+from pytest_ttnn_perf.core.verdict import Outcome
+from pytest_ttnn_perf.gate.judging import Policies, judge_run
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.harness.baselines import N150, T3K, stored, times
 
 if TYPE_CHECKING:

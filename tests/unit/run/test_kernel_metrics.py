@@ -6,10 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.ttlang_log import kernel_metrics, summary_metrics
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import MetricObservation
-from pytest_ttnn_perf.records.ttlang import (
+from pytest_ttnn_perf.analysis.readers.ttlang import (
     AutoProfile,
     Barriers,
     Bytes,
@@ -25,7 +22,11 @@ from pytest_ttnn_perf.records.ttlang import (
     Span,
     Transfers,
     TtlangLog,
+    kernel_metrics,
+    summary_metrics,
 )
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import MetricObservation
 
 KERNEL_TIME = Metric("kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
 PROFILE = AutoProfile(8, 1_500, (), (), (), None, complete=True)

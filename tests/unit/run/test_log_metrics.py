@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.device_metrics import log_metrics
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import MetricObservation
-from pytest_ttnn_perf.records.ttnn_report import DeviceLog, ProgramTime
+from pytest_ttnn_perf.analysis.readers.device_csv import log_metrics
+from pytest_ttnn_perf.analysis.readers.report_db import DeviceLog, ProgramTime
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import MetricObservation
 
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
 COUNT = Metric("program_count", "", Better.LOWER, Kind.COUNT, Source.DEVICE)

@@ -8,14 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.device_metrics import (
-    call_metrics,
-    graph_metrics,
-    report_metrics,
-)
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import Limits, MetricObservation
-from pytest_ttnn_perf.records.ttnn_report import (
+from pytest_ttnn_perf.analysis.readers.device_csv import call_metrics, graph_metrics, report_metrics
+from pytest_ttnn_perf.analysis.readers.report_db import (
     BufferType,
     Comparison,
     CoreRange,
@@ -26,6 +20,8 @@ from pytest_ttnn_perf.records.ttnn_report import (
     Shard,
     TensorRecord,
 )
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import Limits, MetricObservation
 
 OPERATIONS = (
     Operation(1, "ttnn.add", bytes_per_bank={BufferType.DRAM: 400, BufferType.L1_SMALL: 9}),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.observe.strays import Stray, strays
-from pytest_ttnn_perf.records.messages import ComparedVersions
+from pytest_ttnn_perf.core.messages import ComparedVersions
+from pytest_ttnn_perf.measure.strays import Stray, strays
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,25 +10,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import UsageError, WriteError
-from pytest_ttnn_perf.records.messages import Collected, Ended, Finished, PassKind, Warned
-from pytest_ttnn_perf.run.passes import Listener, Pass
-from pytest_ttnn_perf.run.workers import WorkerLauncher
+from pytest_ttnn_perf.core.errors import UsageError, WriteError
+from pytest_ttnn_perf.core.messages import Collected, Ended, Finished, PassKind, Warned
+from pytest_ttnn_perf.plugin.workers import Listener, Pass, WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.processes.worker import LostWorker
-    from pytest_ttnn_perf.records.messages import Message
+    from pytest_ttnn_perf.core.messages import Message
+    from pytest_ttnn_perf.machine.processes import LostWorker
 
 #: Any worker here that is silent for so long is stuck.
 PATIENCE_S = 300.0
 #: A worker without pytest: it collects what it was assigned, or all, and runs what it is told to.
 PRELUDE = """
 import os, sys, time
-from pytest_ttnn_perf.records.messages import *
-from pytest_ttnn_perf.processes.channel import take_link
+from pytest_ttnn_perf.core.messages import *
+from pytest_ttnn_perf.machine.processes import take_link
 link = take_link(os.environ)
 mine = list(link.assignment.tests or ("a", "b", "c"))
 def collect(tests=mine):

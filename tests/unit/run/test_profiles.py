@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.device_metrics import gated_ops
-from pytest_ttnn_perf.device.profilers import Iteration, Profile, ProgramRun
-from pytest_ttnn_perf.observe.device_profile import profile_artifact
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import Artifact, MetricObservation
+from pytest_ttnn_perf.analysis.readers.device_csv import gated_ops
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import Artifact, MetricObservation
+from pytest_ttnn_perf.measure.instruments import profile_artifact
+from pytest_ttnn_perf.measure.profilers import Iteration, Profile, ProgramRun
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op
+    from pytest_ttnn_perf.core.ops import Op
 
 
 def iteration(*times_ns: float, chip: int = 0) -> Iteration:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.processes import git as git_files
-from pytest_ttnn_perf.records.hardware import Environment
-from pytest_ttnn_perf.run.record import ci_job, environment_of, of_split
+from pytest_ttnn_perf.core.hardware import Environment
+from pytest_ttnn_perf.gate.record import ci_job, environment_of, of_split
+from pytest_ttnn_perf.machine import git as git_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import UsageError, WriteError
-from pytest_ttnn_perf.device.environment import devices_of
-from pytest_ttnn_perf.records.hardware import Build
-from pytest_ttnn_perf.records.settings import ProfilerKind, Settings
-from pytest_ttnn_perf.run import preflight as readiness
-from pytest_ttnn_perf.run.preflight import (
+from pytest_ttnn_perf.core.errors import UsageError, WriteError
+from pytest_ttnn_perf.core.hardware import Build
+from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
+from pytest_ttnn_perf.machine.environment import devices_of
+from pytest_ttnn_perf.plugin import preflight as readiness
+from pytest_ttnn_perf.plugin.preflight import (
     ProfilerChoice,
     choose_profiler,
     has_devices,
@@ -43,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         return WITH_TRACY
 
     monkeypatch.setattr(readiness, "installed_ttnn", lambda: INSTALLED)
-    monkeypatch.setattr("pytest_ttnn_perf.device.build.preflight", preflight)
+    monkeypatch.setattr("pytest_ttnn_perf.machine.build.preflight", preflight)
     return calls
 
 

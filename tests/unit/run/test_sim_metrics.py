@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.device_metrics import sim_metrics
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import MetricObservation
-from pytest_ttnn_perf.records.ttlang import SimCounters, SimTensor
+from pytest_ttnn_perf.analysis.readers.device_csv import sim_metrics
+from pytest_ttnn_perf.analysis.readers.ttlang import SimCounters, SimTensor
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import MetricObservation
 
 
 def names(*tensors: str) -> list[str]:

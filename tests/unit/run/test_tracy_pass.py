@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.observe.profiled_pass import signposts_of
-from pytest_ttnn_perf.processes.worker import Ending
-from pytest_ttnn_perf.records.finding import RuleOutcome
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import MetricObservation, Observation
-from pytest_ttnn_perf.records.ops import Op, OpTable, Signpost, Unread
-from pytest_ttnn_perf.records.settings import Checklist, Settings
-from pytest_ttnn_perf.run.device_pass import _read_report, profile_with_tracy
+from pytest_ttnn_perf.core.finding import RuleOutcome
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.ops import Op, OpTable, Signpost, Unread
+from pytest_ttnn_perf.core.settings import Checklist, Settings
+from pytest_ttnn_perf.machine.processes import Ending
+from pytest_ttnn_perf.measure.instruments import signposts_of
+from pytest_ttnn_perf.plugin.device_pass import _read_report, profile_with_tracy
 from tests.unit.captures import ops_text
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.messages import PassKind
+    from pytest_ttnn_perf.core.messages import PassKind
 
 TEST = "models/test_llama.py::test_decode"
 

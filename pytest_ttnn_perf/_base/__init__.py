@@ -1,1 +1,0 @@
-"""Errors, files, text: what every room may use."""

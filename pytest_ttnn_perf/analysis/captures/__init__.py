@@ -1,1 +1,0 @@
-"""Readers of captures, one format per file, recognised by content; and their metrics."""

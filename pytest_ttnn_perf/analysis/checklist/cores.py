@@ -1,0 +1,460 @@
+"""On how many cores an op works, on how many it could, and what has to be done for that."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.checklist.matmuls import (
+    dram_sharded_ns,
+    is_dense_matmul,
+    matmuls_of,
+    program_config,
+)
+from pytest_ttnn_perf.analysis.checklist.savings import LAUNCH_NS, critical_ns, critical_ops
+from pytest_ttnn_perf.analysis.ops.names import SHARD_GRID, cores_of, is_grid, settings_in
+from pytest_ttnn_perf.analysis.ops.regions import once_per_table
+from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
+from pytest_ttnn_perf.core.ops import Category, category_of, short_code
+from pytest_ttnn_perf.core.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
+
+
+# The same op on all devices of a mesh: what links take of it, and what waiting for each other.
+
+
+class OnMesh(NamedTuple):
+    """An op of the device that takes longest, and how long it took on each device."""
+
+    row: int
+    op: Op
+    times_ns: Mapping[int, float]
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether devices exchange data in it."""
+        return category_of(self.op.signature.op) is Category.COLLECTIVE
+
+    @property
+    def fastest_ns(self) -> float:
+        """How long it took where nobody waited: on the device that came last."""
+        return min(self.times_ns.values())
+
+    @property
+    def mean_ns(self) -> float:
+        """The mean of all devices."""
+        return sum(self.times_ns.values()) / len(self.times_ns)
+
+
+@once_per_table
+def ops_on_mesh(step: OpTable) -> Sequence[OnMesh] | None:
+    """Return the ops of the slowest device with their times on all; None if these ran others."""
+    columns = step.columns
+    by_device: dict[int, list[int]] = {}
+    for row, (device, host) in enumerate(zip(columns.device, columns.host, strict=True)):
+        if not host:
+            by_device.setdefault(device, []).append(row)
+    codes = [
+        [step.signatures[columns.signature[row]].op for row in rows] for rows in by_device.values()
+    ]
+    if any(each != codes[0] for each in codes):
+        return None
+    slowest = list(critical_ns(step))
+    return tuple(
+        OnMesh(
+            row,
+            step.op(row),
+            {device: columns.kernel_ns[rows[at]] for device, rows in by_device.items()},
+        )
+        for at, row in enumerate(slowest)
+    )
+
+
+def computing_ns(ops: Sequence[OnMesh]) -> dict[int, float]:
+    """Return how long each device computes in a step, without collectives."""
+    times = dict.fromkeys(ops[0].times_ns, 0.0) if ops else {}
+    for each in ops:
+        if not each.is_collective:
+            for device, ns in each.times_ns.items():
+                times[device] += ns
+    return times
+
+
+_TILE: Final = 32
+#: What of the bandwidth of DRAM ops reach at best, and matmuls with interleaved weights of a block
+#: format: on Blackhole, real ones read 250 to 310 of 512 GB/s.
+_REACHABLE: Final = 0.75
+_REACHABLE_BLOCKS: Final = 0.6
+#: What a matmul takes beside reading: as with DRAM-sharded weights.
+_BESIDE_NS: Final = 5_000.0
+#: Cores exchange what a norm sums up: sharded ones of real decode steps take 5.4 to 7.2 µs, and the
+#: moves to shards and back another 2 to 3 µs.
+_NORM_NS: Final = 7_000.0
+_NORM_MOVES_NS: Final = 2_500.0
+#: What a rotary embedding of one row of tiles takes on shards, where it takes 8 to 16 µs without.
+_ROTARY_NS: Final = 5_000.0
+#: The widest heads that `rotary_embedding_llama` takes; it takes shards in decode steps alone.
+_LLAMA_HEAD: Final = 256
+_DECODES: Final = re.compile(r"NLPCreate\w*HeadsDecode|PagedUpdateCache", re.IGNORECASE)
+#: To cut a tensor into other shards, and back, takes two moves.
+_RESHARDS_NS: Final = 2 * LAUNCH_NS
+#: What of its time an op must save: less is lost in what more cores exchange.
+_WORTH_IT: Final = 0.25
+#: Shorter conversions are for TTP203 and TTP302 alone.
+_LONG_CONVERSION_NS: Final = 20_000.0
+#: DRAM-sharded weights are the remedy unless more cores are faster by more than estimates differ.
+_CLEARLY_FASTER: Final = 0.8
+#: The defaults of TTP305, for rules that leave ops to it.
+USED: Final = 0.5
+SHORTEST_US: Final = 5.0
+#: Ops that look for values along whole rows: what they give says nothing of what they read.
+_SEARCHES: Final = re.compile(r"^(?:Reduce|ArgMax|TopK|Sampling|Sort|Cum\w*|Accumulation|Prod)$")
+#: These work on a core per user, whatever the size of the tensors.
+_PER_USER: Final = re.compile(r"cache|decode|fused_?update", re.IGNORECASE)
+_SHARDED_L1: Final = re.compile(r"^L1_\w*SHARDED")
+_HEADS: Final = re.compile(r"heads", re.IGNORECASE)
+_LAYER_NORM: Final = re.compile(r"layer_?norm|rms_?norm", re.IGNORECASE)
+NOT_TOLD: Final = "the capture does not say how many cores there are"
+
+
+class Remedy(Enum):
+    """How an op gets more cores."""
+
+    ONE_D = (
+        "matmuls of few rows: a 1D program config (`mcast_in0=True`), `per_core_N` = tiles of "
+        "the width ÷ cores"
+    )
+    GRID = (
+        "matmuls: a program config with a larger `compute_with_storage_grid_size` and smaller "
+        "`per_core_M` and `per_core_N`"
+    )
+    SHARD_NORM = "norms: shard the input by width (several rows of tiles: by block)"
+    CORE_GRID = "group norms: a larger `core_grid`"
+    SHARDS = "cut the memory config into more shards"
+    FUSE = (
+        "activations on the shards of their neighbours: fuse them into the matmul "
+        "(`fused_activation`) or the multiply beside them"
+    )
+    NEIGHBOURS = (
+        "elementwise ops on the shards of their neighbours: give all of them more shards, as a "
+        "reshard for one alone costs about 2 µs"
+    )
+    BATCH = (
+        "batched matmuls: a batch-parallel config (`MatmulMultiCoreReuseProgramConfig`), as they "
+        "work on one of the batch after the other"
+    )
+    ROTARY = "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`"
+    ROTARY_SHARDED = (
+        "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`, on inputs that are "
+        "sharded by height"
+    )
+    ROTARY_WIDE = "RotaryEmbedding: `rotary_embedding_hf`, which takes heads of more than 256"
+    MULTICORE = "conversions: `use_multicore=True`"
+    CHUNKS = "attention: a smaller `q_chunk_size`, or a larger `compute_with_storage_grid_size`"
+    CONV = "convolutions: another `shard_layout`, or a larger core grid"
+
+
+class Spread(NamedTuple):
+    """Into how many parts an op can be cut, how short it gets at best, and how.
+
+    ``more_ns`` is what other ops take for that; ``on_shards_ns`` what it takes on shards, whatever
+    their number.
+    """
+
+    parts: int
+    least_ns: float
+    remedy: Remedy
+    more_ns: float = 0.0
+    on_shards_ns: float | None = None
+
+
+class OnCores(NamedTuple):
+    """An op, the cores that it works on, and those that it could.
+
+    ``shards``: these cores are those that hold a shard, and not those that the profiler counts.
+    ``interleaved``: not its cores make it slow, but that its input is not sharded.
+    """
+
+    row: int
+    op: Op
+    cores: int
+    possible: int
+    saved_ns: float
+    remedy: Remedy
+    shards: bool = False
+    interleaved: bool = False
+
+    @property
+    def part(self) -> float:
+        """The cores in use, of those that it could use."""
+        return self.cores / self.possible
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether more cores make it a good deal shorter, and not only on paper."""
+        return self.saved_ns >= self.op.kernel_ns * _WORTH_IT
+
+    @property
+    def cores_text(self) -> str:
+        """On how many of which cores it works."""
+        if self.interleaved:
+            return f"on {counted(self.cores, 'core')}, not sharded"
+        of = f"{self.cores} of {counted(self.possible, 'core')}"
+        return f"on shards of {of}" if self.shards else f"on {of}"
+
+
+def available_cores(step: OpTable, report: Report | None) -> int:
+    """Return how many cores a device has; 0 where that is not known.
+
+    Where nothing tells, they are at least as many as the op with most of them runs on.
+    """
+    devices = report.devices if report is not None else ()
+    told = max((device.compute_cores or 0 for device in devices), default=0)
+    seen = max((cores or 0 for cores in step.columns.cores), default=0)
+    return step.available_cores or told or seen
+
+
+def working_cores(op: Op) -> int | None:
+    """Return on how many cores an op works; None where that is not told.
+
+    The profiler counts the cores on which a kernel was started. Where the output is sharded in L1,
+    those without a shard have nothing to do.
+    """
+    given = op.signature.outputs[:1]
+    if op.cores is None or not given or not _SHARDED_L1.search(given[0].memory):
+        return op.cores
+    grid = dict(settings_in(op.attributes)).get(SHARD_GRID, "")
+    return min(op.cores, cores_of(grid)) if is_grid(grid) else op.cores
+
+
+def few_cores(
+    step: OpTable, report: Report | None, *, used: float = USED, shortest_us: float = SHORTEST_US
+) -> Mapping[int, OnCores]:
+    """Return the ops, by row, that run on too few of the cores that they could use.
+
+    A matmul of a few rows gets there by DRAM-sharded weights as well: it is left out unless more
+    cores are clearly faster.
+    """
+    available, board = available_cores(step, report), board_of(step)
+    matmuls = () if board is None else matmuls_of(step)
+    sharded = {each.row: dram_sharded_ns(each, board) for each in matmuls if board is not None}
+    found: dict[int, OnCores] = {}
+    for each in ops_on_cores(step, available, shortest_us=shortest_us):
+        few = each.part < used or each.interleaved
+        if not few or not each.is_worth_it or searches(each.op.signature):
+            continue
+        other_ns = sharded.get(each.row)
+        left_ns = each.op.kernel_ns - each.saved_ns
+        if other_ns is None or left_ns < _CLEARLY_FASTER * other_ns:
+            found[each.row] = each
+    return found
+
+
+def ops_on_cores(step: OpTable, available: int, *, shortest_us: float) -> Iterator[OnCores]:
+    """Yield the ops of the slowest device that take at least so long and could be spread."""
+    for row, op, cores, read_ns, spread in _spreadable(step):
+        if op.kernel_ns < shortest_us * 1000:
+            continue
+        possible = max(cores, evenly(spread.parts, available))
+        least = max(op.kernel_ns * cores / possible, spread.least_ns, read_ns) + spread.more_ns
+        interleaved = spread.on_shards_ns is not None and possible == cores
+        if interleaved:
+            least = spread.on_shards_ns or 0.0
+        saved = max(0.0, op.kernel_ns - least)
+        shards = cores != op.cores
+        yield OnCores(row, op, cores, possible, saved, spread.remedy, shards, interleaved)
+
+
+class _Spreadable(NamedTuple):
+    row: int
+    op: Op
+    cores: int
+    read_ns: float
+    spread: Spread
+
+
+@once_per_table
+def _spreadable(step: OpTable) -> Sequence[_Spreadable]:
+    """Return the ops that could be spread; none whose shapes are not its own."""
+    lines = rooflines(step)
+    decodes = any(_DECODES.search(signature.op) for signature in step.signatures)
+    found: list[_Spreadable] = []
+    for row, op in critical_ops(step):
+        cores = working_cores(op)
+        spread = _spread(op, decodes=decodes) if cores and not lines[row].stale else None
+        if cores and spread is not None:
+            read_ns = (lines[row].dram_ns or 0.0) / _reachable(op)
+            found.append(_Spreadable(row, op, cores, read_ns, spread))
+    return tuple(found)
+
+
+def evenly(parts: int, available: int) -> int:
+    """Return how many cores parts keep busy, if each takes as many as any other, or fewer.
+
+    >>> evenly(180, 110), evenly(24, 110)
+    (90, 24)
+    """
+    if available < 1 or parts < 1:
+        return 0
+    return -(-parts // -(-parts // available))
+
+
+def _reachable(op: Op) -> float:
+    inputs = op.signature.inputs
+    blocks = is_dense_matmul(op.signature) and len(inputs) > 1 and inputs[1].dtype.endswith("_B")
+    return _REACHABLE_BLOCKS if blocks else _REACHABLE
+
+
+def searches(signature: Signature) -> bool:
+    """Tell whether an op looks for values along rows: the largest, their sum, their order."""
+    return _SEARCHES.search(short_code(signature.op)) is not None
+
+
+def _spread(op: Op, *, decodes: bool) -> Spread | None:
+    """Return how an op can be spread over cores; None where it cannot, or that is not known.
+
+    Ops that only move data choose their cores themselves, collectives wait for links.
+    """
+    signature = op.signature
+    if not signature.inputs or not signature.outputs or _PER_USER.search(signature.op):
+        return None
+    if searches(signature):
+        return Spread(_tiles(signature.inputs[0]), LAUNCH_NS, Remedy.SHARDS)
+    if short_code(signature.op) == "RotaryEmbedding":
+        return _spread_rotary(op, decodes=decodes)
+    spread = _BY_CATEGORY.get(category_of(signature.op))
+    return None if spread is None else spread(op)
+
+
+def _spread_conversion(op: Op) -> Spread | None:
+    if "ilize" not in op.signature.op or op.kernel_ns < _LONG_CONVERSION_NS:
+        return None
+    rows = max(map(_tile_rows, (op.signature.inputs[0], op.signature.outputs[0])))
+    return Spread(rows, LAUNCH_NS, Remedy.MULTICORE)
+
+
+def _spread_convolution(op: Op) -> Spread | None:
+    return Spread(max(map(_tiles, op.signature.outputs)), LAUNCH_NS, Remedy.CONV)
+
+
+def _spread_elementwise(op: Op) -> Spread | None:
+    tiles = max(map(_tiles, op.signature.outputs))
+    ends = (op.signature.inputs[0], op.signature.outputs[0])
+    if all(_SHARDED_L1.search(tensor.memory) for tensor in ends):
+        alone = short_code(op.signature.op).startswith("Unary")
+        remedy = Remedy.FUSE if alone else Remedy.NEIGHBOURS
+        return Spread(tiles, LAUNCH_NS, remedy, _RESHARDS_NS)
+    return Spread(tiles, LAUNCH_NS, Remedy.SHARDS)
+
+
+def _spread_matmul(op: Op) -> Spread | None:
+    """Return how a matmul is cut: into the tiles that it gives.
+
+    Not one whose weights are cut to the banks of DRAM: these decide on its cores.
+    """
+    signature = op.signature
+    given = signature.outputs[0]
+    if "sparse" in signature.op.lower():
+        return Spread(_tiles(given._replace(padded=given.padded[-2:])), LAUNCH_NS, Remedy.GRID)
+    second = signature.inputs[1] if len(signature.inputs) > 1 else None
+    if is_dram_sharded(op.attributes) or (
+        second is not None and second.memory.startswith("DRAM") and "SHARDED" in second.memory
+    ):
+        return None
+    rows = _tile_rows(given)
+    columns = _tiles(given) // rows
+    batched = second is not None and prod(second.padded[:-2]) > 1
+    of_one = _tiles(given._replace(padded=given.padded[-2:]))
+    if batched and (op.cores or 0) <= of_one < _tiles(given):
+        return Spread(_tiles(given), LAUNCH_NS, Remedy.BATCH)
+    beside = 0.0 if batched or second is None else _BESIDE_NS
+    if not batched and rows < grid_rows(op):
+        return Spread(columns, LAUNCH_NS, Remedy.ONE_D, beside)
+    return Spread(_tiles(given), LAUNCH_NS, Remedy.GRID, beside)
+
+
+def grid_rows(op: Op) -> int:
+    """Return the rows of cores of a 2D program config; 2 without a config, 0 for any other.
+
+    Each takes at least a row of tiles: with fewer of these the others are idle.
+    """
+    config = program_config(op)
+    if config == "":
+        return 2
+    if not config or "1D" in config or "MultiCastProgramConfig" not in config:
+        return 0
+    return config_grid(op)[1]
+
+
+def config_grid(op: Op) -> tuple[int, int]:
+    """Return the columns and rows of cores that a program config may use; 0 where not told."""
+    grid = dict(settings_in(op.attributes)).get("compute_with_storage_grid_size", "")
+    if not is_grid(grid):
+        return 0, 0
+    columns, _, rows = grid.partition("@")[0].partition("x")
+    return int(columns), int(rows)
+
+
+def _spread_attention(op: Op) -> Spread | None:
+    first, given = op.signature.inputs[0], op.signature.outputs[0]
+    code = short_code(op.signature.op)
+    rows = max(_tile_rows(first), _tile_rows(given))
+    if _HEADS.search(code):
+        # They are cut along the sequence alone, whatever the number of heads.
+        return Spread(min(_tile_rows(first), _tile_rows(given)), LAUNCH_NS, Remedy.SHARDS)
+    return Spread(rows, LAUNCH_NS, Remedy.CHUNKS)
+
+
+def _spread_rotary(op: Op, *, decodes: bool) -> Spread | None:
+    first, given = op.signature.inputs[0], op.signature.outputs[0]
+    rows = max(_tile_rows(first), _tile_rows(given))
+    if first.padded[-1] > _LLAMA_HEAD:
+        return Spread(rows, _ROTARY_NS, Remedy.ROTARY_WIDE)
+    if not decodes:
+        return Spread(rows, _ROTARY_NS, Remedy.ROTARY)
+    # On one row of tiles it has one core in any case: what shards save is fetching.
+    fetches = rows == 1 and not _SHARDED_L1.search(first.memory)
+    on_shards = _ROTARY_NS if fetches else None
+    return Spread(rows, _ROTARY_NS, Remedy.ROTARY_SHARDED, on_shards_ns=on_shards)
+
+
+def _spread_norm(op: Op) -> Spread | None:
+    first = op.signature.inputs[0]
+    code = short_code(op.signature.op)
+    tiles = max(map(_tiles, op.signature.outputs))
+    if "softmax" in code.lower():
+        return Spread(_tile_rows(first), LAUNCH_NS, Remedy.SHARDS)
+    if not _LAYER_NORM.search(code):
+        grouped = "group" in code.lower()
+        return Spread(tiles, LAUNCH_NS, Remedy.CORE_GRID if grouped else Remedy.SHARDS)
+    if _SHARDED_L1.search(first.memory):
+        return Spread(tiles, _NORM_NS, Remedy.SHARDS)
+    return Spread(tiles, _NORM_NS, Remedy.SHARD_NORM, _NORM_MOVES_NS)
+
+
+_BY_CATEGORY: Final[Mapping[Category, Callable[[Op], Spread | None]]] = {
+    Category.MATMUL: _spread_matmul,
+    Category.CONV: _spread_convolution,
+    Category.ATTENTION: _spread_attention,
+    Category.NORM: _spread_norm,
+    Category.LAYOUT: _spread_conversion,
+    Category.ELEMENTWISE: _spread_elementwise,
+}
+
+
+def _tiles(tensor: Tensor) -> int:
+    """Return the tiles of a tensor, or what would be tiles of one in rows."""
+    *outer, rows, columns = (1, 1, *tensor.padded)
+    return prod(outer) * -(-rows // _TILE) * -(-columns // _TILE)
+
+
+def _tile_rows(tensor: Tensor) -> int:
+    *outer, rows, _ = (1, 1, *tensor.padded)
+    return max(1, prod(outer) * -(-rows // _TILE))

@@ -1,0 +1,1 @@
+"""One module per capture format: its records, its reader, its metrics."""

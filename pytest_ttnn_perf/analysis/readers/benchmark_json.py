@@ -1,0 +1,1029 @@
+"""Results of benchmarks as JSON: of tt-metal and its dashboards, tt-xla, vLLM, inference servers.
+
+All become runs of one form. A file has one of them, or several: as a list, as one per line, or as
+the report of a server.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from dataclasses import replace
+from hashlib import blake2b
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pytest_ttnn_perf.analysis.readers.ttlang import bounded_text
+from pytest_ttnn_perf.core.codec import LARGEST, LARGEST_COUNT, Value, decode
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import DecodeError, InputError
+from pytest_ttnn_perf.core.files import open_file, parse_json, reading
+from pytest_ttnn_perf.core.hardware import Configuration, Environment, Hardware, Scalar, system_of
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, metric_in
+from pytest_ttnn_perf.core.observation import (
+    JudgedTest,
+    Limits,
+    MetricObservation,
+    Observation,
+    Run,
+)
+from pytest_ttnn_perf.measure.timing import least_count
+from pytest_ttnn_perf.report.benchmark_json import OURS, WHOLE_RUN, BenchmarkRun, Measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+# Measurement names of Tenstorrent's benchmarks and of vLLM: their units, and which are gated.
+#
+# A benchmark JSON gives a name and a number. What the number means is known by the name alone,
+# so it
+# is stated here. A name that is not in the table is recorded and not gated: nobody knows which way
+# it gets worse.
+
+#: Why a measurement is not gated whose name is not known.
+UNKNOWN_NAME: Final = "unknown measurement name"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMeasurement:
+    """What a measurement's name says. ``why_ungated`` is None for one that is gated."""
+
+    unit: str
+    better: Better
+    kind: Kind
+    why_ungated: str | None = None
+
+
+def known_measurement(name: str, step: str = "") -> KnownMeasurement | None:
+    """Return what is known of a measurement, by its name and the step it was taken in.
+
+    >>> known_measurement("time_to_token", "inference_prefill").unit
+    's'
+    >>> known_measurement("compile_prefill").why_ungated
+    'a compile time'
+    >>> known_measurement("mood") is None
+    True
+    """
+    if step in _PLACEHOLDER_STEPS:
+        return _ungated("", Kind.TIME, "a placeholder of a run that measured nothing")
+    if step.startswith("compile"):
+        return _ungated(_unit_of_time(name), Kind.TIME, _COMPILE)
+    found = _BY_STEP.get((step, name)) or _BY_NAME.get(name)
+    if found is not None:
+        return found
+    for pattern, meaning in _FAMILIES:
+        matched = pattern.fullmatch(name)
+        if matched is not None:
+            return _with_unit(meaning, matched.groupdict().get("unit"))
+    return None
+
+
+def same_as(name: str) -> tuple[str, ...]:
+    """Return what says the same as a measurement: one loss would be shown by all of them.
+
+    >>> same_as("mean_tps"), same_as("mean_ttft_ms")
+    (('mean_tpot_ms',), ())
+    """
+    return _SAME_AS.get(name, ())
+
+
+def percentile_of(name: str) -> float | None:
+    """Return which percentile of a latency a measurement is; None if it is none.
+
+    >>> percentile_of("p99_ttft_ms"), percentile_of("mean_ttft_ms")
+    (99.0, None)
+    """
+    matched = _PERCENTILE.fullmatch(name)
+    return float(matched[1]) if matched else None
+
+
+def metric_of_measurement(name: str, step: str = "") -> tuple[Metric, str | None]:
+    """Return the metric that a measurement is a sample of, and why it is not gated.
+
+    A step stands where the name of a region does: two steps may measure under one name.
+
+    >>> metric_of_measurement("tokens/s", "inference_decode")[0].name
+    'tokens/s.inference_decode'
+    """
+    known = known_measurement(name, step)
+    full_name = metric_in("" if step == name else step, name)
+    if known is None:
+        return Metric(full_name, ""), UNKNOWN_NAME
+    return Metric(full_name, known.unit, known.better, known.kind), known.why_ungated
+
+
+def _time(unit: str) -> KnownMeasurement:
+    return KnownMeasurement(unit, Better.LOWER, Kind.TIME)
+
+
+def _rate(unit: str) -> KnownMeasurement:
+    return KnownMeasurement(unit, Better.HIGHER, Kind.THROUGHPUT)
+
+
+def _accuracy(unit: str = "") -> KnownMeasurement:
+    return KnownMeasurement(unit, Better.HIGHER, Kind.ACCURACY)
+
+
+def _known_measurements_count(unit: str, better: Better) -> KnownMeasurement:
+    return KnownMeasurement(unit, better, Kind.COUNT)
+
+
+def _ungated(unit: str, kind: Kind, why: str) -> KnownMeasurement:
+    return KnownMeasurement(unit, kind.usual_direction, kind, why)
+
+
+def _unit_of_time(name: str) -> str:
+    """Return the unit that the name of a time ends with; tt-metal's are in seconds."""
+    matched = re.search(r"(?:[_\W])(ns|us|ms|s)\W*$", name)
+    return matched[1] if matched else "s"
+
+
+def _with_unit(meaning: KnownMeasurement, unit: str | None) -> KnownMeasurement:
+    if unit is None:
+        return meaning
+    return KnownMeasurement(unit, meaning.better, meaning.kind, meaning.why_ungated)
+
+
+_COMPILE: Final = "a compile time"
+_EXPECTED: Final = "an expected value, not a measurement"
+_THRESHOLD: Final = "a threshold, not a measurement"
+_MINIMUM: Final = "a minimum"
+_MAXIMUM: Final = "a maximum"
+_SPREAD: Final = "a spread, not a result"
+_ESTIMATE: Final = "an estimate, not a measurement"
+_REFERENCE: Final = "a value of another system"
+_CPU: Final = "measured on the host's CPU, as a reference"
+_SETTING: Final = "a setting of the benchmark"
+_READY: Final = "the time to get ready, not to run"
+
+#: Steps that a test writes only because a dashboard refuses an empty file.
+_PLACEHOLDER_STEPS: Final = frozenset({"empty_run"})
+
+_SECONDS: Final = _time("s")
+_MILLISECONDS: Final = _time("ms")
+_TOKENS: Final = _rate("tok/s")
+_USER_TOKENS: Final = _rate("tok/s/user")
+_REQUESTS: Final = _rate("req/s")
+_KNOWN_MEASUREMENTS_SAMPLES: Final = _rate("samples/s")
+#: tt-metal and tt-xla write 95.5 for 95.5 %.
+_PERCENT: Final = _accuracy("%")
+
+#: Names that mean something else in one step than in others.
+_BY_STEP: Final[Mapping[tuple[str, str], KnownMeasurement]] = {
+    # The pipelines of tt_dit name a measurement by its step: it is the time of that step.
+    ("encoder", "encoder"): _SECONDS,
+    ("denoising", "denoising"): _SECONDS,
+    ("vae", "vae"): _SECONDS,
+    ("run", "run"): _SECONDS,
+}
+
+_TT_METAL: Final[Mapping[str, KnownMeasurement]] = {
+    # In seconds here; model_targets.yaml has prefill_time_to_first_token in milliseconds.
+    "TTFT": _SECONDS,
+    "time_to_token": _SECONDS,
+    "prefill_time_to_token": _SECONDS,
+    "prefill_time_to_first_token": _SECONDS,
+    "tokens/s": _TOKENS,
+    "tokens_per_sec": _TOKENS,
+    "tokens/s/user": _USER_TOKENS,
+    "tokens_per_sec_per_user": _USER_TOKENS,
+    "prefill_t/s": _TOKENS,
+    "decode_t/s": _TOKENS,
+    "decode_t/s/u": _USER_TOKENS,
+    "prefill_decode_t/s/u": _USER_TOKENS,
+    "tsu_e2e": _USER_TOKENS,
+    "avg_decode_time_first_128": _MILLISECONDS,
+    "inference_time": _SECONDS,
+    "inference_time_s": _SECONDS,
+    "throughput": _rate("1/s"),
+    "throughput_iter_per_s": _KNOWN_MEASUREMENTS_SAMPLES,
+    "fps": _rate("fps"),
+    "images_per_sec": _rate("images/s"),
+    "top1": _PERCENT,
+    "top5": _PERCENT,
+    "top1_token_accuracy": _PERCENT,
+    "top5_token_accuracy": _PERCENT,
+    "ifeval_accuracy": _PERCENT,
+    "token_verification": _accuracy(),
+    "pearson_correlation": _accuracy(),
+    "compile_prefill": _ungated("s", Kind.TIME, _COMPILE),
+    "compile_decode": _ungated("s", Kind.TIME, _COMPILE),
+    "first_run_s": _ungated("s", Kind.TIME, "a first run, which compiles"),
+    "build_time_s": _ungated("s", Kind.TIME, "the time to build the model, not to run it"),
+    "inference_time_cpu_s": _ungated("s", Kind.TIME, _CPU),
+    "throughput_cpu_iter_per_s": _ungated("samples/s", Kind.THROUGHPUT, _CPU),
+    "e2e_estimate_80l": _ungated("ns", Kind.TIME, _ESTIMATE),
+    "ttft_estimate_80l": _ungated("ms", Kind.TIME, _ESTIMATE),
+    "tsu_estimate": _ungated("tok/s/user", Kind.THROUGHPUT, _ESTIMATE),
+    "best_config": _ungated("", Kind.COUNT, "a placeholder for a name"),
+    "worst_config": _ungated("", Kind.COUNT, "a placeholder for a name"),
+    "e2e_perf": _ungated("", Kind.TIME, "its unit differs from test to test"),
+}
+
+_TT_XLA: Final[Mapping[str, KnownMeasurement]] = {
+    "samples_per_sec": _KNOWN_MEASUREMENTS_SAMPLES,
+    "tokens_per_second": _TOKENS,
+    "decode_tokens_per_second": _TOKENS,
+    "total_time": _SECONDS,
+    "e2e_latency": _SECONDS,
+    "ttft": _MILLISECONDS,
+    "device_fw_duration": _SECONDS,
+    "device_kernel_duration": _SECONDS,
+    "real_time_factor": _rate("x"),
+    "top1_accuracy": _PERCENT,
+    "top5_accuracy": _PERCENT,
+    "evaluation_score": _accuracy(),
+    "cpu_samples_per_sec": _ungated("samples/s", Kind.THROUGHPUT, _CPU),
+    "cpu_overhead_s": _ungated("s", Kind.TIME, "what the timed parts leave of a total"),
+    "total_samples": _ungated("samples", Kind.COUNT, _SETTING),
+}
+
+_SERVING: Final[Mapping[str, KnownMeasurement]] = {
+    "request_throughput": _REQUESTS,
+    "req_tput": _REQUESTS,
+    "request_goodput": _REQUESTS,
+    "output_throughput": _TOKENS,
+    "input_throughput": _TOKENS,
+    "total_token_throughput": _TOKENS,
+    "tps_decode_throughput": _TOKENS,
+    "tps_prefill_throughput": _TOKENS,
+    "tput": _TOKENS,
+    "tput_prefill": _TOKENS,
+    "mean_tps": _USER_TOKENS,
+    "tput_user": _USER_TOKENS,
+    "t/s/u": _USER_TOKENS,
+    "e2el": _MILLISECONDS,
+    "inference_steps_per_second": _rate("steps/s"),
+    "rtfx": _rate("x"),
+    "rtr": _rate("x"),
+    "score": _accuracy(),
+    # A benchmark that loses requests looks faster.
+    "completed": _known_measurements_count("requests", Better.HIGHER),
+    "failed": _known_measurements_count("requests", Better.LOWER),
+    "duration": _ungated("s", Kind.TIME, "the throughput says the same"),
+    "total_input_tokens": _ungated("tokens", Kind.COUNT, _SETTING),
+    "total_output_tokens": _ungated("tokens", Kind.COUNT, "it follows the text that is generated"),
+    "max_output_tokens_per_s": _ungated("tok/s", Kind.THROUGHPUT, _MAXIMUM),
+    "max_concurrent_requests": _ungated("requests", Kind.COUNT, _SETTING),
+    "published_score": _ungated("", Kind.ACCURACY, _REFERENCE),
+    "gpu_reference_score": _ungated("", Kind.ACCURACY, _REFERENCE),
+}
+
+#: What is computed from what, mostly in reports of servers; the first that a file has is gated.
+_SAME_AS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("mean_tps", "tput_user", "t/s/u"), ("mean_tpot_ms",)),
+    **dict.fromkeys(("tps_decode_throughput", "tput"), ("mean_tpot_ms", "mean_tps", "tput_user")),
+    **dict.fromkeys(("tps_prefill_throughput", "tput_prefill"), ("mean_ttft_ms",)),
+    "total_time": ("samples_per_sec",),
+    # All are over the duration. With texts of other lengths, requests are not alike; tokens are.
+    "total_token_throughput": ("output_throughput", "request_throughput"),
+    "input_throughput": ("output_throughput", "request_throughput"),
+    "request_throughput": ("output_throughput",),
+    "req_tput": ("output_throughput", "request_throughput"),
+}
+
+_BY_NAME: Final = {**_TT_METAL, **_TT_XLA, **_SERVING}
+
+_TIME: Final = r"(?i:time|latency|ttft|tpot|itl|e2el|kernel_duration|fw_duration|kernel|op_to_op)"
+_UNIT: Final = r"(?P<unit>ns|us|ms|s)"
+_LATENCY: Final = r"(?:ttft|tpot|itl|e2el|e2e_latency)_ms"
+#: p100 and p150 are boards, too.
+_PERCENTILE: Final = re.compile(r"p(\d\d?(?:\.\d+)?|100(?=_" + _LATENCY + r"))_.+_" + _UNIT)
+
+
+def _family(pattern: str, meaning: KnownMeasurement) -> tuple[re.Pattern[str], KnownMeasurement]:
+    return re.compile(pattern), meaning
+
+
+#: Names that are made by a rule. The first that fits says it: what is not gated comes first.
+_FAMILIES: Final = (
+    _family(r"(?i:expected)[_ -].*?(?:[_(]" + _UNIT + r"\)?)?", _ungated("", Kind.TIME, _EXPECTED)),
+    _family(r"(?:Lower|Upper) Threshold .*", _ungated("", Kind.TIME, _THRESHOLD)),
+    _family(r".*[_ -](?:threshold|target|margin|tolerance)", _ungated("", Kind.TIME, _THRESHOLD)),
+    _family(r"(?:.*_)?compile(?:_.*)?_" + _UNIT, _ungated("", Kind.TIME, _COMPILE)),
+    _family(r"(?:.*_)?compile_time", _ungated("s", Kind.TIME, _COMPILE)),
+    _family(
+        r"(?:.*[_-])?(?:warm_?up|load(?:ing)?|set_?up|init|download|start_?up|cold_start)_"
+        r"(?:time|latency)_" + _UNIT,
+        _ungated("", Kind.TIME, _READY),
+    ),
+    _family(r"(?:.*_)?cpu_(?:.*_)?" + _UNIT, _ungated("", Kind.TIME, _CPU)),
+    _family(r"MIN DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _MINIMUM)),
+    _family(r"MAX DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _MAXIMUM)),
+    _family(r"STD DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _SPREAD)),
+    _family(r"MIN DEVICE .* SAMPLES/S", _ungated("samples/s", Kind.THROUGHPUT, _MINIMUM)),
+    _family(r"MAX DEVICE .* SAMPLES/S", _ungated("samples/s", Kind.THROUGHPUT, _MAXIMUM)),
+    _family(r"AVG DEVICE .* DURATION \[" + _UNIT + r"\]", _time("")),
+    _family(r"AVG DEVICE .* SAMPLES/S", _KNOWN_MEASUREMENTS_SAMPLES),
+    # One token of many, written to plot them.
+    _family(r"time_to_token_\d+", _ungated("ms", Kind.TIME, "the time of a single token")),
+    _family(r"std_.*_ms", _ungated("ms", Kind.TIME, _SPREAD)),
+    _family(r"std_tps", _ungated("tok/s/user", Kind.THROUGHPUT, _SPREAD)),
+    _family(r"min_.*_" + _UNIT, _ungated("", Kind.TIME, _MINIMUM)),
+    _family(r"max_.*_" + _UNIT, _ungated("", Kind.TIME, _MAXIMUM)),
+    _family(r"(?:mean|median)_" + _LATENCY, _MILLISECONDS),
+    _family(_PERCENTILE.pattern, _time("")),
+    _family(r".*[_-]min(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _MINIMUM)),
+    _family(r".*[_-]max(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _MAXIMUM)),
+    _family(r".*[_-]std(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _SPREAD)),
+    _family(r".*[_-]estimate(?:_.*)?", _ungated("", Kind.TIME, _ESTIMATE)),
+    _family(r".*[_-]avg[_-]" + _UNIT, _time("")),
+    _family(r".*_step_mean_s", _SECONDS),
+    _family(r"(?:.*[_ -])?" + _TIME + r"(?:_(?:avg|mean))?[_-]" + _UNIT, _time("")),
+    _family(r"(?:.*[_-])?pcc", _accuracy()),
+)
+
+
+# What the rest of a benchmark's results tells of one number: is it gated, is it a setting.
+
+#: Measured while a model is fed the tokens of a reference; tt-metal knows such runs by these too.
+_TOKEN_ACCURACY: Final = frozenset({"top1_token_accuracy", "top5_token_accuracy"})
+_FORCED: Final = "measured while the tokens of a reference are fed, which is no real decoding"
+
+
+def is_forced(benchmark: BenchmarkRun) -> bool:
+    """Return whether the tokens of a reference are fed."""
+    return any(measurement.name in _TOKEN_ACCURACY for measurement in benchmark.measurements)
+
+
+def why_ungated(benchmark: BenchmarkRun, metric: Metric, name: str, step: str) -> str | None:
+    """Say why a measurement that is known to be a result is not gated in this benchmark."""
+    if metric.kind is not Kind.ACCURACY and is_forced(benchmark):
+        return _FORCED
+    measured = {m.name for m in benchmark.measurements if m.step_name == step and isfinite(m.value)}
+    source = next((other for other in same_as(name) if other in measured), None)
+    if source is not None:
+        return f"{source} says the same"
+    percent = percentile_of(name)
+    return None if percent is None else _too_few(benchmark, name, percent)
+
+
+def _too_few(benchmark: BenchmarkRun, name: str, percent: float) -> str | None:
+    """Say that a percentile is one of too few values to be one; None if there are enough."""
+    if not 0 < percent < 100:
+        return "a minimum or maximum"
+    fraction = percent / 100
+    needed = least_count(max(fraction, 1 - fraction))
+    what, count = (
+        "requests",
+        _benchmark_gating_number(benchmark, "completed", "num_prompts", "num_requests"),
+    )
+    if "_itl_" in name and count is not None:  # between tokens, of which a request has many
+        tokens = _benchmark_gating_number(benchmark, "total_output_tokens")
+        what, count = "tokens", None if tokens is None else tokens - count
+    if count is None:
+        return f"a percentile, and the file does not say of how many {what}"
+    if count >= needed:
+        return None
+    return f"p{percent:g} needs at least {needed} {what}, and there are {max(count, 0):g}"
+
+
+def _benchmark_gating_number(benchmark: BenchmarkRun, *names: str) -> float | None:
+    """Return a number that was measured, or stands among the settings."""
+    config = benchmark.config_params or {}
+    for name in names:
+        found = [m.value for m in benchmark.measurements if m.name == name and isfinite(m.value)]
+        if found:
+            return found[0]
+        value = config.get(name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def is_volatile(name: str, value: object) -> bool:
+    """Return whether a member of the settings is another in every run, and no setting.
+
+    >>> is_volatile("run_id", 17), is_volatile("started", "2026-11-02T09:00:00"), is_volatile(
+    ...     "model_id", "llama"), is_volatile("cache", "/home/me/.cache")
+    (True, True, False, True)
+    """
+    if not isinstance(value, bool) and _VOLATILE_NAME.fullmatch(name.lower()):
+        return True
+    return isinstance(value, str) and _VOLATILE_VALUE.fullmatch(value.strip()) is not None
+
+
+#: When, where, by whom and from which sources something was run; ids of single runs. Words that
+#: settings end with too, as in sample_on_host and tokens_per_user, have to stand alone.
+_VOLATILE_NAME: Final = re.compile(
+    r"(?:.*_)?(?:timestamp|ts|date|datetime|start_time|end_time|hostname|uuid|username|commit"
+    r"|commit_hash|sha|git_branch"
+    r"|(?:run|job|pipeline|session|build|request|container|workflow)_(?:id|number|url|link))"
+    r"|host|host_name|ip|ip_address|device_ip|pid|port|user|user_name|branch"
+)
+#: A time, a UUID, a path of one machine, or an address.
+_VOLATILE_VALUE: Final = re.compile(
+    r"20\d\d-?[01]\d-?[0-3]\d(?:[T _-]\d\d.*)?"
+    r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    r"|(?:~|[A-Za-z]:)?[/\\].+|[a-z]+://.+",
+    re.DOTALL,
+)
+
+
+# A benchmark's results as a run of the gate: test ids, hardware, settings and metrics.
+
+T = TypeVar("T")
+
+_MESH: Final = re.compile(r"[1-9]\d{0,3}(?:x[1-9]\d{0,3})*")
+#: What a configuration of tt-xla begins with that is a result: counts of what was compiled.
+_RESULTS: Final = "ttnn_"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a benchmark says of the hardware; None for what it does not."""
+
+    arch: str | None = None
+    board: str | None = None
+    mesh: str | None = None
+
+    def hardware(self) -> Hardware | None:
+        """Return the hardware, if it is told well enough to file a baseline under it."""
+        if self.arch is None or self.board is None:
+            return None
+        return Hardware(self.arch, self.board, self.mesh)
+
+
+def read_benchmark_run(file: Path, hardware: Hardware | None = None) -> Run:
+    """Read the results of benchmarks as a run: each is a test, on ``hardware`` if that is given.
+
+    Raises:
+        InputError: it is damaged, or has two results of one test that differ in their settings.
+    """
+    benchmarks = read_benchmarks(file)
+    try:
+        tests = [_observation(benchmark, hardware) for benchmark in benchmarks]
+    except DecodeError as cause:
+        raise InputError(file, str(cause)) from cause
+    first, by_id = benchmarks[0], dict[str, Observation]()
+    _add(by_id, tests, file)
+    return Run(
+        hardware=tests[0].hardware,
+        tests={name: JudgedTest(test) for name, test in by_id.items()},
+        environment=Environment(
+            started_at=first.run_start_ts,
+            commit=first.git_commit_hash,
+            runner=first.device_hostname,
+        ),
+        id=f"benchmark-{_digest(file)}",
+    )
+
+
+def read_comparable_run(file: Path, hardware: Hardware | None = None) -> Run:
+    """Read the results of benchmarks as a run that can be compared with baselines.
+
+    Raises:
+        InputError: as ``read_benchmark_run``, or it does not say what hardware it is of.
+    """
+    run = read_benchmark_run(file, hardware)
+    if all(judged.observation.hardware for judged in run.tests.values()):
+        return run
+    problem = "it does not say on which board it was measured"
+    remedy = f"ttnn-perf import {file} --hardware ARCH-BOARD[-MESH] --json RUN.json"
+    raise InputError(file, f"{problem}; say it: {remedy}")
+
+
+def joined_run(files: Sequence[Path], hardware: Hardware | None = None) -> Run:
+    """Read the results of several files as one run: what they have of one test are its samples.
+
+    Raises:
+        InputError: as ``read_comparable_run``.
+    """
+    runs = [read_comparable_run(file, hardware) for file in files]
+    tests: dict[str, Observation] = {}
+    for file, run in zip(files, runs, strict=True):
+        _add(tests, (judged.observation for judged in run.tests.values()), file)
+    if len(runs) == 1:
+        return runs[0]
+    digest = blake2b(" ".join(run.id or "" for run in runs).encode(), digest_size=6).hexdigest()
+    return replace(
+        runs[0],
+        tests={name: JudgedTest(test) for name, test in tests.items()},
+        id=f"benchmark-{digest}",
+    )
+
+
+def _digest(file: Path) -> str:
+    with reading(file), open_file(file) as stream:
+        return blake2b(stream.read(), digest_size=6).hexdigest()
+
+
+def test_of(benchmark: BenchmarkRun) -> str:
+    """Return the id that a benchmark is judged under: model, run type, batch and lengths.
+
+    The name of a model may have a folder, as those of Hugging Face do.
+    """
+    ours = _ours(benchmark)
+    if isinstance(ours.get("test"), str):
+        return str(ours["test"])
+    concurrency = (benchmark.config_params or {}).get("concurrency")
+    parts = {
+        "batch": benchmark.batch_size,
+        "concurrency": concurrency if isinstance(concurrency, int) else None,
+        "isl": benchmark.input_sequence_length,
+        "osl": benchmark.output_sequence_length,
+    }
+    known = ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
+    # A demo has the same type and sizes whether its speed or its accuracy is measured.
+    kind = f"{benchmark.run_type}_accuracy" if is_forced(benchmark) else benchmark.run_type
+    test = f"benchmark:{benchmark.ml_model_name}::{kind}"
+    return f"{test}[{known}]" if known else test
+
+
+def told_hardware(benchmark: BenchmarkRun) -> Told:
+    """Return what a benchmark says of its hardware, in any of the fields that producers use."""
+    info, config = benchmark.device_info or {}, benchmark.config_params or {}
+    named = [
+        *(info.get(name) for name in ("board", "device_type", "device_name", "card_type", "arch")),
+        *(config.get(name) for name in ("device_name", "device", "sku")),
+    ]
+    systems = [system for name in named if isinstance(name, str) and (system := system_of(name))]
+    boards = [system for system in systems if system.board is not None]
+    system = next(iter(boards or systems), None)
+    if system is None:
+        return Told(mesh=_mesh(info))
+    return Told(system.arch, system.board, _mesh(info))
+
+
+def _mesh(info: Mapping[str, Any]) -> str | None:
+    """Return the shape of the mesh; one device is a mesh of one, several have a shape."""
+    shape = info.get("mesh_shape") or info.get("mesh")
+    if isinstance(shape, list):
+        shape = "x".join(map(str, shape))
+    if isinstance(shape, str) and _MESH.fullmatch(shape):
+        return shape
+    return "1x1" if info.get("device_count") == 1 else None
+
+
+def facts_of(benchmark: BenchmarkRun) -> Mapping[str, Scalar]:
+    """Return what a benchmark says of the model and its inputs."""
+    facts: dict[str, Scalar] = {
+        "model": benchmark.ml_model_name,
+        "batch": benchmark.batch_size,
+        "input_sequence_length": benchmark.input_sequence_length,
+        "output_sequence_length": benchmark.output_sequence_length,
+        "num_layers": benchmark.num_layers,
+        "precision": benchmark.precision,
+        "image_dimension": benchmark.image_dimension,
+        "dataset": benchmark.dataset_name,
+    }
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _ours(benchmark: BenchmarkRun) -> Mapping[str, Any]:
+    """Return what we wrote beside the fields of the schema; nothing of other producers."""
+    found = (benchmark.config_params or {}).get(OURS)
+    return found if isinstance(found, dict) else {}
+
+
+def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observation:
+    ours = _ours(benchmark)
+    own_hardware = (
+        _decoded(Hardware, ours["hardware"], "hardware") if ours.get("hardware") else None
+    )
+    config = {
+        name: value
+        for name, value in (benchmark.config_params or {}).items()
+        if name != OURS and _is_scalar(value)
+    }
+    beside = {
+        name: value
+        for name, value in config.items()
+        if name.startswith(_RESULTS) or is_volatile(name, value)
+    }
+    settings = {name: value for name, value in config.items() if name not in beside}
+    return Observation(
+        test=test_of(benchmark),
+        metrics={m.metric.name: m for m in metrics_of(benchmark)},
+        configuration=Configuration(_scalars(ours.get("configuration", settings))),
+        facts=_scalars(ours.get("facts", facts_of(benchmark))),
+        hardware=hardware or own_hardware or told_hardware(benchmark).hardware(),
+        environment={**beside, **environment_of(benchmark)},
+    )
+
+
+def environment_of(benchmark: BenchmarkRun) -> Mapping[str, Scalar]:
+    """Return what was true of the device meanwhile: the highest power and temperature."""
+    measured = benchmark.measurements
+    told = {
+        "power_w": [m.device_power for m in measured if m.device_power is not None],
+        "temperature_c": [
+            m.device_temperature for m in measured if m.device_temperature is not None
+        ],
+    }
+    return {name: max(values) for name, values in told.items() if values}
+
+
+def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
+    """Yield the metrics: what was measured in several iterations has a sample of each."""
+    groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
+    for measurement in benchmark.measurements:
+        groups[measurement.step_name, measurement.name].append(measurement)
+    defined = _ours(benchmark).get("metrics")
+    defined = defined if isinstance(defined, dict) else {}
+    for (step, name), measured in groups.items():
+        ordered = sorted(measured, key=lambda m: m.iteration)
+        targets = [m.target for m in ordered if m.target is not None]
+        own = metric_in("" if step == WHOLE_RUN else step, name)
+        limits = Limits()
+        if own in defined:
+            metric, limits, why = _own_metric(defined[own], own)
+        else:
+            metric, why = metric_of_measurement(name, step)
+            why = why or why_ungated(benchmark, metric, name, step)
+        yield MetricObservation(
+            metric,
+            tuple(m.value for m in ordered),
+            limits=replace(limits, target=targets[-1] if targets else None),
+            gated=why is None,
+            why_ungated=why,
+        )
+
+
+def _own_metric(definition: object, name: str) -> tuple[Metric, Limits, str | None]:
+    metric = _decoded(Metric, definition, "metrics", name, key=name)
+    limits = _decoded(Limits, definition, "metrics", name)
+    why = definition.get("why_ungated") if isinstance(definition, dict) else None
+    return metric, limits, why if isinstance(why, str) else None
+
+
+def _decoded(kind: type[T], raw: object, *place: str, key: str = "") -> T:
+    """Decode what stands at a place among what we wrote; an error has the whole path."""
+    try:
+        return decode(kind, raw, key=key)
+    except DecodeError as error:
+        for step in reversed(("config_params", OURS, *place)):
+            error = error.below(step)
+        raise error from None
+
+
+def _add(joined: dict[str, Observation], tests: Iterable[Observation], file: Path) -> None:
+    """Add tests by their ids; one that was run several times gets all samples."""
+    for test in tests:
+        known = joined.get(test.test)
+        joined[test.test] = test if known is None else _with_samples(known, test, file)
+
+
+def _with_samples(first: Observation, other: Observation, file: Path) -> Observation:
+    difference = first.setting.first_difference(other.setting)
+    if difference is not None or first.hardware != other.hardware:
+        name, before, after = difference or ("hardware", first.hardware, other.hardware)
+        problem = f"two results of {first.test} differ in {name}: {before} and {after}"
+        raise InputError(file, f"{problem}; judge them one by one, in files of their own")
+    metrics = dict(first.metrics)
+    for name, observed in other.metrics.items():
+        known = metrics.get(name)
+        metrics[name] = observed if known is None else _both(known, observed)
+    return replace(first, metrics=metrics)
+
+
+def _both(first: MetricObservation, other: MetricObservation) -> MetricObservation:
+    """Return the samples of both; gated if both are."""
+    return replace(
+        other,
+        samples=(*first.samples, *other.samples),
+        gated=first.gated and other.gated,
+        why_ungated=first.why_ungated or other.why_ungated,
+    )
+
+
+def _is_scalar(value: object) -> bool:
+    if isinstance(value, (int, float)):
+        return -LARGEST <= value <= LARGEST
+    return isinstance(value, str)
+
+
+def _scalars(values: object) -> Mapping[str, Scalar]:
+    members = values if isinstance(values, dict) else {}
+    return {name: value for name, value in members.items() if value is None or _is_scalar(value)}
+
+
+_LARGEST_FILE: Final = 2**26
+#: How run records begin, which may hold any name among their facts.
+_RUN_RECORD: Final = re.compile(r'\s*\{\s*"format"')
+#: Members of which a format has all.
+_FORMATS: Final = (
+    ('"ml_model_name"', '"run_type"'),
+    ('"measurement_name"', '"measurements"', '"model"'),
+    ('"request_throughput"', '"completed"', '"duration"'),
+    ('"benchmarks"', '"model_id"'),
+    ('"benchmarks"', '"num_requests"', '"model"'),
+    ('"benchmarks: "', '"num_requests"', '"model"'),
+)
+
+
+def is_benchmark_json(head: str) -> bool:
+    """Return whether a text begins as the results of a benchmark do."""
+    start = head.lstrip("\ufeff \t\r\n")
+    if not start.startswith(("{", "[")) or _RUN_RECORD.match(start):
+        return False
+    return any(all(member in head for member in members) for members in _FORMATS)
+
+
+def read_benchmarks(file: Path) -> tuple[BenchmarkRun, ...]:
+    """Read the runs of a file, at least one.
+
+    Raises:
+        InputError: with file, line and what was expected.
+    """
+    text = bounded_text(file, largest=_LARGEST_FILE)
+    if "\n{" in text:  # one run per line: within a run, nothing stands at the start of a line
+        text = "[" + text.strip().replace("\n{", ",\n{") + "]"
+    runs = parse_json(text, lambda document: tuple(_runs(Value(document))), file=file)
+    if not runs:
+        raise InputError(file, "expected the results of a benchmark, found none")
+    return runs
+
+
+def _runs(value: Value) -> Iterator[BenchmarkRun]:
+    if isinstance(value.raw, list):
+        for item in value.array():
+            yield from _runs(item)
+        return
+    members = value.members()
+    if "ml_model_name" in members:
+        yield _complete(value)
+    elif "measurements" in members:
+        yield _of_tt_xla(value)
+    elif "request_throughput" in members:
+        yield _serving(value)
+    elif isinstance(members.get("benchmarks"), list):
+        yield from map(_serving, value.field("benchmarks").array())
+        evaluations = value.optional("evals")
+        if evaluations is not None:
+            yield from map(_evaluation, evaluations.array())
+    else:
+        name = "benchmarks: " if "benchmarks: " in members else "benchmarks"
+        yield _media(value, value.field(name))
+
+
+def _complete(value: Value) -> BenchmarkRun:
+    """Read a ``PartialBenchmarkRun`` or ``CompleteBenchmarkRun``."""
+    texts: dict[str, Any] = {name: _text(value, name) for name in _TEXTS}
+    counts: dict[str, Any] = {name: _count(value, name) for name in _COUNTS}
+    return BenchmarkRun(
+        run_type=_text(value, "run_type") or "benchmark",
+        ml_model_name=_name(value.field("ml_model_name")),
+        measurements=_measurements(value, "name"),
+        device_info=_object(value, "device_info") or _device(value, "device_info"),
+        config_params=_object(value, "config_params"),
+        perf_analysis=_flag(value, "perf_analysis"),
+        training=_flag(value, "training"),
+        **texts,
+        **counts,
+    )
+
+
+_TEXTS: Final = (
+    "run_start_ts",
+    "run_end_ts",
+    "git_repo_name",
+    "git_commit_hash",
+    "git_commit_ts",
+    "git_branch_name",
+    "github_pipeline_link",
+    "user_name",
+    "docker_image",
+    "device_hostname",
+    "device_ip",
+    "ml_model_type",
+    "precision",
+    "dataset_name",
+    "profiler_name",
+    "image_dimension",
+)
+_COUNTS: Final[tuple[str, ...]] = (
+    "github_pipeline_id",
+    "github_job_id",
+    "num_layers",
+    "batch_size",
+    "input_sequence_length",
+    "output_sequence_length",
+)
+
+
+def _of_tt_xla(value: Value) -> BenchmarkRun:
+    """Read a result of tt-xla's benchmarks: -1 and "" stand for what is not known."""
+    return BenchmarkRun(
+        None,
+        None,
+        run_type=_text(value, "run_type") or "benchmark",
+        ml_model_name=_name(value.field("model")),
+        # The step is the model's name: it tells nothing apart.
+        measurements=_measurements(value, "measurement_name", with_step=False),
+        device_info=_object(value, "device_info"),
+        ml_model_type=_text(value, "model_type"),
+        num_layers=_count(value, "num_layers", at_least=1),
+        batch_size=_count(value, "batch_size", at_least=1),
+        config_params=_config_of_tt_xla(value),
+        precision=_text(value, "precision"),
+        dataset_name=_text(value, "dataset_name"),
+        input_sequence_length=_count(value, "input_sequence_length", at_least=1),
+        output_sequence_length=_count(value, "output_sequence_length", at_least=1),
+        image_dimension=_text(value, "image_dimension"),
+    )
+
+
+def _config_of_tt_xla(value: Value) -> dict[str, Any]:
+    """Return the settings; the total time is that of so many samples, which are one of them."""
+    totals = [
+        item.members().get("value")
+        for item in value.field("measurements").array()
+        if item.members().get("measurement_name") == _SAMPLES
+    ]
+    config = _object(value, "config") or {}
+    return {**config, _SAMPLES: totals[0]} if totals else config
+
+
+_SAMPLES: Final = "total_samples"
+
+
+def _measurements(value: Value, name: str, *, with_step: bool = True) -> tuple[Measurement, ...]:
+    return tuple(
+        Measurement(
+            _text(item, "step_start_ts"),
+            _text(item, "step_end_ts"),
+            iteration=_count(item, "iteration") or 0,
+            step_name=_text(item, "step_name") or "" if with_step else "",
+            step_warm_up_num_iterations=_count(item, "step_warm_up_num_iterations"),
+            name=_name(item.field(name)),
+            value=_number(item, "value"),
+            target=_positive(item, "target"),
+            device_power=_positive(item, "device_power"),
+            device_temperature=_positive(item, "device_temperature"),
+        )
+        for item in value.field("measurements").array()
+    )
+
+
+#: What a server's benchmark tells of its setting.
+_SERVING_SETTINGS: Final[Mapping[str, str]] = {
+    "num_prompts": "num_prompts",
+    "num_requests": "num_prompts",
+    "request_rate": "request_rate",
+    "burstiness": "burstiness",
+    "images_per_prompt": "images_per_prompt",
+    "image_height": "image_height",
+    "image_width": "image_width",
+    "backend": "backend",
+    "endpoint_type": "backend",
+    "task_type": "task_type",
+    "num_inference_steps": "num_inference_steps",
+    "streaming_enabled": "streaming_enabled",
+    "preprocessing_enabled": "preprocessing_enabled",
+}
+#: What reports of servers write for a number that the benchmark does not have.
+_NOT_AVAILABLE: Final = "n/a"
+_CONCURRENCY: Final = ("max_concurrency", "max_con", "concurrency")
+#: Numbers that are settings, or stand in other fields.
+_NOT_MEASURED: Final = frozenset(
+    {
+        *_SERVING_SETTINGS,
+        *_CONCURRENCY,
+        "input_sequence_length",
+        "output_sequence_length",
+        "random_input_len",
+        "random_output_len",
+        "isl",
+        "timestamp",
+        "best_of",
+    }
+)
+
+
+def _serving(value: Value) -> BenchmarkRun:
+    """Read a result of vLLM's ``benchmark_serving``, or a row of an inference server's report."""
+    named = [name for name in ("model_id", "model_name") if _text(value, name)]
+    model = _name(value.field(named[0] if named else "model"))
+    return BenchmarkRun(
+        None,
+        None,
+        run_type="serving",
+        ml_model_name=model,
+        measurements=tuple(_numbers_of(value)),
+        device_info=_device(value),
+        config_params=_settings(value),
+        input_sequence_length=_first(value, "input_sequence_length", "random_input_len", "isl"),
+        output_sequence_length=_first(value, "output_sequence_length", "random_output_len"),
+    )
+
+
+def _evaluation(value: Value) -> BenchmarkRun:
+    """Read one evaluation of an inference server's report."""
+    names = ("score", "published_score", "gpu_reference_score")
+    return BenchmarkRun(
+        None,
+        None,
+        run_type=f"eval_{_text(value, 'task_name') or 'task'}",
+        ml_model_name=_name(value.field("model")),
+        measurements=tuple(
+            _measured(name, _number(value, name)) for name in names if name in value.members()
+        ),
+        device_info=_device(value),
+    )
+
+
+def _media(value: Value, numbers: Value) -> BenchmarkRun:
+    """Read a server's benchmark of images, sound or embeddings. Its ``ttft`` is in seconds."""
+    measurements = tuple(
+        _measured("ttft_s", item.value) if item.name == "ttft" else item
+        for item in _numbers_of(numbers)
+    )
+    return BenchmarkRun(
+        None,
+        None,
+        run_type=f"serving_{_text(value, 'task_type') or 'media'}",
+        ml_model_name=_name(value.field("model")),
+        measurements=measurements,
+        device_info=_device(value),
+        config_params={**_settings(value), **_settings(numbers)},
+        input_sequence_length=_first(numbers, "isl"),
+    )
+
+
+def _numbers_of(value: Value) -> Iterator[Measurement]:
+    """Yield all numbers; a known name with anything else is a number that is not there."""
+    for name, raw in value.members().items():
+        if name in _NOT_MEASURED or isinstance(raw, (list, dict)) or raw == _NOT_AVAILABLE:
+            continue
+        is_number = isinstance(raw, (int, float)) and not isinstance(raw, bool)
+        # Goodput is null where nobody asked for it.
+        missing = known_measurement(name) is not None and not name.startswith("request_goodput")
+        if is_number or missing:
+            yield _measured(name, _number(value, name))
+
+
+def _measured(name: str, value: float) -> Measurement:
+    return Measurement(None, None, 0, "", None, name, value)
+
+
+def _device(value: Value, member: str = "device") -> dict[str, Any] | None:
+    name = _text(value, member)
+    return None if name is None else {"device_name": name}
+
+
+def _settings(value: Value) -> dict[str, Any]:
+    members = value.members()
+    settings = {
+        ours: members[name]
+        for name, ours in _SERVING_SETTINGS.items()
+        if isinstance(members.get(name), (str, int, float))
+    }
+    concurrency = _first(value, *_CONCURRENCY)
+    return settings if concurrency is None else {**settings, "concurrency": concurrency}
+
+
+# Producers write what they have: a field that is not as it should be is one that is not known. Only
+# numbers that are measured are missed.
+
+
+def _name(value: Value) -> str:
+    """Read a name. No command line can hold a null character, so no test is named with one."""
+    name = value.string()
+    if not name.strip() or "\0" in name:
+        raise value.refusal("a name")
+    return name
+
+
+def _text(value: Value, name: str) -> str | None:
+    raw = value.members().get(name)
+    return raw if isinstance(raw, str) and raw.strip() and "\0" not in raw else None
+
+
+def _count(value: Value, name: str, *, at_least: int = 0) -> int | None:
+    raw = value.members().get(name)
+    if isinstance(raw, bool) or not isinstance(raw, (int, float)):
+        return None
+    return int(raw) if at_least <= raw <= LARGEST_COUNT and int(raw) == raw else None
+
+
+def _first(value: Value, *names: str) -> int | None:
+    found = (_count(value, name, at_least=1) for name in names)
+    return next((count for count in found if count is not None), None)
+
+
+def _flag(value: Value, name: str) -> bool | None:
+    raw = value.members().get(name)
+    return raw if isinstance(raw, bool) else None
+
+
+def _object(value: Value, name: str) -> dict[str, Any] | None:
+    raw = value.members().get(name)
+    return raw if isinstance(raw, dict) else None
+
+
+def _number(value: Value, name: str) -> float:
+    raw = value.members().get(name)
+    is_number = isinstance(raw, (int, float)) and not isinstance(raw, bool)
+    if isinstance(raw, (int, float)) and is_number and -LARGEST <= raw <= LARGEST:
+        return raw
+    return math.nan
+
+
+def _positive(value: Value, name: str) -> float | None:
+    """Read a number above 0: -1 stands for one that nobody set or measured."""
+    found = _number(value, name)
+    return found if found > 0 else None

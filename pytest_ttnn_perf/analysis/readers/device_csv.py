@@ -1,0 +1,743 @@
+"""Metrics of captures: op tables, device logs, reports, graphs and the simulator."""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.ops.align import group_ops
+from pytest_ttnn_perf.analysis.ops.regions import (
+    middle_lanes,
+    regions_of,
+    step_times_ns,
+    window_name,
+)
+from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.analysis.readers.ops_csv import (
+    PER_CORE,
+    CellError,
+    TimesOfOne,
+    count,
+    in_column,
+    in_replay_order,
+    number,
+    reason_to_drop,
+    text,
+    unless_blank,
+    whole,
+)
+from pytest_ttnn_perf.analysis.readers.report_db import (
+    BufferType,
+    DeviceLog,
+    ProgramTime,
+    Scope,
+    resident_bytes,
+)
+from pytest_ttnn_perf.core.errors import InputError
+from pytest_ttnn_perf.core.files import reading, unpacked
+from pytest_ttnn_perf.core.finding import region_name
+from pytest_ttnn_perf.core.metric import (
+    CB_PEAK,
+    DRAM_ADDED,
+    KERNEL_TIME,
+    L1_ADDED,
+    Better,
+    Kind,
+    Metric,
+    Source,
+    metric_in,
+)
+from pytest_ttnn_perf.core.observation import Limits, MetricObservation
+from pytest_ttnn_perf.core.ops import (
+    Category,
+    Columns,
+    OpGroups,
+    OpTable,
+    Signature,
+    Unread,
+    category_of,
+)
+from pytest_ttnn_perf.core.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.analysis.readers.report_db import Comparison, OperationError, Report
+    from pytest_ttnn_perf.analysis.readers.ttlang import SimCounters
+    from pytest_ttnn_perf.core.finding import Region, RegionChoice
+
+
+# The profiler's raw ``profile_log_device.csv``: how long the kernels of each program ran.
+
+#: device, run host ID, trace, replay
+Key = tuple[int, int, int | None, int | None]
+Core = tuple[int, int]
+#: No chip has more kinds of processors; arrays below have a place for each.
+_MOST_RISCS: Final = 64
+_UNKNOWN: Final = -1
+
+
+class Marker(NamedTuple):
+    """A start or an end of a kernel."""
+
+    key: Key
+    core: Core
+    risc: str
+    cycle: int
+    is_start: bool
+
+
+class Programs:
+    """Collects programs from markers.
+
+    Memory counts here: a core of a program is one array, the start and the end of each processor.
+    """
+
+    def __init__(self, clock_mhz: float) -> None:
+        self._ns_per_cycle = 1000 / clock_mhz
+        self._riscs: dict[str, int] = {}
+        self._cycles: dict[tuple[Key, int], dict[Core, array[int]]] = {}
+        # How often a marker was seen, for those seen more than once.
+        self._repeats: dict[tuple[Key, Core, int], int] = {}
+
+    def add(self, marker: Marker) -> str | None:
+        """Take in a marker; return what is wrong with it.
+
+        Where nothing else tells two executions of a program apart, the second start of the same
+        processor on the same core is of the second execution, and so on.
+        """
+        risc = self._riscs.setdefault(marker.risc, len(self._riscs))
+        if risc >= _MOST_RISCS:
+            return f"more than {_MOST_RISCS} kinds of processors: no device log"
+        slot = 2 * risc + (not marker.is_start)
+        cycles = self._of_core(marker.key, marker.core, 0, slot)
+        if cycles[slot] != _UNKNOWN:
+            seen = (marker.key, marker.core, slot)
+            execution = self._repeats[seen] = self._repeats.get(seen, 0) + 1
+            cycles = self._of_core(marker.key, marker.core, execution, slot)
+        cycles[slot] = marker.cycle
+        return None
+
+    def _of_core(self, key: Key, core: Core, execution: int, slot: int) -> array[int]:
+        cores = self._cycles.setdefault((key, execution), {})
+        cycles = cores.get(core)
+        if cycles is None:
+            cycles = cores[core] = array("q")
+        if len(cycles) <= slot:
+            # Always a start and an end.
+            cycles.extend([_UNKNOWN] * (2 * (slot // 2 + 1) - len(cycles)))
+        return cycles
+
+    def records(self) -> tuple[ProgramTime, ...]:
+        """Return the programs by device, in the order in which they began."""
+        programs = [self._program(key, cores.values()) for (key, _), cores in self._cycles.items()]
+        # One whose start is not known comes last.
+        order = [
+            (program.device, program.start_cycle is None, program.start_cycle or 0, at)
+            for at, program in enumerate(programs)
+        ]
+        return tuple(programs[at] for *_, at in sorted(order))
+
+    def _program(self, key: Key, cores: Iterable[array[int]]) -> ProgramTime:
+        starts: list[int] = []
+        ends: list[int] = []
+        complete, count = True, 0
+        for cycles in cores:
+            count += 1
+            pairs = [
+                pair
+                for pair in zip(cycles[::2], cycles[1::2], strict=True)
+                if pair != (_UNKNOWN, _UNKNOWN)
+            ]
+            starts += [begin for begin, _ in pairs if begin != _UNKNOWN]
+            ends += [end for _, end in pairs]
+            complete &= all(_UNKNOWN < begin <= end for begin, end in pairs)
+        start = min(starts, default=None)
+        if not complete or start is None:
+            return ProgramTime(*key, start, None, count)
+        return ProgramTime(*key, start, (max(ends) - start) * self._ns_per_cycle, count)
+
+
+_CHIP: Final = re.compile(
+    r"ARCH: ([^,\s]{1,100}), *CHIP_FREQ\[MHz\]: ([0-9]{1,9}(?:\.[0-9]{1,9})?)"
+    r"(?:, *Max Compute Cores: ([0-9]{1,9}))?"
+)
+_DEVICE_LOG_LONGEST_LINE: Final = 2**16
+_DEVICE_LOG_DEVICE: Final = "PCIe slot"
+_RUN: Final = "run host ID"
+_DEVICE_LOG_REQUIRED: Final = (
+    _DEVICE_LOG_DEVICE, "core_x", "core_y", "RISC processor type", "time[cycles since reset]", _RUN,
+    "zone name",
+)  # fmt: skip
+#: Earlier releases had another name for the column that tells starts from ends, and no traces.
+_TYPES: Final = ("type", "zone phase")
+_TRACE: Final = "trace id"
+_REPLAY: Final = "trace id counter"
+_DEVICE_LOG_KERNEL: Final = b"-KERNEL"
+_STARTS: Final = frozenset({b"ZONE_START", b"begin"})
+_ENDS: Final = frozenset({b"ZONE_END", b"end"})
+_NUMBER: Final = re.compile(rb" *[0-9]{1,18} *")
+_NO_NUMBERS: Final = frozenset({b"", b"-1"})
+
+
+def is_device_log(head: str) -> bool:
+    """Return whether a text begins as a device log does."""
+    return _CHIP.match(head.removeprefix("\ufeff")) is not None
+
+
+def read_device_log(file: Path) -> DeviceLog:
+    """Read a log, line by line: logs of gigabytes exist.
+
+    Only the zones of whole kernels are timed. A program's time is from the first start to the last
+    end over all its cores and processors, as in the profiler's own reports.
+
+    Raises:
+        InputError: with file and line; also for a log that is cut inside a line, or has no row.
+    """
+    with reading(file), unpacked(file) as stream:
+        return _Reader(file, stream).read()
+
+
+class _Places(NamedTuple):
+    """Where the columns are; -1 for one that the log does not have."""
+
+    device: int
+    core_x: int
+    core_y: int
+    risc: int
+    time: int
+    run: int
+    zone: int
+    kind: int
+    trace: int
+    replay: int
+
+
+class _Reader:
+    def __init__(self, file: Path, stream: BinaryIO) -> None:
+        self._file = file
+        self._stream = stream
+        self._number = 0
+
+    def read(self) -> DeviceLog:
+        arch, clock_mhz, cores = self._chip()
+        names = [name.strip() for name in self._text(self._line()).split(",")]
+        places = self._places(names)
+        programs = Programs(clock_mhz)
+        rows = 0
+        while line := self._line():
+            if line.count(b",") != len(names) - 1:
+                self._refuse_width(line, len(names))
+            rows += 1
+            if _DEVICE_LOG_KERNEL in line:
+                self._add(programs, line, places)
+        if not rows:
+            raise self._refusal("no rows below the header: nothing was captured")
+        return DeviceLog(arch, clock_mhz, cores, rows, programs.records())
+
+    def _line(self) -> bytes:
+        line = self._stream.readline(_DEVICE_LOG_LONGEST_LINE)
+        self._number += bool(line)
+        if len(line) >= _DEVICE_LOG_LONGEST_LINE:
+            raise self._refusal(
+                f"a line of more than {_DEVICE_LOG_LONGEST_LINE:,} bytes: no device log"
+            )
+        return line
+
+    def _refusal(self, problem: str) -> InputError:
+        return InputError(self._file, problem, line=self._number or None)
+
+    def _text(self, line: bytes) -> str:
+        try:
+            return line.decode("utf-8")
+        except UnicodeDecodeError as cause:
+            raise self._refusal(f"not a text file: {cause.reason}") from cause
+
+    def _chip(self) -> tuple[str, float, int | None]:
+        line = self._text(self._line()).strip().removeprefix("\ufeff")
+        if not self._number:
+            raise self._refusal("the file is empty")
+        found = _CHIP.fullmatch(line)
+        if found is None:
+            expected = "ARCH: <arch>, CHIP_FREQ[MHz]: <number>, Max Compute Cores: <number>"
+            raise self._refusal(f"expected {expected!r}, found {line[:60]!r}")
+        if not float(found[2]):
+            raise self._refusal("expected the clock of the chip, found 0 MHz")
+        return found[1], float(found[2]), None if found[3] is None else int(found[3])
+
+    def _places(self, names: list[str]) -> _Places:
+        kind = next((name for name in _TYPES if name in names), _TYPES[0])
+        missing = [name for name in (*_DEVICE_LOG_REQUIRED, kind) if name not in names]
+        if missing:
+            raise self._refusal(f"expected a column {missing[0]!r} in the header of a device log")
+        wanted = (*_DEVICE_LOG_REQUIRED, kind, _TRACE, _REPLAY)
+        return _Places._make(names.index(name) if name in names else -1 for name in wanted)
+
+    def _refuse_width(self, line: bytes, expected: int) -> None:
+        found = line.count(b",") + 1
+        problem = f"expected {expected} values as in the header, found {found}"
+        if not line.endswith(b"\n"):
+            problem = f"the file is cut: its last line has {found} of {expected} values"
+        raise self._refusal(problem)
+
+    def _add(self, programs: Programs, line: bytes, places: _Places) -> None:
+        cells = line.split(b",")
+        kind = cells[places.kind].strip()
+        if (
+            not cells[places.zone].strip().endswith(_DEVICE_LOG_KERNEL)
+            or kind not in _STARTS | _ENDS
+        ):
+            return
+        trace = None if places.trace < 0 else self._optional(cells[places.trace])
+        replay = None if places.replay < 0 else self._optional(cells[places.replay])
+        device, x, y, time, run = (
+            self._whole(cells[at])
+            for at in (places.device, places.core_x, places.core_y, places.time, places.run)
+        )
+        risc = self._text(cells[places.risc]).strip()
+        marker = Marker((device, run, trace, replay), (x, y), risc, time, is_start=kind in _STARTS)
+        problem = programs.add(marker)
+        if problem:
+            raise self._refusal(problem)
+
+    def _whole(self, cell: bytes) -> int:
+        if not _NUMBER.fullmatch(cell):
+            shown = cell[:40].decode("utf-8", "replace")
+            raise self._refusal(f"expected a whole number, found {shown!r}")
+        return int(cell)
+
+    def _optional(self, cell: bytes) -> int | None:
+        return None if cell.strip() in _NO_NUMBERS else self._whole(cell)
+
+
+# The profiler's ``cpp_device_perf_report.csv``: device times without anything from the host.
+
+_OP: Final = "OP NAME"
+_DEVICE: Final = "DEVICE ID"
+_KERNEL: Final = "DEVICE KERNEL DURATION [ns]"
+_REQUIRED: Final = ("GLOBAL CALL COUNT", _DEVICE, _OP, _KERNEL)
+_START_CYCLES: Final = ("DEVICE FW START CYCLE", "DEVICE KERNEL START CYCLE")
+_LONGEST_LINE: Final = 2**16
+
+
+def is_cpp_report(head: str) -> bool:
+    """Return whether a text begins as such a report does: by its first line."""
+    return _is_header(_names(head.partition("\n")[0]))
+
+
+def _names(line: str) -> list[str]:
+    return [name.strip() for name in line.removeprefix("\ufeff").split(",")]
+
+
+def _is_header(names: list[str]) -> bool:
+    # An ops CSV has most of these columns too, and a code instead of a name.
+    return all(name in names for name in _REQUIRED) and "OP CODE" not in names
+
+
+def read_cpp_report(file: Path) -> OpTable:
+    """Read a report into an op table: no operands, attributes or fidelities are in it.
+
+    Raises:
+        InputError: with file and line; also for a file that is cut, or has no row.
+    """
+    with reading(file), unpacked(file) as stream:
+        return _read(file, stream)
+
+
+class _Row(NamedTuple):
+    """An op of the report."""
+
+    op: str
+    device: int
+    kernel_ns: float | None
+    fw_ns: float | None
+    gap_ns: float | None
+    cores: int | None
+    trace: int | None
+    replay: int | None
+    start_cycle: int | None
+    arch: str
+    available_cores: int | None
+    core_min_ns: float | None
+    core_max_ns: float | None
+
+
+def _read(file: Path, stream: BinaryIO) -> OpTable:
+    header = stream.readline(_LONGEST_LINE)
+    if not header.strip():
+        raise InputError(file, "the file is empty" if not header else "expected a header", line=1)
+    names = _names(header.decode("utf-8", "replace"))
+    if not _is_header(names):
+        problem = f"expected a header with {', '.join(_REQUIRED)}: no device perf report"
+        raise InputError(file, problem, line=1)
+    rows: list[_Row] = []
+    line_number = 1
+    while line := stream.readline(_LONGEST_LINE):
+        line_number += 1
+        try:
+            rows.append(_row(line, names))
+        except CellError as cause:
+            raise InputError(file, str(cause), line=line_number) from cause
+    if not rows:
+        raise InputError(file, "no rows below the header: nothing was captured")
+    return _table(rows)
+
+
+def _row(line: bytes, names: list[str]) -> _Row:
+    cells = line.rstrip(b"\r\n").split(b",")
+    if not line.endswith(b"\n"):
+        message = "the last line has no line end: the file is cut, or no report"
+        raise CellError(message)
+    if len(cells) != len(names):
+        message = f"expected {len(names)} values as in the header, found {len(cells)}"
+        raise CellError(message)
+    by_name = dict(zip(names, cells, strict=True))
+
+    def read(name: str, as_: Callable[[bytes], float | None]) -> float | None:
+        return in_column(name, as_, by_name.get(name, b""))
+
+    def integer(name: str, as_: Callable[[bytes], int | None] = count) -> int | None:
+        return in_column(name, as_, by_name.get(name, b""))
+
+    device = integer(_DEVICE)
+    if device is None:
+        message = f"{_DEVICE}: expected a number, found nothing"
+        raise CellError(message)
+    cycles = [integer(name) for name in _START_CYCLES]
+    return _Row(
+        in_column(_OP, text, by_name[_OP]).strip(),
+        device,
+        read(_KERNEL, number),
+        read("DEVICE FW DURATION [ns]", number),
+        read("OP TO OP LATENCY [ns]", number),
+        integer("CORE COUNT"),
+        integer("METAL TRACE ID", whole),
+        integer("METAL TRACE REPLAY SESSION ID", whole),
+        next((cycle for cycle in cycles if cycle is not None), None),
+        text(by_name.get("DEVICE ARCH", b"")).strip().lower(),
+        integer("AVAILABLE WORKER CORE COUNT"),
+        *(read(name, number) for name in PER_CORE),
+    )
+
+
+def _table(rows: list[_Row]) -> OpTable:
+    reasons = [reason_to_drop(TimesOfOne(row.kernel_ns)) for row in rows]
+    unread = [Unread(line, why) for line, why in enumerate(reasons, start=2) if why is not None]
+    ops = [row for row, why in zip(rows, reasons, strict=True) if why is None]
+    numbers: dict[str, int] = {}
+    nothing = [-1] * len(ops)
+    columns, traces = in_replay_order(
+        Columns(
+            signature=[numbers.setdefault(row.op, len(numbers)) for row in ops],
+            device=[row.device for row in ops],
+            kernel_ns=[row.kernel_ns or 0.0 for row in ops],
+            fw_ns=[row.fw_ns for row in ops],
+            gap_ns=[row.gap_ns for row in ops],
+            ideal_ns=[None] * len(ops),
+            cores=[row.cores for row in ops],
+            fidelity=nothing,
+            attributes=nothing,
+            trace=[row.trace for row in ops],
+            replay=[row.replay for row in ops],
+            start_cycle=[row.start_cycle for row in ops],
+            host=[False] * len(ops),
+            core_min_ns=unless_blank([row.core_min_ns for row in ops]),
+            core_max_ns=unless_blank([row.core_max_ns for row in ops]),
+        )
+    )
+    return OpTable(
+        format="cpp device report",
+        rows=len(rows),
+        columns=columns,
+        signatures=[Signature(op) for op in numbers],
+        traces=traces,
+        dropped=Counter(row.reason for row in unread),
+        unread=tuple(unread),
+        arch=next((row.arch for row in rows if row.arch), None),
+        available_cores=max((row.available_cores or 0 for row in rows), default=0) or None,
+    )
+
+
+_UNITS: Final = {Kind.TIME: "ns", Kind.BYTES: "B"}
+
+
+def recorded_metric(
+    name: str, kind: Kind, *, better: Better | None = None, source: Source = Source.DEVICE
+) -> Metric:
+    """Return the metric of a recorded quantity; its kind tells the unit and which way is better.
+
+    >>> recorded_metric("l1_peak_bytes", Kind.BYTES).unit
+    'B'
+    """
+    return Metric(name, _UNITS.get(kind, ""), better or kind.usual_direction, kind, source)
+
+
+OP_COUNT: Final = "op_count"
+#: The calls of a report, and so of a captured graph.
+CALL_COUNT: Final = "report_op_count"
+#: What belongs to no region, as a metric that is recorded only.
+OUTSIDE: Final = "outside"
+
+
+def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
+    """Yield the metrics of each region: kernel time, op count, and the time of every category.
+
+    One sample per step, of the slowest device: the devices of a mesh run side by side. What is in
+    no region is recorded, with its size. The times of an invalid capture have no samples, and say
+    why. ``file`` is the name of the capture.
+    """
+    found = regions_of(table)
+    flaw = why_invalid(table, file) or (None if found.regions else f"{file}: no op has a time")
+    if flaw is not None:
+        for name in found.names or ("",):
+            yield MetricObservation(_time_in(name), (), note=flaw)
+        return
+    for region in found.regions:
+        yield from _region_metrics(table, region)
+    outside = found.outside
+    if outside.ops:
+        size = f"{outside.kernel_ns / 1000:,.1f} µs in {counted(outside.ops, 'op')}"
+        note = f"recorded, not gated: {size} in no region (loading, compilation, warm-up)"
+        yield MetricObservation(_time_in(OUTSIDE), (outside.kernel_ns,), gated=False, note=note)
+
+
+def missing_region(choice: RegionChoice, why: str) -> MetricObservation:
+    """Return the time of what a capture does not have, which says so."""
+    name = region_name(choice.region) if choice.region else window_name(choice.start, choice.end)
+    return MetricObservation(_time_in(name), (), note=why)
+
+
+def _time_in(region: str) -> Metric:
+    return recorded_metric(metric_in(region, KERNEL_TIME), Kind.TIME)
+
+
+def _region_metrics(table: OpTable, region: Region) -> Iterator[MetricObservation]:
+    categories = [category_of(signature.op) for signature in table.signatures]
+    signature, kernel_ns = table.columns.signature, table.columns.kernel_ns
+    steps: list[dict[Category, float]] = []
+    for step in region.steps:
+        slowest: dict[Category, float] = {}
+        for rows in step.values():
+            times: dict[Category, float] = defaultdict(float)
+            for row in rows:
+                times[categories[signature[row]]] += kernel_ns[row]
+            # Of each category as well the slowest device: none waits for the sum of another.
+            slowest |= {c: max(ns, slowest.get(c, 0.0)) for c, ns in times.items()}
+        steps.append(slowest)
+    yield MetricObservation(_time_in(region.name), step_times_ns(table, region))
+    most = float(max(len(rows) for step in region.steps for rows in step.values()))
+    count = recorded_metric(metric_in(region.name, OP_COUNT), Kind.COUNT)
+    yield MetricObservation(count, (most,))
+    for category in Category:
+        samples = tuple(times.get(category, 0.0) for times in steps)
+        if all(samples):  # a category that not every step has is no time to compare
+            name = metric_in(region.name, f"{KERNEL_TIME}_{category.name.lower()}")
+            yield MetricObservation(recorded_metric(name, Kind.TIME), samples)
+
+
+def gated_ops(table: OpTable) -> OpGroups | None:
+    """Return the ops that make up the kernel times of a table's regions; None where it has none.
+
+    Such a time is that of the middle step, on its slowest device: so are these, or the mean of the
+    two in the middle. Their times add up to the metric. ``kernel_time`` says what they are of, as
+    the ops of a whole capture are another quantity.
+    """
+    regions = regions_of(table).regions
+    if not regions or why_invalid(table, "") is not None:
+        return None
+    what = table.kernel_time
+    what += " of one replay" if table.traces else ""
+    what += " on the slowest device" if len(table.devices) > 1 else ""
+    groups = [
+        replace(group, region=region.name)
+        for region in regions
+        for group in group_ops(table, middle_lanes(table, region)).groups
+    ]
+    return OpGroups(what, tuple(groups))
+
+
+PROGRAM_COUNT: Final = "program_count"
+
+
+def log_metrics(log: DeviceLog, *, file: str) -> Iterator[MetricObservation]:
+    """Yield the kernel time and the number of programs, of the device that has most of each.
+
+    The time of a program is from its first kernel's start to the last one's end, which is what an
+    op table calls its kernel duration: both are the same metric. Replays of traces are its samples,
+    and what ran outside of them is none; without traces the whole log is one sample. A log that
+    lacks a marker gives no samples, and says why.
+    """
+    time = recorded_metric(KERNEL_TIME, Kind.TIME)
+    lost = _lost(log)
+    if lost is not None:
+        yield MetricObservation(time, (), note=f"{file}: {lost}")
+        return
+    runs = _runs_in_log(log).values()
+    yield MetricObservation(time, tuple(max(map(sum, times.values())) for times in runs))
+    most = max(len(own) for times in runs for own in times.values())
+    yield MetricObservation(recorded_metric(PROGRAM_COUNT, Kind.COUNT), (most,))
+
+
+def _lost(log: DeviceLog) -> str | None:
+    if not log.programs:
+        return "no kernel ran"
+    for program in log.programs:
+        if not program.complete:
+            place = f"program {program.run_host_id} on device {program.device}"
+            return f"{place} lacks a marker: the profiler dropped it, or the log is cut"
+    ran: dict[tuple[int, int | None], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for program in log.programs:
+        if program.replay is not None:
+            ran[program.device, program.trace][program.replay].append(program.run_host_id)
+    for (device, trace), replays in ran.items():
+        first, *others = map(sorted, replays.values())
+        if any(other != first for other in others):
+            return f"the replays of trace {trace} on device {device} ran different programs"
+    return None
+
+
+def _runs_in_log(log: DeviceLog) -> Mapping[int | None, Mapping[int, list[float]]]:
+    """Return the times of the programs by replay and device; None is the replay of a whole log."""
+    replayed = any(program.replay is not None for program in log.programs)
+    runs: dict[int | None, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for program in log.programs:
+        if program.kernel_ns is not None and (program.replay is not None or not replayed):
+            runs[program.replay][program.device].append(program.kernel_ns)
+    return runs
+
+
+#: What a report lists as alive, at the op that has most of it.
+_PEAKS: Final = {
+    "l1_peak_bytes": BufferType.L1,
+    "dram_peak_bytes": BufferType.DRAM,
+    "trace_buffer_bytes": BufferType.TRACE,
+}
+#: What one call allocates, at the moment at which it holds most of it.
+_ADDED: Final = {
+    L1_ADDED: BufferType.L1,
+    DRAM_ADDED: BufferType.DRAM,
+    "trace_buffer_bytes": BufferType.TRACE,
+}
+_RESIDENT: Final = {
+    "l1_resident_bytes": BufferType.L1,
+    "dram_resident_bytes": BufferType.DRAM,
+}
+
+
+def report_metrics(report: Report) -> Iterator[MetricObservation]:
+    """Yield the calls, the memory and, where tensors were compared, the least PCC of one rank.
+
+    A report does not tell how many banks a buffer takes: its sizes are those in one bank, and so
+    are its peaks. Memory is left out where no buffer was recorded. A program in which an operation
+    failed was not run to its end: its metrics have no samples, and say why.
+    """
+    yield from _program(CALL_COUNT, report, _PEAKS)
+    for scope in Scope:
+        compared = [each for each in report.comparisons if each.scope is scope]
+        if compared:
+            yield _least_pcc(scope, compared)
+
+
+def call_metrics(report: Report, held: Mapping[BufferType, int]) -> Iterator[MetricObservation]:
+    """Yield the metrics of one call of a model: its calls, what it adds, what it finds there.
+
+    What it ``held`` was allocated after the capture began, in bytes per bank. Weights and inputs
+    lay there before: those that the call reads are counted with all their bytes on one device.
+    """
+    yield from _program(CALL_COUNT, report, {})
+    note = _failures(report.errors)
+    for name, kind in _ADDED.items() if held else ():
+        # Another source than that of older baselines, which have what is left after each op.
+        metric = recorded_metric(name, Kind.BYTES, source=Source.GRAPH)
+        yield MetricObservation(metric, () if note else (held.get(kind, 0),), note=note)
+    resident = resident_bytes(report)
+    for name, kind in _RESIDENT.items():
+        if kind in resident:
+            metric, samples = recorded_metric(name, Kind.BYTES), (resident[kind],)
+            yield MetricObservation(metric, () if note else samples, note=note)
+
+
+def graph_metrics(graph: Report) -> Iterator[MetricObservation]:
+    """Yield the calls and the memory of a captured graph; bytes are those in one bank.
+
+    It has calls that a report made of it leaves out: their numbers are metrics of their own.
+    """
+    yield from _program("graph_op_count", graph, _PEAKS)
+
+
+def _program(
+    counter: str, program: Report, named: Mapping[str, BufferType]
+) -> Iterator[MetricObservation]:
+    operations, peaks = program.operations, program.peak_bytes_per_bank
+    note = _failures(program.errors)
+    count = recorded_metric(counter, Kind.COUNT)
+    # A report without operations is one of errors alone: nothing was counted.
+    counted = (len(operations),) if operations and note is None else ()
+    yield MetricObservation(count, counted, note=note)
+    sizes = {name: peaks.get(kind, 0) for name, kind in named.items()} if peaks else {}
+    # Only some device operations tell: this is what the fullest core held at least.
+    circular = [op.cb_bytes_per_core for op in operations if op.cb_bytes_per_core is not None]
+    if circular:
+        sizes[CB_PEAK] = max(circular)
+    for name, size in sizes.items():
+        metric = recorded_metric(name, Kind.BYTES)
+        samples = () if note else (size,)
+        yield MetricObservation(metric, samples, gated=not metric.only_recorded, note=note)
+
+
+def _failures(errors: Sequence[OperationError]) -> str | None:
+    if not errors:
+        return None
+    first = errors[0]
+    shown = ": ".join(part for part in (first.name, first.reason or first.kind) if part)
+    others = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+    return f"an operation failed: {shown or 'unnamed'}{others}"
+
+
+def _least_pcc(scope: Scope, compared: Sequence[Comparison]) -> MetricObservation:
+    worst = min(compared, key=_pcc)
+    # Each tensor has a limit of its own: one that falls short of it must not pass by another's.
+    limits = [(each.desired_pcc, _pcc(each)) for each in compared]
+    short = [limit for limit, pcc in limits if limit is not None and pcc < limit]
+    return MetricObservation(
+        recorded_metric(f"comparison_pcc_{scope.value}", Kind.ACCURACY),
+        (math.nan if worst.actual_pcc is None else worst.actual_pcc,),
+        limits=Limits(at_least=max(short, default=worst.desired_pcc)),
+        note=f"tensor {worst.tensor}, the worst of {len(compared)}",
+    )
+
+
+def _pcc(comparison: Comparison) -> float:
+    """Return the PCC; minus infinity where it is NaN, or NULL, as a database stores NaN."""
+    pcc = comparison.actual_pcc
+    return -math.inf if pcc is None or math.isnan(pcc) else pcc
+
+
+_PREFIX: Final = "sim_"
+#: The simulator names a tensor that has no name after its address: another one in every run.
+_NAMELESS: Final = re.compile(r"tensor_(?:[0-9]{1,4}|[0-9a-f]{4})")
+
+
+def sim_metrics(counters: SimCounters) -> Iterator[MetricObservation]:
+    """Yield every counter, in all and of each tensor that has a name: the same in every run.
+
+    They tell that a kernel does something else than before, not whether it is slower.
+    """
+    for counter, value in counters.counters.items():
+        yield _observed_counter(counter, value)
+    for tensor in counters.tensors:
+        if not _NAMELESS.fullmatch(tensor.name):
+            for counter, value in tensor.counters.items():
+                yield _observed_counter(counter, value, of=f"_{tensor.name}")
+
+
+def _observed_counter(counter: str, count: int, *, of: str = "") -> MetricObservation:
+    name = f"{_PREFIX}{counter.removeprefix(_PREFIX)}{of}"
+    kind = Kind.BYTES if counter.endswith("_bytes") else Kind.COUNT
+    metric = recorded_metric(name, kind, better=Better.EQUAL, source=Source.SIM)
+    return MetricObservation(metric, (count,))

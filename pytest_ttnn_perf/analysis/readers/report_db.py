@@ -1,0 +1,1294 @@
+"""TTNN's report database, ``db.sqlite``: from the releases without a version to schema 3.5."""
+
+from __future__ import annotations
+
+import math
+import re
+import sqlite3
+from collections import Counter, defaultdict
+from contextlib import contextmanager
+from dataclasses import field
+from enum import Enum
+from functools import lru_cache
+from itertools import accumulate
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.ops.roofline import BYTES
+from pytest_ttnn_perf.core.codec import Value, describe
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import DecodeError, InputError
+from pytest_ttnn_perf.core.files import loads, open_file
+from pytest_ttnn_perf.core.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+
+# What TTNN itself recorded of a program: its report database, or a capture of its graph.
+#
+# Times are of the host, and include what it compiled. Nothing here is a time of the device.
+
+
+class BufferType(Enum):
+    """Where a buffer lives. OTHER is a kind that this version does not know."""
+
+    DRAM = "DRAM"
+    L1 = "L1"
+    SYSTEM_MEMORY = "SYSTEM_MEMORY"
+    L1_SMALL = "L1_SMALL"
+    TRACE = "TRACE"
+    OTHER = "OTHER"
+
+
+class Reshard(Enum):
+    """Whether an op moved a tensor from one sharding to another.
+
+    Moves between interleaved and sharded are no reshards. UNKNOWN: the op's graph was not captured.
+    """
+
+    NONE = "none"
+    EXPLICIT = "explicit"
+    HIDDEN = "hidden"
+    UNKNOWN = "unknown"
+
+
+class Scope(Enum):
+    """Against what a tensor was compared.
+
+    LOCAL: the op alone, on the device's own inputs. GLOBAL: the whole program up to here.
+    """
+
+    LOCAL = "local"
+    GLOBAL = "global"
+
+
+class CoreRange(NamedTuple):
+    """A rectangle of cores; both corners belong to it."""
+
+    x0: int
+    y0: int
+    x1: int
+    y1: int
+
+
+class Shard(NamedTuple):
+    """How a tensor is cut."""
+
+    shape: tuple[int, ...]
+    grid: tuple[CoreRange, ...]
+
+
+class Device(NamedTuple):
+    """One row of the report's devices: a chip may have two. Sizes are None where not told.
+
+    ``cb_limit_bytes`` is what a core has for circular buffers and L1 buffers together.
+    """
+
+    id: int
+    compute_cores: int | None
+    l1_bank_bytes: int | None
+    total_l1_bytes: int | None
+    cb_limit_bytes: int | None
+
+
+class TensorRecord(NamedTuple):
+    """A tensor. ``shape`` is logical: no report tells the padded one.
+
+    ``dtype`` and ``layout`` are bare names, e.g. BFLOAT8_B and TILE; a tensor of torch has a dtype
+    of torch and the layout STRIDED. ``memory`` is e.g. L1_HEIGHT_SHARDED, and None on the host.
+    ``device`` is the id of the mesh. Device and address may be None for a tensor on a device.
+    """
+
+    id: int
+    shape: tuple[int, ...] | None
+    dtype: str | None
+    layout: str | None
+    memory: str | None
+    shard: Shard | None
+    device: int | None
+    address: int | None
+
+
+class ConvConfig(NamedTuple):
+    """What a convolution was asked to do; None where the configuration does not say.
+
+    ``act_block_h_override`` 0 leaves the choice to TTNN, as does a ``shard_layout`` of None.
+    """
+
+    weights_dtype: str | None
+    activation: str | None
+    shard_layout: str | None
+    output_layout: str | None
+    act_block_h_override: int | None
+    act_block_w_div: int | None
+    enable_act_double_buffer: bool | None
+    enable_weights_double_buffer: bool | None
+    deallocate_activation: bool | None
+    reallocate_halo_output: bool | None
+    reshard_if_not_optimal: bool | None
+    override_sharding_config: bool | None
+    transpose_shards: bool | None
+    config_tensors_in_dram: bool | None
+    enable_activation_reuse: bool | None
+    full_inner_dim: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A call of the program, with what ran inside it.
+
+    ``inputs`` and ``outputs`` are ids of tensors. ``device_operations`` are in the order of their
+    calls. ``cb_bytes_per_core`` is what the fullest core held in circular buffers of their own
+    memory at one time; those laid over a tensor are counted with the buffers. It is a lower bound:
+    not every device operation tells, and None says that none did. ``fidelity`` is that of the
+    matmuls and convolutions inside, or else of whatever tells one; None if they differ.
+    ``bytes_per_bank`` sums all buffers alive at this op, per bank. ``l1_by_core`` are the bytes of
+    tensors in the L1 of each core, by x and y, of the fullest device; empty where not told.
+    ``queues`` are the command queues of its programs, one for each execution.
+    """
+
+    id: int
+    name: str
+    duration_s: float | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+    device_operations: tuple[str, ...] = ()
+    cb_bytes_per_core: int | None = None
+    fidelity: str | None = None
+    conv: ConvConfig | None = None
+    reshard: Reshard = Reshard.UNKNOWN
+    bytes_per_bank: Mapping[BufferType, int] = field(default_factory=dict)
+    l1_by_core: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    queues: tuple[int, ...] = ()
+
+
+class Edge(NamedTuple):
+    """A tensor on its way: ids of the tensor and of the two operations."""
+
+    tensor: int
+    producer: int
+    consumer: int
+
+
+class Comparison(NamedTuple):
+    """A tensor held against what it should be."""
+
+    scope: Scope
+    tensor: int
+    desired_pcc: float | None
+    actual_pcc: float | None
+
+
+class OperationError(NamedTuple):
+    """An operation that failed; ``reason`` is the one line of its message that says why."""
+
+    operation: int | None
+    name: str | None
+    kind: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One rank of a report database, or a captured graph.
+
+    ``edges`` lead from the last operation before it that gave the tensor. Tensors that came in from
+    the host have no producer.
+    """
+
+    ranks: tuple[int, ...]
+    rank: int
+    devices: tuple[Device, ...]
+    operations: tuple[Operation, ...]
+    tensors: Mapping[int, TensorRecord]
+    edges: tuple[Edge, ...]
+    comparisons: tuple[Comparison, ...]
+    errors: tuple[OperationError, ...]
+
+    @property
+    def completed(self) -> tuple[Operation, ...]:
+        """The operations that neither failed nor were left off; others gave nothing to judge."""
+        failed = {error.operation for error in self.errors}
+        return tuple(each for each in self.operations if each.id not in failed)
+
+    @property
+    def program_count(self) -> int | None:
+        """How many programs devices were given, about; None where that is not told."""
+        return sum(len(each.device_operations) for each in self.operations) or None
+
+    @property
+    def peak_bytes_per_bank(self) -> Mapping[BufferType, int]:
+        """The most that was alive at one op, per type; each op lists all that is alive."""
+        return _peaks(self.operations)
+
+
+def _peaks(operations: tuple[Operation, ...]) -> dict[BufferType, int]:
+    peaks: dict[BufferType, int] = {}
+    for operation in operations:
+        for kind, size in operation.bytes_per_bank.items():
+            peaks[kind] = max(size, peaks.get(kind, 0))
+    return peaks
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramTime:
+    """One execution of a program on one device, from its first kernel's start to the last's end.
+
+    Times are None where a marker is missing: the profiler dropped it, or the log is cut.
+    """
+
+    device: int
+    run_host_id: int
+    trace: int | None
+    replay: int | None
+    start_cycle: int | None
+    kernel_ns: float | None
+    cores: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every kernel has its start and its end."""
+        return self.kernel_ns is not None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLog:
+    """A raw device log. Programs are by device, and in the order in which they began."""
+
+    arch: str
+    clock_mhz: float
+    max_compute_cores: int | None
+    rows: int
+    programs: tuple[ProgramTime, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether no program lacks a marker."""
+        return all(program.complete for program in self.programs)
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A board as tt-smi sees it at one moment; None where it says nothing, or ``N/A``.
+
+    ``firmware`` is the version of the bundle. ``throttler`` is not 0 where it held itself back.
+    """
+
+    board_type: str | None = None
+    firmware: str | None = None
+    clock_mhz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    throttler: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TtSmi:
+    """A snapshot of tt-smi. ``processes`` counts those that hold a device; None where unknown."""
+
+    boards: tuple[Board, ...]
+    driver: str | None = None
+    tt_smi: str | None = None
+    processes: int | None = None
+
+
+# The texts in which TTNN describes tensors and configurations.
+#
+# They look like code or JSON and are neither, and each release spells them a little differently, so
+# values are found by their key.
+
+#: A value without quotes. A group in brackets is taken whole where it is simple; anything else ends
+#: where the next value, or the end of its group, begins.
+_BARE: Final = r"""
+    \([^()]*(?:\([^()]*\)[^()]*)*\) | \{[^{}]*\} | \[[^\[\]]*\] | [^;,(){}\[\]'"]*(?:\([^()]*\))?
+"""
+_TRUE: Final = frozenset({"true", "1"})
+_FALSE: Final = frozenset({"false", "0"})
+
+
+def attribute(text: str, key: str) -> str | None:
+    """Return what the attributes say for a key; None where they do not.
+
+    An attribute of the op itself comes before one of the same name inside another; then the first
+    one counts.
+
+    >>> attribute("{'groups': '1'; 'config': 'Block(act_block_h_ntiles=4;w=2)'}", "config")
+    'Block(act_block_h_ntiles=4;w=2)'
+    >>> attribute("{'groups': '1'; 'config': 'Block(act_block_h_ntiles=4;w=2)'}", "w")
+    '2'
+    """
+    own, inner = _patterns(key)
+    found = own.search(text) or inner.search(text)
+    if found is None:
+        return None
+    return next(value for value in found.groups() if value is not None).strip()
+
+
+def attribute_int(text: str, key: str) -> int | None:
+    """Return a whole number; None where the key is missing or is none, as ``std::nullopt``.
+
+    >>> attribute_int("in0_block_w=2;out_subblock_h=1", "out_subblock_h")
+    1
+    """
+    value = attribute(text, key)
+    try:
+        return None if value is None else int(value)
+    except ValueError:
+        return None
+
+
+def attribute_flag(text: str, key: str) -> bool | None:
+    """Return a flag, written true, false, 1 or 0; None where the key is missing or is none.
+
+    >>> attribute_flag("{'enable_act_double_buffer': 'false'}", "enable_act_double_buffer")
+    False
+    """
+    value = (attribute(text, key) or "").lower()
+    if value in _TRUE:
+        return True
+    return False if value in _FALSE else None
+
+
+@lru_cache(maxsize=256)
+def _patterns(key: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    name = re.escape(key)
+    own = rf"""'{name}'\ ?:\ ?(?: '([^']*)' | "([^"]*)" | ({_BARE}) )"""
+    # Not as the end of a longer name: dtype is not weights_dtype; nor of a type: Type::NAME.
+    inner = rf"""(?<![\w.])"?{name}(?!\w)"?\ ?(?:=|:(?!:))\ ?(?: "([^"]*)" | ({_BARE}) )"""
+    return re.compile(own, re.VERBOSE), re.compile(inner, re.VERBOSE)
+
+
+_NONE: Final = frozenset({"", "None", "nullopt", "NONE", "null"})
+_NAME: Final = re.compile(r"\w+\Z")
+#: An extent may be followed by the padded one, as in 5[32].
+_EXTENT: Final = re.compile(r"(\d{1,18})(?:\[\d{1,18}\])?")
+_OF_SHAPES: Final = frozenset("0123456789[], ")
+_SHARD_SHAPE: Final = re.compile(r'(?<!\w)"?(?:shard_)?shape"?\s?[=:]\s?(?:\w+\()?[\[{(]([\d,; ]+)')
+_CORE: Final = r"""\(?\{?(?:"?x"?[=:])?\s?(\d{1,6})[-,]\s?(?:"?y"?[=:])?\s?(\d{1,6})"""
+_RANGE: Final = re.compile(rf"""(?:"start":)?{_CORE}[)}}]?\s?(?:-|,\s?"end":)\s?{_CORE}""")
+#: No configuration is longer: what is, was written to keep a reader busy.
+_LONGEST: Final = 20_000
+_CONV: Final = re.compile(r"\bConv[123]dConfig\s?[({]")
+_BUFFER_TYPES: Final = (
+    BufferType.DRAM,
+    BufferType.L1,
+    BufferType.SYSTEM_MEMORY,
+    BufferType.L1_SMALL,
+    BufferType.TRACE,
+)
+
+
+def bare_name(text: str | None) -> str | None:
+    """Return the name without its type, in capitals; None for what stands for nothing.
+
+    >>> bare_name("DataType::BFLOAT8_B"), bare_name("Layout.TILE"), bare_name("torch.bfloat16")
+    ('BFLOAT8_B', 'TILE', 'BFLOAT16')
+    >>> bare_name("std::nullopt")
+    """
+    found = _NAME.search((text or "").strip())
+    return None if found is None or found[0] in _NONE else found[0].upper()
+
+
+def buffer_type(value: int | str) -> BufferType:
+    """Return the type behind its number or its name.
+
+    >>> buffer_type(3) is buffer_type("BufferType::L1_SMALL") is BufferType.L1_SMALL
+    True
+    """
+    name = bare_name(value) if isinstance(value, str) else None
+    number = value if isinstance(value, int) else int(name) if name and name.isdecimal() else -1
+    if 0 <= number < len(_BUFFER_TYPES):
+        return _BUFFER_TYPES[number]
+    return BufferType.__members__.get(name or "", BufferType.OTHER)
+
+
+def shape_of(text: str | None) -> tuple[int, ...] | None:
+    """Return a logical shape; None where there is none to be read.
+
+    >>> shape_of("Shape([1, 64])"), shape_of("torch.Size([3])"), shape_of("Shape([])")
+    ((1, 64), (3,), ())
+    """
+    _, opening, rest = (text or "").partition("[")
+    inner, closing, _ = rest.rpartition("]")
+    if not (opening and closing and _OF_SHAPES.issuperset(inner)):
+        return None
+    return tuple(int(extent) for extent in _EXTENT.findall(inner))
+
+
+def memory_of(text: str | None) -> str | None:
+    """Return where a tensor lies and how it is spread.
+
+    >>> memory_of("MemoryConfig(memory_layout=A::INTERLEAVED,buffer_type=B::DRAM,x=1)")
+    'DRAM_INTERLEAVED'
+    """
+    if text is None or len(text) > _LONGEST:
+        return None
+    kind, layout = (bare_name(attribute(text, key)) for key in ("buffer_type", "memory_layout"))
+    return f"{kind}_{layout}" if kind and layout else kind or layout
+
+
+def shard_of(text: str | None) -> Shard | None:
+    """Return how a memory configuration cuts a tensor; None where it does not."""
+    # The first is what old and new releases have; the second alone knows more than two dimensions.
+    if text is None or len(text) > _LONGEST:
+        return None
+    for key in ("shard_spec", "nd_shard_spec"):
+        begin = re.search(rf"(?<!\w){key}=(?!std|None|nullopt)", text)
+        if begin is None:
+            continue
+        spec = text[begin.end() :].partition(",nd_shard_spec=")[0]
+        shape = _SHARD_SHAPE.search(spec)
+        if shape is not None:
+            extents = tuple(int(extent) for extent in re.findall(r"\d{1,18}", shape[1]))
+            return Shard(extents, core_ranges(spec))
+    return None
+
+
+def core_ranges(text: str) -> tuple[CoreRange, ...]:
+    """Return the rectangles of cores in a text, however it spells them.
+
+    >>> core_ranges("{[0-0 - 7-7]}") == core_ranges("{[(x=0,y=0) - (x=7,y=7)]}")
+    True
+    >>> core_ranges('[{"start":{"x":0,"y":0},"end":{"x":7,"y":7}]')
+    (CoreRange(x0=0, y0=0, x1=7, y1=7),)
+    """
+    return tuple(CoreRange(*map(int, corners)) for corners in _RANGE.findall(text))
+
+
+def conv_of(arguments: Mapping[str, str]) -> ConvConfig | None:
+    """Return the configuration that a convolution was given, by keyword or by position."""
+    named = arguments.get("conv_config", "")
+    texts = (named, *arguments.values())
+    found = next((each for each in texts if _CONV.search(each, 0, _LONGEST)), None)
+    if found is None:
+        return None
+    text = found[:_LONGEST]
+    activation = attribute(text, "activation") or ""
+    return ConvConfig(
+        weights_dtype=bare_name(attribute(text, "weights_dtype")),
+        activation=bare_name(attribute(activation, "op_type") or activation),
+        shard_layout=bare_name(attribute(text, "shard_layout")),
+        output_layout=bare_name(attribute(text, "output_layout")),
+        act_block_h_override=attribute_int(text, "act_block_h_override"),
+        act_block_w_div=attribute_int(text, "act_block_w_div"),
+        enable_act_double_buffer=attribute_flag(text, "enable_act_double_buffer"),
+        enable_weights_double_buffer=attribute_flag(text, "enable_weights_double_buffer"),
+        deallocate_activation=attribute_flag(text, "deallocate_activation"),
+        reallocate_halo_output=attribute_flag(text, "reallocate_halo_output"),
+        reshard_if_not_optimal=attribute_flag(text, "reshard_if_not_optimal"),
+        override_sharding_config=attribute_flag(text, "override_sharding_config"),
+        transpose_shards=attribute_flag(text, "transpose_shards"),
+        config_tensors_in_dram=attribute_flag(text, "config_tensors_in_dram"),
+        enable_activation_reuse=attribute_flag(text, "enable_activation_reuse"),
+        full_inner_dim=attribute_flag(text, "full_inner_dim"),
+    )
+
+
+# The calls of a report: their tensors as an op table has them, what was there before, their list.
+#
+# A report is a database or a captured graph.
+
+#: Rows and columns of a tile.
+TILE: Final = 32
+
+
+def in_tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape with its last two extents rounded up to whole tiles.
+
+    >>> in_tiles((1, 1, 50, 100)), in_tiles((7,))
+    ((1, 1, 64, 128), (32, 32))
+    """
+    *outer, rows, columns = (*(1,) * (2 - len(shape)), *shape)
+    return (*outer, -(-rows // TILE) * TILE, -(-columns // TILE) * TILE)
+
+
+def device_tensor(record: TensorRecord | None) -> Tensor | None:
+    """Return a tensor of a report as an op table would have it; None for one on the host.
+
+    A report tells no padding: tiles are taken to be of 32 by 32.
+    """
+    if record is None or record.shape is None or record.memory is None:
+        return None
+    layout = record.layout or ""
+    padded = in_tiles(record.shape) if layout == "TILE" else record.shape
+    return Tensor(padded, record.shape, layout, record.dtype or "", record.memory)
+
+
+def allocated_bytes(record: TensorRecord) -> float:
+    """Return what a tensor takes on one device, padding included; 0 where that is not known.
+
+    A sharded tensor takes a whole shard on each of its cores.
+    """
+    tensor = device_tensor(record)
+    if tensor is None:
+        return 0.0
+    elements = prod(tensor.padded)
+    if record.shard is not None and record.shard.shape and record.shard.grid:
+        cores = sum((r.x1 - r.x0 + 1) * (r.y1 - r.y0 + 1) for r in record.shard.grid)
+        elements = max(elements, prod(record.shard.shape) * cores)
+    return elements * BYTES.get(tensor.dtype, 0.0)
+
+
+def tensors_from_before(report: Report) -> Iterator[TensorRecord]:
+    """Yield what lay on the device before the calls and is read by one: weights and inputs.
+
+    Each once: tensors at one address are one. What no call gave, but lies where one put its output,
+    is a view of that.
+    """
+    made: set[object] = set()
+    seen: set[object] = set()
+    for operation in report.operations:
+        for number in operation.inputs:
+            record = report.tensors.get(number)
+            if record is None or record.address is None or device_tensor(record) is None:
+                continue
+            place = _place(record)
+            if place not in made and place not in seen:
+                seen.add(place)
+                yield record
+        outputs = filter(None, map(report.tensors.get, operation.outputs))
+        made.update(_place(record) for record in outputs)
+
+
+def _place(record: TensorRecord) -> object:
+    return record.device, (record.memory or "").partition("_")[0], record.address
+
+
+def resident_bytes(report: Report) -> Mapping[BufferType, float]:
+    """Return what weights and inputs take on one device, in DRAM and in L1.
+
+    Nothing where no call tells what it reads.
+    """
+    if not any(operation.inputs for operation in report.operations):
+        return {}
+    sizes = dict.fromkeys((BufferType.DRAM, BufferType.L1), 0.0)
+    for record in tensors_from_before(report):
+        kind = BufferType.DRAM if (record.memory or "").startswith("DRAM") else BufferType.L1
+        sizes[kind] += allocated_bytes(record)
+    return sizes
+
+
+def group_calls(report: Report) -> OpGroups:
+    """Return the calls as the list of ops beside a baseline has them: counts without times."""
+    counts = Counter(_signature(report, operation) for operation in report.operations)
+    groups = (
+        OpGroup(signature, None, None, "", count, total_ns=0.0, median_ns=0.0)
+        for signature, count in counts.items()
+    )
+    return OpGroups(CALLS, tuple(sorted(groups, key=lambda g: (g.signature.op, repr(g)))))
+
+
+def _signature(report: Report, operation: Operation) -> Signature:
+    inputs, outputs = (
+        tuple(filter(None, (device_tensor(report.tensors.get(number)) for number in numbers)))
+        for numbers in (operation.inputs, operation.outputs)
+    )
+    return Signature(operation.name, inputs, outputs)
+
+
+# The operations of a report: device operations and circular buffers from their captured graphs.
+
+#: What only a program that goes to a device leaves in the graph.
+_OF_PROGRAMS: Final = frozenset({
+    "program_execution", "circular_buffer_allocate", "circular_buffer_deallocate_all",
+})  # fmt: skip
+_FIDELITY: Final = re.compile(r"math_fidelity\s?[=:]\s?(?:MathFidelity(?:::|\.))?(\w{1,32})")
+_MULTIPLIES: Final = re.compile("matmul|conv", re.IGNORECASE)
+_RESHARDS: Final = frozenset({"to_memory_config", "reshard", "ReshardDeviceOperation"})
+#: More than any chip has, either way.
+_MOST_CORES: Final = 1000
+
+
+class Node(NamedTuple):
+    """One node; ``name`` is that of a function, and empty for all others."""
+
+    kind: str
+    name: str
+    params: Value | None
+    value: Value
+
+
+class Work(NamedTuple):
+    """What ran inside an operation; as in ``model.report.Operation``."""
+
+    device_operations: tuple[str, ...]
+    fidelity: str | None
+    cb_bytes_per_core: int | None
+    tells_fidelity: bool
+    queues: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Function:
+    name: str
+    fidelities: frozenset[str]
+    on_device: bool = False
+
+
+@dataclass(slots=True)
+class Inside:
+    """Takes the nodes of an operation in their order, and tells at the end what they were."""
+
+    _functions: list[_Function] = field(default_factory=list)
+    _open: list[_Function] = field(default_factory=list)
+    _circular: Counter[tuple[int, CoreRange]] = field(default_factory=Counter)
+    _fullest: int | None = None
+    _queues: list[int] = field(default_factory=list)
+
+    def add(self, node: Node) -> None:
+        """Take the next node; DecodeError where it makes no sense."""
+        if node.kind == "function_start":
+            function = _Function(node.name, _fidelities(node), "DeviceOperation" in node.name)
+            self._functions.append(function)
+            self._open.append(function)
+        elif node.kind == "function_end" and self._open:
+            self._open.pop()
+        elif node.kind in _OF_PROGRAMS:
+            if self._open:
+                self._open[-1].on_device = True
+            if node.kind == "program_execution":
+                queue = None if node.params is None else node.params.optional("command_queue_id")
+                self._queues += [] if queue is None else [whole(queue)]
+            elif node.kind == "circular_buffer_allocate":
+                self._allocate(node)
+            elif node.kind == "circular_buffer_deallocate_all":
+                self._release()
+
+    def _allocate(self, node: Node) -> None:
+        params = node.params or node.value.field("params")
+        size, device = whole(params.field("size")), params.optional("device_id")
+        shared = params.optional("globally_allocated")
+        self._fullest = self._fullest or 0
+        # A buffer laid over a tensor has no memory of its own.
+        if shared is None or str(shared.raw).lower() not in {"1", "true"}:
+            for cores in _cores(params):
+                self._circular[0 if device is None else whole(device), cores] += size
+
+    def _release(self) -> None:
+        # Of every device: the mesh is named where its buffers go, the chip where they come.
+        devices: dict[int, dict[CoreRange, int]] = defaultdict(dict)
+        for (device, cores), size in self._circular.items():
+            devices[device][cores] = size
+        for sizes in devices.values():
+            self._fullest = max(self._fullest or 0, _fullest_core(sizes))
+        self._circular.clear()
+
+    def work(self) -> Work:
+        """Return the sum over all nodes added."""
+        self._release()
+        functions = [function for function in self._functions if function.on_device]
+        telling = [function for function in self._functions if function.fidelities]
+        compute = [function for function in telling if _MULTIPLIES.search(function.name)]
+        fidelities = {name for function in compute or telling for name in function.fidelities}
+        return Work(
+            tuple(function.name for function in functions),
+            fidelities.pop() if len(fidelities) == 1 else None,
+            self._fullest,
+            bool(telling),
+            tuple(self._queues),
+        )
+
+
+def nodes_of(graph: Value) -> Iterator[Node]:
+    """Read the list of nodes; DecodeError, with its place, for what is none."""
+    for value in graph.array():
+        kind, params = value.field("node_type").string(), value.optional("params")
+        name = ""
+        if kind == "function_start":
+            name = (params or value.field("params")).field("name").string()
+            if "<" not in name:
+                name = name.rpartition("::")[2] if "DeviceOperation" in name else name
+        yield Node(kind, name, params, value)
+
+
+def whole(value: Value) -> int:
+    """Read a whole number; older releases write it as text."""
+    raw = value.raw
+    if isinstance(raw, str) and raw.isascii() and raw.isdecimal() and len(raw) <= 15:
+        return int(raw)
+    return value.integer()
+
+
+def reshard_of(name: str, device_operations: tuple[str, ...]) -> Reshard:
+    """Tell whether an operation is a reshard, or does one on its way."""
+    if not any("Reshard" in operation for operation in device_operations):
+        return Reshard.NONE
+    own = re.split(r"\.|::", name)[-1]
+    return Reshard.EXPLICIT if own in _RESHARDS else Reshard.HIDDEN
+
+
+def device_of(identity: int, read: Callable[[str], int | None]) -> Device:
+    """Return a device from the fields that databases and captures name alike."""
+    return Device(
+        id=identity,
+        compute_cores=read("num_compute_cores"),
+        l1_bank_bytes=read("l1_bank_size"),
+        total_l1_bytes=read("total_l1_memory"),
+        cb_limit_bytes=read("cb_limit"),
+    )
+
+
+def fullest_device(sizes: Mapping[tuple[int, BufferType], int]) -> dict[BufferType, int]:
+    """Return the sums by type of the device that has most of it."""
+    totals: dict[BufferType, int] = {}
+    for (_, kind), size in sizes.items():
+        totals[kind] = max(size, totals.get(kind, 0))
+    return totals
+
+
+def _fidelities(node: Node) -> frozenset[str]:
+    arguments = node.value.optional("arguments")
+    texts = () if arguments is None else (argument.raw for argument in arguments.array())
+    return frozenset(
+        found for text in texts if isinstance(text, str) for found in _FIDELITY.findall(text)
+    )
+
+
+def fidelity_in(text: str) -> str | None:
+    """Return the fidelity that an argument names."""
+    found = _FIDELITY.search(text)
+    return None if found is None else found[1]
+
+
+def _cores(params: Value) -> tuple[CoreRange, ...]:
+    given = params.optional("core_range_set")
+    if given is None:
+        return (CoreRange(0, 0, 0, 0),)
+    text = given.string()
+    ranges = core_ranges(text)
+    is_empty = not text.strip("{}[] ")
+    if not (ranges or is_empty) or any(not _is_possible(cores) for cores in ranges):
+        raise given.refusal("ranges of cores")
+    return ranges
+
+
+def _is_possible(cores: CoreRange) -> bool:
+    return cores.x0 <= cores.x1 < _MOST_CORES and cores.y0 <= cores.y1 < _MOST_CORES
+
+
+def _fullest_core(sizes: Mapping[CoreRange, int]) -> int:
+    """Return the most that lies on one core: sums over rectangles, from their corners alone."""
+    columns = sorted({x for cores in sizes for x in (cores.x0, cores.x1 + 1)})
+    rows = sorted({y for cores in sizes for y in (cores.y0, cores.y1 + 1)})
+    x_at = {x: index for index, x in enumerate(columns)}
+    y_at = {y: index for index, y in enumerate(rows)}
+    steps = [[0] * len(rows) for _ in columns]
+    for cores, size in sizes.items():
+        for x, sign in ((cores.x0, size), (cores.x1 + 1, -size)):
+            steps[x_at[x]][y_at[cores.y0]] += sign
+            steps[x_at[x]][y_at[cores.y1 + 1]] -= sign
+    fullest, column = 0, [0] * len(rows)
+    for own in steps:
+        column = [before + step for before, step in zip(column, own, strict=True)]
+        fullest = max(fullest, *accumulate(column))
+    return fullest
+
+
+def edges_of(operations: tuple[Operation, ...]) -> tuple[Edge, ...]:
+    """Return the tensors on their way."""
+    edges: list[Edge] = []
+    # An op may give back the tensor it was given, so the last producer so far is the one.
+    producers: dict[int, int] = {}
+    for operation in operations:
+        edges += (
+            Edge(tensor, producers[tensor], operation.id)
+            for tensor in dict.fromkeys(operation.inputs)
+            if tensor in producers
+        )
+        producers.update(dict.fromkeys(operation.outputs, operation.id))
+    return tuple(edges)
+
+
+def reason_in(message: str) -> str | None:
+    """Return the line after ``info:``, where TTNN says what was wrong; else the first line."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    after = lines[lines.index("info:") + 1 :] if "info:" in lines else lines
+    return next(iter(after or lines), None)
+
+
+#: What an argument longer than this begins with; a tensor may print all its values.
+LONGEST_ARGUMENT: Final = 20_000
+#: The graph of one operation takes some hundred kilobytes.
+LONGEST_GRAPH: Final = 32_000_000
+
+
+@dataclass(slots=True)
+class _Parts:
+    """Collects the parts of one operation from several tables."""
+
+    id: int
+    name: str
+    duration_s: float | None
+    arguments: dict[str, str] = field(default_factory=dict)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    inside: Inside | None = None
+    buffers: Counter[tuple[int, BufferType]] = field(default_factory=Counter)
+    cores: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
+    queues: list[int] = field(default_factory=list)
+
+    def operation(self) -> Operation:
+        work = None if self.inside is None else self.inside.work()
+        operations = () if work is None else work.device_operations
+        return Operation(
+            id=self.id,
+            name=self.name,
+            duration_s=self.duration_s,
+            arguments=self.arguments,
+            inputs=tuple(self.inputs),
+            outputs=tuple(self.outputs),
+            device_operations=operations,
+            cb_bytes_per_core=None if work is None else work.cb_bytes_per_core,
+            fidelity=self._fidelity(work),
+            conv=conv_of(self.arguments),
+            reshard=Reshard.UNKNOWN if work is None else reshard_of(self.name, operations),
+            bytes_per_bank=fullest_device(self.buffers),
+            l1_by_core=max(self.cores.values(), key=lambda sizes: sum(sizes.values()), default={}),
+            queues=tuple(self.queues),
+        )
+
+    def _fidelity(self, work: Work | None) -> str | None:
+        if work is not None and work.tells_fidelity:
+            return work.fidelity
+        configs = (text for name, text in self.arguments.items() if name.startswith("compute_"))
+        return next((found for text in configs if (found := fidelity_in(text))), None)
+
+
+def read_operations(tables: Tables) -> tuple[Operation, ...]:
+    """Read all operations in the order of their ids; what speaks of no operation is left out."""
+    parts: dict[int, _Parts] = {}
+    for row in tables.kept("operations", "operation_id", "duration", "name", order="operation_id"):
+        identity, duration = row.identity("operation_id"), row.number("duration")
+        if identity in parts:
+            raise InputError(tables.file, f"operations: operation {identity} appears twice")
+        if duration is not None and duration < 0:
+            raise row.refusal("duration", "seconds")
+        parts[identity] = _Parts(identity, row.text("name") or "", duration)
+    _add_arguments(tables, parts)
+    _add_tensors(tables, parts)
+    _add_buffers(tables, parts)
+    _add_cores(tables, parts)
+    _add_graphs(tables, parts)
+    return tuple(part.operation() for part in parts.values())
+
+
+def _add_arguments(tables: Tables, parts: dict[int, _Parts]) -> None:
+    columns = ("operation_id", "name", "value")
+    for row in tables.kept("operation_arguments", *columns, longest=LONGEST_ARGUMENT):
+        part, text = parts.get(row.identity("operation_id")), row.text("value") or ""
+        if part is not None:
+            cut = text if len(text) <= LONGEST_ARGUMENT else text[:LONGEST_ARGUMENT] + "…"
+            part.arguments[row.text("name") or ""] = cut
+
+
+def _add_tensors(tables: Tables, parts: dict[int, _Parts]) -> None:
+    for kind in ("input", "output"):
+        index = f"{kind}_index"
+        for row in tables.kept(f"{kind}_tensors", "operation_id", index, "tensor_id", order=index):
+            part, tensor = parts.get(row.identity("operation_id")), row.identity("tensor_id")
+            if part is not None:
+                (part.inputs if kind == "input" else part.outputs).append(tensor)
+
+
+def _add_buffers(tables: Tables, parts: dict[int, _Parts]) -> None:
+    columns = ("operation_id", "device_id", "max_size_per_bank", "buffer_type")
+    # Every op lists all that is alive, so this table grows with the square of the model.
+    for row in tables.rows("buffers", *columns):
+        part = parts.get(row.identity("operation_id"))
+        size, kind = row.size("max_size_per_bank"), row.text("buffer_type")
+        if part is not None and size is not None and kind is not None:
+            part.buffers[row.whole("device_id") or 0, buffer_type(kind)] += size
+
+
+def _add_cores(tables: Tables, parts: dict[int, _Parts]) -> None:
+    """Add what lies in the L1 of each core, and the command queue of each program."""
+    by = ("operation_id", "device_id", "core_x", "core_y", "buffer_type")
+    for row in tables.sums("buffer_chunks", *by, of="chunk_size"):
+        part = parts.get(row.identity("operation_id"))
+        x, y, size = row.whole("core_x"), row.whole("core_y"), row.size("chunk_size")
+        kind = row.text("buffer_type")
+        if part is None or x is None or y is None or size is None or kind is None:
+            continue
+        if buffer_type(kind) is BufferType.L1:
+            sizes = part.cores.setdefault(row.whole("device_id") or 0, {})
+            sizes[x, y] = sizes.get((x, y), 0) + size
+    columns = ("operation_id", "command_queue_id")
+    for row in tables.rows("operation_executions", *columns):
+        part, queue = parts.get(row.identity("operation_id")), row.whole("command_queue_id")
+        if part is not None and queue is not None:
+            part.queues.append(queue)
+
+
+def _add_graphs(tables: Tables, parts: dict[int, _Parts]) -> None:
+    columns = ("operation_id", "captured_graph")
+    for row in tables.rows("captured_graph", *columns, longest=LONGEST_GRAPH):
+        part, text = parts.get(row.identity("operation_id")), row.text("captured_graph")
+        if part is None or text is None:
+            continue
+        place = f"captured_graph of operation {part.id}"
+        if len(text) > LONGEST_GRAPH:
+            raise InputError(tables.file, f"{place}: longer than {LONGEST_GRAPH} characters")
+        part.inside = part.inside or Inside()
+        try:
+            for node in nodes_of(Value(loads(text))):
+                part.inside.add(node)
+        except (DecodeError, ValueError) as cause:
+            problem = cause if isinstance(cause, DecodeError) else f"not valid JSON: {cause}"
+            raise InputError(tables.file, f"{place}: {problem}") from cause
+
+
+class EmptyReportError(InputError):
+    """A report of a program that called no op."""
+
+
+MAGIC: Final = b"SQLite format 3\x00"
+_GZIP: Final = b"\x1f\x8b"
+_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
+_HEADER_BYTES: Final = 100
+
+
+@contextmanager
+def open_database(file: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database for reading; any error of SQLite becomes an InputError."""
+    import sqlite3
+
+    try:
+        before = _check_file(file)
+        # Immutable: no lock, and no file beside this one; the folder may be read-only.
+        uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    except OSError as cause:
+        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
+    except (ValueError, sqlite3.Error) as cause:
+        raise InputError(file, f"cannot read: {cause}") from cause
+    try:
+        for setting in ("trusted_schema=OFF", "cell_size_check=ON", "ignore_check_constraints=ON"):
+            connection.execute(f"PRAGMA {setting}")
+        yield connection
+        if _state(file) != before:
+            raise InputError(file, "it changed while it was read: wait until it is complete")
+    except OSError as cause:
+        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
+    # SQLite's own texts, and names in its schema, need not be UTF-8 in a damaged file.
+    except (sqlite3.Error, UnicodeDecodeError) as cause:
+        problem = " ".join(f"the database is damaged: {cause}".split())
+        raise InputError(file, problem[:300]) from cause
+    finally:
+        connection.close()
+
+
+def _state(file: Path) -> tuple[int, int]:
+    status = file.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def _check_file(file: Path) -> tuple[int, int]:
+    """Refuse what an immutable view would misread: cut files, and changes that lie elsewhere."""
+    with open_file(file) as stream:
+        state = _state(file)
+        header = stream.read(_HEADER_BYTES)
+    if not header:
+        raise InputError(file, "the file is empty")
+    if header.startswith(_GZIP):
+        raise InputError(file, f"packed with gzip: unpack it first, with `gunzip -k {file.name}`")
+    if not header.startswith(MAGIC):
+        raise InputError(file, "not an SQLite database: it does not begin as one")
+    _refuse_cut(file, header, state[0])
+    for suffix in ("-wal", "-journal"):
+        beside = file.with_name(file.name + suffix)
+        if beside.exists() and _has_changes(beside):
+            problem = f"{beside.name} beside it holds changes that are not in it yet: "
+            raise InputError(file, problem + "wait until its writer has closed it")
+    return state
+
+
+def _refuse_cut(file: Path, header: bytes, size: int) -> None:
+    if len(header) < _HEADER_BYTES:
+        raise InputError(file, f"the database is cut off: {size} bytes are left")
+    page_bytes = int.from_bytes(header[16:18], "big")
+    pages = int.from_bytes(header[28:32], "big")
+    expected = pages * (65536 if page_bytes == 1 else page_bytes)
+    # The count of pages is only to be trusted where it was written with the last change.
+    if header[24:28] == header[92:96] and size < expected:
+        raise InputError(file, f"the database is cut off: expected {expected} bytes, found {size}")
+
+
+def _has_changes(beside: Path) -> bool:
+    with open_file(beside) as stream:
+        begin = stream.read(len(_JOURNAL_MAGIC))
+    return begin == _JOURNAL_MAGIC if beside.name.endswith("-journal") else bool(begin)
+
+
+#: A message ends with pages of a backtrace; its reason stands at the beginning.
+_LONGEST_MESSAGE: Final = 20_000
+_DEVICE: Final = ("num_compute_cores", "l1_bank_size", "total_l1_memory", "cb_limit")
+
+
+def is_report_db(head: bytes) -> bool:
+    """Return whether a file begins as an SQLite database does; only its tables can tell more."""
+    return head.startswith(MAGIC)
+
+
+def read_report_db(file: Path) -> Report:
+    """Read the lowest rank of a report.
+
+    The user's sources, which a report may embed, are not read.
+
+    Raises:
+        InputError: also for a database that is cut, damaged, still written, or of something else.
+    """
+    with open_database(file) as connection:
+        tables = Tables(file, connection)
+        missing = {"operation_id", "name"} - set(tables.columns("operations"))
+        if missing:
+            names = ", ".join(tables.names[:8]) or "no table"
+            expected = f"a table operations with a column {min(missing)}"
+            problem = f"not a report of TTNN: expected {expected}, found {names}"
+            raise InputError(file, " ".join(problem.split())[:400])
+        ranks = set().union(*(tables.ranks(name) for name in ("operations", "devices", "errors")))
+        if not tables.is_filled("operations") and not tables.is_filled("errors"):
+            raise EmptyReportError(file, "no operations: nothing was captured")
+        tables.rank = min(ranks)
+        return _report(tables, tuple(sorted(ranks)))
+
+
+def _report(tables: Tables, ranks: tuple[int, ...]) -> Report:
+    operations = read_operations(tables)
+    return Report(
+        ranks=ranks,
+        rank=ranks[0],
+        devices=tuple(
+            device_of(row.identity("device_id"), row.size)
+            for row in tables.kept("devices", "device_id", *_DEVICE)
+        ),
+        operations=operations,
+        tensors=_tensors(tables),
+        edges=edges_of(operations),
+        comparisons=tuple(_comparisons(tables)),
+        errors=tuple(_errors(tables)),
+    )
+
+
+def _tensors(tables: Tables) -> dict[int, TensorRecord]:
+    tensors: dict[int, TensorRecord] = {}
+    wanted = (
+        "tensor_id", "shape", "dtype", "layout", "device_id", "address", "buffer_type",
+        "memory_config",
+    )  # fmt: skip
+    for row in tables.kept("tensors", *wanted, longest=20_000):
+        tensor = _tensor(row)
+        if tensor.id in tensors:
+            raise InputError(tables.file, f"tensors: tensor {tensor.id} appears twice")
+        tensors[tensor.id] = tensor
+    return tensors
+
+
+def _tensor(row: Row) -> TensorRecord:
+    config, address = row.text("memory_config"), row.whole("address")
+    memory, kind = memory_of(config), row.text("buffer_type")
+    # Releases before 3.5 wrote DRAM for whatever had no buffer at all.
+    if memory is None and kind is not None and address is not None:
+        memory = buffer_type(kind).value
+    return TensorRecord(
+        id=row.identity("tensor_id"),
+        shape=shape_of(row.text("shape")),
+        dtype=bare_name(row.text("dtype")),
+        layout=bare_name(row.text("layout")),
+        memory=memory,
+        shard=shard_of(config),
+        device=row.whole("device_id"),
+        address=address,
+    )
+
+
+def _comparisons(tables: Tables) -> Iterator[Comparison]:
+    wanted = ("tensor_id", "desired_pcc", "actual_pcc")
+    for scope in Scope:
+        for row in tables.kept(f"{scope.value}_tensor_comparison_records", *wanted):
+            yield Comparison(
+                scope,
+                row.identity("tensor_id"),
+                row.number("desired_pcc"),
+                row.number("actual_pcc"),
+            )
+
+
+def _errors(tables: Tables) -> Iterator[OperationError]:
+    wanted = ("operation_id", "operation_name", "error_type", "error_message")
+    for row in tables.kept("errors", *wanted, longest=_LONGEST_MESSAGE):
+        yield OperationError(
+            row.whole("operation_id"),
+            row.text("operation_name"),
+            row.text("error_type"),
+            reason_in(row.text("error_message") or ""),
+        )
+
+
+#: Kept rows of one table; a report of the largest models has some ten thousand.
+MOST_ROWS: Final = 2_000_000
+#: SQLite counts no further.
+LARGEST: Final = 2**63 - 1
+
+
+class Row(NamedTuple):
+    """The wanted columns of one row; a value is None where it, or its column, is missing."""
+
+    file: Path
+    table: str
+    columns: dict[str, int]
+    values: tuple[object, ...]
+
+    def whole(self, column: str) -> int | None:
+        """Read a whole number."""
+        value = self.values[self.columns[column]]
+        if value is None:
+            return None
+        if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        if isinstance(value, int):
+            return value
+        raise self.refusal(column, "a whole number")
+
+    def size(self, column: str) -> int | None:
+        """Read a whole number that cannot be below zero."""
+        value = self.whole(column)
+        if value is not None and value < 0:
+            raise self.refusal(column, "a size")
+        return value
+
+    def identity(self, column: str) -> int:
+        """Read a whole number that must be there."""
+        value = self.whole(column)
+        if value is None:
+            raise self.refusal(column, "a whole number")
+        return value
+
+    def number(self, column: str) -> float | None:
+        """Read a finite number."""
+        value = self.values[self.columns[column]]
+        if value is None:
+            return None
+        if isinstance(value, (int, float)) and math.isfinite(value):
+            return float(value)
+        raise self.refusal(column, "a finite number")
+
+    def text(self, column: str) -> str | None:
+        """Read a text."""
+        value = self.values[self.columns[column]]
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, (int, float)):
+            return str(value)
+        raise self.refusal(column, "a text")
+
+    def refusal(self, column: str, expected: str) -> InputError:
+        """Return the error that says what was expected in a column."""
+        found = describe(self.values[self.columns[column]])
+        return InputError(self.file, f"{self.table}.{column}: expected {expected}, found {found}")
+
+
+class Tables:
+    """The tables of one rank, read row by row.
+
+    ``rank`` is None until it is known; then rows of other ranks are left out. A table without a
+    column for it is of the time when there was one rank.
+    """
+
+    def __init__(self, file: Path, connection: sqlite3.Connection) -> None:
+        self.file = file
+        self.rank: int | None = None
+        self._connection = connection
+        self._kinds = {
+            str(name): (str(kind), str(sql))
+            for name, kind, sql in connection.execute("SELECT name, type, sql FROM sqlite_master")
+            if kind in {"table", "view"}
+        }
+        self._columns: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tables and views."""
+        return sorted(self._kinds)
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Return the columns of a table, in lower case; none if there is no such table."""
+        if table not in self._columns:
+            self._columns[table] = self._checked_columns(table)
+        return self._columns[table]
+
+    def _has(self, table: str) -> bool:
+        kind, definition = self._kinds.get(table, ("", ""))
+        if kind == "view" or definition[:30].upper().startswith("CREATE VIRTUAL"):
+            found = "a view" if kind == "view" else "a virtual one"
+            raise InputError(self.file, f"{table}: expected a table with rows, found {found}")
+        return bool(kind)
+
+    def _checked_columns(self, table: str) -> tuple[str, ...]:
+        if not self._has(table):
+            return ()
+        if sqlite3.sqlite_version_info >= (3, 33):
+            # Rows can be lost in a damaged file without any error at their reading.
+            (state,) = next(self._connection.execute(f"PRAGMA quick_check('{table}')"), ("ok",))
+            if state != "ok":
+                problem = f"the database is damaged: {table}: {state}"
+                raise InputError(self.file, " ".join(problem.split())[:300])
+        found = self._connection.execute(f"PRAGMA table_info('{table}')")
+        return tuple(str(name).lower() for _, name, *_ in found)
+
+    def rows(self, table: str, *wanted: str, order: str = "", longest: int = 0) -> Iterator[Row]:
+        """Iterate over rows, in the order of a column if it is there, else as they were written.
+
+        Only the first ``longest`` characters of the last wanted column are read, and one more.
+        """
+        present = self.columns(table)
+        if not present:
+            return
+        parts = [column if column in present else "NULL" for column in wanted]
+        if longest and parts[-1] != "NULL":
+            parts[-1] = f"substr({parts[-1]}, 1, {longest + 1})"
+        query = f"SELECT {', '.join(parts)} FROM {table} NOT INDEXED"
+        if self.rank is not None and "rank" in present:
+            query += f" WHERE rank = {self.rank}"
+        query += f" ORDER BY {order}" if order in present else ""
+        places = {column: index for index, column in enumerate(wanted)}
+        for values in self._connection.execute(query):
+            yield Row(self.file, table, places, values)
+
+    def sums(self, table: str, *by: str, of: str) -> Iterator[Row]:
+        """Iterate over the sums of a column for rows that agree in others; none without them."""
+        present = self.columns(table)
+        if not {*by, of} <= set(present):
+            return
+        query = f"SELECT {', '.join(by)}, sum({of}) FROM {table} NOT INDEXED"
+        if self.rank is not None and "rank" in present:
+            query += f" WHERE rank = {self.rank}"
+        places = {column: index for index, column in enumerate((*by, of))}
+        for values in self._connection.execute(f"{query} GROUP BY {', '.join(by)}"):
+            yield Row(self.file, table, places, values)
+
+    def kept(self, table: str, *wanted: str, order: str = "", longest: int = 0) -> Iterator[Row]:
+        """Iterate over rows that will be kept: InputError for more than any report has."""
+        rows = self.rows(table, *wanted, order=order, longest=longest)
+        for count, row in enumerate(rows):
+            if count >= MOST_ROWS:
+                raise InputError(self.file, f"{table} has more than {MOST_ROWS} rows")
+            yield row
+
+    def ranks(self, table: str) -> set[int]:
+        """Return the ranks that occur in a table."""
+        if "rank" not in self.columns(table):
+            return {0} if self.is_filled(table) else set()
+        query = f"SELECT DISTINCT rank FROM {table} LIMIT 100000"
+        found = self._connection.execute(query)
+        rows = (Row(self.file, table, {"rank": 0}, values) for values in found)
+        return {row.identity("rank") for row in rows}
+
+    def is_filled(self, table: str) -> bool:
+        """Return whether there is such a table with a row of any rank."""
+        if not self._has(table):
+            return False
+        query = f"SELECT 1 FROM {table} LIMIT 1"
+        return next(self._connection.execute(query), None) is not None

@@ -1,0 +1,1576 @@
+"""A log of tt-lang: what its profilers printed among other output, and the metrics of kernels."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from dataclasses import field, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from pytest_ttnn_perf.analysis.readers.device_csv import recorded_metric
+from pytest_ttnn_perf.core.codec import LARGEST_COUNT, Value
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import DecodeError, InputError
+from pytest_ttnn_perf.core.files import loads, parse_json, reading, unpacked, with_plain_ends
+from pytest_ttnn_perf.core.metric import Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import MetricObservation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+# What tt-lang prints about a kernel.
+
+
+class ProblemKind(Enum):
+    """What a log says, or fails to say, beside its numbers."""
+
+    #: The profiler lost data: no number of this log can be trusted.
+    DROPPED = "dropped"
+    #: A profile that was asked for was not made.
+    NO_PROFILE = "no profile"
+    #: The numbers may be of an earlier run.
+    STALE = "stale"
+    WARNING = "warning"
+    #: tt-lang did not know the chip: the clock it printed is a guess.
+    UNKNOWN_CHIP = "unknown chip"
+    CUT = "cut"
+    #: A line inside a section that was not understood.
+    UNREAD = "unread"
+
+
+class Problem(NamedTuple):
+    """A trouble of a log, with the line it stands on."""
+
+    line: int
+    kind: ProblemKind
+    text: str
+
+
+class Bytes(NamedTuple):
+    """A number of bytes; the true one lies ``within`` as many of it, 0 where it is exact."""
+
+    bytes: int
+    within: int = 0
+
+
+class Transfers(NamedTuple):
+    """What was moved; ``transfers`` is None where only the bytes are told."""
+
+    size: Bytes
+    transfers: int | None
+
+
+class TransferSize(NamedTuple):
+    """How many transfers had a size; ``transfers`` is None where all had it."""
+
+    size: Bytes
+    transfers: int | None
+
+
+class Span(NamedTuple):
+    """A time in cycles, and in microseconds as printed: rounded, except in JSON."""
+
+    cycles: int
+    us: float
+
+
+class KernelTime(NamedTuple):
+    """How long the kernels of a thread ran: on the quickest and on the slowest core."""
+
+    thread: str
+    shortest: Span
+    longest: Span
+
+
+class NocCount(NamedTuple):
+    """Transfers over one of the networks, e.g. NOC_0."""
+
+    noc: str
+    transfers: int
+
+
+class Barriers(NamedTuple):
+    """Barriers, and after how many transfers there was one; None where none is told."""
+
+    barriers: int
+    transfers_each: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPerf:
+    """One program of a perf summary. None where the summary says nothing.
+
+    ``grid`` is of the cores that sent anything. ``bandwidth_gb_s`` is in decimal gigabytes.
+    """
+
+    program_id: int
+    name: str | None
+    grid: tuple[int, int]
+    cores: int
+    duration: Span
+    dram_read: Transfers
+    dram_write: Transfers
+    l1_read: Transfers | None = None
+    l1_write: Transfers | None = None
+    l1_targets: int | None = None
+    l1_target_grid: tuple[int, int] | None = None
+    multicast: Transfers | None = None
+    bandwidth_gb_s: float | None = None
+    transfer_sizes: tuple[TransferSize, ...] = ()
+    read_barriers: Barriers | None = None
+    write_barriers: Barriers | None = None
+    semaphore_events: int | None = None
+    noc_reads: tuple[NocCount, ...] = ()
+    noc_writes: tuple[NocCount, ...] = ()
+    dram_channels: int | None = None
+    kernel_times: tuple[KernelTime, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PerfSummary:
+    """A perf summary: of every program whose traces were found, older runs' included.
+
+    ``arch``, ``clock_mhz`` and ``max_compute_cores`` are None where tt-lang did not know the chip.
+    ``exact`` is of JSON; text rounds bytes and times. ``complete`` says that nothing is missing.
+    """
+
+    programs: tuple[ProgramPerf, ...]
+    arch: str | None = None
+    clock_mhz: float | None = None
+    max_compute_cores: int | None = None
+    exact: bool = False
+    complete: bool = True
+
+
+class LineOp(NamedTuple):
+    """A part of what a source line did; ``implicit`` where the line does not spell it out."""
+
+    op: str
+    cycles: int
+    hits: int = 1
+    implicit: bool = False
+
+
+class Wait(NamedTuple):
+    """A remark: the line waits for another kernel's. ``line`` counts in that kernel's function."""
+
+    awaited: str
+    line: int
+    kernel: str
+    cycles: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LineProfile:
+    """A source line of a kernel. A line that was not hit has only its number and source.
+
+    ``hits`` is None where the line is told by its ``ops``. ``barriers`` are the circular buffers
+    that it is a DMA barrier for.
+    """
+
+    line: int
+    source: str
+    percent: float | None = None
+    shortest_cycles: int | None = None
+    longest_cycles: int | None = None
+    average_cycles: float | None = None
+    total_cycles: int | None = None
+    hits: int | None = None
+    ops: tuple[LineOp, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    barriers: tuple[int, ...] = ()
+
+
+class ThreadTotal(NamedTuple):
+    """A thread's share: cycles are sums over cores and iterations, with the profiler's own."""
+
+    thread: str
+    kernel: str | None
+    ops: int
+    cycles: int
+    percent: float
+
+
+class ThreadProfile(NamedTuple):
+    """A thread, line by line; ``lines`` is None where tt-lang had no source."""
+
+    total: ThreadTotal
+    lines: tuple[LineProfile, ...] | None
+
+
+class ThreadWork(NamedTuple):
+    """A thread's cycles without those it waited in."""
+
+    thread: str
+    total_cycles: int
+    sync_cycles: int
+    work_cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """What bounds a kernel: memory, compute or balanced. Early ones lack threads, count waits."""
+
+    bound: str | None = None
+    bound_percent: int | None = None
+    memory_cycles: int | None = None
+    memory_thread: str | None = None
+    compute_cycles: int | None = None
+    compute_thread: str | None = None
+    threads: tuple[ThreadWork, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AutoProfile:
+    """An auto-profile report. ``buffers`` are the circular buffers its colours tell apart."""
+
+    total_operations: int | None
+    longest_thread_cycles: int | None
+    buffers: tuple[int, ...]
+    threads: tuple[ThreadProfile, ...]
+    summary: tuple[ThreadTotal, ...]
+    roofline: Roofline | None
+    complete: bool
+
+
+class Signpost(NamedTuple):
+    """A zone that the kernel's author named. Early tables have only the total."""
+
+    name: str
+    thread: str
+    total_cycles: int
+    hits: int | None = None
+    average_cycles: int | None = None
+    shortest_cycles: int | None = None
+    longest_cycles: int | None = None
+
+
+class SignpostProfile(NamedTuple):
+    """A table of signposts; complete if its closing line is there."""
+
+    signposts: tuple[Signpost, ...]
+    complete: bool
+
+
+class GraphOp(NamedTuple):
+    """An operation on a circular buffer; ``line`` is None where tt-lang does not know it."""
+
+    kernel: str
+    thread: str
+    line: int | None
+    op: str
+    direction: str | None = None
+
+
+class CircularBuffer(NamedTuple):
+    """Who fills and who empties a circular buffer. The order is by kernel and line."""
+
+    number: int
+    producers: tuple[GraphOp, ...]
+    consumers: tuple[GraphOp, ...]
+    dma_ops: tuple[GraphOp, ...]
+    wait_ops: tuple[GraphOp, ...]
+
+
+class FlowGraph(NamedTuple):
+    """The circular buffers of a kernel, by number."""
+
+    buffers: tuple[CircularBuffer, ...]
+
+
+class Pipe(NamedTuple):
+    """A transfer from a core to a rectangle of cores."""
+
+    source: tuple[int, int]
+    first_target: tuple[int, int]
+    last_target: tuple[int, int]
+    receiver_buffer: int
+    runtime_arg_slot: int
+    net: int | None = None
+
+
+class PipeGraph(NamedTuple):
+    """The pipes of a kernel."""
+
+    runtime_args: int
+    pipes: tuple[Pipe, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TtlangLog:
+    """All that tt-lang printed in one log, each kind in the order of its calls.
+
+    ``sim`` is what its simulator counted instead, which tells no times.
+    """
+
+    perf_summaries: tuple[PerfSummary, ...] = ()
+    auto_profiles: tuple[AutoProfile, ...] = ()
+    signpost_profiles: tuple[SignpostProfile, ...] = ()
+    flow_graphs: tuple[FlowGraph, ...] = ()
+    pipe_graphs: tuple[PipeGraph, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    sim: SimCounters | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether tt-lang printed nothing at all, not even that something went wrong."""
+        return self == TtlangLog()
+
+
+class SimTensor(NamedTuple):
+    """The counters of one tensor in a simulation."""
+
+    name: str
+    counters: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SimCounters:
+    """What the simulator counted, by name: the same in every run of the same program.
+
+    They depend on the grid and the scheduler, and say nothing about time.
+    """
+
+    counters: Mapping[str, int]
+    tensors: tuple[SimTensor, ...] = ()
+
+
+# The lines of a tt-lang log, without colours, and a reader that collects problems.
+
+PERF_SUMMARY: Final = "=== PERF SUMMARY ==="
+OLD_PERF_SUMMARY: Final = "=== NOC PROFILER SUMMARY ==="
+FLOW_GRAPHS: Final = ("=== CB FLOW GRAPH ===", "=== DFB FLOW GRAPH ===")
+PIPE_GRAPH: Final = "=== PIPE GRAPH ==="
+AUTO_PROFILE: Final = "TTLANG AUTO-PROFILE REPORT"
+SIGNPOST_PROFILE: Final = "SIGNPOST PROFILE"
+#: Whole lines: compiler dumps are full of other ``===``.
+HEADINGS: Final = frozenset({
+    PERF_SUMMARY, OLD_PERF_SUMMARY, *FLOW_GRAPHS, PIPE_GRAPH, AUTO_PROFILE, SIGNPOST_PROFILE,
+})  # fmt: skip
+#: So many lines in a row that nobody understands are not part of a section any more.
+_MOST_UNREAD: Final = 3
+_SHORTEST_RULE: Final = 60
+_TTLANG_LINES_MOST_SHOWN: Final = 80
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,100}m")
+#: Numbers as patterns: short enough for any count, so that no text is too long to convert.
+WHOLE: Final = r"[0-9][0-9,]{0,25}"
+DECIMAL: Final = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
+LARGEST_FILE: Final = 2**28
+
+
+def bounded_text(file: Path, *, largest: int = LARGEST_FILE) -> str:
+    """Read a text that is not absurdly long.
+
+    Raises:
+        InputError: it is, or cannot be read, or is no text, or is empty.
+    """
+    with reading(file):
+        with unpacked(file) as stream:
+            content = stream.read(largest + 1)
+        if len(content) > largest:
+            raise InputError(file, f"too large: more than {largest:,} bytes")
+        text = with_plain_ends(content.decode("utf-8"))
+    if not text.strip():
+        raise InputError(file, "the file is empty")
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError(file, "expected text, found a NUL byte", line=line)
+    return text
+
+
+def plain_lines(text: str) -> list[str]:
+    """Return the lines of a text without colours and trailing space."""
+    return [line.rstrip() for line in _COLOUR.sub("", text).split("\n")]
+
+
+def whole(digits: str) -> int:
+    """Read what ``WHOLE`` matches.
+
+    >>> whole("2,225,426")
+    2225426
+    """
+    return int(digits.replace(",", ""))
+
+
+def is_rule(line: str) -> bool:
+    """Return whether a line is one of the long ``====`` lines around a title."""
+    return len(line) >= _SHORTEST_RULE and not line.strip("=")
+
+
+class Lines:
+    """The lines of a log, read once from the first to the last.
+
+    ``problems`` gathers what is wrong. A section stops reading where ``ends`` says so: at the end
+    of the log, at the next section, or after several lines that it does not understand.
+    """
+
+    def __init__(self, numbered: list[tuple[int, str]], *, last_is_whole: bool = True) -> None:
+        """``last_is_whole`` says that the last line has its line end."""
+        self._numbered = numbered
+        self.last_is_whole = last_is_whole
+        self._at = 0
+        self._unread_in_a_row = 0
+        self.problems: list[Problem] = []
+
+    def peek(self) -> str | None:
+        """Return the next line; None at the end."""
+        return self._numbered[self._at][1] if self._at < len(self._numbered) else None
+
+    @property
+    def number(self) -> int:
+        """The number of the next line; of the last one at the end."""
+        at = min(self._at, len(self._numbered) - 1)
+        return self._numbered[at][0] if self._numbered else 1
+
+    def take(self) -> None:
+        """Go on to the next line."""
+        self._at += 1
+        self._unread_in_a_row = 0
+
+    def skip_unread(self, section: str) -> None:
+        """Go on to the next line, and report this one as not understood."""
+        shown = self._numbered[self._at][1].strip()[:_TTLANG_LINES_MOST_SHOWN]
+        self.report(ProblemKind.UNREAD, f"{section}: not understood: {shown}")
+        self._at += 1
+        self._unread_in_a_row += 1
+
+    def begin(self, *, past_heading: bool = True) -> None:
+        """Enter a section."""
+        self._at += past_heading
+        self._unread_in_a_row = 0
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether too many lines in a row were not understood."""
+        return self._unread_in_a_row >= _MOST_UNREAD
+
+    def ends(self) -> bool:
+        """Return whether the section must stop here."""
+        line = self.peek()
+        return line is None or line in HEADINGS or self.gave_up
+
+    def report(self, kind: ProblemKind, text: str, *, line: int | None = None) -> None:
+        """Note a problem, of the next line unless another one is given."""
+        self.problems.append(Problem(self.number if line is None else line, kind, text))
+
+    def rest_of_section(self) -> list[str]:
+        """Return the lines up to the next heading, without going on."""
+        behind = self._at
+        while behind < len(self._numbered) and self._numbered[behind][1] not in HEADINGS:
+            behind += 1
+        return [line for _, line in self._numbered[self._at : behind]]
+
+
+# The auto-profile report of a tt-lang log: threads line by line, their summary, the roofline.
+
+THREAD: Final = re.compile(
+    r"THREAD: (\S{1,100}) +(?:\[([^\]]*)\] )?"
+    rf"\(({WHOLE}) ops, ({WHOLE}) cycles, ({DECIMAL})% of total\)"
+)
+_COLUMN_TITLES: Final = ("LINE", "%TIME", "CYCLES", "SOURCE")
+_NO_SOURCE: Final = re.compile(r" *\(no source available for kernel '.*'\)")
+_HIT: Final = re.compile(rf"([0-9]{{1,9}}) +({DECIMAL})%  (({WHOLE})(?:-({WHOLE}))?)( .*)?")
+_NOT_HIT: Final = re.compile(r"([0-9]{1,9})(?: (.*))?")
+#: How wide tt-lang makes the columns before the source, where their text is not longer.
+_CYCLES_WIDTH: Final = 10
+_SOURCE_AT: Final = 26
+_SUM: Final = re.compile(
+    rf"  \(x({WHOLE})(?: = ({WHOLE}) cycles|, avg=({DECIMAL}), total=({WHOLE}))\)"
+)
+_BRANCHES: Final = ("├─ ", "╰─ ")
+_OP: Final = re.compile(rf"({WHOLE}) (\S+)( \(implicit\))?(?: \(x({WHOLE})\))?")
+_WAIT: Final = re.compile(
+    rf"(?:({WHOLE}) cycles )?waiting for (\S+) @ line (-?[0-9]{{1,9}}) \((.*)\)"
+)
+_BARRIER: Final = re.compile(r"DMA barrier for CB\[([0-9]{1,9})\]")
+
+
+class Listing:
+    """What was read of one thread."""
+
+    def __init__(self, found: re.Match[str]) -> None:
+        thread, kernel, ops, cycles, percent = found.groups()
+        self.total = ThreadTotal(thread, kernel, whole(ops), whole(cycles), float(percent))
+        self._lines: list[_Line] = []
+        self._has_source = True
+
+    def read(self, line: str) -> bool:
+        """Take in a line; False for one that is not understood."""
+        if not line.strip("- ") or tuple(line.split()) == _COLUMN_TITLES:
+            return True
+        row = line.lstrip()
+        if row.startswith(_BRANCHES):
+            return bool(self._lines) and self._lines[-1].add(row[len(_BRANCHES[0]) :])
+        if _NO_SOURCE.fullmatch(line):
+            self._has_source = False
+            return True
+        profile = _hit(line) or _not_hit(line)
+        if profile is None:
+            return False
+        self._lines.append(_Line(profile))
+        return True
+
+    def record(self) -> ThreadProfile:
+        """Return the thread."""
+        lines = tuple(line.record() for line in self._lines)
+        return ThreadProfile(self.total, lines if self._has_source else None)
+
+
+class _Line:
+    """A source line with the rows below it."""
+
+    def __init__(self, profile: LineProfile) -> None:
+        self._profile = profile
+        self._ops: list[LineOp] = []
+        self._waits: list[Wait] = []
+        self._barriers: list[int] = []
+
+    def add(self, row: str) -> bool:
+        wait, barrier, op = _WAIT.fullmatch(row), _BARRIER.fullmatch(row), _OP.fullmatch(row)
+        if wait is not None:
+            cycles = None if wait[1] is None else whole(wait[1])
+            self._waits.append(Wait(wait[2], int(wait[3]), wait[4], cycles))
+        elif barrier is not None:
+            self._barriers.append(int(barrier[1]))
+        elif op is not None:
+            hits = 1 if op[4] is None else whole(op[4])
+            self._ops.append(LineOp(op[2], whole(op[1]), hits, implicit=op[3] is not None))
+        else:
+            return False
+        return True
+
+    def record(self) -> LineProfile:
+        known = self._profile
+        # What ops tell, the line itself does not: its one number is their sum.
+        told_by_ops = bool(self._ops)
+        return LineProfile(
+            known.line,
+            known.source,
+            known.percent,
+            None if told_by_ops else known.shortest_cycles,
+            None if told_by_ops else known.longest_cycles,
+            known.average_cycles,
+            known.total_cycles,
+            None if told_by_ops else known.hits,
+            tuple(self._ops),
+            tuple(self._waits),
+            tuple(self._barriers),
+        )
+
+
+def _hit(line: str) -> LineProfile | None:
+    found = _HIT.fullmatch(line)
+    if found is None:
+        return None
+    number, percent, cycles, shortest, longest, rest = found.groups()
+    # The source keeps its own indentation: only the padding of the column goes.
+    source = (rest or "")[max(_CYCLES_WIDTH - len(cycles), 0) + 1 :]
+    least, most = whole(shortest), whole(longest or shortest)
+    average: float | None = None
+    hits, total = 1, least
+    at = source.rfind("  (x")
+    sums = _SUM.fullmatch(source, at) if at >= 0 else None
+    if sums is not None:
+        source, hits = source[:at], whole(sums[1])
+        total = whole(sums[2] or sums[4])
+        average = None if sums[3] is None else float(sums[3])
+    return LineProfile(int(number), source, float(percent), least, most, average, total, hits)
+
+
+def _not_hit(line: str) -> LineProfile | None:
+    found = _NOT_HIT.fullmatch(line)
+    if found is None or line[len(found[1]) : _SOURCE_AT].strip():
+        return None
+    return LineProfile(int(found[1]), line[_SOURCE_AT:])
+
+
+_TOTAL: Final = re.compile(
+    rf"  (\S{{1,100}}) +(?:\[([^\]]*)\] +)?({WHOLE}) cycles \( *({WHOLE}) ops\) \[ *({DECIMAL})%\]"
+)
+_WORK: Final = re.compile(rf"  (\S{{1,100}}) +({WHOLE}) +- +({WHOLE}) +=  *(-?{WHOLE})")
+_WORK_TITLES: Final = ("Thread", "Total", "-", "Sync", "Waits", "=", "Work")
+_SIDE: Final = re.compile(rf"  (Memory|Compute): +(-?{WHOLE}) cycles +\((\S+)\)")
+_BOUND: Final = re.compile(r"  ([0-9]{1,3})% (memory|compute) bound")
+_BALANCED: Final = "  Perfectly balanced!"
+_BAR: Final = re.compile(r"  Compute ├[─●]{1,200}┤ Memory")
+_BAR_CYCLES: Final = re.compile(rf" +(-?{WHOLE}) cycles +(-?{WHOLE}) cycles")
+
+
+def thread_total(line: str) -> ThreadTotal | None:
+    """Read a row of THREAD SUMMARY."""
+    found = _TOTAL.fullmatch(line)
+    if found is None:
+        return None
+    thread, kernel, cycles, ops, percent = found.groups()
+    return ThreadTotal(thread, kernel, whole(ops), whole(cycles), float(percent))
+
+
+class RooflineLines:
+    """What was read of the roofline; ``record`` is None where there is none."""
+
+    def __init__(self) -> None:
+        self._threads: list[ThreadWork] = []
+        self._fields = Roofline()
+        self._bar_begun = False
+
+    def read(self, line: str) -> bool:
+        """Take in a line; False for one that is not understood."""
+        if tuple(line.split()) == _WORK_TITLES or not line.strip("-= "):
+            return True
+        return self._read_work(line) or self._read_side(line) or self._read_bound(line)
+
+    def _read_work(self, line: str) -> bool:
+        found = _WORK.fullmatch(line)
+        if found is not None:
+            numbers = [whole(number) for number in found.group(2, 3, 4)]
+            self._threads.append(ThreadWork(found[1], *numbers))
+        return found is not None
+
+    def _read_side(self, line: str) -> bool:
+        found = _SIDE.fullmatch(line)
+        if found is None:
+            return False
+        cycles, thread = whole(found[2]), found[3]
+        if found[1] == "Memory":
+            self._fields = replace(self._fields, memory_cycles=cycles, memory_thread=thread)
+        else:
+            self._fields = replace(self._fields, compute_cycles=cycles, compute_thread=thread)
+        return True
+
+    def _read_bound(self, line: str) -> bool:
+        bound, cycles = _BOUND.fullmatch(line), _BAR_CYCLES.fullmatch(line)
+        if bound is not None:
+            self._fields = replace(self._fields, bound=bound[2], bound_percent=int(bound[1]))
+        elif line == _BALANCED:
+            self._fields = replace(self._fields, bound="balanced", bound_percent=0)
+        elif _BAR.fullmatch(line):
+            self._bar_begun = True
+        elif cycles is not None and self._bar_begun:
+            return self._read_bar_cycles(whole(cycles[1]), whole(cycles[2]))
+        else:
+            return False
+        return True
+
+    def _read_bar_cycles(self, compute: int, memory: int) -> bool:
+        """Take in what stands below the bar; it repeats what stood above, where anything did."""
+        self._bar_begun = False
+        known = self._fields
+        self._fields = replace(known, compute_cycles=compute, memory_cycles=memory)
+        return known.compute_cycles in {None, compute} and known.memory_cycles in {None, memory}
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that was begun lacks its end."""
+        return not self._bar_begun and (self._fields.bound is None) == (
+            self._fields.memory_cycles is None and self._fields.compute_cycles is None
+        )
+
+    def record(self) -> Roofline | None:
+        """Return the roofline."""
+        roofline = replace(self._fields, threads=tuple(self._threads))
+        return None if roofline == Roofline() else roofline
+
+
+_TTLANG_PROFILE_TITLE: Final = "AUTO-PROFILE REPORT"
+_SUMMARY: Final = "THREAD SUMMARY"
+_ROOFLINE: Final = "ROOFLINE ANALYSIS"
+_OPERATIONS: Final = re.compile(rf"Total operations: ({WHOLE})")
+_LONGEST: Final = re.compile(rf"Longest thread: ({WHOLE}) cycles")
+_COLOURS: Final = re.compile(r"CB Colors:((?: +CB\[[0-9]{1,9}\])*)")
+_BUFFER: Final = re.compile(r"CB\[([0-9]{1,9})\]")
+
+
+class _Part(Enum):
+    HEAD = auto()
+    THREADS = auto()
+    SUMMARY = auto()
+    ROOFLINE = auto()
+
+
+def read_auto_profile(lines: Lines) -> AutoProfile:
+    """Read a report from its title on, up to its closing line.
+
+    It is complete if that line is there and the summary has the threads that were listed.
+    """
+    start = lines.number
+    report = _Report()
+    lines.begin()
+    while not lines.ends() and not report.closed:
+        line = lines.peek() or ""
+        if not line:
+            lines.take()
+        elif is_rule(line):
+            report.rule()
+            lines.take()
+        elif report.read(line):
+            lines.take()
+        else:
+            lines.skip_unread(_TTLANG_PROFILE_TITLE)
+    record = report.record()
+    if not record.complete:
+        problem = f"{_TTLANG_PROFILE_TITLE}: ends early, or lacks threads that its summary has"
+        lines.report(ProblemKind.CUT, problem, line=start)
+    return record
+
+
+class _Report:
+    """Collects the parts of a report from its lines."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._part = _Part.HEAD
+        # A title has a rule below it; any other rule in the last parts closes the report.
+        self._below_title = True
+        self._operations: int | None = None
+        self._longest: int | None = None
+        self._buffers: tuple[int, ...] = ()
+        self._listings: list[Listing] = []
+        self._summary: list[ThreadTotal] = []
+        self._roofline = RooflineLines()
+
+    def rule(self) -> None:
+        last_parts = self._part in {_Part.SUMMARY, _Part.ROOFLINE}
+        self.closed = last_parts and not self._below_title
+        self._below_title = False
+
+    def read(self, line: str) -> bool:
+        return self._read_title(line) or self._read_content(line)
+
+    def _read_title(self, line: str) -> bool:
+        found = THREAD.fullmatch(line)
+        if found is not None and self._part in {_Part.HEAD, _Part.THREADS}:
+            self._part = _Part.THREADS
+            self._listings.append(Listing(found))
+        elif line == _SUMMARY:
+            self._part = _Part.SUMMARY
+        elif line == _ROOFLINE and self._part is _Part.SUMMARY:
+            self._part = _Part.ROOFLINE
+        else:
+            return False
+        self._below_title = True
+        return True
+
+    def _read_content(self, line: str) -> bool:
+        match self._part:
+            case _Part.HEAD:
+                return self._read_head(line)
+            case _Part.THREADS:
+                return self._listings[-1].read(line)
+            case _Part.SUMMARY:
+                total = thread_total(line)
+                if total is not None:
+                    self._summary.append(total)
+                # The first releases drew the roofline below the summary, without a title.
+                return total is not None or self._roofline.read(line)
+            case _Part.ROOFLINE:
+                return self._roofline.read(line)
+
+    def _read_head(self, line: str) -> bool:
+        operations, longest = _OPERATIONS.fullmatch(line), _LONGEST.fullmatch(line)
+        colours = _COLOURS.fullmatch(line)
+        if operations is not None:
+            self._operations = whole(operations[1])
+        elif longest is not None:
+            self._longest = whole(longest[1])
+        elif colours is not None:
+            self._buffers = tuple(int(number) for number in _BUFFER.findall(colours[1]))
+        else:
+            return False
+        return True
+
+    def record(self) -> AutoProfile:
+        threads = tuple(listing.record() for listing in self._listings)
+        listed = [thread.total for thread in threads]
+        has_totals = self._operations is not None and self._longest is not None
+        return AutoProfile(
+            self._operations,
+            self._longest,
+            self._buffers,
+            threads,
+            tuple(self._summary),
+            self._roofline.record(),
+            complete=self.closed
+            and has_totals
+            and listed == self._summary
+            and self._roofline.complete,
+        )
+
+
+# The section PERF SUMMARY of a tt-lang log.
+
+CHIP: Final = re.compile(
+    rf"arch: (\S{{1,100}}), freq: ({DECIMAL}) MHz, max_compute_cores: ({WHOLE})"
+)
+COUNT: Final = re.compile(rf"programs: ({WHOLE})(?: \(.*\))?")
+PROGRAM: Final = re.compile(r"--- Program (-?[0-9]{1,20})(?: \((.*)\))? ---")
+_REQUIRED: Final = ("grid", "duration", "dram_read", "dram_write")
+_KERNEL_TIMES: Final = "kernel_times"
+#: The last line that a program can have, now and in the first releases.
+_LAST_THREADS: Final = ("TRISC_2", "NCRISC:")
+_SIZE: Final = rf"({DECIMAL}) (B|KB|MB)"
+_SPAN: Final = rf"({WHOLE}) cycles \(({DECIMAL}) (us|ms)\)"
+_ONE_SIZE: Final = re.compile(rf"{_SIZE} \(uniform\)")
+_COUNTED_SIZE: Final = re.compile(rf"{_SIZE}x({WHOLE})")
+_NOC: Final = re.compile(rf"(NOC_[0-9]{{1,3}})=({WHOLE})")
+_KERNEL_TIME: Final = re.compile(rf"    ([A-Z]{{1,20}}(?:_[0-9])?:?) +{_SPAN}(?: - {_SPAN})?")
+
+
+def _bytes(number: str, unit: str) -> Bytes:
+    """Read a size; KB and MB are binary, with one decimal.
+
+    >>> _bytes("512.0", "KB"), _bytes("64", "B")
+    (Bytes(bytes=524288, within=52), Bytes(bytes=64, within=0))
+    """
+    if unit == "B":
+        return Bytes(round(float(number)))
+    factor = 2**10 if unit == "KB" else 2**20
+    return Bytes(round(float(number) * factor), -(-factor // 20))
+
+
+def _span(cycles: str, time: str, unit: str) -> Span:
+    return Span(whole(cycles), float(time) * (1000 if unit == "ms" else 1))
+
+
+def _grid(found: re.Match[str]) -> dict[str, object]:
+    x, y, cores = found.groups()
+    return {"grid": (whole(x), whole(y)), "cores": whole(cores)}
+
+
+_MOVED: Final = {
+    "DRAM read": "dram_read",
+    "DRAM write": "dram_write",
+    "L1 read": "l1_read",
+    "L1 write": "l1_write",
+    "L1 multicast": "multicast",
+}
+
+
+def _moved(found: re.Match[str]) -> dict[str, object]:
+    what, number, unit, transfers = found.groups()
+    return {_MOVED[what]: Transfers(_bytes(number, unit), whole(transfers))}
+
+
+def _targets(found: re.Match[str]) -> dict[str, object]:
+    cores, x, y = map(whole, found.groups())
+    return {"l1_targets": cores, "l1_target_grid": (x, y)}
+
+
+def _sizes(found: re.Match[str]) -> dict[str, object]:
+    one = _ONE_SIZE.fullmatch(found[1])
+    if one is not None:
+        return {"transfer_sizes": (TransferSize(_bytes(*one.groups()), None),)}
+    parts = [_COUNTED_SIZE.fullmatch(part) for part in found[1].split(", ")]
+    sizes = [TransferSize(_bytes(part[1], part[2]), whole(part[3])) for part in parts if part]
+    return {"transfer_sizes": tuple(sizes)} if len(sizes) == len(parts) else {}
+
+
+def _barriers(found: re.Match[str]) -> dict[str, object]:
+    reads, each_read, writes, each_write = (
+        None if number is None else whole(number) for number in found.groups()
+    )
+    return {
+        "read_barriers": Barriers(reads or 0, each_read),
+        "write_barriers": Barriers(writes or 0, each_write),
+    }
+
+
+def _noc(found: re.Match[str]) -> dict[str, object]:
+    parts = [_NOC.fullmatch(part) for part in found[2].split(", ")] if found[2] else []
+    counts = [NocCount(part[1], whole(part[2])) for part in parts if part]
+    return {f"noc_{found[1]}": tuple(counts)} if len(counts) == len(parts) else {}
+
+
+#: No two of the quantifiers beside each other match the same: time grows with length, no faster.
+_FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, object]]], ...]] = (
+    (re.compile(rf"grid: ({WHOLE})x({WHOLE}) \(({WHOLE}) (?:cores|nodes)\)"), _grid),
+    (re.compile(rf"duration: {_SPAN}"), lambda found: {"duration": _span(*found.groups())}),
+    (re.compile(rf"  ({'|'.join(_MOVED)}): +{_SIZE} +\(({WHOLE}) transfers(?:, pipe)?\)"), _moved),
+    (
+        re.compile(rf"  L1 targets: +({WHOLE}) (?:cores|nodes) \(({WHOLE})x({WHOLE})\)"),
+        _targets,
+    ),
+    (
+        re.compile(rf"  effective BW: +({DECIMAL}) GB/s(?: \(.*\))?"),
+        lambda found: {"bandwidth_gb_s": float(found[1])},
+    ),
+    (re.compile(r"  transfer sizes?: +(\S.*)"), _sizes),
+    (
+        re.compile(
+            rf"  barriers: +({WHOLE}) read(?: \(1 per ({WHOLE}) reads\))?,"
+            rf" ({WHOLE}) write(?: \(1 per ({WHOLE}) writes\))?"
+        ),
+        _barriers,
+    ),
+    (
+        re.compile(rf"  semaphores: +({WHOLE}) events"),
+        lambda found: {"semaphore_events": whole(found[1])},
+    ),
+    (re.compile(r"  noc (reads|writes):(?: +(\S.*))?"), _noc),
+    (re.compile(rf"  DRAM channels: +({WHOLE})"), lambda found: {"dram_channels": whole(found[1])}),
+    (re.compile(r"  kernel time:"), lambda _: {_KERNEL_TIMES: ()}),
+)
+
+
+class ProgramFields:
+    """Collects the fields of one program from its lines."""
+
+    def __init__(self, program_id: int, name: str | None) -> None:
+        # Each entry becomes a field of the record, which has the types.
+        self._values: dict[str, Any] = {"program_id": program_id, "name": name}
+        self._kernel_times: list[KernelTime] = []
+        self._last_line = ""
+        self.closed = False
+
+    def read(self, line: str) -> bool:
+        """Take in a line; False for one that is not understood, or says what another said."""
+        understood = self._read(line)
+        self._last_line = line if understood else ""
+        return understood
+
+    def _read(self, line: str) -> bool:
+        if _KERNEL_TIMES in self._values:
+            found = _KERNEL_TIME.fullmatch(line)
+            if found is not None:
+                return self._add_kernel_time(found)
+        for pattern, fields in _FIELDS:
+            found = pattern.fullmatch(line)
+            if found is not None:
+                values = fields(found)
+                if not values or values.keys() & self._values.keys():
+                    return False
+                self._values.update(values)
+                return True
+        return False
+
+    def _add_kernel_time(self, found: re.Match[str]) -> bool:
+        thread = found[1].rstrip(":")
+        if any(known.thread == thread for known in self._kernel_times):
+            return False
+        shortest = _span(*found.group(2, 3, 4))
+        longest = shortest if found[5] is None else _span(*found.group(5, 6, 7))
+        self._kernel_times.append(KernelTime(thread, shortest, longest))
+        return True
+
+    def close_at_end(self) -> None:
+        """Close the program at the end of the log, if its last line can be no other's."""
+        self.closed = self._last_line.strip().startswith(_LAST_THREADS)
+
+    def record(self) -> ProgramPerf | None:
+        """Return the program; None where a line is missing that every program has."""
+        if not self.closed or any(name not in self._values for name in _REQUIRED):
+            return None
+        return ProgramPerf(**{**self._values, _KERNEL_TIMES: tuple(self._kernel_times)})
+
+
+_TTLANG_PERF_TITLE: Final = "PERF SUMMARY"
+#: What tt-lang prints for a chip it does not know, with a clock and a core count it made up.
+UNKNOWN_ARCH: Final = "unknown"
+
+
+def is_program(line: str) -> bool:
+    """Return whether a line begins a program: where a log was cut out of a longer one."""
+    return PROGRAM.fullmatch(line) is not None
+
+
+def read_perf_summary(lines: Lines) -> PerfSummary:
+    """Read a summary from its heading on, or from its first program where it has none.
+
+    A program that lacks a line is left out, and the summary says that it is not complete.
+    """
+    start = lines.number
+    heading = lines.peek()
+    section = _Section()
+    lines.begin(past_heading=heading is not None and not is_program(heading))
+    while not lines.ends():
+        line = lines.peek() or ""
+        if is_rule(line) or section.is_over(line):
+            break
+        if section.read(line):
+            lines.take()
+        else:
+            lines.skip_unread(_TTLANG_PERF_TITLE)
+    if lines.peek() is not None:
+        section.finish(sure=not lines.gave_up)
+    elif lines.last_is_whole:
+        section.finish_at_end()
+    summary = section.record(needs_chip=heading == PERF_SUMMARY)
+    if not summary.complete:
+        lines.report(ProblemKind.CUT, f"{_TTLANG_PERF_TITLE}: {section.missing()}", line=start)
+    if section.chip is not None and summary.arch is None:
+        problem = (
+            f"{_TTLANG_PERF_TITLE}: tt-lang did not find the device log: "
+            "clock and cores are made up"
+        )
+        lines.report(ProblemKind.UNKNOWN_CHIP, problem, line=start)
+    return summary
+
+
+class _Section:
+    """Collects the programs of a summary from its lines."""
+
+    def __init__(self) -> None:
+        self.chip: tuple[str, float, int] | None = None
+        self._announced: int | None = None
+        self._programs: list[ProgramFields] = []
+
+    def is_over(self, line: str) -> bool:
+        """Return whether a line comes after the section: a program ends with an empty line."""
+        behind_program = bool(self._programs) and self._programs[-1].closed
+        return bool(line) and behind_program and not is_program(line)
+
+    def read(self, line: str) -> bool:
+        if not line:
+            self._close()
+            return True
+        found = PROGRAM.fullmatch(line)
+        if found is not None:
+            self._close()
+            self._programs.append(ProgramFields(int(found[1]), found[2]))
+            return True
+        if self._programs:
+            return self._programs[-1].read(line)
+        return self._read_head(line)
+
+    def _read_head(self, line: str) -> bool:
+        chip, count = CHIP.fullmatch(line), COUNT.fullmatch(line)
+        if chip is not None and self.chip is None:
+            self.chip = chip[1], float(chip[2]), whole(chip[3])
+            return True
+        if count is not None and self._announced is None:
+            self._announced = whole(count[1])
+            return True
+        return False
+
+    def _close(self) -> None:
+        if self._programs:
+            self._programs[-1].closed = True
+
+    def finish(self, *, sure: bool) -> None:
+        if sure:
+            self._close()
+
+    def finish_at_end(self) -> None:
+        if self._programs and not self._programs[-1].closed:
+            self._programs[-1].close_at_end()
+
+    def record(self, *, needs_chip: bool) -> PerfSummary:
+        found = [program.record() for program in self._programs]
+        programs = tuple(program for program in found if program is not None)
+        complete = bool(found) and len(programs) == len(found)
+        if needs_chip:
+            complete = complete and self.chip is not None and self._announced is not None
+        if self._announced is not None:
+            complete = complete and self._announced == len(found)
+        chip = self.chip
+        if chip is None or chip[0] == UNKNOWN_ARCH or not chip[1]:
+            return PerfSummary(programs, complete=complete)
+        return PerfSummary(programs, *chip, complete=complete)
+
+    def missing(self) -> str:
+        """Say how much of the section is there."""
+        whole_ones = sum(program.record() is not None for program in self._programs)
+        announced = max(self._announced or 0, len(self._programs))
+        return f"ends early or lacks lines: {whole_ones} of {announced} programs are whole"
+
+
+def is_perf_summary_json(head: str) -> bool:
+    """Return whether a text begins as the JSON form does."""
+    start = head.lstrip("\ufeff \t\r\n")
+    return start.startswith("{") and '"freq_mhz"' in head and '"max_compute_cores"' in head
+
+
+def read_perf_summary_json(file: Path) -> PerfSummary:
+    """Read the exact form. It has no kernel times, semaphores or bandwidth.
+
+    Raises:
+        InputError: with file, line and what was expected.
+    """
+    return parse_json(bounded_text(file), _summary, file=file)
+
+
+def _summary(document: object) -> PerfSummary:
+    root = Value(document)
+    programs = tuple(_program(program) for program in root.field("programs").array())
+    arch = root.field("arch").string()
+    clock_mhz = root.field("freq_mhz").number()
+    cores = root.field("max_compute_cores").integer()
+    if arch == UNKNOWN_ARCH or clock_mhz <= 0:
+        return PerfSummary(programs, exact=True)
+    return PerfSummary(programs, arch, clock_mhz, cores, exact=True)
+
+
+def _program(program: Value) -> ProgramPerf:
+    def count(name: str) -> int:
+        return program.field(name).integer()
+
+    def moved(bytes_: str, transfers: str) -> Transfers:
+        return Transfers(Bytes(count(bytes_)), count(transfers))
+
+    name = program.optional("name")
+    return ProgramPerf(
+        program_id=program.field("program_id").integer(at_least=-LARGEST_COUNT),
+        name=None if name is None else name.string(),
+        grid=_grid_of_json(program.field("grid")),
+        cores=count("num_cores"),
+        duration=Span(count("duration_cycles"), program.field("duration_us").number()),
+        dram_read=moved("dram_bytes_read", "dram_read_count"),
+        dram_write=moved("dram_bytes_written", "dram_write_count"),
+        l1_read=moved("l1_bytes_read", "l1_read_count"),
+        l1_write=moved("l1_bytes_written", "l1_write_count"),
+        multicast=Transfers(Bytes(count("multicast_bytes")), None),
+        transfer_sizes=_sizes_of_json(program.field("transfer_sizes")),
+        read_barriers=Barriers(count("read_barriers")),
+        write_barriers=Barriers(count("write_barriers")),
+        dram_channels=count("dram_channels"),
+    )
+
+
+def _grid_of_json(value: Value) -> tuple[int, int]:
+    extents = [extent.integer() for extent in value.array()]
+    if len(extents) != 2:
+        raise value.refusal("two extents of the grid")
+    return extents[0], extents[1]
+
+
+def _sizes_of_json(value: Value) -> tuple[TransferSize, ...]:
+    sizes = []
+    for size, transfers in value.items():
+        if not (size.isascii() and size.isdigit() and len(size) <= 15):
+            raise transfers.refusal("a size in bytes as the name of this count")
+        sizes.append(TransferSize(Bytes(int(size)), transfers.integer()))
+    return tuple(sorted(sizes))
+
+
+_TITLE: Final = "SIGNPOST PROFILE"
+_COLUMNS: Final = ("NAME", "THREAD", "COUNT", "TOTAL", "AVG", "MIN", "MAX")
+#: The first releases had no more than this.
+_EARLY_COLUMNS: Final = ("NAME", "THREAD", "CYCLES")
+_THREAD: Final = re.compile(r"[A-Z][A-Z0-9]{0,20}(?:_[0-9]{1,3})?")
+_NUMBER: Final = re.compile(WHOLE)
+
+
+def read_signposts(lines: Lines) -> SignpostProfile:
+    """Read a table from its title on; it is complete if its closing line is there."""
+    start = lines.number
+    columns: tuple[str, ...] | None = None
+    found: list[Signpost] = []
+    closed = False
+    lines.begin()
+    while not lines.ends() and not closed:
+        line = lines.peek() or ""
+        if is_rule(line):
+            closed = columns is not None
+        elif columns is None and tuple(line.split()) in {_COLUMNS, _EARLY_COLUMNS}:
+            columns = tuple(line.split())
+        elif line.strip("- "):
+            signpost = _row(line, columns)
+            if signpost is None:
+                lines.skip_unread(_TITLE)
+                continue
+            found.append(signpost)
+        lines.take()
+    if not closed:
+        lines.report(ProblemKind.CUT, f"{_TITLE}: no closing line", line=start)
+    return SignpostProfile(tuple(found), closed)
+
+
+def _row(line: str, columns: tuple[str, ...] | None) -> Signpost | None:
+    """Read a row from its right end: a name may have spaces in it."""
+    if columns is None:
+        return None
+    name, *cells = line.rsplit(None, len(columns) - 1)
+    if len(cells) != len(columns) - 1 or not line.startswith("  "):
+        return None
+    thread, *numbers = cells
+    if not _THREAD.fullmatch(thread) or not all(map(_NUMBER.fullmatch, numbers)):
+        return None
+    name = name.strip()
+    values = [whole(number) for number in numbers]
+    if columns == _EARLY_COLUMNS:
+        return Signpost(name, thread, values[0])
+    count, total, average, shortest, longest = values
+    return Signpost(name, thread, total, count, average, shortest, longest)
+
+
+G = TypeVar("G")
+_FINDER: Final = json.JSONDecoder()
+
+
+def _read_graph(lines: Lines, decode: Callable[[Value], G], *, what: str) -> G | None:
+    """Read the graph below its heading; None, and a problem, where there is none."""
+    start = lines.number
+    lines.begin()
+    while lines.peek() == "":
+        lines.take()
+    if not (lines.peek() or "").startswith("{"):
+        lines.report(ProblemKind.CUT, f"{what}: expected JSON below the heading", line=start)
+        return None
+    # The document ends before the next line of output, or the next heading, wherever that is.
+    text = "\n".join(lines.rest_of_section())
+    try:
+        _, end = _FINDER.raw_decode(text)
+        graph = decode(Value(loads(text[:end])))
+    except (ValueError, RecursionError, DecodeError) as cause:
+        problem = cause.msg if isinstance(cause, json.JSONDecodeError) else str(cause)
+        lines.report(ProblemKind.CUT, f"{what}: cannot be read: {problem}", line=start)
+        lines.take()
+        return None
+    for _ in range(text.count("\n", 0, end) + 1):
+        lines.take()
+    return graph
+
+
+def _flow_graph(root: Value) -> FlowGraph:
+    buffers = [_buffer(buffer) for buffer in root.field("circular_buffers").array()]
+    # The compiler's order changes from run to run.
+    return FlowGraph(tuple(sorted(buffers, key=lambda buffer: buffer.number)))
+
+
+def _buffer(value: Value) -> CircularBuffer:
+    def ops(name: str) -> tuple[GraphOp, ...]:
+        found = [_op(op) for op in value.field(name).array()]
+        return tuple(sorted(found, key=lambda op: (op.kernel, op.line or -1, op.op)))
+
+    index = value.field("cb_index").integer()
+    return CircularBuffer(
+        index, ops("producers"), ops("consumers"), ops("dma_ops"), ops("wait_ops")
+    )
+
+
+def _op(value: Value) -> GraphOp:
+    line = value.field("line").integer(at_least=-1)
+    direction = value.optional("direction")
+    return GraphOp(
+        value.field("kernel").string(),
+        value.field("thread").string(),
+        None if line < 0 else line,
+        value.field("op").string(),
+        None if direction is None else direction.string(),
+    )
+
+
+def _pipe_graph(root: Value) -> PipeGraph:
+    pipes = tuple(_pipe(pipe) for pipe in root.field("pipes").array())
+    return PipeGraph(root.field("numPipeRuntimeArgs").integer(), pipes)
+
+
+def _pipe(value: Value) -> Pipe:
+    def core(prefix: str) -> tuple[int, int]:
+        return value.field(f"{prefix}X").integer(), value.field(f"{prefix}Y").integer()
+
+    net = value.optional("pipeNetId")
+    return Pipe(
+        core("src"),
+        core("dstStart"),
+        core("dstEnd"),
+        value.field("receiverCBIndex").integer(at_least=-1),
+        value.field("runtimeArgSlot").integer(at_least=-1),
+        None if net is None else net.integer(at_least=-1),
+    )
+
+
+_MOST_SHOWN: Final = 300
+#: How the lines begin in which tt-lang admits a failure; no program fails for it.
+_ADMISSIONS: Final = (
+    ("[Auto-profile] ", ProblemKind.NO_PROFILE),
+    ("[signpost_profile] ", ProblemKind.NO_PROFILE),
+    ("[perf_dump] WARNING", ProblemKind.STALE),
+    ("[perf_summary] WARNING", ProblemKind.WARNING),
+)
+#: These stand anywhere in a line, behind a time or a file name.
+_DROPPED: Final = "Profiler DRAM buffers were full, markers were dropped!"
+_IGNORED_SIGNPOST: Final = re.compile(r"\bsignpost\([^)]{0,200}\) ignored: ")
+
+
+def is_ttlang_log(head: str) -> bool:
+    """Return whether a text has a tt-lang section, or tt-lang's word that there is none."""
+    return any(
+        line in HEADINGS or is_program(line) or _admission(line) is not None
+        for line in plain_lines(head)
+    )
+
+
+def read_ttlang_log(file: Path) -> TtlangLog:
+    """Read a log.
+
+    Raises:
+        InputError: it cannot be read, or tt-lang left no trace in it.
+    """
+    log = parse_ttlang(bounded_text(file), file)
+    if log.is_empty:
+        problem = f"no output of tt-lang: expected a section such as {PERF_SUMMARY!r}"
+        raise InputError(file, problem)
+    return log
+
+
+def parse_ttlang(text: str, file: Path) -> TtlangLog:
+    """Read what a program printed. Sections that are cut or missing are among the problems.
+
+    Raises:
+        InputError: it is no text; ``file`` is where it came from.
+    """
+    if "\0" in text:
+        raise InputError(file, "expected text, found a NUL byte")
+    numbered: list[tuple[int, str]] = []
+    admitted: list[Problem] = []
+    # The line end of the last line begins no other.
+    for number, line in enumerate(plain_lines(text.removesuffix("\n")), start=1):
+        kind = _admission(line)
+        if kind is None:
+            numbered.append((number, line))
+        else:
+            admitted.append(Problem(number, kind, line.strip()[:_MOST_SHOWN]))
+    last_is_whole = text.endswith("\n")
+    if numbered and not last_is_whole and not numbered[-1][1]:
+        del numbered[-1]  # the indentation of a line that is cut off, not an empty line
+    lines = Lines(numbered, last_is_whole=last_is_whole)
+    found = _Found()
+    while lines.peek() is not None:
+        found.read(lines)
+    return found.log([*admitted, *lines.problems])
+
+
+def _admission(line: str) -> ProblemKind | None:
+    for start, kind in _ADMISSIONS:
+        if line.startswith(start):
+            return kind
+    if _DROPPED in line:
+        return ProblemKind.DROPPED
+    return ProblemKind.NO_PROFILE if _IGNORED_SIGNPOST.search(line) else None
+
+
+@dataclass(slots=True)
+class _Found:
+    """Collects the sections of a log."""
+
+    perf_summaries: list[PerfSummary] = field(default_factory=list)
+    auto_profiles: list[AutoProfile] = field(default_factory=list)
+    signpost_profiles: list[SignpostProfile] = field(default_factory=list)
+    flow_graphs: list[FlowGraph | None] = field(default_factory=list)
+    pipe_graphs: list[PipeGraph | None] = field(default_factory=list)
+
+    def read(self, lines: Lines) -> None:
+        """Read the section that begins with the next line, or pass over the line."""
+        line = lines.peek() or ""
+        if line in {PERF_SUMMARY, OLD_PERF_SUMMARY} or is_program(line):
+            self.perf_summaries.append(read_perf_summary(lines))
+        elif line in FLOW_GRAPHS:
+            self.flow_graphs.append(_read_graph(lines, _flow_graph, what="FLOW GRAPH"))
+        elif line == PIPE_GRAPH:
+            self.pipe_graphs.append(_read_graph(lines, _pipe_graph, what="PIPE GRAPH"))
+        elif line == AUTO_PROFILE:
+            self.auto_profiles.append(read_auto_profile(lines))
+        elif line == SIGNPOST_PROFILE:
+            self.signpost_profiles.append(read_signposts(lines))
+        else:
+            lines.take()
+
+    def log(self, problems: list[Problem]) -> TtlangLog:
+        return TtlangLog(
+            tuple(self.perf_summaries),
+            tuple(self.auto_profiles),
+            tuple(self.signpost_profiles),
+            tuple(graph for graph in self.flow_graphs if graph is not None),
+            tuple(graph for graph in self.pipe_graphs if graph is not None),
+            tuple(sorted(problems, key=lambda problem: problem.line)),
+        )
+
+
+class Measured(NamedTuple):
+    """What one program did; None where that is not known."""
+
+    time_ns: float | None
+    read_bytes: float
+    write_bytes: float
+    transfers: float | None
+    barriers: float | None
+
+
+class Call(NamedTuple):
+    """A call of an operation, and the programs that it ran, in the order of their ids."""
+
+    name: str | None
+    programs: tuple[Measured, ...]
+
+
+def calls_of(summaries: Sequence[PerfSummary], doubts: Collection[ProblemKind]) -> Iterator[Call]:
+    """Yield the calls that summaries were printed after; ``doubts`` is what is wrong with the log.
+
+    Traces of earlier calls stay, so each summary repeats them; what it repeats is left out.
+    """
+    seen: set[ProgramPerf] = set()
+    for summary in summaries:
+        # The name of the operation stands at the program whose trace sorts first as text, 10240
+        # before 2048: it names the call, and no program of it.
+        names = {program.name for program in summary.programs if program.name is not None}
+        nameless = [replace(program, name=None) for program in summary.programs]
+        new = [program for program in nameless if program not in seen]
+        seen.update(new)
+        if new:
+            new.sort(key=lambda program: program.program_id)
+            measured = [_measure_program(program, summary.clock_mhz, doubts) for program in new]
+            yield Call(names.pop() if len(names) == 1 else None, tuple(measured))
+
+
+def _measure_program(
+    program: ProgramPerf, clock_mhz: float | None, doubts: Collection[ProblemKind]
+) -> Measured:
+    read, write = program.dram_read, program.dram_write
+    counts = (read.transfers, write.transfers)
+    waits = (program.read_barriers, program.write_barriers)
+    # A log has no line of barriers where there are none, or where it was not understood.
+    known = ProblemKind.UNREAD not in doubts or None not in waits
+    return Measured(
+        _time_ns(program, clock_mhz, doubts),
+        read.size.bytes,
+        write.size.bytes,
+        None if None in counts else sum(count or 0 for count in counts),
+        sum(wait.barriers for wait in waits if wait is not None) if known else None,
+    )
+
+
+def _time_ns(
+    program: ProgramPerf, clock_mhz: float | None, doubts: Collection[ProblemKind]
+) -> float | None:
+    if clock_mhz is not None:
+        return program.duration.cycles * 1000 / clock_mhz
+    # Of a log that begins below the line of the clock, the time as it was printed.
+    return None if ProblemKind.UNKNOWN_CHIP in doubts else program.duration.us * 1000
+
+
+def cycle_metrics(log: TtlangLog, *, file: str, lost: str | None) -> Iterator[MetricObservation]:
+    """Yield the cycles of the slowest thread: in the auto-profile, and in each signpost's zone.
+
+    Sums over cores and iterations, with the profiler's own cycles among them. ``lost`` is why no
+    number of the log can be trusted.
+    """
+    for report in log.auto_profiles[:1]:
+        cycles, flaw = report.longest_thread_cycles, lost or _flaw(log.auto_profiles)
+        yield _observed_cycles("auto_profile_cycles", cycles, file, flaw)
+    zones: dict[str, int] = {}
+    for profile in log.signpost_profiles:
+        for zone in profile.signposts:
+            zones[zone.name] = max(zone.total_cycles, zones.get(zone.name, 0))
+    for name, total in zones.items():
+        flaw = lost or _flaw(log.signpost_profiles)
+        yield _observed_cycles(f"signpost_cycles_{name}", total, file, flaw)
+
+
+def _flaw(profiles: Sequence[AutoProfile | SignpostProfile]) -> str | None:
+    if not all(profile.complete for profile in profiles):
+        return "the profile is cut"
+    return "several profiles, each of all calls until then" if len(profiles) > 1 else None
+
+
+def _observed_cycles(
+    name: str, cycles: int | None, file: str, flaw: str | None
+) -> MetricObservation:
+    metric = Metric(name, unit="cycles", source=Source.DEVICE)
+    if cycles is None:
+        flaw = flaw or "it is unknown"
+    samples = () if cycles is None or flaw is not None else (cycles,)
+    note = None if flaw is None else f"{file}: {flaw}"
+    return MetricObservation(metric, samples, gated=False, note=note)
+
+
+_TIME: Final = "kernel_time"
+#: What is gated of a program, in the order of its record.
+_KINDS: Final = {
+    _TIME: Kind.TIME,
+    "kernel_dram_read_bytes": Kind.BYTES,
+    "kernel_dram_write_bytes": Kind.BYTES,
+    "kernel_dram_transfers": Kind.COUNT,
+    "kernel_barriers": Kind.COUNT,
+}
+#: After these no number of a log is known to be whole, or of this run.
+_LOSSES: Final = (ProblemKind.DROPPED, ProblemKind.STALE)
+_NO_SUMMARY: Final = (
+    "no PERF SUMMARY: it takes TTLANG_PERF_DUMP=1 and TT_METAL_DEVICE_PROFILER_NOC_EVENTS=1"
+)
+
+
+def kernel_metrics(log: TtlangLog, *, file: str) -> Iterator[MetricObservation]:
+    """Yield what a log says of each kernel: time, DRAM traffic, barriers, profiled cycles.
+
+    Text rounds: bytes are right within 5 %, and the same in every run that moves the same. A log
+    that is cut, or whose data were dropped, gives the kernel time without samples, and says why.
+    Traffic inside L1 is no metric: to fetch from a neighbour instead of DRAM is no regression.
+    """
+    lost = _lost(log)
+    cycles = tuple(cycle_metrics(log, file=file, lost=lost))
+    if lost is not None:
+        yield _nothing(f"{file}: {lost}")
+    elif log.perf_summaries:
+        doubts = {problem.kind for problem in log.problems}
+        yield from _of_calls(list(calls_of(log.perf_summaries, doubts)), file)
+    elif log.flow_graphs or log.pipe_graphs or not cycles:
+        # Graphs are printed with a summary, by one option; a log of profiles alone may have none.
+        alone = ", without TTLANG_AUTO_PROFILE" if log.auto_profiles else ""
+        yield _nothing(f"{file}: {_NO_SUMMARY}{alone}")
+    yield from cycles
+
+
+def summary_metrics(summary: PerfSummary, *, file: str) -> Iterator[MetricObservation]:
+    """Yield what the exact form of a summary says of each kernel: as a log, without profiles."""
+    if summary.complete:
+        # It has a clock unless tt-lang did not know the chip, and then its times are made up.
+        yield from _of_calls(list(calls_of([summary], {ProblemKind.UNKNOWN_CHIP})), file)
+    else:
+        yield _nothing(f"{file}: the summary is not whole")
+
+
+def _lost(log: TtlangLog) -> str | None:
+    for problem in log.problems:
+        if problem.kind in _LOSSES:
+            return f"line {problem.line}: {problem.text}"
+    whole = all(summary.complete for summary in log.perf_summaries)
+    return None if whole else "a PERF SUMMARY is cut, or lacks lines"
+
+
+def _of_calls(calls: list[Call], file: str) -> Iterator[MetricObservation]:
+    lengths: dict[str | None, set[int]] = defaultdict(set)
+    for call in calls:
+        lengths[call.name].add(len(call.programs))
+    if not calls:
+        yield _nothing(f"{file}: no program ran")
+    elif any(len(found) > 1 for found in lengths.values()):
+        yield _nothing(f"{file}: calls of one operation ran different numbers of programs")
+    else:
+        for label, samples in _by_label(calls).items():
+            columns = zip(*samples, strict=True)
+            for (name, kind), values in zip(_KINDS.items(), columns, strict=True):
+                yield _observed_values(recorded_metric(name + label, kind), values, file)
+
+
+def _by_label(calls: list[Call]) -> Mapping[str, list[Measured]]:
+    """Return the samples of each kernel, by what is added to the names of its metrics.
+
+    Nothing for the only one; else the name of its operation, where there are several, and its
+    place in the call. Ids count all that the process ran before, so they would name another
+    program as soon as an op is added; their order stays.
+    """
+    several = len({call.name for call in calls}) > 1
+    samples: dict[str, list[Measured]] = defaultdict(list)
+    for call in calls:
+        name = f"_{call.name or 'unnamed'}" if several else ""
+        for place, program in enumerate(call.programs, start=1):
+            samples[name if len(call.programs) == 1 else f"{name}_{place}"].append(program)
+    return samples
+
+
+def _observed_values(
+    metric: Metric, values: tuple[float | None, ...], file: str
+) -> MetricObservation:
+    samples = tuple(value for value in values if value is not None)
+    if len(samples) == len(values):
+        return MetricObservation(metric, samples)
+    missing = "the clock of the chip is not known" if metric.kind is Kind.TIME else "it is unknown"
+    return MetricObservation(metric, (), note=f"{file}: {missing}")
+
+
+def _nothing(note: str) -> MetricObservation:
+    return MetricObservation(recorded_metric(_TIME, Kind.TIME), (), note=note)

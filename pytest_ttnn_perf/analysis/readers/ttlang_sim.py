@@ -1,0 +1,316 @@
+"""Counters of tt-lang's simulator, read from its trace or from its tables of statistics."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.readers.ttlang import (
+    SimCounters,
+    SimTensor,
+    bounded_text,
+    is_rule,
+    plain_lines,
+)
+from pytest_ttnn_perf.core.codec import Value
+from pytest_ttnn_perf.core.errors import DecodeError, InputError
+from pytest_ttnn_perf.core.files import loads, reading, unpacked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+#: Where a copy says that it moved tiles from or to.
+_PLACES: Final = ("local_l1", "remote_l1", "dram")
+_DIRECTIONS: Final = frozenset({"read", "write"})
+#: Events that count tiles: the counter of the events, and that of their tiles.
+_COUNTED: Final = {
+    "dfb_reserve_end": ("dfb_reserves", "dfb_tiles_reserved"),
+    "dfb_wait_end": ("dfb_waits", "dfb_tiles_waited"),
+    "pipe_send": ("pipe_sends", "pipe_tiles_sent"),
+    "pipe_recv": ("pipe_receives", "pipe_tiles_received"),
+}
+#: Counters that are there even where nothing was counted.
+_ALWAYS: Final = (
+    "operations", "kernels", "events", "sim_ticks", "sim_stall_ticks",
+    *(name for pair in _COUNTED.values() for name in pair),
+)  # fmt: skip
+
+
+def tensor_names() -> tuple[str, ...]:
+    """Return the counters that each tensor has."""
+    moved = [f"{place}_{way}_tiles" for place in _PLACES for way in ("read", "write")]
+    return "tensor_reads", "tensor_writes", "tiles_read", "tiles_written", *moved
+
+
+class Events:
+    """Counts the events of a trace.
+
+    Ticks begin at 0 in each operation, so the ticks of a trace are the sum of its operations'.
+    Names of buffers are addresses, and change between runs: nothing is counted by them.
+    """
+
+    def __init__(self) -> None:
+        self._counters: Counter[str] = Counter(dict.fromkeys((*_ALWAYS, *tensor_names()), 0))
+        self._tensors: dict[str, Counter[str]] = {}
+        self._open_nodes: set[int] = set()
+        self._running: set[str] = set()
+        self._blocked: dict[str, int] = {}
+        self._last_tick = 0
+
+    def add(self, event: Value) -> None:
+        """Count an event.
+
+        Raises:
+            DecodeError: a field is missing, or is not what it should be.
+            ValueError: the event cannot be here.
+        """
+        tick, name = event.field("tick").integer(), event.field("event").string()
+        self._counters["events"] += 1
+        if name == "operation_start":
+            self._start(event.field("node").integer())
+        if not self._open_nodes:
+            message = f"{name} outside of an operation"
+            raise ValueError(message)
+        self._last_tick = max(self._last_tick, tick)
+        if name == "operation_end":
+            self._end(event.field("node").integer())
+        elif name.startswith("kernel_"):
+            self._kernel(name, event.field("kernel").string(), tick)
+        elif name == "copy_end":
+            self._copy(event)
+        elif name in _COUNTED:
+            events, tiles = _COUNTED[name]
+            self._counters[events] += 1
+            self._counters[tiles] += _count(event, "tiles")
+
+    def _start(self, node: int) -> None:
+        if node in self._open_nodes:
+            message = f"node {node} starts an operation before it has ended the last one"
+            raise ValueError(message)
+        if not self._open_nodes:
+            self._counters["operations"] += 1
+            self._last_tick = 0
+        self._open_nodes.add(node)
+
+    def _end(self, node: int) -> None:
+        if node not in self._open_nodes:
+            message = f"node {node} ends an operation that it has not started"
+            raise ValueError(message)
+        self._open_nodes.remove(node)
+        if not self._open_nodes:
+            self._counters["sim_ticks"] += self._last_tick
+            if self._running:
+                message = f"the operation ended, but kernel {min(self._running)!r} did not"
+                raise ValueError(message)
+
+    def _kernel(self, event: str, kernel: str, tick: int) -> None:
+        if event == "kernel_start":
+            self._counters["kernels"] += 1
+            self._running.add(kernel)
+        elif event == "kernel_end":
+            self._running.discard(kernel)
+        elif event == "kernel_block":
+            self._blocked[kernel] = tick
+        elif event == "kernel_unblock":
+            since = self._blocked.pop(kernel, None)
+            if since is None or since > tick:
+                message = f"kernel {kernel!r} goes on without having been blocked before"
+                raise ValueError(message)
+            self._counters["sim_stall_ticks"] += tick - since
+
+    def _copy(self, event: Value) -> None:
+        tensor, direction = event.optional("tensor"), event.optional("direction")
+        if tensor is None or direction is None or direction.string() not in _DIRECTIONS:
+            return
+        way = direction.string()
+        moved = Counter({f"{place}_{way}_tiles": _count(event, place) for place in _PLACES})
+        moved[f"tensor_{way}s"] = 1
+        moved["tiles_read" if way == "read" else "tiles_written"] = _count(event, "tiles")
+        empty = Counter(dict.fromkeys(tensor_names(), 0))
+        for counters in (self._counters, self._tensors.setdefault(tensor.string(), empty)):
+            counters.update(moved)
+
+    def counters(self) -> SimCounters:
+        """Return what was counted; ValueError where an operation has not ended."""
+        if self._open_nodes or not self._counters["operations"]:
+            message = "the trace is cut: it ends before the operation does"
+            raise ValueError(message)
+        tensors = (SimTensor(name, dict(own)) for name, own in sorted(self._tensors.items()))
+        return SimCounters(dict(self._counters), tuple(tensors))
+
+
+def _count(event: Value, name: str) -> int:
+    value = event.optional(name)
+    return 0 if value is None else value.integer()
+
+
+_TENSORS: Final = "Tensor Access Statistics"
+_BUFFERS: Final = "Dataflow Buffer Statistics"
+_PIPES: Final = "Pipe Transfer Statistics"
+#: The counters of each table by the title of their column.
+TITLES: Final = {
+    _TENSORS: {
+        "Local L1 R": "local_l1_read_tiles", "Local L1 W": "local_l1_write_tiles",
+        "Remote L1 R": "remote_l1_read_tiles", "Remote L1 W": "remote_l1_write_tiles",
+        "DRAM R": "dram_read_tiles", "DRAM W": "dram_write_tiles",
+        "Tiles Read": "tiles_read", "Tiles Written": "tiles_written",
+        "Tiles R": "tiles_read", "Tiles W": "tiles_written",
+        "Reads": "tensor_reads", "Writes": "tensor_writes",
+    },
+    _BUFFERS: {
+        "Tiles Reserved": "dfb_tiles_reserved", "Tiles Waited": "dfb_tiles_waited",
+        "Reserves": "dfb_reserves", "Waits": "dfb_waits",
+    },
+    _PIPES: {
+        "Tiles Read": "pipe_tiles_received", "Tiles Written": "pipe_tiles_sent",
+        "Reads": "pipe_receives", "Writes": "pipe_sends",
+    },
+}  # fmt: skip
+_LABELS: Final = {_TENSORS: ("Tensor",), _BUFFERS: ("DFB", "Node"), _PIPES: ("Pipe",)}
+_OLD_BUFFER_LABELS: Final = ("DFB", "Core")
+_TOTAL: Final = "TOTAL"
+_NUMBER: Final = re.compile(r"[0-9]{1,15}")
+
+
+class _Row(NamedTuple):
+    label: str
+    numbers: tuple[int, ...]
+
+
+def read_tables(lines: list[str], file: Path) -> SimCounters:
+    """Read all tables; their rows must add up to their totals."""
+    counters: dict[str, int] = {}
+    tensors: list[SimTensor] = []
+    for at, line in enumerate(lines):
+        if line not in TITLES:
+            continue
+        if line in {earlier for earlier in lines[:at] if earlier in TITLES}:
+            raise InputError(file, f"{line} stand here a second time", line=at + 1)
+        table = _Table(file, lines, at)
+        counters.update(zip(table.names, table.total, strict=True))
+        if line == _TENSORS:
+            tensors = [
+                SimTensor(row.label, dict(zip(table.names, row.numbers, strict=True)))
+                for row in table.rows
+            ]
+    if not counters:
+        raise InputError(file, f"expected a table of the simulator, such as {_TENSORS!r}")
+    return SimCounters(counters, tuple(tensors))
+
+
+class _Table:
+    """One table: the title at ``at``, a rule, column titles, rows, a total, a rule."""
+
+    def __init__(self, file: Path, lines: list[str], at: int) -> None:
+        self._file = file
+        self._title = lines[at]
+        self._number = at + 1
+        self.names = self._columns(lines[at + 2] if at + 2 < len(lines) else "")
+        self.rows: list[_Row] = []
+        self.total = self._read_rows(lines, at + 3)
+        # The number of the total's line is the place of the line below it.
+        if self._number >= len(lines) or not is_rule(lines[self._number]):
+            raise self._refusal(f"{self._title}: expected the rule below the total")
+        self._check()
+
+    def _read_rows(self, lines: list[str], first: int) -> tuple[int, ...]:
+        """Return the total below the rows."""
+        for self._number, line in enumerate(lines[first:], start=first + 1):
+            if not line.strip("-"):
+                continue
+            row = self._row(line)
+            if row.label == _TOTAL:
+                return row.numbers
+            if row.label.split() != [_TOTAL]:  # an indented one is the subtotal of a buffer
+                self.rows.append(_Row(row.label.strip(), row.numbers))
+        raise self._refusal(f"{self._title}: the table is cut: it has no total")
+
+    def _refusal(self, problem: str) -> InputError:
+        return InputError(self._file, problem, line=self._number)
+
+    def _columns(self, line: str) -> tuple[str, ...]:
+        known = TITLES[self._title]
+        # Longer titles first: one may be the beginning of another.
+        titles = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
+        found: list[str] = re.findall(titles, line)
+        labels = tuple(re.sub(titles, "", line).split())
+        allowed = {_LABELS[self._title]}
+        if self._title == _BUFFERS:
+            allowed.add(_OLD_BUFFER_LABELS)
+        if not found or labels not in allowed or len(set(found)) < len(found):
+            self._number += 2
+            raise self._refusal(f"{self._title}: expected the titles of its columns")
+        return tuple(known[title] for title in found)
+
+    def _row(self, line: str) -> _Row:
+        # A label may have spaces in it, and be missing where it repeats the row's above.
+        label, *cells = line.rsplit(None, len(self.names))
+        if len(cells) != len(self.names) or not all(map(_NUMBER.fullmatch, cells)):
+            raise self._refusal(f"{self._title}: expected a row of {len(self.names)} numbers")
+        return _Row(label, tuple(map(int, cells)))
+
+    def _check(self) -> None:
+        sums: Counter[int] = Counter()
+        for row in self.rows:
+            sums.update(dict(enumerate(row.numbers)))
+        if tuple(sums[at] for at in range(len(self.names))) != self.total:
+            raise self._refusal(f"{self._title}: the rows do not add up to the total")
+
+
+#: No event is longer: what is, is no trace.
+_LONGEST_LINE: Final = 2**16
+
+
+def is_sim_trace(head: str) -> bool:
+    """Return whether a text begins as a trace does."""
+    first = head.partition("\n")[0]
+    return first.startswith('{"tick": ') and '"event": ' in first
+
+
+def is_sim_stats(head: str) -> bool:
+    """Return whether a text has a table of the simulator's."""
+    return any(line in TITLES for line in plain_lines(head))
+
+
+def read_sim_trace(file: Path) -> SimCounters:
+    """Read a trace: a JSON document per line.
+
+    Raises:
+        InputError: with file and line; also for a trace that is cut, or has no event.
+    """
+    with reading(file), unpacked(file) as stream:
+        return _read_events(file, stream)
+
+
+def _read_events(file: Path, stream: BinaryIO) -> SimCounters:
+    events = Events()
+    number = 0
+    while line := stream.readline(_LONGEST_LINE):
+        number += 1
+        if not line.endswith(b"\n"):
+            problem = "the file is cut: its last line has no line end"
+            if len(line) >= _LONGEST_LINE:
+                problem = f"a line of more than {_LONGEST_LINE:,} bytes: no trace of the simulator"
+            raise InputError(file, problem, line=number)
+        try:
+            events.add(Value(loads(line.decode("utf-8"))))
+        except (ValueError, DecodeError) as cause:
+            problem = f"expected an event of the simulator: {cause}"
+            raise InputError(file, problem, line=number) from cause
+    if not number:
+        raise InputError(file, "no events: no tt-lang operation ran in the simulator")
+    try:
+        return events.counters()
+    except ValueError as cause:
+        raise InputError(file, str(cause), line=number) from cause
+
+
+def read_sim_stats(file: Path) -> SimCounters:
+    """Read the tables of ``tt-lang-sim-stats``. They have no ticks.
+
+    Raises:
+        InputError: with file and line; also for a table that is cut or does not add up.
+    """
+    return read_tables(plain_lines(bounded_text(file)), file)

@@ -1,0 +1,1 @@
+"""The rules that look at captures, one module per family."""

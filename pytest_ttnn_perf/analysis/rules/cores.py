@@ -1,0 +1,1345 @@
+"""Ops that take much longer than the same op elsewhere, which has more to do."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from math import inf, prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.checklist.cores import (
+    NOT_TOLD,
+    SHORTEST_US,
+    USED,
+    available_cores,
+    few_cores,
+    ops_on_cores,
+    searches,
+)
+from pytest_ttnn_perf.analysis.checklist.matmuls import (
+    dram_sharded_ns,
+    is_convolution,
+    is_dense_matmul,
+    is_matmul,
+    matmuls_of,
+    none_long_enough,
+    setting,
+)
+from pytest_ttnn_perf.analysis.checklist.op_times import (
+    has_operands,
+    heaviest_numbers,
+    op_name,
+    worst_ops,
+)
+from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, PRODUCTS, stale_signatures
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    LAUNCH_NS,
+    WORTH,
+    advice_for,
+    check_removals,
+    check_savings,
+    critical_ops,
+    gaps_text,
+    launch_gaps_ns,
+    microseconds,
+    removable,
+    step_ns,
+)
+from pytest_ttnn_perf.analysis.ops.names import (
+    function_in,
+    neighbours,
+    op_and_function,
+    without_producer,
+)
+from pytest_ttnn_perf.analysis.ops.regions import find_layers
+from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
+from pytest_ttnn_perf.core.ops import Category, category_of, short_code
+from pytest_ttnn_perf.core.text import counted, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.cores import OnCores
+    from pytest_ttnn_perf.analysis.checklist.matmuls import Product
+    from pytest_ttnn_perf.analysis.checklist.savings import Placed, Removal
+    from pytest_ttnn_perf.analysis.ops.roofline import Roofline
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
+
+
+# Ops that run on few of the cores that they could use.
+
+
+@rule("TTP305", "unused-cores", Severity.WARNING, Input.OPS)
+def unused_cores(
+    step: OpTable,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    used: Limit = Limit(
+        USED, "of the cores with work", "tt-perf-report marks ops on less than half of the cores"
+    ),
+    shortest_us: Limit = Limit(SHORTEST_US, "µs", "launching takes a good part of shorter ops"),
+) -> Answer:
+    """Ops run on few of the cores that they could use.
+
+    ## What it finds
+    Each op of a step that runs on less than half of the cores that it could use. A matmul, an
+    elementwise op or a norm can be cut into the tiles that it gives, attention and conversions
+    into rows of tiles, ops that arrange heads along the sequence alone. Of an op whose output is
+    sharded in L1, the cores that hold a shard count, whatever CORE COUNT says. In decode steps a
+    RotaryEmbedding of one row of tiles has one core in any case: it is named where its input is not
+    sharded.
+
+    ## Why it matters
+    An op on one core takes up to a hundred times as long as it has to.
+
+    ## What to do
+    Give these ops more cores, each in its own way. Matmuls: a larger
+    `compute_with_storage_grid_size` with smaller `per_core_M` and `per_core_N`; with fewer rows of
+    tiles than the grid has rows of cores, a 1D program config (`mcast_in0=True`), as a 2D one
+    leaves the other rows idle; with a batch in both inputs, `MatmulMultiCoreReuseProgramConfig`, as
+    others work on one of the batch after the other. Norms: shard the input by width, or by block.
+    Elementwise ops on the shards of their neighbours: fuse them, or give all of them more shards.
+    RotaryEmbedding: `rotary_embedding_hf`, or `rotary_embedding_llama` for heads of up to 256; in
+    decode steps on inputs that are sharded by height.
+
+    ## What it saves
+    Time × (1 − cores ÷ possible cores), but no op gets shorter than 2 µs, a norm than 7 µs and
+    2.5 µs for moves to shards, a RotaryEmbedding than 5 µs, and none than reading its operands
+    takes at 75 % of the DRAM bandwidth, or 60 % with weights of a block format that are
+    interleaved. A matmul takes 5 µs beside that. Of an elementwise op on the shards of its
+    neighbours, two reshards of 2 µs are subtracted.
+
+    ## When it is no problem
+    Small tensors have too few tiles for all cores, which the rule takes into account. Not counted
+    are ops that take very little time, collectives, which wait for links, ops that only move data,
+    which choose their cores themselves, matmuls with DRAM-sharded weights, whose number of cores
+    follows the banks of DRAM, and updates of caches and other ops of decoding that work on one core
+    per user. Matmuls of up to 32 rows are left to TTP311 unless more cores are clearly faster.
+    Searches along rows are for TTP308, conversions of less than 20 µs for TTP203.
+
+    ## Where it looks
+    CORE COUNT, AVAILABLE WORKER CORE COUNT, program configs and shard specs in ATTRIBUTES and the
+    kernel time of the op table, on the slowest device. Captures from before the end of 2025 do not
+    tell the cores available: a report database of the test does, or else the op that runs on most.
+    """
+    available = available_cores(step, report)
+    if not available:
+        return Answer.not_measured(NOT_TOLD)
+    if not has_operands(step):
+        return Answer.not_measured(NO_OPERANDS)
+    if not any(step.columns.cores):
+        return Answer.not_measured("the capture does not say how many cores ops ran on")
+    if not any(ops_on_cores(step, available, shortest_us=shortest_us.value)):
+        return Answer.not_applicable(none_long_enough(shortest_us.value))
+    few = few_cores(step, report, used=used.value, shortest_us=shortest_us.value)
+    took = sum(each.op.kernel_ns for each in few.values())
+    saved = {row: each.saved_ns for row, each in few.items()}
+    use, they = ("uses", "it") if len(few) == 1 else ("use", "they")
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{microseconds(took)} of a step in {counted(len(few), 'op')} that {use} less "
+        f"than {percent(used.value)} of the cores {they} could{_or_not_sharded(few.values())}",
+        arithmetic="scaled to the usable cores, but not below each op's minimum: "
+        f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}",
+        name=lambda placed: f"{op_name(placed.op)} {few[placed.row].cores_text}",
+    ).with_fix(
+        advice_for(
+            ((_unused_cores_advice(each, step), each.saved_ns) for each in few.values()), most=3
+        )
+    )
+
+
+def _or_not_sharded(few: Iterable[OnCores]) -> str:
+    return ", or are not sharded" if any(each.interleaved for each in few) else ""
+
+
+def _unused_cores_advice(each: OnCores, step: OpTable) -> str:
+    """Return how an op gets more cores, and the other way where there is one."""
+    board = board_of(step)
+    product = next((one for one in matmuls_of(step) if one.row == each.row), None)
+    if board and product and dram_sharded_ns(product, board):
+        return f"{each.remedy.value}, or DRAM-sharded weights (TTP311)"
+    return each.remedy.value
+
+
+# Cores that wait for the slowest one.
+
+
+@rule("TTP306", "core-skew", Severity.WARNING, Input.OPS)
+def core_skew(
+    step: OpTable,
+    *,
+    ratio: Limit = Limit(
+        2, "times as long", "of real convolution models, one op in a hundred is beyond"
+    ),
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    shortest_us: Limit = Limit(5, "µs", "launching takes a good part of shorter ops"),
+) -> Answer:
+    """Some cores of an op work much longer than others.
+
+    ## What it finds
+    Ops of which one core works a multiple of the time that another does.
+
+    ## Why it matters
+    An op ends with its slowest core. All others wait for it.
+
+    ## What to do
+    Choose a core grid that divides the tiles of the tensor, so that all cores get as many. An op of
+    which one core does nearly everything often has a sharded variant that does not.
+
+    ## What it saves
+    Half of what the slowest core of each takes longer than the fastest: all cores would take the
+    mean, which a capture does not have.
+
+    ## When it is no problem
+    Cores at the edge of a tensor always have a little less to do. Not counted are ops that take
+    very little time, collectives, which wait for links, and matmuls with DRAM-sharded weights,
+    whose cores follow the banks of DRAM.
+
+    ## Where it looks
+    DEVICE KERNEL DURATION PER CORE MIN and MAX of the op table. Most captures have these columns
+    and leave them empty: then it is not measured.
+    """
+    if not step.columns.core_max_ns:
+        return Answer.not_measured("the capture does not give times per core")
+    judged = [placed for placed in critical_ops(step) if _counts(placed.op, shortest_us.value)]
+    known = [(row, op) for row, op in judged if _is_told(op)]
+    if not known:
+        unavailable = Answer.not_measured(
+            "the capture does not give times per core of ops that count"
+        )
+        return unavailable if judged else Answer.not_applicable(none_long_enough(shortest_us.value))
+    skewed = [(row, op) for row, op in known if _ratio(op) > ratio.value]
+    saved = {row: min(_half_of_difference(op), op.kernel_ns) for row, op in skewed}
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"uneven cores in {len(skewed)} of {counted(len(known), 'op')}: "
+        f"one works more than {ratio.value:g} times as long as another",
+        arithmetic=f"half of what the slowest core takes longer than the fastest, in "
+        f"{counted(len(skewed), 'op')}: {microseconds(sum(saved.values()))}",
+    )
+
+
+def _counts(op: Op, shortest_us: float) -> bool:
+    collective = category_of(op.signature.op) is Category.COLLECTIVE
+    return (
+        op.kernel_ns >= shortest_us * 1000 and not collective and not is_dram_sharded(op.attributes)
+    )
+
+
+def _is_told(op: Op) -> bool:
+    return op.core_min_ns is not None and op.core_max_ns is not None
+
+
+def _half_of_difference(op: Op) -> float:
+    return ((op.core_max_ns or 0.0) - (op.core_min_ns or 0.0)) / 2
+
+
+def _ratio(op: Op) -> float:
+    least, most = op.core_min_ns or 0.0, op.core_max_ns or 0.0
+    return most / least if least > 0 else (inf if most > 0 else 1.0)
+
+
+# Time spent on ops that only rearrange data.
+
+#: Of what moves data, what is not to be avoided by other shapes: reshards are for TTP302, Halo and
+#: slices into DRAM belong to convolutions, lookups and sampling do the work of the model.
+_OTHER: Final = re.compile(
+    r"reshard|interleaved_?to|sharded_?to|copy|clone|halo|padded_?slice|slice_?write|embedding|"
+    r"gather|scatter|sample|non_?zero",
+    re.IGNORECASE,
+)
+#: A concat that uses so much of the bandwidth does what has to be done, as fast as it can.
+_FULL: Final = 0.5
+
+
+@rule("TTP307", "data-movement", Severity.WARNING, Input.OPS)
+def data_movement(
+    step: OpTable,
+    *,
+    share: Limit = Limit(0.05, "of a step", "some movement stays; decode models: 0 to 3 %"),
+) -> Answer:
+    """Much of a step only rearranges data.
+
+    ## What it finds
+    The part of a step in ops that compute nothing: reshape, slice, concat, transpose, permute, pad,
+    fill, repeat, move. Reshards and copies between memories are for TTP302, conversions of the
+    layout for TTP203, what comes after the first search of sampling for TTP308. Halo and the
+    slices of convolutions, embeddings and gathers do not count.
+
+    ## Why it matters
+    Each of these reads and writes a whole tensor. In tiles, a reshape that changes the last two
+    extents takes every tile apart.
+
+    ## What to do
+    Choose shapes that ops take as they come: make and merge heads with the ops made for that
+    (`nlp_create_qkv_heads`, `split_query_key_value_and_split_heads`, `concatenate_heads`), keep the
+    last two extents in a reshape, let a matmul transpose, and transpose weights once when they are
+    loaded. Untilize before a reshape to a width that is no multiple of 32. Do not permute to rows
+    of a few elements. Drop `ttnn.move`, and set `reallocate_halo_output=False` where memory
+    is not that scarce. Split a weight where its product is only cut apart. Concatenate parts that
+    are sharded alike, in the memory where they are.
+
+    ## What it saves
+    The time of these ops and, inside replays, the gaps before them, if all can go.
+
+    ## When it is no problem
+    Models that rearrange by design, such as windows in attention. Count what is left after each
+    change. A concat that uses half of the bandwidth of DRAM or more does not count: two tensors
+    have to become one. Nor does what rearranges an input from the host, or begins or ends a step,
+    unless it takes more than ten times its bytes by the bandwidth of DRAM.
+
+    ## Where it looks
+    OP CODE and the kernel time of the op table, on the slowest device.
+    """
+    ops = critical_ops(step)
+    if all(_rearranges(op.signature) for _, op in ops):
+        return Answer.not_applicable("a step that does nothing else")
+    lines, sampling = rooflines(step), _data_movement_sampling(ops)
+    moves = {
+        row: each
+        for row, each in removable(step, _rearranges).items()
+        if row not in sampling and not _fills_the_bandwidth(step, row, lines[row])
+    }
+    took, count = sum(each.saved_ns for each in moves.values()), counted(len(moves), "op")
+    return check_removals(
+        step,
+        moves,
+        share,
+        noun="op",
+        sentence=f"{percent(took / (step_ns(step) or 1.0))} of a step only rearranges data, in "
+        f"{count}",
+    ).with_fix(_data_movement_advice(step, moves))
+
+
+def _rearranges(signature: Signature) -> bool:
+    code = short_code(signature.op)
+    return category_of(signature.op) is Category.MOVEMENT and not _OTHER.search(code)
+
+
+def _data_movement_sampling(ops: Sequence[Placed]) -> frozenset[int]:
+    """Return the rows from the first search behind the last product on: sampling, for TTP308."""
+    products = [at for at, (_, op) in enumerate(ops) if is_matmul(op.signature)]
+    tail = ops[products[-1] + 1 :] if products else ()
+    found = next((at for at, (_, op) in enumerate(tail) if searches(op.signature)), len(tail))
+    return frozenset(row for row, _ in tail[found:])
+
+
+def _fills_the_bandwidth(step: OpTable, row: int, line: Roofline) -> bool:
+    """Tell whether an op makes one tensor of several as fast as DRAM allows."""
+    code = short_code(step.signatures[step.columns.signature[row]].op)
+    return "concat" in code.lower() and (line.dram_fraction or 0.0) >= _FULL
+
+
+#: What to do about an op, by the beginning of its code, where that alone tells.
+_ADVICE: Final = {
+    "Move": "drop `ttnn.move`, which only makes room",
+    "Concat": "concatenate parts that are sharded alike, in the memory where they are",
+    "Full": "fill tensors once, outside of the step",
+    "Slice": "cut what is sliced before it is computed, or give the next op its part alone",
+    "Split": "split the weights, so that a matmul gives each part",
+}
+#: What to do about what no op of the step has made.
+_LOADED: Final = {
+    "FillPad": "pad the weights or the input once, so that nothing has to be filled in each step",
+    "Fill": "fill tensors once, outside of the step",
+    "Pad": "pad the input once, outside of the model",
+    "Permute": "permute what is only loaded once, outside of the step",
+    "Transpose": "transpose what is only loaded once, outside of the step",
+}
+_NO_FORM: Final = "these ops only rearrange data: look for a form the next op takes"
+_AFTER_MATMUL: Final = "split the weights whose product is cut apart, so that no slice is needed"
+_AFTER_HALO: Final = "set `reallocate_halo_output=False` in `Conv2dConfig`, which leaves out moves"
+_SPLIT_HEADS: Final = (
+    "make the heads in one op: `ttnn.experimental.nlp_create_qkv_heads` or "
+    "`ttnn.transformer.split_query_key_value_and_split_heads`"
+)
+_MERGE_HEADS: Final = "merge the heads in one op: `ttnn.transformer.concatenate_heads`"
+_UNTILIZE: Final = (
+    "untilize before the reshape to height and width: in ROW_MAJOR it is a view, in tiles a width "
+    "that is no multiple of 32 moves every row"
+)
+_SHORT_ROWS: Final = (
+    "keep a long dim last in the permute before the reshape: rows of {length} elements are moved "
+    "one by one"
+)
+_TILED_RESHAPE: Final = (
+    "a tiled reshape that keeps the last two dims is a free view; this one does not"
+)
+_BY_MATMUL: Final = "let the matmul transpose (`transpose_a` or `transpose_b`)"
+_BROADCAST: Final = "let the next op broadcast instead of repeating"
+_TILE: Final = 32
+#: Ops that only arrange the heads of a product: what is cut behind them was one.
+_OF_PRODUCT: Final = re.compile(r"matmul|linear|heads", re.IGNORECASE)
+_OF_CONVOLUTION: Final = re.compile(r"^(?:PaddedSlice|Halo|InterleavedToSharded)|conv", re.I)
+
+
+def _data_movement_advice(step: OpTable, moves: Mapping[int, Removal]) -> str:
+    ops = critical_ops(step)
+    signatures = [placed.op.signature for placed in ops]
+    first_seen = without_producer(signatures)
+    weights: list[tuple[str, float]] = []
+    for at, (row, _) in enumerate(ops):
+        if row in moves:
+            before, after = neighbours(at, len(ops), signatures.__getitem__)
+            way = _Way(
+                signatures[at],
+                None if before is None or first_seen[at] else signatures[before],
+                None if after is None else signatures[after],
+            )
+            weights.append((_advice_for(way, loaded=first_seen[at]), moves[row].saved_ns))
+    return advice_for((text or _NO_FORM, ns) for text, ns in weights)
+
+
+class _Way(NamedTuple):
+    """An op that rearranges, the one that made what it takes and the one that takes what it gives.
+
+    Shapes are logical, where a capture tells these.
+    """
+
+    own: Signature
+    producer: Signature | None
+    consumer: Signature | None
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What comes in and what goes out; empty where that is not told."""
+        return _data_movement_shape(self.own.inputs), _data_movement_shape(self.own.outputs)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The codes of the ops beside."""
+        return _code(self.producer), _code(self.consumer)
+
+
+def _code(signature: Signature | None) -> str:
+    return "" if signature is None else short_code(signature.op)
+
+
+def _data_movement_shape(tensors: Sequence[Tensor]) -> tuple[int, ...]:
+    return tensors[0].logical or tensors[0].padded if tensors else ()
+
+
+def _advice_for(way: _Way, *, loaded: bool) -> str:
+    """Return what can be done about an op; "" where nothing is known."""
+    code = short_code(way.own.op)
+    producer, consumer = way.ends
+    if loaded:
+        found = next((text for key, text in _LOADED.items() if code.startswith(key)), "")
+        if found:
+            return found
+    if code.startswith("Reshape"):
+        return _advice_for_reshape(way)
+    if code.startswith(("Transpose", "Permute")):
+        return _advice_for_order(way)
+    if code.startswith("Repeat"):
+        return _BROADCAST if consumer.startswith(("Binary", "Ternary")) else ""
+    if code.startswith("Slice") and _OF_PRODUCT.search(producer):
+        return _AFTER_MATMUL
+    if code.startswith("Move") and producer.startswith("Halo"):
+        return _AFTER_HALO
+    return next((text for key, text in _ADVICE.items() if code.startswith(key)), "")
+
+
+def _advice_for_reshape(way: _Way) -> str:
+    given, made = way.shapes
+    producer, consumer = way.ends
+    if _splits_last(given, made) and consumer.startswith(("Transpose", "Permute")):
+        return _SPLIT_HEADS
+    if _splits_last(made, given) and producer.startswith(("Transpose", "Permute")):
+        return _MERGE_HEADS
+    if not given or not made:
+        return ""
+    if way.own.inputs[0].layout != "TILE":
+        if given[-1] < _TILE and producer.startswith("Permute"):
+            return _SHORT_ROWS.format(length=given[-1])
+        return ""
+    if given[-1] == made[-1] and made[-2] % _TILE and _OF_CONVOLUTION.search(consumer):
+        return _UNTILIZE
+    return _TILED_RESHAPE if given[-2:] != made[-2:] else ""
+
+
+def _advice_for_order(way: _Way) -> str:
+    given, made = way.shapes
+    if len(given) < 2 or len(given) != len(made):
+        return ""
+    producer, consumer = way.producer, way.consumer
+    if producer is not None and _splits_last(
+        _data_movement_shape(producer.inputs), _data_movement_shape(producer.outputs)
+    ):
+        return _SPLIT_HEADS
+    if consumer is not None and _splits_last(
+        _data_movement_shape(consumer.outputs), _data_movement_shape(consumer.inputs)
+    ):
+        return _MERGE_HEADS
+    if way.own.outputs[0].layout == "ROW_MAJOR" and made[-1] < min(_TILE, given[-1]):
+        return _SHORT_ROWS.format(length=made[-1])
+    swapped = given[:-2] == made[:-2] and given[-2:] == made[:-3:-1] != made[-2:]
+    return _BY_MATMUL if swapped and consumer is not None and is_matmul(consumer) else ""
+
+
+def _splits_last(whole: tuple[int, ...], parts: tuple[int, ...]) -> bool:
+    """Tell whether the second shape has the last extent of the first in two: heads, and their size.
+
+    >>> _splits_last((1, 1, 19, 768), (1, 19, 12, 64)), _splits_last((1, 1, 64, 8), (1, 8, 8, 8))
+    (True, False)
+    """
+    if len(whole) < 2 or len(parts) < 3 or parts[-2] == 1 or parts[-1] == 1:
+        return False
+    return parts[-2] * parts[-1] == whole[-1] and parts[-3] == whole[-2]
+
+
+# Searches along rows that take longer than they have to.
+
+#: A search in fewer tiles is short, and two steps are slower than one.
+_LEAST_TILES: Final = 16
+#: Of each element of a core, in ns: real top-k takes 6 to 7, which search tiles; argmax 34, which
+#: looks at one number after the other.
+_SLOW_NS: Final = 15.0
+_IN_TILES_NS: Final = 7.0
+#: How many ops before a search are looked at, to see where its rows come from.
+_FAR: Final = 12
+_SAMPLES: Final = re.compile(r"^(?:ArgMax|TopK|Sampling|Sort)$")
+_PLACES: Final = re.compile(r"^(?:ArgMax|TopK)$")
+_IN_TWO_STEPS: Final = (
+    "search in two steps: shard by width, so that each core has a part of each row, then search "
+    "the few results"
+)
+
+
+class _Slow(NamedTuple):
+    """A search, what it would save, and why and how."""
+
+    saved_ns: float
+    why: str
+    advice: str
+
+
+@rule("TTP308", "slow-searches", Severity.WARNING, Input.OPS)
+def slow_searches(
+    step: OpTable,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    used: Limit = Limit(USED, "of the cores with work", "as TTP305"),
+    shortest_us: Limit = Limit(5, "µs", "launching takes a good part of shorter ops"),
+    sampling: Limit = Limit(0.25, "of a step", "a choice: what a step is for should take most"),
+) -> Answer:
+    """Sampling, or another search along rows, takes longer than it has to.
+
+    ## What it finds
+    Reductions, argmax, top-k, sorting and cumulative sums that read many tiles, and do so
+
+    - on less than half of the cores that these would keep busy. They are cut by rows: a vocabulary
+      in one row of tiles is searched by a single core;
+    - one number after the other: more than 15 ns for each element of a core, on however many;
+    - in rows that are padding: 32 of them for one user;
+    - twice: the largest value and its place of the same tensor.
+
+    Where everything from the first of them to the end of a step is more than a quarter of it, that
+    is said as well.
+
+    ## Why it matters
+    At the end of a decode step, sampling from the vocabulary can take as long as all layers.
+
+    ## What to do
+    Search in two steps: reshape, or shard by width, so that each core has a part of the vocabulary,
+    then search the few results. Slice to the rows in use first. Where the largest value and its
+    place are both wanted, take the value from the place instead of reducing once more. Search tiles
+    with top-k instead of rows with argmax. Sample on the host if it waits anyway.
+
+    ## What it saves
+    On few cores time × (1 − cores ÷ possible cores), where possible are those that there are, or as
+    many as the op reads tiles; no op gets shorter than 2 µs. Of a search of single numbers, what it
+    takes beyond 7 ns for each element of a core, or the part of its rows that is padding; of a
+    value that is reduced although its place is searched too, all.
+
+    ## When it is no problem
+    Searches in few tiles, such as experts of a router, do not count: fewer than a tile for each of
+    16 cores.
+
+    ## Where it looks
+    CORE COUNT, AVAILABLE WORKER CORE COUNT, shapes and the kernel time of the op table, on the
+    slowest device.
+    """
+    available = available_cores(step, report)
+    if not available:
+        return Answer.not_measured(NOT_TOLD)
+    if not has_operands(step):
+        return Answer.not_measured(NO_OPERANDS)
+    ops = critical_ops(step)
+    judged = {
+        each.row: each
+        for each in ops_on_cores(step, available, shortest_us=shortest_us.value)
+        if searches(each.op.signature)
+    }
+    if not judged:
+        return Answer.not_applicable("no search along rows that takes long enough")
+    slow: dict[int, _Slow] = {}
+    for at, (row, _) in enumerate(ops):
+        if row in judged and judged[row].possible >= _LEAST_TILES:
+            found = _found(ops, at, judged[row], used.value)
+            if found is not None:
+                slow[row] = found
+    took = sum(judged[row].op.kernel_ns for row in slow)
+    saved = {row: each.saved_ns for row, each in slow.items()}
+    searching = (
+        "1 search along rows takes" if len(slow) == 1 else f"{len(slow)} searches along rows take"
+    )
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{searching} {microseconds(took)}"
+        + _slow_searches_sampling(step, ops, slow, sampling.value),
+        arithmetic=f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}: on all "
+        "cores, in tiles, without padding and once",
+        name=lambda placed: f"{op_name(placed.op)} {slow[placed.row].why}",
+    ).with_fix(advice_for(((each.advice, each.saved_ns) for each in slow.values()), most=3))
+
+
+def _found(ops: Sequence[Placed], at: int, each: OnCores, used: float) -> _Slow | None:
+    """Return the reason that costs a search most; None where it has none."""
+    op, first = each.op, each.op.signature.inputs[0]
+    found: list[_Slow] = []
+    twin = _twin(ops, at)
+    if twin:
+        why = f"{each.cores_text}, of what {twin} searches too"
+        advice = f"drop the reduction: take the value from the place that {twin} finds"
+        found.append(_Slow(op.kernel_ns, why, advice))
+    if each.part < used:
+        found.append(_Slow(each.saved_ns, each.cores_text, _IN_TWO_STEPS))
+    of_each_ns = op.kernel_ns * each.cores / prod(first.padded)
+    if of_each_ns >= _SLOW_NS:
+        rows, real = _rows(first), _real_rows(ops, at)
+        cores = counted(each.cores, "core")
+        why = f"on {cores}, {of_each_ns:.0f} ns for each element of a core"
+        if first.layout == "ROW_MAJOR" and real < rows:
+            padding = f"{rows - real} of {counted(rows, 'row')} are padding"
+            saved = op.kernel_ns * (1 - real / rows)
+            found.append(_Slow(saved, f"{why}; {padding}", f"slice first: {padding}"))
+        in_tiles = op.kernel_ns * _IN_TILES_NS / of_each_ns
+        advice = "search tiles with `ttnn.topk` instead of numbers one after the other"
+        found.append(_Slow(op.kernel_ns - in_tiles, why, advice))
+    return max(found, key=lambda one: one.saved_ns, default=None)
+
+
+def _twin(ops: Sequence[Placed], at: int) -> str:
+    """Return the op that searches the places of the values that a reduction looks for."""
+    op = ops[at].op
+    if short_code(op.signature.op) != "Reduce" or "MAX" not in op_name(op):
+        return ""
+    own = op.signature.inputs[0]
+    for _, other in ops[max(0, at - _FAR) : at + _FAR]:
+        code = short_code(other.signature.op)
+        if _PLACES.search(code) and other.signature.inputs[:1]:
+            first = other.signature.inputs[0]
+            if (first.padded, first.dtype) == (own.padded, own.dtype):
+                return code
+    return ""
+
+
+def _rows(tensor: Tensor) -> int:
+    return prod((tensor.logical or tensor.padded)[:-1])
+
+
+def _real_rows(ops: Sequence[Placed], at: int) -> int:
+    """Return how many of the rows of a search are no padding.
+
+    Where an op takes more rows than the one before it gave, in a tensor of the same tiles, those
+    beyond are padding that is taken for data.
+    """
+    rows = _rows(ops[at].op.signature.inputs[0])
+    for _ in range(_FAR):
+        before, _after = neighbours(at, len(ops), lambda place: ops[place].op.signature)
+        if before is None or not ops[before].op.signature.inputs:
+            break
+        given = ops[before].op.signature.outputs[0]
+        if given.layout == "TILE" and _rows(given) < rows:
+            return _rows(given)
+        at = before
+    return rows
+
+
+def _slow_searches_sampling(
+    step: OpTable, ops: Sequence[Placed], slow: Mapping[int, _Slow], limit: float
+) -> str:
+    """Say how much of a step comes after its last product, if that is sampling and much."""
+    products = [
+        at for at, (_, op) in enumerate(ops) if category_of(op.signature.op) is Category.MATMUL
+    ]
+    tail = ops[products[-1] + 1 :] if products else ()
+    samples = any(_SAMPLES.search(short_code(op.signature.op)) for _, op in tail)
+    if not samples or not any(row in slow for row, _ in tail):
+        return ""
+    part = sum(op.kernel_ns for _, op in tail) / (step_ns(step) or 1.0)
+    return f"; sampling is {percent(part)} of a step" if part > limit else ""
+
+
+# Loops over users or heads that run the same small ops again and again.
+
+#: A block of more ops that repeats is a layer of a model, and no loop.
+_LONGEST_BLOCK: Final = 7
+#: Longer ops are no small ones: what they take is not launching.
+_SMALL_NS: Final = 20_000.0
+
+
+class _Loop(NamedTuple):
+    """The ops of one loop, run by run: ``block`` of them in each."""
+
+    ops: Sequence[Placed]
+    block: int
+
+    @property
+    def runs(self) -> int:
+        return len(self.ops) // self.block
+
+    @property
+    def took_ns(self) -> float:
+        return sum(op.kernel_ns for _, op in self.ops)
+
+    def __str__(self) -> str:
+        codes = [short_code(op.signature.op) for _, op in self.ops[: self.block]]
+        counts = {code: codes.count(code) for code in dict.fromkeys(codes)}
+        words = (code if count == 1 else f"{count} x {code}" for code, count in counts.items())
+        return f"{self.runs} runs of {', '.join(words)}"
+
+
+@rule("TTP309", "loops-of-small-ops", Severity.WARNING, Input.OPS)
+def loops_of_small_ops(
+    step: OpTable,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    runs: Limit = Limit(32, "runs", "a batch of 32 users; layers of a model have more ops"),
+) -> Answer:
+    """A loop runs the same small ops many times in a step.
+
+    ## What it finds
+    A short op, or a block of up to seven of them, that runs 32 times or more in a row on operands
+    of the same shapes: a loop over users, heads or experts that takes a slice of a tensor in each
+    turn.
+
+    ## Why it matters
+    An op takes about 2 µs however little it has to do, and on the host a call takes more.
+
+    ## What to do
+    Do all turns of the loop in one op: batch users or heads in one tensor instead of slicing it,
+    and use ops that take all of them, as `ttnn.experimental.paged_fill_cache` does for caches.
+
+    ## What it saves
+    Of each turn but the first, 2 µs for each of its ops, or what these take if that is less, and
+    inside replays the gaps before them. What they compute stays.
+
+    ## When it is no problem
+    Where turns depend on each other, as in a recurrence.
+
+    ## Where it looks
+    OP CODE, operands and the kernel time of the op table, in their order on the slowest device.
+    """
+    loops = list(_loops(step, runs.value))
+    saved = {
+        row: min(op.kernel_ns, LAUNCH_NS) for loop in loops for row, op in loop.ops[loop.block :]
+    }
+    whole = step_ns(step)
+    took = sum(loop.took_ns for loop in loops)
+    gaps = launch_gaps_ns(step, saved)
+    count = counted(sum(len(loop.ops) for loop in loops), "op")
+    return share.at_most(
+        sum(saved.values()) / whole if whole else 0.0,
+        f"{percent(took / (whole or 1.0))} of a step goes into {count} of "
+        f"{counted(len(loops), 'loop')} over the same small ops",
+        _evidence(loops, whole),
+    ).saving(
+        saved,
+        f"up to 2 µs for each op but those of the first turn: "
+        f"{microseconds(sum(saved.values()))}{gaps_text(gaps, len(saved))}",
+        waiting_ns=gaps,
+    )
+
+
+def _loops(step: OpTable, least_runs: float) -> Iterator[_Loop]:
+    ops = critical_ops(step)
+    numbers: dict[object, int] = {}
+    kinds = [numbers.setdefault(op.signature, len(numbers)) for _, op in ops]
+    for layers in find_layers(kinds):
+        if layers.length <= _LONGEST_BLOCK and layers.times >= least_runs:
+            loop = _Loop(ops[layers.start : layers.stop], layers.length)
+            if max(op.kernel_ns for _, op in loop.ops[: loop.block]) <= _SMALL_NS:
+                yield loop
+
+
+def _evidence(loops: Sequence[_Loop], whole_ns: float) -> Iterator[Evidence]:
+    for loop in sorted(loops, key=lambda loop: -loop.took_ns):
+        numbers = heaviest_numbers((0.0, op.number) for _, op in loop.ops[: loop.block])
+        share = loop.took_ns / whole_ns if whole_ns else None
+        yield Evidence(str(loop), loop.took_ns, "ns", share, numbers)
+
+
+# Activation functions and biases that run as ops of their own.
+
+#: What matmuls, convolutions and multiplies can compute on their way.
+_FUSABLE: Final = frozenset({"GELU", "SILU", "RELU", "RELU6", "SIGMOID", "TANH"})
+_UNARY: Final = re.compile(r"^Unary")
+_BINARY: Final = re.compile(r"^Binary")
+#: What an activation or a bias adds to the product that computes it: real ones 2.6 µs.
+_IN_PRODUCT_NS: Final = 2_500.0
+#: What is left to gain where an elementwise op computes it: real ones take as long together as
+#: apart, 1.8 to 1.9 µs for each tile of a core, and fetch the tensor once.
+_ELSEWHERE_NS: Final = 1_000.0
+#: Elementwise ops compute it while they write, in no time.
+_FREE: Final = "RELU"
+_ASKED: Final = re.compile(r"user_fused_activation'?\s*[=:]\s*'?[^;]*op_type=UnaryOpType::(\w+)")
+_ONE_ROW: Final = re.compile(r"subtile_broadcast_type'?\s*[=:]\s*'?(?:\w+::)?ROW_B\b")
+_IN_MULTIPLY: Final = (
+    "compute the activation in the multiply that follows: "
+    "`ttnn.mul(..., input_tensor_a_activations=[ttnn.UnaryOpType.{function}])`"
+)
+_IN_BINARY: Final = (
+    "compute the activation in the op before it: `activations=[ttnn.UnaryOpType.{function}]`"
+)
+_IN_MATMUL: Final = "compute the activation in the matmul: `fused_activation` of its program config"
+_IN_CONVOLUTION: Final = "compute the activation in the convolution: `activation` of `Conv2dConfig`"
+_BIAS: Final = "add the bias in the matmul: `bias` of `ttnn.linear`"
+
+
+class _Fused(NamedTuple):
+    """How another op could compute what an op does, and what that would save."""
+
+    advice: str
+    saved_ns: float
+
+
+@rule("TTP310", "unfused-activations", Severity.WARNING, Input.OPS)
+def unfused_activations(step: OpTable, *, share: Limit = Limit(0.02, "of a step", WORTH)) -> Answer:
+    """Activations and biases run as ops of their own, beside ops that could compute them.
+
+    ## What it finds
+    GELU, SILU, RELU, sigmoid and tanh right behind the matmul, the convolution or the elementwise
+    op whose result they take, or right before the multiply that takes theirs. A matmul that was
+    asked for an activation but whose program config does not have it, which then runs as the next
+    op. An addition of one row right behind a matmul that has no bias.
+
+    ## Why it matters
+    Such an op reads a whole tensor and writes it again, to compute what a neighbouring op could on
+    its way.
+
+    ## What to do
+    Compute the activation in a neighbouring op: `fused_activation` in the program config of a
+    matmul, `activation` of a convolution, `activations` of an elementwise op,
+    `input_tensor_a_activations` of a multiply. Give a bias to `ttnn.linear`.
+
+    ## What it saves
+    In a matmul or a convolution, the time of the op, less 2.5 µs, which the product takes longer.
+    So it is with RELU behind an elementwise op. Other activations take as long in an elementwise op
+    as alone, and about 1 µs is saved. Inside a replay the gap before the op goes with it.
+
+    ## When it is no problem
+    Where the result is needed without the activation as well. A matmul that is bound by computing
+    may lose as much as is gained: measure both.
+
+    ## Where it looks
+    OP CODE, the function in ATTRIBUTES, operands and the kernel time of the op table, in their
+    order on the slowest device.
+    """
+    ops, lines = critical_ops(step), rooflines(step)
+    found: dict[int, _Fused] = {}
+    for at, (row, _) in enumerate(ops):
+        fused = _next_to_product(ops, at) or (None if lines[row].stale else _activation(ops, at))
+        if fused is not None and fused.saved_ns > 0:
+            found[row] = fused
+    saved = {row: each.saved_ns for row, each in found.items()}
+    took = sum(op.kernel_ns for row, op in ops if row in found)
+    gaps = launch_gaps_ns(step, saved)
+    biases = sum(each.advice == _BIAS for each in found.values())
+    counts = {"activation": len(found) - biases, "bias addition": biases}
+    kinds = " and ".join(counted(count, noun) for noun, count in counts.items() if count)
+    time = percent(took / (step_ns(step) or 1.0))
+    arithmetic = (
+        f"{microseconds(took)} → {microseconds(took - sum(saved.values()))} in a neighbouring op"
+        f"{gaps_text(gaps, len(saved))}"
+    )
+    return (
+        check_savings(
+            step,
+            saved,
+            share,
+            sentence=f"{time} of a step goes into {kinds} that a neighbouring op could compute",
+            arithmetic=arithmetic,
+            name=lambda placed: op_name(placed.op),
+        )
+        .saving(saved, arithmetic, waiting_ns=gaps)
+        .with_fix(advice_for((each.advice, each.saved_ns) for each in found.values()))
+    )
+
+
+def _next_to_product(ops: Sequence[Placed], at: int) -> _Fused | None:
+    """Return how a matmul computes what the next op does; shapes need not be their own."""
+    if not at or not is_matmul(ops[at - 1].op.signature):
+        return None
+    own, product = ops[at].op, ops[at - 1].op
+    code, function = short_code(own.signature.op), function_in(own.attributes)
+    in_product_ns = own.kernel_ns - _IN_PRODUCT_NS
+    asked = _ASKED.search(product.attributes)
+    if _UNARY.search(code) and asked is not None and asked[1] == function:
+        has_it = setting(product.attributes, "fused_activation")
+        return None if has_it else _Fused(_IN_MATMUL, in_product_ns)
+    adds = _BINARY.search(code) and function == "ADD" and _ONE_ROW.search(own.attributes)
+    if adds and len(product.signature.inputs) == 2:
+        return _Fused(_BIAS, in_product_ns)
+    return None
+
+
+def _activation(ops: Sequence[Placed], at: int) -> _Fused | None:
+    """Return which op beside an activation could compute it, and how; None if none."""
+    own = ops[at].op
+    function = function_in(own.attributes)
+    if not _UNARY.search(short_code(own.signature.op)) or function not in _FUSABLE:
+        return None
+    before, after = neighbours(at, len(ops), lambda place: ops[place].op.signature)
+    producer = ops[before].op if before is not None and at - before <= 2 else None
+    consumer = ops[after].op if after is not None and after - at <= 2 else None
+    if producer is not None and not setting(producer.attributes, "fused_activation"):
+        in_product_ns = own.kernel_ns - _IN_PRODUCT_NS
+        if is_dense_matmul(producer.signature):
+            return _Fused(_IN_MATMUL, in_product_ns)
+        if is_convolution(producer.signature):
+            return _Fused(_IN_CONVOLUTION, in_product_ns)
+        if function == _FREE and _computes(producer, ""):
+            return _Fused(_IN_BINARY.format(function=function), in_product_ns)
+    left = _Fused("", min(own.kernel_ns, _ELSEWHERE_NS))
+    if consumer is not None and _computes(consumer, "MUL"):
+        return left._replace(advice=_IN_MULTIPLY.format(function=function))
+    if producer is not None and _computes(producer, ""):
+        return left._replace(advice=_IN_BINARY.format(function=function))
+    return None
+
+
+def _computes(op: Op, function: str) -> bool:
+    code = short_code(op.signature.op)
+    return _BINARY.search(code) is not None and function in function_in(op.attributes)
+
+
+# Ops that take much of a step, and of which no other rule says why.
+
+#: A part of the time in which an op could not have moved or computed all that it works on.
+_NEXT_TO_NOTHING: Final = 0.005
+#: What other rules look at as a whole: what they leave out of it has to be.
+_OF_OTHERS: Final = frozenset({Category.COLLECTIVE, Category.LAYOUT, Category.MOVEMENT})
+#: These move data, and have work of their own that no rule looks at.
+_WORKS: Final = re.compile(
+    r"sample|embedding|non_?zero|halo|gather|scatter|fold|padded_?slice|slice_?write", re.IGNORECASE
+)
+#: Ops of which other rules save less than that are not explained by them.
+_EXPLAINED: Final = 0.1
+
+
+@rule("TTP315", "unexplained-time", Severity.INFO, Input.OPS)
+def unexplained_time(
+    step: OpTable,
+    claimed: Mapping[int, float] | None,
+    *,
+    share: Limit = Limit(0.15, "of a step", "a judgement: what is worth a look by hand"),
+    slower: Limit = Limit(4, "times the roofline", "the other rules look at what is closer to it"),
+    shortest: Limit = Limit(50, "µs", "a judgement: shorter steps are mostly launching ops"),
+) -> Answer:
+    """Ops take much of a step, and no other rule says why.
+
+    ## What it finds
+    All ops of one code together, where they take more than 15 % of a step, at least four times as
+    long as moving and computing their operands takes at the peaks of the chip, and other rules
+    would save less than a tenth of them. So it does where that least time is not known, as of ops
+    that read a part of their operands, or whose operands are all in L1.
+
+    ## Why it matters
+    Rules know what often goes wrong. Where they are silent about most of a step, nothing is known
+    to be wrong, and nothing to be right either.
+
+    ## What to do
+    Look at these ops by hand: their grid, program config, memory and layout, and whether another op
+    or a fused one does the same. Compare with another model that runs the same op on a like tensor:
+    `ttnn-perf show --ops` has the time, cores and bandwidth of each.
+
+    ## When it is no problem
+    Ops whose work does not follow from their operands, such as attention over a cache that is
+    nearly full, may be as fast as they can be.
+
+    ## Where it looks
+    The kernel time, the operands and DEVICE ARCH of the op table, on the slowest device, and what
+    the other rules that were asked would save. Collectives are left to TTP703, and ops that only
+    convert, move or rearrange data to TTP203, TTP302 and TTP307. It says nothing of a capture
+    without the cores of ops or without logical shapes, where time may be padding, nor of a step of
+    less than 50 µs.
+    """
+    if claimed is None:
+        return Answer.not_measured("it looks at what other rules leave: ask them as well")
+    whole = step_ns(step)
+    ops = [op for _, op in critical_ops(step)]
+    if all(op.cores is None for op in ops):
+        return Answer.not_measured("the capture does not give the cores of ops")
+    if not any(_tells_padding(op.signature) for op in ops):
+        return Answer.not_measured("the capture does not say how much of its tensors is padding")
+    if whole < shortest.value * 1000:
+        return Answer.not_applicable(f"a step takes {microseconds(whole)} only")
+    groups = [
+        group
+        for group in _groups(step, claimed)
+        if group.took_ns > share.value * whole
+        and group.saved_ns < _EXPLAINED * group.took_ns
+        and not group.is_near(slower.value)
+    ]
+    if not groups:
+        return share.clean(0.0)
+    took = sum(group.took_ns for group in groups)
+    named = [op for group in groups for op in group.ops]
+    sentence = _sentence(groups, whole, known=board_of(step) is not None)
+    return share.found(took / whole, sentence, worst_ops(named, of=whole))
+
+
+def _tells_padding(signature: Signature) -> bool:
+    tensors = (*signature.inputs, *signature.outputs)
+    return any(tensor.logical is not None for tensor in tensors)
+
+
+def _sentence(groups: Sequence[_Group], whole_ns: float, *, known: bool) -> str:
+    """Say what ops take and reach; ``known`` tells whether the peaks of their chip are."""
+
+    def why(group: _Group) -> str:
+        modelled = not known or group.lacks_operands
+        return "its roofline is not known" if modelled else "it has no roofline model"
+
+    first, *others = groups
+    takes = f"{first.code} takes {percent(first.took_ns / whole_ns)} of a step"
+    if not others and not first.reaches:
+        return f"{takes}; {why(first)} and no other rule explains it"
+    parts = [takes, *(f"{each.code} {percent(each.took_ns / whole_ns)}" for each in others)]
+    told = (
+        f"{part} ({f'at {each.reaches}' if each.reaches else why(each)})"
+        for part, each in zip(parts, groups, strict=True)
+    )
+    return f"{', '.join(told)}; no other rule explains {'them' if others else 'it'}"
+
+
+class _Group(NamedTuple):
+    """The ops of one code; ``lines`` are their rooflines, in the same order."""
+
+    code: str
+    ops: Sequence[Op]
+    lines: Sequence[Roofline]
+    saved_ns: float
+
+    @property
+    def took_ns(self) -> float:
+        return sum(op.kernel_ns for op in self.ops)
+
+    @property
+    def lacks_operands(self) -> bool:
+        """Whether these are products of which the capture does not tell what they multiply."""
+        signatures = [op.signature for op in self.ops]
+        is_product = category_of(signatures[0].op) in PRODUCTS
+        return is_product and all(len(each.inputs) < 2 for each in signatures)
+
+    @property
+    def reached(self) -> float | None:
+        """The least time as a part of what ops took; None where most of them do not tell."""
+        least = [(line.kernel_ns, ns) for line in self.lines if (ns := _least_ns(line))]
+        told = sum(took for took, _ in least)
+        return sum(ns for _, ns in least) / told if told > self.took_ns / 2 else None
+
+    def is_near(self, times: float) -> bool:
+        """Tell whether the ops take less than so many times their least time."""
+        return self.reached is not None and self.reached * times > 1
+
+    @property
+    def reaches(self) -> str:
+        """What its ops reach of the peak that is nearer; "" where that is not known."""
+        if self.reached is None:
+            return ""
+        by_dram = sum(line.dram_ns or 0.0 for line in self.lines)
+        by_compute = sum(line.compute_ns or 0.0 for line in self.lines)
+        peak = "the DRAM bandwidth" if by_dram >= by_compute else "what its cores compute"
+        return f"{percent(self.reached)} of {peak}"
+
+
+def _least_ns(line: Roofline) -> float | None:
+    """Return the least time of an op; None where neither moving nor computing tells one.
+
+    Next to nothing is what an op moves through DRAM whose operands are in L1, but for constants.
+    """
+    if line.stale or line.work.at_most:
+        return None
+    least = max(line.dram_ns or 0.0, line.compute_ns or 0.0)
+    return least if least > _NEXT_TO_NOTHING * line.kernel_ns else None
+
+
+def _is_of_others(code: str) -> bool:
+    category = category_of(code)
+    if category is Category.MOVEMENT and _WORKS.search(code):
+        return False
+    return category in _OF_OTHERS
+
+
+def _groups(step: OpTable, claimed: Mapping[int, float]) -> Iterator[_Group]:
+    """Yield the ops of the slowest device by their code, those that take longest first."""
+    lines = rooflines(step)
+    rows: dict[str, list[int]] = defaultdict(list)
+    ops = dict(critical_ops(step))
+    for row, op in ops.items():
+        if not _is_of_others(op.signature.op):
+            rows[short_code(op.signature.op)].append(row)
+    groups = [
+        _Group(
+            code,
+            [ops[row] for row in places],
+            [lines[row] for row in places],
+            sum(claimed.get(row, 0.0) for row in places),
+        )
+        for code, places in rows.items()
+    ]
+    yield from sorted(groups, key=lambda group: (-group.took_ns, group.code))
+
+
+# Experts that are all computed although a router chooses a few.
+
+_TOP_K: Final = re.compile(r"top_?k", re.IGNORECASE)
+#: What takes the choice of a router, and how soon after it.
+_TAKES: Final = re.compile(r"slice|softmax|sigmoid|untilize|scatter|gather", re.IGNORECASE)
+_SOON: Final = 12
+
+
+@rule("TTP320", "dense-experts", Severity.WARNING, Input.OPS)
+def dense_experts(
+    step: OpTable,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    more: Limit = Limit(
+        2, "experts per chosen one", "a choice: fewer are hardly worth leaving out"
+    ),
+) -> Answer:
+    """All experts are computed, and a router chooses a few of them.
+
+    ## What it finds
+    Matmuls with a matrix for each expert, in a step whose router keeps the top few of as many
+    experts: what the others give is multiplied with zero.
+
+    ## Why it matters
+    Of 32 experts with the top 4 of them, seven eighths of the weights are read, and of the products
+    computed, for nothing.
+
+    ## What to do
+    Compute only the experts that the router chose: `ttnn.sparse_matmul` with the router's choice as
+    its sparsity, or an op that is made for experts.
+
+    ## What it saves
+    The time of these matmuls, but for the part of the experts that are chosen: at most as many for
+    each token as the router keeps. With many tokens all weights are read by some of them, and no
+    matmul gets shorter than reading them takes.
+
+    ## When it is no problem
+    Prompts that are so long that every expert has work for all cores.
+
+    ## Where it looks
+    TopK, what the ops after it take of its result, the matmul of the router, and the matmuls whose
+    second operand has one matrix for each output of it, in the op table, on the slowest device.
+    TTNN widens what TopK gives to 32: what is kept is the narrowest that is taken of it.
+    """
+    matmuls = matmuls_of(step)
+    router = _router(step, matmuls)
+    if router is None:
+        return Answer.not_applicable("no router chooses experts")
+    if router.experts < more.value * router.chosen:
+        return Answer.not_applicable(f"{router.chosen} of {router.experts} experts are chosen")
+    dense = [each for each in matmuls if _experts(each) == router.experts]
+    saved = {each.row: _saved_ns(each, router) for each in dense}
+    took = sum(each.op.kernel_ns for each in dense)
+    tokens = counted(router.tokens, "token")
+    return check_savings(
+        step,
+        {row: ns for row, ns in saved.items() if ns > 0},
+        share,
+        sentence=f"{counted(len(dense), 'matmul')} over all {router.experts} experts, of which "
+        f"the router chooses {router.chosen} for {tokens if router.tokens == 1 else 'each token'}",
+        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} for the "
+        f"experts that are chosen by {tokens}",
+    )
+
+
+class _Router(NamedTuple):
+    experts: int
+    chosen: int
+    tokens: int
+
+
+def _router(step: OpTable, matmuls: Sequence[Product]) -> _Router | None:
+    """Return what chooses among as many experts as matmuls have matrices; None without one."""
+    chosen = _kept(step)
+    counts = {_experts(each) for each in matmuls} - {1}
+    if chosen is None:
+        return None
+    for each in matmuls:
+        outputs, first = each.op.signature.outputs, each.first
+        if outputs and first is not None and _experts(each) == 1:
+            experts = _dense_experts_shape(outputs[0])[-1]
+            if experts in counts:
+                return _Router(experts, chosen, prod(_dense_experts_shape(first)[:-1]))
+    return None
+
+
+def _kept(step: OpTable) -> int | None:
+    """Return how many are kept of what TopK gives: the narrowest that is taken of it."""
+    widths: list[int] = []
+    ops = critical_ops(step)
+    for at, (_, op) in enumerate(ops):
+        if _TOP_K.search(op.signature.op) and op.signature.outputs:
+            given = op.signature.outputs[0]
+            widths.append(_dense_experts_shape(given)[-1])
+            for _, after in ops[at + 1 : at + 1 + _SOON]:
+                if _TAKES.search(after.signature.op):
+                    taken = (*after.signature.inputs, *after.signature.outputs)
+                    widths += [
+                        _dense_experts_shape(each)[-1]
+                        for each in taken
+                        if each.padded == given.padded
+                    ]
+    return min(widths, default=None)
+
+
+def _experts(matmul: Product) -> int:
+    """Return how many matrices the weights of a matmul have; 1 where they are not told."""
+    return 1 if matmul.weights is None else prod(matmul.weights.padded[:-2])
+
+
+def _saved_ns(matmul: Product, router: _Router) -> float:
+    took = matmul.op.kernel_ns
+    used = router.chosen * router.tokens
+    if used < router.experts:
+        return took * (1 - used / router.experts)
+    reading = matmul.line.dram_ns or took
+    return took - max(took * router.chosen / router.experts, min(reading, took))
+
+
+def _dense_experts_shape(tensor: Tensor) -> tuple[int, ...]:
+    return tensor.logical or tensor.padded
+
+
+_TILIZES: Final = re.compile(r"tilize", re.IGNORECASE)
+#: Shorter ops differ by what launching them takes.
+_SHORTEST_NS: Final = 5_000.0
+
+
+@rule("TTP321", "slower-than-alike", Severity.WARNING, Input.OPS)
+def slower_than_alike(
+    step: OpTable,
+    ops: OpTable,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    times: Limit = Limit(3, "x as long", "a choice: what is less may be another memory"),
+) -> Answer:
+    """Ops take several times as long as the same op elsewhere in the step, on more elements.
+
+    ## What it finds
+    Elementwise ops and conversions between rows and tiles that take more than three times as long
+    as another op of the step that computes the same, in the same formats, on as many elements or
+    more.
+
+    ## Why it matters
+    The other op shows what the chip can do. What differs is a setting: how many cores, which
+    memory, or shards that do not come out even.
+
+    ## What to do
+    Give the op that is named what the quicker one has: its cores, its memory config, and shards
+    that divide the tiles evenly.
+
+    ## What it saves
+    The time of the op, less that of the quicker one.
+
+    ## When it is no problem
+    Operands that are broadcast along other dimensions can take longer.
+
+    ## Where it looks
+    OP CODE, ATTRIBUTES, operands, CORE COUNT and the kernel time of the op table, on the slowest
+    device. Shapes that are not those of their op (TTP012) show by ops that are alike in all of
+    this, and differ as much in time: they are left out.
+    """
+    if not has_operands(step):
+        return Answer.not_measured(NO_OPERANDS)
+    pairs = dict(_pairs(_comparable(step, ops, times.value), times.value))
+    saved = {row: slow.kernel_ns - quick.kernel_ns for row, (slow, quick) in pairs.items()}
+    took = sum(slow.kernel_ns for slow, _ in pairs.values())
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{counted(len(pairs), 'op')} {'takes' if len(pairs) == 1 else 'take'} over "
+        f"{times.value:g} times as long as the same op elsewhere in the step, on as many elements "
+        "or more",
+        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at the "
+        "time of the quicker ops",
+        name=lambda placed: _named(*pairs[placed.row]),
+    )
+
+
+class _Kind(NamedTuple):
+    """What ops must have in common to be compared."""
+
+    function: str
+    formats: tuple[tuple[str, str], ...]
+
+
+def _comparable(
+    step: OpTable, ops: OpTable, times: float
+) -> Mapping[_Kind, Sequence[tuple[tuple[int, ...], Placed]]]:
+    """Return ops by kind, with the sizes of their operands; those of doubtful shapes left out."""
+    stale = stale_signatures(ops)
+    found: dict[_Kind, list[tuple[tuple[int, ...], Placed]]] = defaultdict(list)
+    alike: dict[object, list[float]] = defaultdict(list)
+    for placed in critical_ops(step):
+        op = placed.op
+        tensors = (*op.signature.inputs, *op.signature.outputs)
+        if tensors and op.signature not in stale and _compares(op):
+            formats = tuple((tensor.dtype, tensor.layout) for tensor in tensors)
+            kind = _Kind(op_and_function(op.signature.op, op.attributes), formats)
+            found[kind].append((tuple(prod(tensor.padded) for tensor in tensors), placed))
+            alike[op.signature, op.cores].append(op.kernel_ns)
+    doubtful = {key for key, taken in alike.items() if max(taken) > times * min(taken)}
+    return {
+        kind: [item for item in items if (item[1].op.signature, item[1].op.cores) not in doubtful]
+        for kind, items in found.items()
+    }
+
+
+def _compares(op: Op) -> bool:
+    code = op.signature.op
+    return category_of(code) is Category.ELEMENTWISE or _TILIZES.search(code) is not None
+
+
+def _pairs(
+    kinds: Mapping[_Kind, Sequence[tuple[tuple[int, ...], Placed]]], times: float
+) -> Iterator[tuple[int, tuple[Op, Op]]]:
+    """Yield slow ops by row, each with the quickest that has at least as much to do."""
+    for items in kinds.values():
+        ordered = sorted(items, key=lambda item: item[1].op.kernel_ns)
+        for sizes, (row, op) in items:
+            if op.kernel_ns < _SHORTEST_NS:
+                continue
+            for others, (_, quick) in ordered:
+                if quick.kernel_ns * times >= op.kernel_ns:
+                    break
+                if all(other >= own for other, own in zip(others, sizes, strict=True)):
+                    yield row, (op, quick)
+                    break
+
+
+def _named(slow: Op, quick: Op) -> str:
+    took = microseconds(quick.kernel_ns)
+    return f"{op_name(slow)}{_place(slow)} ({took} as {op_name(quick)}{_place(quick)})"
+
+
+def _place(op: Op) -> str:
+    return "" if op.cores is None else f" on {counted(op.cores, 'core')}"

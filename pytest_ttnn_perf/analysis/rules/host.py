@@ -1,0 +1,515 @@
+"""Outputs that are read on the queue that computes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.analysis.checklist.op_times import differences, executions, gaps_of
+from pytest_ttnn_perf.analysis.checklist.operands import by_weight, crossings, if_worth
+from pytest_ttnn_perf.analysis.checklist.savings import microseconds, waiting_in
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
+from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.text import size as size_text
+from pytest_ttnn_perf.gate.rules_on_numbers import (
+    call_times,
+    is_on,
+    number,
+    settings_of,
+    uses_trace,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.op_times import Gaps
+    from pytest_ttnn_perf.analysis.checklist.operands import Crossing
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
+    from pytest_ttnn_perf.core.hardware import Scalar
+    from pytest_ttnn_perf.core.ops import OpTable
+
+
+# Time in which devices wait for the next op.
+
+#: An op that is shorter than that does little: another one may do it on its way.
+_SHORT_NS: Final = 5_000.0
+
+
+@rule("TTP401", "host-bound", Severity.WARNING, Input.OPS)
+def host_bound(
+    subject: Subject,
+    step: OpTable,
+    *,
+    share: Limit = Limit(
+        0.2,
+        "of the time",
+        "ttnn-visualizer-cli advises a trace above 20 %; real replays: 0 to 28 %",
+    ),
+) -> Answer:
+    """Devices wait for their next op.
+
+    ## What it finds
+    The share of the time that lies between the end of one kernel and the start of the next: inside
+    replays of a trace, or else inside a window. The gap before the first op of a replay or window
+    does not count; it belongs to what came before.
+
+    ## Why it matters
+    A device that waits does nothing. Faster kernels then make the gaps longer, not the model
+    faster.
+
+    ## What to do
+    Fuse small ops, and replay a trace where there is none yet. A gap costs as much before a short
+    kernel as before a long one. Inside a replay the host sends nothing: gaps there are what it
+    takes to start kernels, and fewer, larger ops are the only way. Outside of one, a trace saves
+    the host from sending every op; move its other work out of the model.
+
+    ## What it saves
+    In a replay the gaps before ops of less than 5 µs, which may be part of another op. In a window
+    without a trace that is for TTP402 to say.
+
+    ## When it is no problem
+    Outside a replay the profiler itself makes gaps longer: the share is then an upper bound.
+    Compare with TTP404, which knows the time without a profiler.
+
+    ## Where it looks
+    OP TO OP LATENCY and the kernel time of the op table: the share is of all devices, and ops are
+    named as they wait in one step of the slowest. Of replays that ran different ops
+    (TTP002), those count that are whole. Without replays it looks at windows: the
+    measured call of a test, the part that a capture was cut to, or what stands between the
+    signposts NAME and NAME_END. A capture with neither is not measured: most of its gaps are
+    compilation. So is a window in which most gaps are of 1 ms or more.
+    """
+    gaps = gaps_of(subject)
+    if isinstance(gaps, str):
+        return Answer.not_measured(gaps)
+    if gaps.share <= share.value:
+        return share.clean(gaps.share, reason=gaps.caveat)
+    most = "" if gaps.replayed else "at most "
+    waiting = f"devices wait {most}{percent(gaps.share)} of the time for their next op"
+    sentence = "; ".join(filter(None, [f"{waiting}, in {gaps.place}", gaps.caveat]))
+    told = waiting_in(step)
+    answer = share.found(gaps.share, sentence, told.evidence())
+    if not gaps.replayed:
+        return answer  # what a trace would save is for TTP402 to say
+    short = [gap for gap in told.gaps if gap.op.kernel_ns < _SHORT_NS]
+    saved = sum(gap.ns for gap in short)
+    words = f"gaps before {counted(len(short), 'op')} of less than {_SHORT_NS / 1000:g} µs"
+    return answer.saving({}, f"{words}: {microseconds(saved)}", waiting_ns=saved)
+
+
+# Models that would gain from a trace and have none.
+
+#: What is left between ops in a replay.
+_IN_A_REPLAY_NS: Final = 1_000.0
+
+
+@rule("TTP402", "trace-not-used", Severity.WARNING, Input.OPS, Input.TEST)
+def trace_not_used(
+    subject: Subject,
+    step: OpTable | None,
+    *,
+    share: Limit = Limit(0.2, "of the time", "ttnn-visualizer-cli advises a trace above 20 %"),
+) -> Answer:
+    """The host holds a model up, and no trace is used.
+
+    ## What it finds
+    A model whose devices wait for the host, that could be traced, and is not.
+
+    ## Why it matters
+    A trace records the commands of a whole call once. Replaying it costs the host one command
+    instead of one for every op.
+
+    ## What to do
+    Open the device with a `trace_region_size`, call the model once to compile it, then capture it:
+    `ttnn.begin_trace_capture`, the model, `ttnn.end_trace_capture`. Afterwards copy inputs into the
+    tensors that were captured and call `ttnn.execute_trace`. With tt-xla, set the compile option
+    `enable_trace`.
+
+    ## What it saves
+    At most the wall time without the device's, or else the gaps of a step beyond 1 µs for each op.
+    The host takes longer for an op while it is profiled, so that what follows from gaps comes after
+    all that can be estimated. Of layers that repeat, the gaps of the last one count for each: the
+    first of them wait for a host that has just begun.
+
+    ## When it is no problem
+    A trace holds ops of a device with fixed shapes only. With host fallbacks, or with shapes that
+    change from call to call (state `dynamic_shapes`), the question does not arise. Where devices
+    wait before a few ops only, the host does something else there, such as reading a position or
+    preparing an input: move that out of the call first.
+
+    ## Where it looks
+    Whether a trace is used: METAL TRACE ID in the op table, or the fact `use_trace`, which is
+    observed of pipelines of TT-CNN, or `enable_trace`, which is observed with tt-xla. How long
+    devices wait: `wall_time`, or `throughput_time` without that, both without a profiler, against
+    `device_kernel_time`, or else the gaps of the op table as in TTP401.
+    """
+    used = uses_trace(subject)
+    if used is None:
+        return Answer.not_measured("whether a trace is used is not known: state the fact use_trace")
+    if used:
+        return Answer.clean(reason="a trace is used")
+    obstacle = _obstacle(subject)
+    if obstacle is not None:
+        return Answer.not_applicable(obstacle)
+    times = call_times(subject) if subject.observation is not None else ""
+    if not isinstance(times, str):
+        sentence = f"no trace is used, and devices wait {percent(times.waiting)} of the wall time"
+        answer = share.at_most(times.waiting, sentence)
+        return answer.saving({}, times.arithmetic, waiting_ns=times.waiting_ns)
+    if step is None:
+        return Answer.not_measured(times or subject.why_absent(Input.OPS))
+    from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of
+
+    gaps = gaps_of(subject)
+    if isinstance(gaps, str):
+        return Answer.not_measured(times or gaps)
+    return _of_gaps(step, gaps, share)
+
+
+def _of_gaps(step: OpTable, gaps: Gaps, share: Limit) -> Answer:
+    """Answer by the gaps of a window, which the profiler makes longer."""
+    from pytest_ttnn_perf.analysis.checklist.savings import lasting_waiting, microseconds
+
+    waiting = lasting_waiting(step)
+    if waiting.share <= share.value:
+        return share.clean(waiting.share)
+    wait = f"devices wait at most {percent(waiting.share)} of the time in {gaps.place}"
+    sentence = f"no trace is used, and {wait}; {gaps.caveat}"
+    if not waiting.before_each_op:
+        sentence = f"{wait}, {waiting.places}: the host works there, and no trace is used"
+    answer = share.found(waiting.share, sentence, waiting.evidence())
+    saved = waiting.beyond_ns(_IN_A_REPLAY_NS)
+    words = f"gaps beyond {microseconds(_IN_A_REPLAY_NS)} each, as in a replay"
+    arithmetic = f"{words}: {microseconds(saved)}"
+    return answer.saving({}, arithmetic, waiting_ns=saved, at_most=True)
+
+
+def _obstacle(subject: Subject) -> str | None:
+    """Say why no trace can hold the model."""
+    differs = False
+    if subject.ops is not None:
+        from pytest_ttnn_perf.analysis.checklist.op_times import first_difference
+
+        fallbacks = sum(subject.ops.columns.host)
+        if fallbacks:
+            return f"no trace can hold ops that run on the host: {counted(fallbacks, 'op')}"
+        differs = first_difference(subject.ops) is not None
+    if differs or is_on(settings_of(subject).get("dynamic_shapes")):
+        return "no trace can hold shapes that change from call to call"
+    return None
+
+
+# Calls that do not all run the same ops on the same shapes.
+
+_ONCE: Final = (
+    "nothing ran twice: needs two replays of a trace, or two windows of one name (NAME … NAME_END)"
+)
+_NONE: Final = Limit(0, "executions that differ", "a trace holds one shape")
+
+
+@rule("TTP403", "dynamic-shapes", Severity.WARNING, Input.OPS)
+def dynamic_shapes(subject: Subject, ops: OpTable) -> Answer:
+    """Calls of a model do not all do the same.
+
+    ## What it finds
+    Replays of a trace, or calls of a model, that differ from the first of their kind in an op or in
+    the shape, format, layout or memory of its operands.
+
+    ## Why it matters
+    A new shape is a new program, which is compiled in the middle of the run. And a trace holds
+    fixed shapes only.
+
+    ## What to do
+    Pad inputs to one size, or to a few sizes with a trace for each. Keep what depends on data, such
+    as the position in a sequence, in tensors instead of in shapes.
+
+    ## When it is no problem
+    Phases that are different by nature, such as prefill and decode: give them signposts of
+    different names.
+
+    ## Where it looks
+    The op codes and operands of the op table: replays by METAL TRACE REPLAY SESSION ID, calls by
+    signposts NAME and NAME_END of one name, by those that the plugin sets around every measured
+    call under Tracy, or by the window that was asked for, if it is there several times. The fact
+    `dynamic_shapes` states it outright. Replays of which some lack ops lost data, which is for
+    TTP002 to say: they are not measured here.
+    """
+    if is_on(settings_of(subject).get("dynamic_shapes")):
+        return Answer.found("the test states that its shapes change from call to call")
+    runs = executions(ops)
+    if not runs:
+        return Answer.not_measured(_ONCE)
+    differing = list(differences(ops))
+    lost = next((d for d in differing if d.what.endswith("replay") and not d.same_ops), None)
+    if lost is not None:
+        return Answer.not_measured(f"replays are not complete (TTP002): {lost}")
+    compared = sum(map(len, runs.values())) - len(runs)
+    return _NONE.at_most(
+        len(differing),
+        f"different from the first: {len(differing)} of {counted(compared, 'repeated execution')}",
+        (Evidence(str(difference)) for difference in differing),
+    )
+
+
+# Traces without memory of their own.
+
+_NAMES: Final = ("trace_region_size", "TT_RUNTIME_TRACE_REGION_SIZE")
+
+
+@rule("TTP405", "trace-region-missing", Severity.WARNING, Input.DEVICE)
+def trace_region_missing(
+    subject: Subject, *, size: Limit = Limit(1, "B", "TTNN: 0 is no region")
+) -> Answer:
+    """A trace is used, and the device has no memory set aside for traces.
+
+    ## What it finds
+    A trace on a device that was opened with a trace region of 0 bytes.
+
+    ## Why it matters
+    Older releases refuse to capture without a region. Newer ones then put the trace among the other
+    buffers in DRAM, where it can collide with what the trace itself allocates.
+
+    ## What to do
+    Open the device with `trace_region_size=`; a test that fails because its trace does not fit says
+    how much that needs. With tt-xla, set TT_RUNTIME_TRACE_REGION_SIZE, e.g. to 10000000, before
+    torch_xla is imported.
+
+    ## When it is no problem
+    Releases since February 2026 allocate traces by themselves where the region is 0 bytes. Set the
+    limit to 0 if that is what you rely on.
+
+    ## Where it looks
+    Whether a trace is used (METAL TRACE ID in the op table, or the facts `use_trace` and
+    `enable_trace`) and how large the region is: `trace_region_size`, observed when the device was
+    opened or stated as a fact, or TT_RUNTIME_TRACE_REGION_SIZE, which is observed with tt-xla:
+    None says that it was not set. A test that raised is asked nothing: its report says beside the
+    error that a trace did not fit.
+    """
+    used = uses_trace(subject)
+    if used is None:
+        return Answer.not_measured("whether a trace is used is not known: state the fact use_trace")
+    if not used:
+        return Answer.not_applicable("no trace is used")
+    settings = settings_of(subject)
+    known = [settings[name] for name in _NAMES if name in settings]
+    if not known:
+        return Answer.not_measured(
+            "the size of the trace region is not known: state the fact trace_region_size"
+        )
+    region = max(number(value) or 0.0 for value in known)
+    return size.at_least(region, f"a trace is used with a trace region of {size_text(region)}")
+
+
+# Programs that are built anew for every call.
+
+#: The variable of tt-xla's runtime; not set, the cache is on.
+_VARIABLE: Final = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
+_ENTRIES: Final = "program_cache_entries_after"
+_UNKNOWN: Final = (
+    "nothing is known of the program cache: no device was open, or it does not count its programs; "
+    "state the fact program_cache"
+)
+
+
+@rule("TTP406", "program-cache-off", Severity.WARNING, Input.DEVICE)
+def program_cache_off(
+    subject: Subject, *, programs: Limit = Limit(1, "programs", "a cache that is on keeps what ran")
+) -> Answer:
+    """The program cache is off.
+
+    ## What it finds
+    A device whose program cache holds nothing after the samples were taken, or a test that states
+    that the cache is off.
+
+    ## Why it matters
+    Without the cache the host builds the program of every op again, each time. That takes far
+    longer than most kernels run, and a trace cannot be captured at all.
+
+    ## What to do
+    Remove `device.disable_and_clear_program_cache()`. With older releases call
+    `device.enable_program_cache()`. With tt-xla, do not set TT_RUNTIME_ENABLE_PROGRAM_CACHE to 0.
+
+    ## When it is no problem
+    A test that runs no program on the device.
+
+    ## Where it looks
+    The number of programs that the open devices held after the samples; otherwise the facts
+    `program_cache` and TT_RUNTIME_ENABLE_PROGRAM_CACHE. The variable is observed with tt-xla; None
+    says that it does not turn the cache off.
+    """
+    observation = subject.observation
+    entries = number(observation.environment.get(_ENTRIES)) if observation else None
+    if entries is not None:
+        held = counted(int(entries), "program")
+        return programs.at_least(entries, f"after the samples the program cache held {held}")
+    settings = settings_of(subject)
+    if "program_cache" in settings:
+        stated = "program_cache", is_on(settings["program_cache"])
+    elif _VARIABLE in settings:
+        stated = _VARIABLE, settings[_VARIABLE] is None or is_on(settings[_VARIABLE])
+    else:
+        return Answer.not_measured(_UNKNOWN)
+    name, is_there = stated
+    if is_there:
+        return Answer.clean(reason=f"{name} says that it is on")
+    return Answer.found(f"{name} says that the program cache is off")
+
+
+# Models that tt-xla compiles without optimizing them.
+
+
+@rule("TTP407", "optimization-level-zero", Severity.INFO, Input.DEVICE)
+def optimization_level_zero(
+    subject: Subject, *, level: Limit = Limit(1, "level", "tt-xla's guide recommends level 1")
+) -> Answer:
+    """A model is compiled by tt-xla without optimization.
+
+    ## What it finds
+    A model that is compiled with `optimization_level` 0.
+
+    ## Why it matters
+    Level 0 turns all passes of the optimizer off and keeps every tensor in DRAM. It compiles
+    fastest and runs slowest.
+
+    ## What to do
+    Set the compile option `optimization_level` to 1, which is recommended, or to 2, which also
+    keeps as many tensors as it can in L1.
+
+    ## When it is no problem
+    While a model is brought up, when compile time matters more.
+
+    ## Where it looks
+    `optimization_level`, which is 0 unless it is set. It is observed of tests that use torch_xla
+    with `PJRT_DEVICE` TT, or that give `compiler_options` to `jax.jit`; others state it:
+    `ttnn_perf.facts(tt_xla=True, optimization_level=1)`.
+    """
+    settings = settings_of(subject)
+    if "optimization_level" not in settings:
+        if is_on(settings.get("tt_xla")):
+            return Answer.not_measured("the level is not known: state the fact optimization_level")
+        return Answer.not_applicable("no model of tt-xla: neither observed nor stated")
+    stated = settings["optimization_level"]
+    chosen = number(stated)
+    if chosen is None:
+        return Answer.not_measured(f"optimization_level: expected a number, found {stated!r}")
+    return level.at_least(chosen, f"the model is compiled with optimization_level {chosen:g}")
+
+
+# Padding that is sent between host and device.
+
+
+@rule("TTP504", "padded-host-transfer", Severity.WARNING, Input.REPORT)
+def padded_host_transfer(
+    report: Report,
+    *,
+    share: Limit = Limit(0.1, "of the bytes", "a choice: a tenth of the transfer time"),
+    worth: Limit = Limit(200_000, "B", "10 µs at 20 GB/s: a transfer takes as long to begin"),
+) -> Answer:
+    """Much of what crosses between host and device is padding.
+
+    ## What it finds
+    The share of padding in the tensors that are sent to the device, or read from it. A tensor in
+    tiles crosses in whole tiles of 32 by 32.
+
+    ## Why it matters
+    Padding takes as long over PCIe as data does.
+
+    ## What to do
+    Send inputs row-major and turn them into tiles on the device; take outputs out of their tiles
+    there before the host reads them, with `ttnn.untilize` or `ttnn.slice`. Choose shapes that are
+    multiples of 32.
+
+    ## When it is no problem
+    Weights that are sent once while the model is loaded. Padding that crosses in less than a
+    transfer takes to begin is no finding.
+
+    ## Where it looks
+    The calls of the report database that transfer (`from_torch`, `to_device`, `to_torch`,
+    `from_device`, `cpu`, copies between host and device), with the shape, layout and format of
+    their tensors on the device. An op table does not say which tensors cross.
+    """
+    crossing = crossings(report)
+    sent = sum(transfer.sent for transfer in crossing)
+    if not sent:
+        return Answer.not_applicable("the report has no transfer between host and device")
+    padding = sum(transfer.padding for transfer in crossing)
+    part = padding / sent
+    padded = [transfer for transfer in crossing if transfer.padding]
+    answer = share.at_most(
+        part,
+        f"{percent(part)} of what is {_ways(crossing)} is padding",
+        by_weight(((str(transfer), transfer.padding) for transfer in padded), unit="B"),
+    )
+    return if_worth(answer, padding, worth, where="a transfer")
+
+
+def _ways(crossing: Sequence[Crossing]) -> str:
+    """Say how often tensors were sent to the device, and how often they were read from it."""
+    read = sum(transfer.outward for transfer in crossing)
+    sent = len(crossing) - read
+    ways = [f"sent in {counted(sent, 'transfer')}"] if sent else []
+    return " and ".join([*ways, f"read in {counted(read, 'transfer')}"] if read else ways)
+
+
+#: A setting of pipelines of TT-CNN: queue 1 carries inputs and outputs, queue 0 computes.
+_SEPARATE: Final = "all_transfers_on_separate_command_queue"
+
+_UNTOLD: Final = (
+    "the report does not say on which command queue outputs are read: pass cq_id, or state the "
+    "fact num_command_queues if there is one queue only"
+)
+
+
+@rule("TTP505", "output-on-compute-queue", Severity.INFO, Input.REPORT)
+def output_on_compute_queue(
+    subject: Subject,
+    report: Report,
+    *,
+    size: Limit = Limit(2**20, "B", "a choice: takes 0.1 ms at 10 GB/s"),
+) -> Answer:
+    """Large outputs are read on the queue that computes.
+
+    ## What it finds
+    The bytes of outputs that are read through command queue 0, which runs the model.
+
+    ## Why it matters
+    While the queue reads an output it starts no op: the next call waits until the transfer ends.
+
+    ## What to do
+    Copy the output into a tensor of its own in DRAM and read it on queue 1, without blocking:
+    `output.cpu(blocking=False, cq_id=1)`. With TT-CNN's pipeline, set
+    `all_transfers_on_separate_command_queue`.
+
+    ## When it is no problem
+    Small outputs, such as a token or class scores: the copy and the events cost more than they
+    save.
+
+    ## Where it looks
+    The calls of the report database that read tensors from the device, with their sizes and
+    `cq_id`. A call without it is on queue 0 where `num_command_queues` is 1, or where
+    `all_transfers_on_separate_command_queue`, which is observed of pipelines of TT-CNN, is off; it
+    is not where that is on. Otherwise a report does not say.
+    """
+    outputs = [transfer for transfer in crossings(report) if transfer.outward]
+    if not outputs:
+        return Answer.not_applicable("the report has no output that is read by the host")
+    sent = sum(transfer.sent for transfer in outputs)
+    if sent <= size.value:
+        return size.clean(sent)
+    unnamed = _unnamed_queue(settings_of(subject))
+    if unnamed is None and any(transfer.queue is None for transfer in outputs):
+        return Answer.not_measured(_UNTOLD)
+    queues = [unnamed if transfer.queue is None else transfer.queue for transfer in outputs]
+    slow = [transfer for transfer, queue in zip(outputs, queues, strict=True) if not queue]
+    sent = sum(transfer.sent for transfer in slow)
+    return size.at_most(
+        sent,
+        f"{size_text(sent)} of {counted(len(slow), 'output')} read on the queue that computes",
+        by_weight(((str(transfer), transfer.sent) for transfer in slow), unit="B"),
+    )
+
+
+def _unnamed_queue(settings: Mapping[str, Scalar]) -> int | None:
+    """Return the queue that outputs are read on where the call does not name it."""
+    if _SEPARATE in settings:
+        return int(is_on(settings[_SEPARATE]))
+    return 0 if number(settings.get("num_command_queues")) == 1 else None

@@ -1,0 +1,648 @@
+"""Kernels that read far more from DRAM than they write."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.checklist.kernels import (
+    Kernel,
+    kernels_of,
+    roofline_of,
+    stalls_of,
+    waiting_part,
+)
+from pytest_ttnn_perf.analysis.checklist.operands import by_weight
+from pytest_ttnn_perf.analysis.checklist.savings import LAUNCH_NS
+from pytest_ttnn_perf.analysis.ops.roofline import board_of_arch
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
+from pytest_ttnn_perf.core.text import counted, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_ttnn_perf.analysis.readers.ttlang import (
+        KernelTime,
+        Roofline,
+        SimCounters,
+        TtlangLog,
+    )
+
+
+# Kernels that leave cores idle.
+
+_GRID_UNDERUSED_ARITHMETIC: Final = (
+    "time − the longest of time × cores ÷ possible, DRAM bytes ÷ peak and 2 µs"
+)
+_NO_CORES: Final = (
+    "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
+)
+
+
+@rule("TTP801", "grid-underused", Severity.WARNING, Input.KERNELS)
+def grid_underused(
+    kernels: TtlangLog,
+    *,
+    share: Limit = Limit(0.5, "of the cores", "practice: fewer than half is under-parallelised"),
+    one_core: Limit = Limit(0.1, "of the time", "a choice: a tenth on one core is worth a look"),
+) -> Answer:
+    """Kernels run on few of the cores that are there.
+
+    ## What it finds
+    The cores that programs use, as a share of those that the chip has for kernels, weighted by how
+    long each program runs; and programs on a grid of 1x1, whatever the chip.
+
+    ## Why it matters
+    A core that gets no work is lost for the whole run of the kernel. On half of the cores, a kernel
+    takes up to twice as long.
+
+    ## What to do
+    Give the operation a larger grid, up to `grid="auto"`, and cut the work into as many parts as
+    there are cores: smaller blocks, or another dimension to cut along.
+
+    ## When it is no problem
+    A problem with fewer tiles than cores, or a kernel that is bound by DRAM and saturates it from
+    few cores.
+
+    ## Where it looks
+    `grid`, `duration` and `max_compute_cores` of tt-lang's PERF SUMMARY. tt-lang counts the cores
+    that sent anything. Where it does not know the chip, `max_compute_cores` is 0, and only a single
+    core can be told to be too few. The saving is that of as many cores as there are transfers out,
+    down to what DRAM takes to move the same bytes. Programs whose cores move less than 1 GB/s each
+    are left out: what they wait for does not get less with more of them.
+    """
+    programs = kernels_of(kernels)
+    if isinstance(programs, str):
+        return Answer.not_measured(programs)
+    whole = sum(kernel.program.duration.cycles for kernel in programs)
+    if not whole:
+        return Answer.not_measured("no program has a duration")
+    waiting = sum(kernel.waits for kernel in programs)
+    apart = f"; {counted(waiting, 'program')} below 1 GB/s per core not counted" if waiting else ""
+    programs = [kernel for kernel in programs if not kernel.waits]
+    if not programs:
+        return Answer.not_applicable(
+            "no program moves 1 GB/s on each of its cores: more would wait"
+        )
+    known = [kernel for kernel in programs if kernel.cores_there]
+    known_part = _used_part(known)
+    if known_part is not None and known_part < share.value:
+        found = share.found(
+            known_part,
+            f"programs run on {percent(known_part)} of the cores, weighted by their time{apart}",
+            map(_evidence, sorted(known, key=_idle)),
+        )
+        return _with_saving(found, known)
+    single = [kernel for kernel in programs if kernel.program.cores == 1]
+    alone = sum(kernel.program.duration.cycles for kernel in single) / whole
+    if alone > one_core.value:
+        grid = f"{counted(len(single), 'program')} on a grid of 1x1"
+        found = one_core.found(
+            alone,
+            f"{percent(alone)} of the time goes into {grid}{apart}",
+            map(_evidence, sorted(single, key=_idle)),
+        )
+        return _with_saving(found, single)
+    return Answer.not_measured(_NO_CORES) if known_part is None else share.clean(known_part)
+
+
+def _used_part(kernels: Sequence[Kernel]) -> float | None:
+    """Return which part of the cores programs use, weighted by their time; None if not known."""
+    whole = sum(kernel.program.duration.cycles for kernel in kernels)
+    if not whole:
+        return None
+    return sum(_used(kernel) * kernel.program.duration.cycles for kernel in kernels) / whole
+
+
+def _evidence(kernel: Kernel) -> Evidence:
+    of = f" of {kernel.cores_there}" if kernel.cores_there else ""
+    cores = kernel.cores_there or kernel.program.cores
+    noun = "core" if cores == 1 else "cores"
+    return Evidence(f"{kernel} on {kernel.program.cores}{of} {noun}", kernel.time_ns, "ns")
+
+
+def _with_saving(found: Answer, kernels: Sequence[Kernel]) -> Answer:
+    saved = sum(map(_grid_underused_saved_ns, kernels))
+    return found.saving({}, _GRID_UNDERUSED_ARITHMETIC, waiting_ns=saved) if saved else found
+
+
+def _grid_underused_saved_ns(kernel: Kernel) -> float:
+    """Return what more cores would save of the time, down to what DRAM takes to move the data."""
+    cores, board = kernel.program.cores, board_of_arch(kernel.arch)
+    if not kernel.cores_there:
+        return 0.0
+    possible = min(kernel.cores_there, kernel.writes or kernel.cores_there)
+    moving_ns = kernel.dram_bytes / board.dram_gb_s if board else 0.0
+    shortest = max(kernel.time_ns * cores / max(possible, cores), moving_ns, LAUNCH_NS)
+    return max(0.0, kernel.time_ns - shortest)
+
+
+def _used(kernel: Kernel) -> float:
+    return min(1.0, kernel.program.cores / (kernel.cores_there or 1))
+
+
+def _idle(kernel: Kernel) -> tuple[float, int]:
+    """Sort the kernel that wastes most to the front."""
+    wasted = (1 - _used(kernel)) * kernel.program.duration.cycles
+    return -wasted, kernel.program.program_id
+
+
+# Kernels that move their data in small pieces.
+
+
+@rule("TTP803", "small-transfers", Severity.WARNING, Input.KERNELS)
+def small_transfers(
+    kernels: TtlangLog,
+    *,
+    share: Limit = Limit(0.5, "of the transfers", "a choice: most of them"),
+    size: Limit = Limit(2048, "B", "tt-lang's guide: transfers of up to 2 KB are small"),
+    in_flight: Limit = Limit(2, "transfers per barrier", "TTP805: about 1 is a fault"),
+    many: Limit = Limit(64, "transfers", "a choice: one for each core"),
+) -> Answer:
+    """Kernels move their data in small transfers.
+
+    ## What it finds
+    The share of small transfers among those of all programs: less than a tile, or one tile in a
+    program that waits after every two transfers or fewer.
+
+    ## Why it matters
+    Each transfer costs the same to start, whatever its size. Many small ones keep the network busy
+    with starting, and DRAM gives a part of its bandwidth only.
+
+    ## What to do
+    Move whole tiles, and keep more transfers in flight: start several copies before waiting for
+    the first. Read what lies side by side in memory at once.
+
+    ## When it is no problem
+    Kernels that move little, or that are bound by compute (TTP804). An interleaved tensor has one
+    tile on each page, and pages lie in turn in all banks: no transfer of it moves more than a tile,
+    however large a block is.
+
+    ## Where it looks
+    `transfer size` and `barriers` of tt-lang's PERF SUMMARY: one tile of bfloat16 has 2 KB, of
+    bfloat8_b 1,088 B, of bfloat4_b 576 B. Fewer transfers than the limit `many`, all programs
+    together, are not worth the question.
+    """
+    programs = kernels_of(kernels)
+    if isinstance(programs, str):
+        return Answer.not_measured(programs)
+    sizes = list(_sizes(programs))
+    whole = sum(count for _, _, count in sizes)
+    if not whole and any(kernel.reads + kernel.writes for kernel in programs):
+        return Answer.not_measured("the PERF SUMMARY does not give the sizes of transfers")
+    if whole < many.value:
+        return Answer.not_applicable(f"there are few transfers: {whole}")
+    small = [
+        (kernel, one, count)
+        for kernel, one, count in sizes
+        if one <= size.value and (one not in _TILES or _waits_often(kernel, in_flight.value))
+    ]
+    part = sum(count for _, _, count in small) / whole
+    named = ((f"{kernel}: of {one} B", count) for kernel, one, count in small)
+    return share.at_most(
+        part,
+        f"{percent(part)} of {whole} transfers move less than a tile, or a tile in programs that "
+        f"wait after every {in_flight.value:g} transfers or fewer",
+        by_weight(named, unit="transfers"),
+    )
+
+
+#: The bytes of a tile: of bfloat4_b, bfloat8_b, bfloat16.
+_TILES: Final = frozenset({576, 1088, 2048})
+
+
+def _waits_often(kernel: Kernel, transfers: float) -> bool:
+    """Tell whether a program reads that few transfers, or fewer, between two barriers."""
+    told = kernel.program.read_barriers
+    if told is None or told.barriers <= kernel.program.cores:  # once on each core
+        return False
+    return kernel.reads <= transfers * told.barriers
+
+
+def _sizes(kernels: Iterable[Kernel]) -> Iterator[tuple[Kernel, int, int]]:
+    """Yield kernel, bytes and number of the transfers that have one size."""
+    for kernel in kernels:
+        for size, count in kernel.program.transfer_sizes:
+            all_of_them = kernel.reads + kernel.writes
+            yield kernel, size.bytes, all_of_them if count is None else count
+
+
+# What bounds a kernel.
+
+#: What takes longer, and what shorter.
+_SIDES: Final = {"memory": ("moving data", "computing"), "compute": ("computing", "moving data")}
+
+
+@rule("TTP804", "bound", Severity.INFO, Input.KERNELS)
+def bound(
+    kernels: TtlangLog,
+    *,
+    imbalance: Limit = Limit(0.1, "of the longer work", "a choice: within a tenth is balanced"),
+    waiting: Limit = Limit(
+        0.5, "of its cycles", "a choice: who waits for most of them is not busy"
+    ),
+) -> Answer:
+    """A kernel is bound by memory or by compute.
+
+    ## What it finds
+    Which threads of a kernel work longer without waiting, those that move data or those that
+    compute, and by how much: (longer - shorter) / longer.
+
+    ## Why it matters
+    Only work on the longer side makes the kernel faster. A change of the bound also explains why an
+    optimization stopped helping.
+
+    ## What to do
+    Bound by memory: larger transfers (TTP803), fewer barriers (TTP805), read each tile once and
+    share it between cores. Bound by compute: more cores (TTP801), a lower math fidelity, fused ops.
+
+    ## When it is no problem
+    This is information. Every kernel is bound by something; within the limit it is called balanced.
+    Where even the busiest thread waits for most of its cycles (TTP808), neither side binds.
+
+    ## Where it looks
+    ROOFLINE ANALYSIS of tt-lang's auto-profile, of the kernel that works longest; the bandwidth
+    beside it is from the PERF SUMMARY, if there is one. Early versions of tt-lang count waiting as
+    work.
+    """
+    line = roofline_of(kernels)
+    if isinstance(line, str):
+        return Answer.not_measured(line)
+    least = waiting_part(line)
+    if least is not None and least > waiting.value:
+        told = f"every thread waits for {percent(least)} or more of its cycles (TTP808)"
+        return Answer.not_applicable(f"{told}: neither moving data nor computing binds")
+    apart = (line.bound_percent or 0) / 100
+    longer, shorter = _SIDES["compute" if line.bound == "compute" else "memory"]
+    waits = "" if line.threads else "; this version of tt-lang counts waiting as work"
+    return imbalance.at_most(
+        apart,
+        f"{line.bound}-bound: {shorter} takes {percent(apart)} fewer cycles than {longer}{waits}",
+        (*_work(line), *_bandwidth(kernels)),
+    )
+
+
+def _work(line: Roofline) -> Iterator[Evidence]:
+    sides = (
+        ("memory", line.memory_thread, line.memory_cycles),
+        ("compute", line.compute_thread, line.compute_cycles),
+    )
+    for side, thread, cycles in sides:
+        if cycles is not None:
+            yield Evidence(f"{side} ({thread})" if thread else side, cycles, "cycles")
+
+
+def _bandwidth(log: TtlangLog) -> Iterator[Evidence]:
+    kernels = kernels_of(log)
+    for kernel in [] if isinstance(kernels, str) else kernels:
+        if kernel.program.bandwidth_gb_s is not None:
+            yield Evidence(f"{kernel}: bandwidth", kernel.program.bandwidth_gb_s, "GB/s")
+
+
+# Kernels that wait for every single transfer.
+
+
+@rule("TTP805", "barrier-per-transfer", Severity.WARNING, Input.KERNELS)
+def barrier_per_transfer(
+    kernels: TtlangLog,
+    *,
+    transfers: Limit = Limit(2, "transfers per barrier", "tt-lang's guide: about 1 is a fault"),
+) -> Answer:
+    """Kernels wait after every transfer.
+
+    ## What it finds
+    Programs with about as many barriers as transfers, of reads or of writes.
+
+    ## Why it matters
+    A barrier waits until all transfers have arrived. With one after each transfer, the network
+    carries one at a time, and the latency of each is paid in full.
+
+    ## What to do
+    Start several copies before waiting for the first: in tt-lang, call `ttl.copy` for a whole block
+    or for several, then `wait`. Use a dataflow buffer of two blocks, so that the next one is on its
+    way while the last one is used.
+
+    ## When it is no problem
+    Kernels whose cores have one barrier each: they transfer once.
+
+    ## Where it looks
+    `barriers` and the numbers of transfers in tt-lang's PERF SUMMARY. The program and direction
+    with the fewest transfers per barrier counts.
+    """
+    programs = kernels_of(kernels)
+    if isinstance(programs, str):
+        return Answer.not_measured(programs)
+    ratios = sorted(_ratios(programs), key=lambda ratio: (ratio.transfers, ratio.what))
+    if not ratios:
+        return Answer.not_applicable("no program has more than one barrier on a core")
+    fewest = ratios[0].transfers
+    return transfers.at_least(
+        fewest,
+        f"{ratios[0].what} have a barrier after every {fewest:.1f} transfers",
+        (
+            Evidence(ratio.what, ratio.transfers, transfers.unit)
+            for ratio in ratios
+            if ratio.transfers < transfers.value
+        ),
+    )
+
+
+class _Ratio(NamedTuple):
+    """Transfers per barrier, of reads or writes of a program."""
+
+    what: str
+    transfers: float
+
+
+def _ratios(kernels: Iterable[Kernel]) -> Iterator[_Ratio]:
+    for kernel in kernels:
+        program = kernel.program
+        for kind, told, transfers in (
+            ("reads", program.read_barriers, kernel.reads),
+            ("writes", program.write_barriers, kernel.writes),
+        ):
+            if told is not None and transfers and told.barriers > program.cores:
+                yield _Ratio(f"{kind} of {kernel}", transfers / told.barriers)
+
+
+# Kernels that wait for memory and use little of its bandwidth.
+
+#: What good kernels reach of the peak.
+_REACHED: Final = 0.75
+
+
+@rule("TTP806", "low-dram-bandwidth", Severity.WARNING, Input.KERNELS)
+def low_dram_bandwidth(
+    kernels: TtlangLog,
+    *,
+    share: Limit = Limit(0.5, "of the DRAM bandwidth", "a choice; good kernels reach 75 %"),
+) -> Answer:
+    """A kernel is bound by memory, and DRAM is far from busy.
+
+    ## What it finds
+    The bytes that programs move from and to DRAM, over their time, as a share of the bandwidth of
+    the chip.
+
+    ## Why it matters
+    A kernel that is bound by memory at a tenth of the bandwidth waits for single transfers, not for
+    DRAM. It could be several times as fast with the same bytes.
+
+    ## What to do
+    Keep more transfers in flight: several copies before a wait (TTP805), dataflow buffers of two
+    blocks (TTP808), and more cores that read (TTP801). Move whole tiles (TTP803), and read from all
+    channels of DRAM.
+
+    ## When it is no problem
+    Kernels that compute, or that run so briefly that starting them takes most of their time.
+
+    ## Where it looks
+    `DRAM read`, `DRAM write` and `duration` of tt-lang's PERF SUMMARY, and the bandwidth of the
+    architecture that it names. Whether a kernel is bound by memory is told by ROOFLINE ANALYSIS;
+    without one this is information, and no saving is said; nor of several programs.
+    """
+    programs = kernels_of(kernels)
+    if isinstance(programs, str):
+        return Answer.not_measured(programs)
+    line = roofline_of(kernels)
+    if not isinstance(line, str) and line.bound == "compute":
+        return Answer.not_applicable("the kernel is bound by compute (TTP804)")
+    boards = {kernel: board_of_arch(kernel.arch) for kernel in programs if kernel.time_ns}
+    peaks = {kernel: board.dram_gb_s for kernel, board in boards.items() if board is not None}
+    if not peaks:
+        return Answer.not_measured("the bandwidth of the chip is not known: the log names no chip")
+    possible = sum(kernel.time_ns * peak for kernel, peak in peaks.items())
+    part = sum(kernel.dram_bytes for kernel in peaks) / possible
+    reached = {kernel: kernel.dram_bytes / kernel.time_ns / peak for kernel, peak in peaks.items()}
+    answer = share.at_least(
+        part,
+        f"programs move {percent(part)} of what DRAM could move in that time",
+        (
+            Evidence(f"{kernel}: {percent(reached[kernel])} of {peaks[kernel]:g} GB/s",
+                     kernel.dram_bytes / kernel.time_ns, "GB/s")
+            for kernel in sorted(peaks, key=lambda kernel: -kernel.time_ns)
+        ),
+    )  # fmt: skip
+    if isinstance(line, str):
+        return replace(answer, severity=Severity.INFO)  # it may well compute
+    if len(programs) > 1:
+        return answer  # the profile is of one of them, and does not say of which
+    saved = (
+        kernel.time_ns - kernel.dram_bytes / (_REACHED * peak) for kernel, peak in peaks.items()
+    )
+    waiting_ns = sum(max(0.0, each) for each in saved)
+    return answer.saving({}, "time − DRAM bytes / (0.75 × peak)", waiting_ns=waiting_ns)
+
+
+# Kernels whose cores do not have the same amount of work.
+
+_NO_TIMES: Final = "the output does not give kernel times of single cores"
+_UNEVEN_CORES_ARITHMETIC: Final = "half of what the slowest core takes longer than the quickest"
+
+
+@rule("TTP807", "uneven-cores", Severity.WARNING, Input.KERNELS)
+def uneven_cores(
+    kernels: TtlangLog,
+    *,
+    skew: Limit = Limit(1.5, "x the quickest core", "practice: a skew above 1.5 is uneven work"),
+) -> Answer:
+    """The cores of a kernel do not finish together.
+
+    ## What it finds
+    How much longer a thread's kernel runs on the slowest core than on the quickest, of the program
+    and thread where that is most.
+
+    ## Why it matters
+    A program is over when its last core is. Cores that have less to do wait for it.
+
+    ## What to do
+    Give each core the same number of blocks: cut the work so that it divides by the number of
+    cores, or let the cores that have fewer blocks take the larger ones.
+
+    ## When it is no problem
+    Kernels in which one core serves the others, as the sender of a pipe does.
+
+    ## Where it looks
+    `kernel time` of tt-lang's PERF SUMMARY, which has the quickest and the slowest core of each
+    thread. How many cores are quick is unknown: the saving assumes that half are.
+    """
+    programs = kernels_of(kernels)
+    if isinstance(programs, str):
+        return Answer.not_measured(programs)
+    times = [
+        (_ratio(time), kernel, time)
+        for kernel in programs
+        for time in kernel.program.kernel_times
+        if time.shortest.cycles > 0
+    ]
+    if not times:
+        return Answer.not_measured(_NO_TIMES)
+    times.sort(key=lambda each: -each[0])
+    worst, kernel, time = times[0]
+    told = f"{time.thread} of {kernel} runs {worst:.2f} x as long on the slowest core"
+    evidence = (
+        Evidence(f"{time.thread} of {kernel}", ratio, skew.unit)
+        for ratio, kernel, time in times
+        if ratio > skew.value
+    )
+    answer = skew.at_most(worst, told, evidence)
+    return answer.saving(
+        {}, _UNEVEN_CORES_ARITHMETIC, waiting_ns=sum(map(_uneven_cores_saved_ns, programs))
+    )
+
+
+def _ratio(time: KernelTime) -> float:
+    return time.longest.cycles / time.shortest.cycles
+
+
+def _uneven_cores_saved_ns(kernel: Kernel) -> float:
+    """Return what even work would save of a program: by the thread with the longest kernel."""
+    cycles = kernel.program.duration.cycles
+    times = [time for time in kernel.program.kernel_times if time.shortest.cycles > 0]
+    if not times or not cycles:
+        return 0.0
+    longest = max(times, key=lambda time: time.longest.cycles)
+    spare = (longest.longest.cycles - longest.shortest.cycles) / 2
+    return kernel.time_ns * min(spare / cycles, 1.0)
+
+
+# Kernels whose threads wait for each other instead of working at once.
+
+
+@rule("TTP808", "threads-take-turns", Severity.WARNING, Input.KERNELS)
+def threads_take_turns(
+    kernels: TtlangLog,
+    *,
+    share: Limit = Limit(0.3, "of its cycles", "a choice: the busiest thread should hardly wait"),
+) -> Answer:
+    """All threads of a kernel wait for each other.
+
+    ## What it finds
+    The share of its cycles in which the thread that waits least waits for a dataflow buffer: to be
+    filled (`cb_wait`) or to be emptied (`cb_reserve`).
+
+    ## Why it matters
+    In a kernel that overlaps moving and computing, one thread is always busy, and the others wait
+    for it. If even that one waits, the threads take turns: data arrive while nothing is computed,
+    and the other way round.
+
+    ## What to do
+    Give the buffers that are named two blocks or more (`block_count=2`), so that one is filled
+    while the other is used. Start the next copy before waiting for the last one. Where a pipe fills
+    the buffer, send earlier.
+
+    ## When it is no problem
+    Kernels with so few blocks that filling the first and writing the last is most of their time.
+
+    ## Where it looks
+    ROOFLINE ANALYSIS of tt-lang's auto-profile, which has the waits of each thread; the lines and
+    the buffers that they wait for are from its source listing, CB FLOW GRAPH and PIPE GRAPH. The
+    saving needs a PERF SUMMARY of the one program, which has the time.
+    """
+    line = roofline_of(kernels)
+    if isinstance(line, str):
+        return Answer.not_measured(line)
+    threads = [thread for thread in line.threads if thread.total_cycles > 0]
+    if not threads:
+        return Answer.not_measured("this version of tt-lang does not separate waiting from working")
+    least = min(threads, key=lambda thread: thread.sync_cycles / thread.total_cycles)
+    part = least.sync_cycles / least.total_cycles
+    told = f"even {least.thread}, which waits least, waits for {percent(part)} of its cycles"
+    evidence = [Evidence(str(stall), stall.cycles, "cycles") for stall in stalls_of(kernels)]
+    answer = share.at_most(part, told, evidence)
+    programs = kernels_of(kernels)
+    if isinstance(programs, str) or len(programs) > 1:
+        return answer  # of several, it is not told which one was profiled
+    longest = max(thread.total_cycles for thread in threads)
+    work = max(thread.work_cycles for thread in threads)
+    saved_ns = programs[0].time_ns * max(0.0, 1 - work / longest)
+    return answer.saving(
+        {}, "time × (1 − most work / longest thread): no thread would wait", waiting_ns=saved_ns
+    )
+
+
+@rule("TTP809", "tiles-read-again", Severity.INFO, Input.KERNELS)
+def tiles_read_again(
+    kernels: TtlangLog,
+    *,
+    reads: Limit = Limit(4, "read per written", "a choice: three inputs for an output, and a bias"),
+) -> Answer:
+    """A kernel reads far more from DRAM than it writes there.
+
+    ## What it finds
+    What is read from DRAM for each tile, or byte, that is written there, of the program where that
+    is most.
+
+    ## Why it matters
+    An op on three inputs reads three tiles for one that it writes. A kernel that reads many more
+    may read the same tiles again for each block of its output, and each time wait for DRAM.
+
+    ## What to do
+    Make the blocks of the output larger, so that a tile serves more of them, or let one core read
+    and send tiles to the others through a pipe.
+
+    ## When it is no problem
+    Sums over many tiles, and products with a long inner dimension, read much for what they write,
+    each tile once. The sizes of tensors are unknown: compare with them.
+
+    ## Where it looks
+    `DRAM read` and `DRAM write` of tt-lang's PERF SUMMARY, or what its simulator counted, in
+    statistics or in a trace.
+    """
+    moved = list(_simulated(kernels.sim)) if kernels.sim is not None else _profiled(kernels)
+    if isinstance(moved, str):
+        return Answer.not_measured(moved)
+    ratios = sorted((each for each in moved if each.written), key=lambda each: -each.ratio)
+    if not ratios:
+        return Answer.not_applicable("nothing is written to DRAM")
+    worst = ratios[0]
+    named = _tensors(kernels.sim) if kernels.sim is not None else _programs(ratios, reads)
+    return reads.at_most(
+        worst.ratio,
+        f"{worst.what} reads {worst.ratio:.1f} {worst.unit} from DRAM for each that it writes",
+        named,
+    )
+
+
+class _Moved(NamedTuple):
+    what: str
+    read: int
+    written: int
+    unit: str
+
+    @property
+    def ratio(self) -> float:
+        return self.read / self.written
+
+
+def _profiled(log: TtlangLog) -> list[_Moved] | str:
+    programs = kernels_of(log)
+    if isinstance(programs, str):
+        return programs
+    return [
+        _Moved(
+            str(kernel),
+            kernel.program.dram_read.size.bytes,
+            kernel.program.dram_write.size.bytes,
+            "bytes",
+        )
+        for kernel in programs
+    ]
+
+
+def _simulated(sim: SimCounters) -> Iterator[_Moved]:
+    read, written = (sim.counters.get(f"dram_{way}_tiles", 0) for way in ("read", "write"))
+    yield _Moved("the simulated program", read, written, "tiles")
+
+
+def _programs(ratios: list[_Moved], limit: Limit) -> Iterator[Evidence]:
+    for each in ratios:
+        if each.ratio > limit.value:
+            yield Evidence(each.what, each.ratio, limit.unit)
+
+
+def _tensors(sim: SimCounters) -> Iterator[Evidence]:
+    """Yield what is read of each tensor, most first."""
+    tiles = {tensor.name: tensor.counters.get("dram_read_tiles", 0) for tensor in sim.tensors}
+    for name in sorted(tiles, key=lambda name: (-tiles[name], name)):
+        if tiles[name]:
+            yield Evidence(f"tensor {name}", tiles[name], "tiles read")

@@ -1,0 +1,510 @@
+"""Time spent on changing layouts."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from math import ceil, prod
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.analysis.checklist.matmuls import is_convolution
+from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    NO_OPERANDS,
+    WORTH_BYTES,
+    Operand,
+    by_weight,
+    computed_in_report,
+    if_worth,
+    look_of,
+    operands_of,
+    round_trips,
+    shape_text,
+)
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    WORTH,
+    Removal,
+    advice_for,
+    check_removals,
+    check_savings,
+    critical_ops,
+    microseconds,
+    removable,
+    step_ns,
+)
+from pytest_ttnn_perf.analysis.ops.names import neighbours, without_producer
+from pytest_ttnn_perf.analysis.ops.regions import step_of
+from pytest_ttnn_perf.analysis.ops.roofline import rooflines, size_of
+from pytest_ttnn_perf.analysis.readers.report_db import TILE, device_tensor, in_tiles
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
+from pytest_ttnn_perf.core.ops import Category, OpTable, Signature, Tensor, category_of, short_code
+from pytest_ttnn_perf.core.text import counted, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.savings import Placed
+    from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report
+    from pytest_ttnn_perf.core.ops import Op
+
+
+# Compute on row-major tensors.
+
+_COMPUTES: Final = frozenset({Category.MATMUL, Category.ELEMENTWISE, Category.NORM})
+#: Ops that are made for rows: pooling, and searching them.
+_MADE_FOR_ROWS: Final = re.compile(r"pool|arg_?max|top_?k|sampling", re.IGNORECASE)
+#: What ops on rows save in tiles: of two captures of one model, GroupNorm is that much faster.
+_IN_TILES: Final = 0.05
+_FLOATS: Final = frozenset({"FLOAT32", "BFLOAT16"})
+
+
+@rule("TTP201", "row-major-compute", Severity.WARNING, Input.OPS, Input.REPORT)
+def row_major_compute(
+    step: OpTable | None,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    calls: Limit = Limit(0.02, "of compute calls", "as of the kernel time"),
+) -> Answer:
+    """Ops compute on row-major tensors.
+
+    ## What it finds
+    Matmuls, elementwise ops, norms and reductions whose first operand is row-major.
+
+    ## Why it matters
+    The engines work on tiles of 32 by 32. An op on rows turns them into tiles and back inside its
+    own kernel, or works on a part of each tile.
+
+    ## What to do
+    Convert once, with `ttnn.to_layout(x, ttnn.TILE_LAYOUT)`, before the first of such ops, and let
+    tensors stay in tiles.
+
+    ## What it saves
+    A twentieth of the time of these ops: norms of one model took 3 to 8 % less in tiles.
+
+    ## When it is no problem
+    Convolutions and pooling take rows by design, and are not counted; nor are indices, nor gammas
+    and page tables, which are no first operands.
+
+    ## Where it looks
+    OP CODE, the layout of the first operand and the kernel time in the op table. A report database
+    has no such times: there calls are counted.
+    """
+    if step is not None and has_operands(step):
+        return _row_major_compute_of_step(step, share)
+    if report is not None:
+        return _row_major_compute_of_report(report, calls)
+    return Answer.not_measured(NO_OPERANDS)
+
+
+def _row_major_compute_of_step(step: OpTable, share: Limit) -> Answer:
+    on_rows = [placed for placed in critical_ops(step) if _on_rows(placed.op.signature)]
+    took, ops = sum(op.kernel_ns for _, op in on_rows), counted(len(on_rows), "op")
+    time = percent(took / (step_ns(step) or 1.0))
+    return check_savings(
+        step,
+        {row: op.kernel_ns * _IN_TILES for row, op in on_rows},
+        share,
+        sentence=f"{time} of a step goes into {ops} on row-major tensors",
+        arithmetic=f"{percent(_IN_TILES)} of the {microseconds(took)} of {ops}",
+    )
+
+
+def _row_major_compute_of_report(report: Report, limit: Limit) -> Answer:
+    calls = list(filter(_is_compute_call, report.completed))
+    on_rows = [
+        call
+        for call in calls
+        if any(_is_rows(device_tensor(report.tensors.get(at))) for at in call.inputs[:1])
+    ]
+    return limit.at_most(
+        len(on_rows) / max(len(calls), 1),
+        f"row-major tensors in {len(on_rows)} of {counted(len(calls), 'compute call')}",
+        by_weight(((call.name, 1) for call in on_rows), unit="calls"),
+    )
+
+
+def _on_rows(signature: Signature) -> bool:
+    inputs = signature.inputs
+    return bool(inputs) and _is_rows(inputs[0]) and _computes(signature.op)
+
+
+def _computes(op: str) -> bool:
+    return category_of(op) in _COMPUTES and not _MADE_FOR_ROWS.search(op)
+
+
+def _is_compute_call(operation: Operation) -> bool:
+    if category_of(operation.name) is Category.CONV:
+        return False  # one of 1 by 1 runs as a matmul, and takes rows like any other
+    return any(map(_computes, operation.device_operations))
+
+
+def _is_rows(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.layout == "ROW_MAJOR" and tensor.dtype in _FLOATS
+
+
+# Elements that are there only to fill tiles.
+
+#: Ops that want their operands in the shape they have.
+_SHAPED: Final = frozenset({Category.ATTENTION, Category.COLLECTIVE, Category.CONV})
+#: The channels of an image that a convolution begins with.
+_COLOURS: Final = (3, 4)
+#: Ops on images, which have their channels last, however few these are.
+_OF_IMAGES: Final = re.compile(
+    r"padded_?slice|slice_?write|halo|pool|fold|upsample|grid_?sample", re.IGNORECASE
+)
+#: Tiles of a report that hold a quarter of what they could, or less, are worth another shape.
+_MOSTLY_EMPTY: Final = 4
+
+
+@rule("TTP202", "tile-padding", Severity.WARNING, Input.OPS, Input.REPORT)
+def tile_padding(
+    subject: Subject,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    extra: Limit = Limit(0.10, "of what is needed", "a choice: a report has no times"),
+    worth: Limit = WORTH_BYTES,
+) -> Answer:
+    """Tiles are filled up with padding.
+
+    ## What it finds
+    Ops on many matrices of a single row, as a batch of 32 that is laid out as 32 matrices of one
+    row: each fills tiles of its own, 31 of 32 rows of which are padding. And ops on narrow tensors,
+    whose last extent is 8 or less although another would fill tiles: 1x32x10240x4 takes eight times
+    the tiles of 1x32x4x10240. With a report database alone, activations whose tiles are mostly
+    empty, and how much less they would take with another of their extents last, and all others as
+    rows of one matrix.
+
+    ## Why it matters
+    A tile has 32 rows and 32 columns. A tensor of 19 rows takes the memory, the transfers and the
+    compute of 32.
+
+    ## What to do
+    Make the last two extents multiples of 32: larger batches, sequences padded once outside the
+    model, heads and channels in multiples of 32, or a permutation that brings an extent of 1
+    forward.
+
+    ## What it saves
+    Of each op, the part of the tiles of its largest operand that would go if all rows were one
+    matrix, 1x32x1x4096 as 1x1x32x4096, or if its longest extent were the last.
+
+    ## When it is no problem
+    Decoding with a batch of 1 leaves 31 of 32 rows empty, whatever the shapes: rows of a last tile
+    cost nothing, and do not count. Ops of attention, and matmuls with a matrix for each of these
+    rows, as of experts, want them apart, and convolutions and pooling want channels last: they do
+    not count, nor does what brings their operands into that shape, nor images of three or four
+    channels. A bias is a single row by nature. Of a report, weights and biases do not count, nor
+    does padding of less than 64 KiB in all.
+
+    ## Where it looks
+    The padded and logical shapes of tiled operands and the kernel time of the op table, on the
+    slowest device. Captures of before August 2025 tell no logical shapes. A report database tells
+    only those: there tiles are taken to be of 32 by 32, and padding that is moved in less than
+    launching an op takes is no finding.
+    """
+    if subject.ops is not None and has_operands(subject.ops):
+        return _tile_padding_of_step(step_of(subject.ops), share)
+    if subject.report is None:
+        return Answer.not_measured(NO_OPERANDS)
+    return _tile_padding_of_report(subject, subject.report, extra, worth)
+
+
+def _tile_padding_of_report(subject: Subject, report: Report, extra: Limit, worth: Limit) -> Answer:
+    operands = operands_of(subject)
+    if not operands:
+        return Answer.not_measured(NO_OPERANDS)
+    tiled = [each for each in operands if each.tensor.layout == "TILE" and all(each.tensor.padded)]
+    if not tiled:
+        return Answer.not_applicable("no tensor is in tiles")
+    # A weight or a bias is as it is; what was computed can be laid out otherwise.
+    laid_out = computed_in_report(report) - _shaped(report)
+    found = [each for each in tiled if each.number in laid_out and _is_mostly_empty(each.tensor)]
+    whole = sum(each.size for each in tiled)
+    needless = sum(map(_needless_bytes, found))
+    part = needless / (whole - needless)
+    told = f"{percent(needless / whole)} of the bytes in tiles are padding that another order of "
+    named = ((f"{each.op} {_rearranged(each.tensor)}", _needless_bytes(each)) for each in found)
+    answer = extra.at_most(part, f"{told}extents would save", by_weight(named, unit="B"))
+    return if_worth(answer, needless, worth)
+
+
+def _shaped(report: Report) -> frozenset[int]:
+    """Return the tensors that attention takes or gives, which wants them in the shape they have."""
+    return frozenset(
+        number
+        for call in report.completed
+        if any(category_of(name) in _SHAPED for name in (call.name, *call.device_operations))
+        for number in (*call.inputs, *call.outputs)
+    )
+
+
+def _is_mostly_empty(tensor: Tensor) -> bool:
+    """Tell whether tiles of a tensor are mostly empty, along one side or along both together."""
+    shape = tensor.logical or tensor.padded
+    rows, columns = (1, 1, *shape)[-2:]
+    return prod(tensor.padded[-2:]) >= _MOSTLY_EMPTY * rows * columns
+
+
+def _best_matrix(tensor: Tensor) -> tuple[int, int]:
+    """Return the rows and columns in which a tensor fills fewest tiles, one extent as columns."""
+    shape = tensor.logical or tensor.padded
+    matrices = [(prod(shape) // extent, extent) for extent in reversed(shape)]
+    return min(matrices, key=lambda matrix: prod(in_tiles(matrix)))
+
+
+def _rearranged(tensor: Tensor) -> str:
+    shape = tensor.logical or tensor.padded
+    return f"{shape_text(shape)} → {shape_text(_best_matrix(tensor))}"
+
+
+def _needless_bytes(operand: Operand) -> float:
+    tensor = operand.tensor
+    best = tensor._replace(padded=in_tiles(_best_matrix(tensor)))
+    return operand.times * max(0.0, size_of(tensor) - size_of(best))
+
+
+def _tile_padding_of_step(step: OpTable, share: Limit) -> Answer:
+    tensors = {row: _tiled(op) for row, op in critical_ops(step)}
+    if not any(tensors.values()):
+        return Answer.not_applicable("no tensor is in tiles")
+    if all(each.logical is None for listed in tensors.values() for each in listed):
+        return Answer.not_measured("the capture has no logical shapes")
+    apart = _wanted_apart(step)
+    of_images = any(category_of(op.signature.op) is Category.CONV for _, op in critical_ops(step))
+    saved: dict[int, float] = {}
+    shapes: dict[int, Tensor] = {}
+    for row, op in critical_ops(step):
+        if tensors[row] and not _wants_rows_apart(op) and not rooflines(step)[row].stale:
+            largest = max(tensors[row], key=lambda tensor: prod(tensor.padded))
+            is_image = of_images and (largest.logical or largest.padded)[-1] in _COLOURS
+            empty = 0.0 if is_image else 1 - _needed_tiles(largest) / _tiles(largest)
+            is_matmul = category_of(op.signature.op) is Category.MATMUL
+            if empty > 0 and (is_matmul or look_of(largest) not in apart):
+                saved[row], shapes[row] = op.kernel_ns * empty, largest
+    took = sum(step.columns.kernel_ns[row] for row in saved)
+    part = sum(saved.values()) / took if took else 0.0
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{percent(part)} of the tiles of {counted(len(saved), 'op')} on single rows or "
+        f"narrow columns are not needed",
+        arithmetic=f"that part of {microseconds(took)}: {microseconds(sum(saved.values()))}",
+        name=lambda placed: f"{short_code(placed.op.signature.op)} {_folded(shapes[placed.row])}",
+    ).with_fix(
+        advice_for(
+            (_NARROW if _is_narrow(shapes[row]) else _SINGLE, ns) for row, ns in saved.items()
+        )
+    )
+
+
+def _wanted_apart(step: OpTable) -> set[tuple[object, ...]]:
+    """Return what tensors look like that an op of the step wants with their rows apart."""
+    return {
+        look_of(tensor)
+        for _, op in critical_ops(step)
+        if _wants_rows_apart(op)
+        for tensor in (*op.signature.inputs, *op.signature.outputs)
+    }
+
+
+def _wants_rows_apart(op: Op) -> bool:
+    category, inputs = category_of(op.signature.op), op.signature.inputs
+    if category is Category.MATMUL and len(inputs) > 1:
+        return prod(inputs[1].padded[:-2]) > 1
+    return category in _SHAPED or _OF_IMAGES.search(op.signature.op) is not None
+
+
+def _tiled(op: Op) -> list[Tensor]:
+    inputs = op.signature.inputs
+    if category_of(op.signature.op) is Category.MATMUL:
+        inputs = inputs[:1]  # the others are weights and a bias
+    operands = (*inputs, *op.signature.outputs)
+    return [each for each in operands if each.layout == "TILE" and all(each.padded)]
+
+
+def _tiles(tensor: Tensor) -> int:
+    return max(1, prod(tensor.padded) // (TILE * TILE))
+
+
+#: Columns that are few enough to say that the tensor lies the wrong way.
+_FEW_COLUMNS: Final = 8
+_SINGLE: Final = "lay single rows out as one matrix, 1x32x1x4096 as 1x1x32x4096"
+_NARROW: Final = (
+    "bring a longer extent last, 1x32x10240x4 as 1x32x4x10240: permute states and weights once, "
+    "when they are made"
+)
+
+
+def _is_narrow(tensor: Tensor) -> bool:
+    shape: tuple[int, ...] = tensor.logical or tensor.padded
+    return len(shape) > 1 and shape[-1] <= _FEW_COLUMNS and max(shape[:-1]) >= TILE
+
+
+def _better(tensor: Tensor) -> tuple[int, ...] | None:
+    """Return a shape of fewer tiles for the same elements; None where it has as it should."""
+    shape: tuple[int, ...] = tensor.logical or tensor.padded
+    if len(shape) < 3:
+        return None
+    if _is_narrow(tensor):
+        place = max(range(len(shape)), key=lambda at: (shape[at], at))
+        others = [extent for at, extent in enumerate(shape) if at != place]
+        return (*others, shape[place])
+    return (prod(shape[:-1]), shape[-1]) if shape[-2] == 1 else None
+
+
+def _needed_tiles(tensor: Tensor) -> int:
+    """Return the tiles of a tensor in a better shape, if there is one."""
+    better = _better(tensor)
+    if better is None:
+        return _tiles(tensor)
+    rows, columns = prod(better[:-1]), better[-1]
+    return min(_tiles(tensor), ceil(rows / TILE) * ceil(columns / TILE))
+
+
+def _folded(tensor: Tensor) -> str:
+    shape: tuple[int, ...] = tensor.logical or tensor.padded
+    return f"{shape_text(shape)} → {shape_text(_better(tensor) or shape)}"
+
+
+_CONVERSION: Final = re.compile(r"tilize|to_?layout", re.IGNORECASE)
+_TILE: Final = 32
+_ON_ROWS: Final = re.compile(r"arg_?max|top_?k|sampling|pool|grid_?sample|upsample", re.IGNORECASE)
+
+
+@rule("TTP203", "layout-conversions", Severity.WARNING, Input.OPS, Input.REPORT)
+def layout_conversions(
+    step: OpTable | None,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    trips: Limit = Limit(0, "round trips", "a report has no times, so each is named"),
+) -> Answer:
+    """Time goes into changing layouts.
+
+    ## What it finds
+    The part of a step in ops that turn row-major tensors into tiles and back: tilize, untilize,
+    to_layout. Not those before and after ops that work on rows by nature: argmax, top-k, pooling,
+    grid sampling. A slice between two of them that picks every other element of a row counts as
+    well. Of a report, which tells no times, round trips: a conversion right after the one
+    that it undoes.
+
+    ## Why it matters
+    A conversion computes nothing. Each reads and writes a whole tensor.
+
+    ## What to do
+    Keep tensors in one layout from op to op: convert weights and tables once when they are loaded,
+    ask for the layout an op works in, and remove conversions between ops that both take tiles.
+    De-interleave weights when they are loaded instead of slicing every other element. Send images
+    as bfloat16, row-major, with channels padded to 8 or 16.
+
+    ## What it saves
+    The time of the conversions and, inside replays, the gaps before them. Of a slow conversion of
+    an input, its time less three times its bytes, without padding, by the bandwidth of DRAM.
+
+    ## When it is no problem
+    What comes row-major from the host has to be converted once, and so has what a step begins and
+    ends with: not counted, unless it takes more than ten times its bytes by the bandwidth of DRAM.
+
+    ## Where it looks
+    OP CODE and the kernel time of the op table, on the slowest device. Without a table, the layouts
+    of the tensors that a report database or a captured graph follows from call to call.
+    """
+    if step is None:
+        assert report is not None
+        return _round_trips(report, trips)
+    found = _avoidable(step)
+    took = sum(each.saved_ns for each in found.values())
+    ops = critical_ops(step)
+    strided = sum(_is_strided(ops, at) for at in range(len(ops)))
+    conversions = counted(len(found) - strided, "layout conversion")
+    if strided:
+        conversions += f" and {counted(strided, 'strided slice')} between them"
+    return check_removals(
+        step,
+        found,
+        share,
+        noun="op" if strided else "layout conversion",
+        sentence=f"{percent(took / (step_ns(step) or 1.0))} of a step goes into {conversions}",
+    ).with_fix(_advice(step, found))
+
+
+def _round_trips(report: Report, limit: Limit) -> Answer:
+    found = [
+        trip.told((trip.before.layout, trip.there.layout, trip.after.layout))
+        for trip in round_trips(report)
+        if trip.before.layout == trip.after.layout != trip.there.layout
+    ]
+    trips = counted(len(found), "round trip")
+    sentence = f"{trips} of a layout, with nothing between"
+    return limit.at_most(float(len(found)), sentence, map(Evidence, found))
+
+
+def _avoidable(step: OpTable) -> dict[int, Removal]:
+    """Return the conversions, without those that serve ops on rows."""
+    ops = critical_ops(step)
+    signatures = [placed.op.signature for placed in ops]
+    found = dict(removable(step, _converts))
+    if any(_ON_ROWS.search(op) for op in {signature.op for signature in signatures}):
+        for at, (row, _) in enumerate(ops):
+            if row in found:
+                places = neighbours(at, len(ops), signatures.__getitem__)
+                beside = (short_code(signatures[place].op) for place in places if place is not None)
+                if any(map(_ON_ROWS.search, beside)):
+                    del found[row]
+    slices = (at for at in range(len(ops)) if _is_strided(ops, at))
+    return found | {ops[at].row: Removal(ops[at].op.kernel_ns) for at in slices}
+
+
+def _is_strided(ops: Sequence[Placed], at: int) -> bool:
+    """Tell whether an op between two conversions picks every other element, or fewer, of rows."""
+    if not 0 < at < len(ops) - 1 or not short_code(ops[at].op.signature.op).startswith("Slice"):
+        return False
+    step = _STEP.search(ops[at].op.attributes)
+    beside = (ops[at - 1].op.signature, ops[at + 1].op.signature)
+    return step is not None and int(step[1]) > 1 and all(map(_converts, beside))
+
+
+def _converts(signature: Signature) -> bool:
+    return _CONVERSION.search(signature.op) is not None
+
+
+#: The last of the steps of a slice.
+_STEP: Final = re.compile(r"'step':\s*'\w*\(?\[(?:\d+[;,]\s*)*(\d+)\]")
+_SLOW: Final = "convert inputs on the host, with a last extent that is a multiple of 32"
+_IMAGE: Final = (
+    "send images as bfloat16, row-major, with channels padded to 8 or 16, as convolutions take them"
+)
+_STRIDED: Final = "de-interleave the weights when loading, then slice tiles"
+_TABLE: Final = "convert weights and tables once, when they are loaded"
+_ALONE: Final = "ask the ops beside the conversions for the layout they give or take"
+
+
+def _advice(step: OpTable, found: Mapping[int, Removal]) -> str:
+    """Return what to do about what takes most: inputs, tables, or what lies between two ops."""
+    ops = critical_ops(step)
+    signatures = [placed.op.signature for placed in ops]
+    first_seen = without_producer(signatures)
+    convolves = any(map(is_convolution, signatures))
+    weights: list[tuple[str, float]] = []
+    between: dict[str, float] = defaultdict(float)
+    for at, (row, _) in enumerate(ops):
+        if row not in found:
+            continue
+        saved_ns = found[row].saved_ns
+        places = neighbours(at, len(ops), signatures.__getitem__)
+        codes = [short_code(signatures[place].op) for place in places if place is not None]
+        if any(_is_strided(ops, place) for place in (at - 1, at, at + 1)):
+            weights.append((_STRIDED, saved_ns))
+        elif found[row].slow:
+            few = (signatures[at].inputs[0].logical or (_TILE,))[-1] < _TILE
+            weights.append((_IMAGE if convolves and few else _SLOW, saved_ns))
+        elif first_seen[at]:
+            weights.append((_TABLE, saved_ns))
+        elif len(codes) == 2:
+            between[f"{codes[0]} and {codes[1]}"] += saved_ns
+        else:
+            weights.append((_ALONE, saved_ns))
+    most = sorted(between, key=lambda ends: (-between[ends], ends))[:2]
+    kept = f"keep one layout between {', and between '.join(most)}" if most else ""
+    return advice_for([*weights, (kept, sum(between.values()))])

@@ -1,0 +1,511 @@
+"""Matmuls that take much longer than the device allows."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.analysis.checklist.cores import (
+    USED,
+    available_cores,
+    config_grid,
+    evenly,
+    few_cores,
+    grid_rows,
+    ops_on_cores,
+)
+from pytest_ttnn_perf.analysis.checklist.matmuls import (
+    COMPUTE_AT,
+    NO_MATMULS,
+    READ_AT,
+    TILE_ROWS,
+    best_known,
+    dram_sharded_ns,
+    flag,
+    gains_from_dram_sharding,
+    has_small_blocks,
+    inner_block,
+    matmuls_of,
+    no_roofline,
+    output_subblock,
+    program_config,
+    shortfall_ns,
+    unknown_chip,
+    whole,
+)
+from pytest_ttnn_perf.analysis.checklist.operands import shape_text
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    WORTH,
+    advice_for,
+    check_savings,
+    microseconds,
+)
+from pytest_ttnn_perf.analysis.ops.roofline import board_of, in_dram, is_dram_sharded, size_of
+from pytest_ttnn_perf.core.finding import Answer, Input, Limit, Severity, rule
+from pytest_ttnn_perf.core.text import counted, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.matmuls import Product
+    from pytest_ttnn_perf.analysis.ops.roofline import Board
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
+    from pytest_ttnn_perf.core.ops import OpTable
+
+
+# Matmuls of a few rows that read their weights far below the bandwidth of DRAM.
+
+
+@rule("TTP311", "matmul-not-dram-sharded", Severity.WARNING, Input.OPS)
+def matmul_not_dram_sharded(
+    step: OpTable, report: Report | None, *, share: Limit = Limit(0.02, "of a step", WORTH)
+) -> Answer:
+    """Matmuls of a few rows read their weights far below the bandwidth of DRAM.
+
+    ## What it finds
+    Matmuls of up to 32 rows, as a decode step has them, whose weights lie in DRAM, and that take
+    longer than reading these with a DRAM-sharded program config would.
+
+    ## Why it matters
+    A matmul of a few rows takes as long as reading its weights. Cut to the banks of DRAM, each bank
+    feeds a core next to it, and most of the bandwidth is used.
+
+    ## What to do
+    Store the weights `DRAM_WIDTH_SHARDED`, keep the input in L1, and use
+    `MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig`; with bfloat8_b and bfloat4_b, HiFi2, or
+    LoFi where these cores compute longer than they read at HiFi2: one for each bank computes.
+
+    ## What it saves
+    The time of the matmul, less what it takes with DRAM-sharded weights: reading these at 90 % of
+    the peak bandwidth, or computing at 80 % of the peak of one core for each bank, whichever is
+    longer, and 5 µs. It computes at LoFi with weights of a block format, else at the fidelity that
+    it has. These figures were fitted to real ones on Blackhole, and not tried on Wormhole.
+
+    ## When it is no problem
+    A matmul that already reads its weights at 75 % of the bandwidth is not named: smaller formats
+    help it more (TTP101). Where more cores alone are clearly faster, TTP305 names it. On Blackhole
+    the eight cores of a DRAM-sharded matmul do not keep up with bfloat4_b.
+
+    ## Where it looks
+    The operands of matmuls, `program_config`, the kernel time and DEVICE ARCH of the op table, on
+    the slowest device. Sparse matmuls are left out: their operands are larger than what they read.
+    """
+    matmuls, board = matmuls_of(step), board_of(step)
+    if not matmuls:
+        return Answer.not_applicable(NO_MATMULS)
+    if all(len(each.op.signature.inputs) < 2 for each in matmuls):
+        return Answer.not_measured("the capture does not give the second operands of matmuls")
+    if board is None:
+        return Answer.not_measured(unknown_chip(step))
+    left_to_others = few_cores(step, report)
+    slow = [
+        each
+        for each in matmuls
+        if gains_from_dram_sharding(each, board) and each.row not in left_to_others
+    ]
+    took = sum(each.op.kernel_ns for each in slow)
+    least = sum(dram_sharded_ns(each, board) or 0.0 for each in slow)
+    read = sum(size_of(each.weights) for each in slow if each.weights is not None)
+    rate = read / took / board.dram_gb_s if took else 0.0
+    return check_savings(
+        step,
+        {each.row: gains_from_dram_sharding(each, board) for each in slow},
+        share,
+        sentence=f"{counted(len(slow), 'matmul')} of up to 32 rows "
+        f"{'reads' if len(slow) == 1 else 'read'} weights at {percent(rate)} of the DRAM "
+        "bandwidth, without a DRAM-sharded program config",
+        arithmetic=f"{microseconds(took)} − {microseconds(least)}: {percent(READ_AT)} of "
+        f"{board.dram_gb_s:g} GB/s or {percent(COMPUTE_AT)} of {board.dram_banks} cores, and 5 µs",
+    ).with_fix(_matmul_not_dram_sharded_advice(slow, board, on_few=_on_few(step, report, slow)))
+
+
+def _on_few(step: OpTable, report: Report | None, slow: Sequence[Product]) -> bool:
+    """Tell whether most of these matmuls run on few cores: more of them are the second best."""
+    cores = ops_on_cores(step, available_cores(step, report), shortest_us=0.0)
+    few = {each.row for each in cores if each.part < USED}
+    return sum(each.row in few for each in slow) * 2 > len(slow)
+
+
+def _matmul_not_dram_sharded_advice(slow: Sequence[Product], board: Board, *, on_few: bool) -> str:
+    """Return what is missing: the weights in place, a program config, an input in L1, a fidelity.
+
+    Of fidelities it is the highest with which computing takes no longer than reading.
+    """
+    weights = [each.weights for each in slow if each.weights is not None]
+    placed = [each for each in weights if "SHARDED" in each.memory]
+    faster = [(each.op.fidelity, _fast_enough(each, board)) for each in slow]
+    lower = {wanted for own, wanted in faster if wanted not in {None, own}}
+    words = []
+    if len(placed) < len(weights):
+        words.append("store the weights `DRAM_WIDTH_SHARDED`")
+    if any(in_dram(each.first) for each in slow if each.first is not None):
+        words.append("keep the input in L1")
+    words.append("use `MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig`")
+    text = ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1]
+    if lower:
+        wanted = "LoFi" if "LoFi" in lower else "HiFi2"
+        text += f", with {wanted} instead of the fidelity they have"
+    if placed and len(placed) == len(weights):
+        text += ": the weights are sharded for it already"
+    if on_few:
+        text += "; more cores alone (TTP305) gain nearly as much"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+#: Tried where its own computes longer than reading takes, the more exact one first.
+_FIDELITIES: Final = ("HiFi2", "LoFi")
+
+
+def _fast_enough(matmul: Product, board: Board) -> str | None:
+    """Return the fidelity for weights of a block format; None where it stays as it is."""
+    weights, flops = matmul.weights, matmul.line.work.flops
+    if weights is None or not flops or not weights.dtype.endswith("_B"):
+        return None
+    reading_ns = size_of(weights) / board.dram_gb_s / READ_AT
+    for fidelity in dict.fromkeys((matmul.op.fidelity or "", *_FIDELITIES)):
+        tflops = board.tflops.get(fidelity, 0.0) * board.dram_banks
+        if tflops and flops / (tflops * 1000) / COMPUTE_AT <= reading_ns:
+            return fidelity
+    return "LoFi"
+
+
+# Matmuls that work in blocks of a single tile.
+
+
+@rule("TTP312", "small-matmul-blocks", Severity.WARNING, Input.OPS)
+def small_matmul_blocks(
+    step: OpTable,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    inner: Limit = Limit(2, "tiles", "tt-perf-report 1.4: in0_block_w below 2"),
+    subblock: Limit = Limit(2, "tiles", "tt-perf-report 1.4: out_subblock below 2"),
+    efficiency: Limit = Limit(0.5, "of the roofline", "see TTP314"),
+) -> Answer:
+    """Matmuls work in very small blocks.
+
+    ## What it finds
+    Matmuls far from what the device allows, whose inner block, `in0_block_w`, or output subblock,
+    `out_subblock_h` times `out_subblock_w`, is smaller than two tiles although they have more tiles
+    to put there.
+
+    ## Why it matters
+    Every block costs a round of waiting for data and of setting up the engine. With one tile at a
+    time, most of the time goes there.
+
+    ## What to do
+    Raise `in0_block_w` to a larger divisor of the inner dimension in tiles, and the subblock to up
+    to eight tiles, or four with `fp32_dest_acc_en`.
+
+    ## What it saves
+    The time of the matmul, less twice what moving its operands or computing takes at full
+    speed.
+
+    ## When it is no problem
+    A sharded first input limits `in0_block_w` to a divisor of its shard's width, and blocks have to
+    fit into L1. Matmuls that gain from DRAM-sharded weights are left
+    to TTP311, those on few cores to TTP305.
+
+    ## Where it looks
+    The program config in ATTRIBUTES, the operands and the kernel time of the op table, on the
+    slowest device.
+    """
+    matmuls, board, on_few = matmuls_of(step), board_of(step), few_cores(step, report)
+    if not matmuls:
+        return Answer.not_applicable(NO_MATMULS)
+    if all(inner_block(each.op) is None and output_subblock(each.op) is None for each in matmuls):
+        return Answer.not_measured("the attributes of matmuls do not give the sizes of blocks")
+    if all(each.least_ns is None for each in matmuls):
+        return Answer.not_measured(no_roofline(step, "matmul"))
+    small = [
+        each
+        for each in matmuls
+        if has_small_blocks(each.op, inner.value, subblock.value)
+        and each.row not in on_few
+        and not gains_from_dram_sharding(each, board)
+        and shortfall_ns(each, efficiency.value)
+    ]
+    took = sum(each.op.kernel_ns for each in small)
+    saved = {each.row: shortfall_ns(each, efficiency.value) for each in small}
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{counted(len(small), 'matmul')} with very small blocks, "
+        f"{microseconds(took)} of a step",
+        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
+        f"{percent(efficiency.value)} of {best_known(step)}",
+    ).with_fix(advice_for((each.reads_again or _LARGER, saved[each.row]) for each in small))
+
+
+_LARGER: Final = (
+    "raise `in0_block_w` to a larger divisor of the inner dimension in tiles, and the subblock to "
+    "up to eight tiles, or four with `fp32_dest_acc_en`"
+)
+
+
+# Matmuls that leave their program config to TTNN.
+
+
+@rule("TTP313", "matmul-without-program-config", Severity.INFO, Input.OPS)
+def matmul_without_program_config(
+    step: OpTable,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    efficiency: Limit = Limit(0.5, "of the roofline", "see TTP314"),
+) -> Answer:
+    """Matmuls run without a program config, far from what the device allows.
+
+    ## What it finds
+    Matmuls whose attributes say that no program config was set, and that take more than twice what
+    moving their operands or computing takes at full speed.
+
+    ## Why it matters
+    TTNN then chooses cores and blocks by rules of thumb, which have to work for every shape.
+
+    ## What to do
+    Give the matmuls that take most time a program config of their own. Start from the one that TTNN
+    chooses and try larger blocks and grids.
+
+    ## What it saves
+    The time of the matmul, less twice what it takes at full speed.
+
+    ## When it is no problem
+    Where the choice of TTNN is good already: such matmuls are not named. Some releases of TTNN
+    record the config that they chose themselves, so that a matmul without one cannot be told from a
+    matmul with one. Matmuls that gain from DRAM-sharded weights are left
+    to TTP311, those on few cores to TTP305.
+
+    ## Where it looks
+    `program_config` in ATTRIBUTES, the operands and the kernel time of the op table, on the slowest
+    device.
+    """
+    matmuls, board, on_few = matmuls_of(step), board_of(step), few_cores(step, report)
+    if not matmuls:
+        return Answer.not_applicable(NO_MATMULS)
+    if all(program_config(each.op) is None for each in matmuls):
+        return Answer.not_measured("the attributes of matmuls do not give a program config")
+    if all(each.least_ns is None for each in matmuls):
+        return Answer.not_measured(no_roofline(step, "matmul"))
+    without = [
+        each
+        for each in matmuls
+        if program_config(each.op) == ""
+        and each.row not in on_few
+        and not gains_from_dram_sharding(each, board)
+        and shortfall_ns(each, efficiency.value)
+    ]
+    took = sum(each.op.kernel_ns for each in without)
+    saved = {each.row: shortfall_ns(each, efficiency.value) for each in without}
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"without a program config, and slow: {len(without)} of "
+        f"{counted(len(matmuls), 'matmul')}, {microseconds(took)} of a step",
+        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
+        f"{percent(efficiency.value)} of {best_known(step)}",
+    )
+
+
+@rule("TTP314", "low-matmul-efficiency", Severity.WARNING, Input.OPS)
+def low_matmul_efficiency(
+    step: OpTable,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    efficiency: Limit = Limit(
+        0.5, "of the roofline", "ttnn-visualizer-cli calls less low; real models: 2 to 89 %"
+    ),
+) -> Answer:
+    """Matmuls take much longer than they have to.
+
+    ## What it finds
+    Matmuls that take more than twice what the chip allows for their operands and their cores, and
+    for which no other rule has a reason: not few cores (TTP305), the placement of weights (TTP311),
+    small blocks (TTP312) or a missing program config (TTP313).
+
+    ## Why it matters
+    Matmuls are most of the work of a transformer. What they fall short of is what can be gained.
+
+    ## What to do
+    Begin with the matmuls that are named, which lose most time. A batch in the first input that the
+    weights do not have (`fuse_batch=False`): reshape it into rows, 1x32x17x5120 to 1x1x544x5120, or
+    the weights are read once for each. Output blocks of fewer rows than a core has (`out_block_h`
+    below `per_core_M`) read all weights once for each row of blocks: raise it.
+    `MatmulMultiCoreProgramConfig` reuses no operands: pass another. Both inputs with a batch: use
+    `MatmulMultiCoreReuseProgramConfig`, which spreads it over the cores. A tall output of few
+    columns: keep a 1D program config (`mcast_in0=False`), and shard the first input and the output
+    by height in L1. Others with a 1D program config: a 2D one, if it uses more cores. An input in
+    DRAM: L1. Else a larger grid, `in0_block_w` or output subblocks, where these can be larger.
+
+    ## What it saves
+    The time of the matmul, less twice the longer of two: what its operands take at the full
+    bandwidth of DRAM, by the true size of their elements, and what its products take on the cores
+    that it runs on, at its fidelity.
+
+    ## When it is no problem
+    Small matmuls end before the device is up to speed.
+
+    ## Where it looks
+    Operands, CORE COUNT, MATH FIDELITY, DEVICE ARCH and the kernel time of the op table, on the
+    slowest device. With DRAM-sharded weights one core for each bank computes, whatever CORE COUNT
+    says. Sparse matmuls are left out: their operands tell what they skip as well. So are ops that
+    would be faster than the chip, whose shapes cannot be their own. Where DEVICE ARCH is missing,
+    PM IDEAL stands in for the roofline.
+    """
+    matmuls, board, on_few = matmuls_of(step), board_of(step), few_cores(step, report)
+    if not matmuls:
+        return Answer.not_applicable(NO_MATMULS)
+    known = [each for each in matmuls if each.least_ns is not None]
+    if not known:
+        return Answer.not_measured(no_roofline(step, "matmul"))
+    slow = [
+        each
+        for each in known
+        if shortfall_ns(each, efficiency.value)
+        and each.row not in on_few
+        and not _has_reason(each, board)
+    ]
+    took = sum(each.op.kernel_ns for each in slow)
+    saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}
+    reached = sum(each.least_ns or 0.0 for each in slow) / took if took else 1.0
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{counted(len(slow), 'matmul')} at {percent(reached)} of {best_known(step)}",
+        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
+        f"{percent(efficiency.value)} of {best_known(step)}",
+    ).with_fix(_advice_for(slow, saved, available_cores(step, report)))
+
+
+def _has_reason(matmul: Product, board: Board | None) -> bool:
+    return (
+        gains_from_dram_sharding(matmul, board) > 0
+        or has_small_blocks(matmul.op)
+        or program_config(matmul.op) == ""
+    )
+
+
+def _advice_for(slow: Sequence[Product], saved: Mapping[int, float], available: int) -> str:
+    """Return what the attributes and operands of matmuls show, with the worst as an example."""
+    batched = [each for each in slow if _batch(each) > 1]
+    worst = max(batched, key=lambda each: saved[each.row], default=None)
+    no_batch = "" if worst is None else _without_batch(worst)
+    return advice_for(
+        (
+            no_batch if _batch(each) > 1 else _low_matmul_efficiency_advice(each, available),
+            saved[each.row],
+        )
+        for each in slow
+    )
+
+
+def _batch(matmul: Product) -> int:
+    """Return how often weights are read, for a batch of the first input that they do not have."""
+    first, inputs = matmul.first, matmul.op.signature.inputs
+    if first is None or len(inputs) < 2 or prod(inputs[1].padded[:-2]) > 1:
+        return 1
+    fused = flag(matmul.op.attributes, "fuse_batch")
+    return prod(first.padded[:-2]) if fused is False else 1
+
+
+def _without_batch(matmul: Product) -> str:
+    shape = matmul.op.signature.inputs[0].logical or matmul.op.signature.inputs[0].padded
+    folded = (1, 1, prod(shape[:-1]), shape[-1])
+    return (
+        f"no batch in the first input: reshape it to rows ({shape_text(shape)} → "
+        f"{shape_text(folded)}, `fuse_batch=True`), or the weights are read {_batch(matmul)} times"
+    )
+
+
+_NO_REUSE: Final = (
+    "`MatmulMultiCoreProgramConfig` does not reuse operands: pass a `program_config` that does"
+)
+_SPREAD_BATCH: Final = (
+    "spread the batch over the cores (`MatmulMultiCoreReuseProgramConfig`), as both inputs have one"
+)
+_ONE_D: Final = "a 1D program config (`mcast_in0=True`): few rows leave rows of a 2D grid idle"
+_TALL: Final = (
+    "keep the 1D program config (`mcast_in0=False`), and height-shard the first input and the "
+    "output in L1"
+)
+#: From so many times as many rows of tiles as columns on, cores in one dimension are enough.
+_IS_TALL: Final = 4
+#: Fewer cores more are no reason for another program config.
+_MORE_CORES: Final = 1.1
+#: The most tiles of an output subblock, and with sums in float32.
+_SUBBLOCK, _SUBBLOCK_FLOAT32 = 8, 4
+
+
+def _low_matmul_efficiency_advice(matmul: Product, available: int) -> str:
+    if matmul.reads_again:
+        return matmul.reads_again
+    op, config = matmul.op, program_config(matmul.op) or ""
+    if config == "MatmulMultiCoreProgramConfig":
+        return _NO_REUSE
+    inputs = op.signature.inputs
+    if len(inputs) > 1 and prod(inputs[1].padded[:-2]) > 1:
+        return _SPREAD_BATCH
+    rows, columns = _output_tiles(matmul)
+    if 0 < rows < grid_rows(op):
+        return _ONE_D
+    width, height = config_grid(op)
+    if "1D" in config and rows >= _IS_TALL * columns > 0 and columns < width:
+        return f"{_TALL}, and raise `in0_block_w`" if _can_be_wider(matmul) else _TALL
+    in_2d = evenly(columns, width) * evenly(rows, height)
+    if "1D" in config and in_2d > _MORE_CORES * (op.cores or 0):
+        return f"a 2D program config instead of a 1D one: {in_2d} cores instead of {op.cores}"
+    return _larger(matmul, available)
+
+
+def _larger(matmul: Product, available: int) -> str:
+    """Return what of a matmul can be larger; "" where nothing can."""
+    op = matmul.op
+    parts: list[str] = []
+    if _possible_cores(matmul, available) > _MORE_CORES * (op.cores or 0):
+        parts.append("a larger grid")
+    if _can_be_wider(matmul):
+        parts.append("larger `in0_block_w`")
+    area, of_core = output_subblock(op), [whole(op.attributes, key) or 1 for key in _PER_CORE]
+    most = _SUBBLOCK_FLOAT32 if flag(op.attributes, "fp32_dest_acc_en") else _SUBBLOCK
+    if area is not None and area < min(most, prod(of_core)):
+        parts.append("larger output subblocks")
+    told = [f"try {', '.join(parts)}"] if parts else []
+    if matmul.first is not None and in_dram(matmul.first):
+        told.append("give the first input an L1 memory config")
+    return ", and ".join(told)
+
+
+def _possible_cores(matmul: Product, available: int) -> int:
+    """Return how many cores a matmul can keep busy as it is cut; 0 where banks of DRAM decide."""
+    op, (rows, columns), (width, height) = matmul.op, _output_tiles(matmul), config_grid(matmul.op)
+    if is_dram_sharded(op.attributes):
+        return 0
+    if "1D" in (program_config(op) or ""):
+        return evenly(columns if flag(op.attributes, "mcast_in0") else rows, available)
+    if width * height >= available:
+        return evenly(columns, width) * evenly(rows, height)
+    return evenly(rows * columns, available)
+
+
+_PER_CORE: Final = ("per_core_M", "per_core_N")
+
+
+def _output_tiles(matmul: Product) -> tuple[int, int]:
+    """Return how many rows and columns of tiles a matmul gives; 0 where that is not told."""
+    if not matmul.op.signature.outputs:
+        return 0, 0
+    *rows, columns = matmul.op.signature.outputs[0].padded
+    return prod(rows) // TILE_ROWS, columns // TILE_ROWS
+
+
+def _can_be_wider(matmul: Product) -> bool:
+    wide = inner_block(matmul.op)
+    return (
+        wide is not None
+        and matmul.first is not None
+        and (wide < matmul.first.padded[-1] // TILE_ROWS)
+    )

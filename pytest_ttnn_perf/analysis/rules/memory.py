@@ -1,0 +1,540 @@
+"""L1 that is nearly full."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, op_name
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    NO_ACTIVATIONS,
+    NO_GRAPHS,
+    NO_OPERANDS,
+    ROOM,
+    WORTH_BYTES,
+    Operand,
+    activation_operands,
+    budget_bytes,
+    by_weight,
+    first_shards,
+    has_graphs,
+    if_worth,
+    is_fetched,
+    is_interleaved,
+    l1_bytes,
+    operation_name,
+    reshards,
+    round_trips,
+    used_bytes,
+)
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    WORTH,
+    advice_for,
+    check_removals,
+    check_savings,
+    critical_ops,
+    microseconds,
+    removable,
+    step_ns,
+)
+from pytest_ttnn_perf.analysis.ops.names import between_text, is_conversion, neighbours
+from pytest_ttnn_perf.analysis.ops.roofline import (
+    Bound,
+    board_of,
+    in_dram,
+    is_dram_sharded,
+    operands_read,
+    rooflines,
+    size_of,
+)
+from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, Reshard
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
+from pytest_ttnn_perf.core.ops import Category, category_of, short_code
+from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.text import size as size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.savings import Placed
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
+
+    _Ends = tuple[Op | None, Op | None]
+    from pytest_ttnn_perf.core.ops import Op
+
+
+# Activations that are not sharded.
+
+
+@rule("TTP301", "interleaved-activations", Severity.WARNING, Input.OPS, Input.REPORT)
+def interleaved_activations(
+    subject: Subject,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.5, "of activation bytes", "ttnn-visualizer-cli warns above half"),
+    worth: Limit = WORTH_BYTES,
+) -> Answer:
+    """Most of what ops hand on to each other is interleaved in L1.
+
+    ## What it finds
+    The share of activations, by bytes read, that lie in L1 and are interleaved, not sharded.
+    Activations are tensors that one op makes and another one reads. Weights do not count, and what
+    lies in DRAM is left to TTP303.
+
+    ## Why it matters
+    The pages of an interleaved tensor lie on all banks, so every core fetches most of its input
+    from elsewhere. A shard lies in the L1 of the core that works on it.
+
+    ## What to do
+    Give the ops of a block one sharded memory config and pass it on from op to op. Shard by height
+    where there are many rows, by width where there are few rows and many columns, by block between.
+
+    ## When it is no problem
+    Small tensors: what is read in less than launching an op takes is no finding.
+
+    ## Where it looks
+    The tensors that a report database follows. With an op table, which tells times, TTP303 says
+    what activations in DRAM cost, and this rule does not apply.
+    """
+    if subject.ops is not None or report is None:
+        return Answer.not_applicable("an op table says what that costs: TTP303")
+    if not has_graphs(report):
+        return Answer.not_measured(NO_GRAPHS)
+    reads = list(activation_operands(subject, with_producer=True))
+    total = sum(read.size for read in reads)
+    if not total:
+        return Answer.not_applicable(NO_ACTIVATIONS)
+    spread = [read for read in reads if is_interleaved(read.tensor) and not in_dram(read.tensor)]
+    spread_bytes = sum(read.size for read in spread)
+    part = spread_bytes / total
+    answer = share.at_most(
+        part,
+        f"{_count(spread)} of {counted(_count(reads), 'activation')} that ops read lie interleaved "
+        f"in L1, {percent(part)} of the bytes",
+        by_weight(((read.op, read.size) for read in spread), unit="B"),
+    )
+    return if_worth(answer, spread_bytes, worth, where="L1")
+
+
+def _count(reads: Iterable[Operand]) -> int:
+    return sum(read.times for read in reads)
+
+
+# Tensors that are moved from one sharding to another.
+
+_MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
+#: Ops that give what they take, in the same format: in another memory, if that differs.
+_COPIES: Final = re.compile(r"copy|clone|to_?memory_?config", re.I)
+
+
+@rule("TTP302", "resharding", Severity.WARNING, Input.OPS, Input.REPORT)
+def resharding(
+    step: OpTable | None,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.03, "of a step", "some moves stay; real decode steps: 4 to 6 %"),
+    reshards: Limit = Limit(0, "reshards", "a report has no cost, so each is named"),
+) -> Answer:
+    """Tensors are moved from one sharding, or memory, to another.
+
+    ## What it finds
+    The part of a step in ops that only cut a tensor anew or bring it elsewhere: reshard,
+    interleaved to sharded and back, copies between L1 and DRAM. With a report database alone, the
+    number of operations that move a tensor from one sharding to another, also those that do so
+    unasked on their way, as a convolution may. Moves between interleaved and sharded are not
+    counted there.
+
+    ## Why it matters
+    A move computes nothing. It sends a whole tensor from core to core, or to DRAM and back.
+
+    ## What to do
+    Keep one sharding throughout a run of ops, and have each op write the memory config that the
+    next one reads. A norm on shards and a matmul with DRAM-sharded weights can only write their own
+    shards: have the next op read these. Set `shard_layout` of neighbouring convolutions alike.
+
+    ## What it saves
+    At most the time of the moves and, inside replays, the gaps before them. Where one op
+    needs another sharding to be fast, its move stays.
+
+    ## When it is no problem
+    Where one op needs another sharding to be fast, the move may cost less than it saves. What comes
+    row-major from the host, and what a step begins and ends with, has to be moved: it is counted
+    only where it takes more than ten times its bytes by the bandwidth of DRAM.
+
+    ## Where it looks
+    OP CODE, the memory of inputs and outputs and the kernel time of the op table, on the slowest
+    device. In a report database the memory configs of inputs and outputs, and the captured graph of
+    each operation.
+    """
+    if step is not None:
+        return _by_time(step, share)
+    assert report is not None
+    return _by_count(report, reshards)
+
+
+def _by_time(step: OpTable, limit: Limit) -> Answer:
+    ops = critical_ops(step)
+    stale = any(line.stale for line in rooflines(step))
+    moves = removable(step, _moves)
+    ends = {
+        row: (op, _ends(ops, at, stale=stale)) for at, (row, op) in enumerate(ops) if row in moves
+    }
+    took, count = sum(each.saved_ns for each in moves.values()), counted(len(moves), "op")
+    time = percent(took / (step_ns(step) or 1.0))
+    return check_removals(
+        step,
+        moves,
+        limit,
+        noun="move",
+        sentence=f"{time} of a step only moves tensors, in {count}",
+        name=lambda placed: _named(*ends[placed.row]),
+    ).with_fix(
+        advice_for(
+            (_SLOW if each.slow else _advice(*ends[row]), each.saved_ns)
+            for row, each in moves.items()
+        )
+    )
+
+
+_SLOW: Final = "pad inputs on the host, and send them as the first op takes them"
+
+
+_MERGE: Final = "merge consecutive moves into one, or keep one sharding throughout"
+
+
+def _advice(move: Op, ends: _Ends) -> str:
+    """Return how a move can go: what its producer should write, or its consumer read.
+
+    It is "" where that is not known.
+    """
+    before, after = ends
+    if any(end is not None and is_conversion(end.signature.op) for end in ends):
+        return _MERGE
+    if after is None:
+        return ""
+    consumer = short_code(after.signature.op)
+    if before is None:
+        place = move.signature.outputs[0].memory
+        return f"store what only {consumer} reads as {place} when it is loaded"
+    producer = short_code(before.signature.op)
+    if category_of(producer) is category_of(consumer) is Category.CONV:
+        return "set `shard_layout` of neighbouring convolutions alike"
+    if _REDUCE_SCATTER.search(consumer):
+        return "look at the exchange that follows first (TTP703)"
+    if _writes_its_shards_only(before):
+        return f"have {consumer} read the shards that {producer} writes"
+    return f"have {producer} write the memory config that {consumer} reads"
+
+
+_REDUCE_SCATTER: Final = re.compile(r"reduce_?scatter", re.IGNORECASE)
+
+
+def _writes_its_shards_only(op: Op) -> bool:
+    """Tell whether an op has to write shards as it works on them.
+
+    Norms on shards do, and matmuls with DRAM-sharded weights, which write shards by width in L1.
+    """
+    signature = op.signature
+    on_shards = bool(signature.inputs) and "SHARDED" in signature.inputs[0].memory
+    return is_dram_sharded(op.attributes) or (
+        on_shards and category_of(signature.op) is Category.NORM
+    )
+
+
+def _moves(signature: Signature) -> bool:
+    if _MOVES.search(signature.op):
+        return True
+    if not signature.inputs or not signature.outputs or not _COPIES.search(signature.op):
+        return False
+    before, after = signature.inputs[0], signature.outputs[0]
+    return before.memory != after.memory and before.dtype == after.dtype
+
+
+def _named(move: Op, ends: _Ends) -> str:
+    """Name a move, and between which ops it stands."""
+    codes = tuple(None if end is None else short_code(end.signature.op) for end in ends)
+    return ", ".join(filter(None, [op_name(move), between_text({codes: 1})]))
+
+
+def _ends(ops: Sequence[Placed], at: int, *, stale: bool) -> _Ends:
+    """Return which op made what a move takes, and which takes what it gives.
+
+    In a capture with stale shapes these tell nothing: there it is the op right before, or behind,
+    if what it gives, or takes, lies in that memory.
+    """
+    if not stale:
+        places = neighbours(at, len(ops), lambda place: ops[place].op.signature)
+        before, after = (None if place is None else ops[place].op for place in places)
+        return before, after
+    own = ops[at].op.signature
+    before = ops[at - 1].op if at else None
+    after = ops[at + 1].op if at + 1 < len(ops) else None
+    return (
+        before if before and _share_memory(before.signature.outputs, own.inputs) else None,
+        after if after and _share_memory(own.outputs, after.signature.inputs) else None,
+    )
+
+
+def _share_memory(made: Sequence[Tensor], taken: Sequence[Tensor]) -> bool:
+    return bool({each.memory for each in made} & {each.memory for each in taken})
+
+
+def _by_count(report: Report, limit: Limit) -> Answer:
+    moves = [operation for operation in report.completed if reshards(report, operation)]
+    count = float(len(moves))
+    if count > limit.value:
+        hidden = sum(operation.reshard is Reshard.HIDDEN for operation in moves)
+        inside = f", {hidden} hidden inside another operation" if hidden else ""
+        reason = f"{counted(len(moves), 'reshard')}{inside}"
+        return limit.found(
+            count, reason, (Evidence(_way(report, operation)) for operation in moves)
+        )
+    silent = sum(operation.reshard is Reshard.UNKNOWN for operation in report.completed)
+    if silent:
+        operations = counted(len(report.completed), "operation")
+        return Answer.not_measured(f"what ran inside is not given by {silent} of {operations}")
+    return limit.clean(count)
+
+
+def _way(report: Report, operation: Operation) -> str:
+    ends = (first_shards(report, operation.inputs), first_shards(report, operation.outputs))
+    before, after = (str(end[0]) if end else "interleaved" for end in ends)
+    asked = operation.conv is not None and operation.conv.reshard_if_not_optimal
+    why = ", by reshard_if_not_optimal" if asked and operation.reshard is Reshard.HIDDEN else ""
+    return f"{operation_name(report, operation)}, {before} → {after}{why}"
+
+
+# What fetching activations from DRAM costs.
+
+_L1_BYTES: Final = 1.4e6
+#: What L1 takes of the time of DRAM: all cores read their own at once.
+_L1_TIME: Final = 0.1
+_CACHE: Final = re.compile(r"cache", re.IGNORECASE)
+#: An op that uses less of the bandwidth than this waits for something else.
+_LIMITED_FROM: Final = 0.4
+#: An elementwise op of bfloat16 takes so long for each tile of a core, also from L1.
+_TILE_NS: Final = 650.0
+_TILE: Final = 32 * 32
+_BOUND_BY_COMPUTE: Final = frozenset({Bound.COMPUTE, Bound.BOTH})
+
+
+@rule("TTP303", "hot-data-in-dram", Severity.WARNING, Input.OPS, Input.REPORT)
+def hot_data_in_dram(
+    step: OpTable | None,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    trips: Limit = Limit(0, "round trips", "a report has no times, so each is named"),
+    fetched: Limit = Limit(0.5, "of activation bytes", "a choice: a report has no times"),
+    worth: Limit = WORTH_BYTES,
+) -> Answer:
+    """Ops hand activations on through DRAM that would fit into L1.
+
+    ## What it finds
+    The time that writing activations to DRAM and reading them again can cost: tensors that one op
+    of the step makes and another one reads, and that are small enough for L1. Weights do not count,
+    nor caches of keys and values. Of a report, which tells no times, tensors that go from L1 to
+    DRAM and back, and the part of activations that are read from DRAM though they would fit.
+
+    ## Why it matters
+    L1 is next to the cores; all cores together share the bandwidth of DRAM, which weights need.
+
+    ## What to do
+    Give the op that makes the tensor an L1 memory config, sharded where the next op takes that.
+    Free tensors that are used no more with `ttnn.deallocate`, so that others have room.
+
+    ## What it saves
+    The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes.
+    No elementwise op gets shorter than 0.65 µs for each tile of a core. A tensor that is only where
+    the result goes is not read. Nothing of ops that use less than 40 % of that bandwidth, which
+    something else holds up, of those that are bound by computing, nor of conversions, which TTP203
+    and TTP302 remove.
+
+    ## When it is no problem
+    Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Those that are
+    read much later, as those of a skip connection, may have to.
+
+    ## Where it looks
+    Shapes, formats and memory of inputs and outputs in the op table, on the slowest device: an
+    input that looks like an earlier output is taken for it. Without a table, the tensors that a
+    report database or a captured graph follows from call to call; what DRAM gives in less than
+    launching an op takes is no finding.
+    """
+    if step is None:
+        assert report is not None
+        return _in_report(report, trips, fetched, worth)
+    if not has_operands(step):
+        return Answer.not_measured(NO_OPERANDS)
+    board = board_of(step)
+    if board is None or not step.available_cores:
+        return Answer.not_measured("the capture does not give the chip and its cores")
+    passed = _passed(critical_ops(step))
+    if not any(each.read for each in passed):
+        return Answer.not_applicable(NO_ACTIVATIONS)
+    most = step.available_cores * _L1_BYTES * ROOM
+    lines = rooflines(step)
+    moved: dict[int, float] = {}
+    for row, written, read in passed:
+        line = lines[row]
+        waits = (line.dram_fraction or 0.0) >= _LIMITED_FROM and line.bound not in _BOUND_BY_COMPUTE
+        if waits and not is_conversion(step.signatures[step.columns.signature[row]].op):
+            sizes = (size_of(each) for each in (*written, *read) if in_dram(each))
+            moved[row] = sum(size for size in sizes if size <= most)
+    ops = dict(critical_ops(step))
+    gains = {
+        row: min(
+            size / board.dram_gb_s * (1 - _L1_TIME), lines[row].kernel_ns - _least_ns(ops[row])
+        )
+        for row, size in moved.items()
+        if size
+    }
+    saved = {row: ns for row, ns in gains.items() if ns > 0}
+    through = size_text(sum(moved[row] for row in saved))
+    part = percent(sum(saved.values()) / (step_ns(step) or 1.0))
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{through} of activations go through DRAM, in {counted(len(saved), 'op')}: "
+        f"up to {part} of a step",
+        arithmetic=f"{through} ÷ {board.dram_gb_s:g} GB/s, less a tenth, but not below "
+        "each op's minimum: "
+        f"{microseconds(sum(saved.values()))}",
+    )
+
+
+def _least_ns(op: Op) -> float:
+    """Return what an op takes at least, wherever its operands are."""
+    given = op.signature.outputs[:1]
+    if category_of(op.signature.op) is not Category.ELEMENTWISE or not given or not op.cores:
+        return 0.0
+    return -(-prod(given[0].padded) // _TILE // op.cores) * _TILE_NS
+
+
+def _in_report(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Answer:
+    """Look for round trips first: what they cost is sure, and needs no other memory config."""
+    found = [
+        trip.told((trip.before.memory, trip.there.memory, trip.after.memory))
+        for trip in round_trips(report)
+        if trip.before.memory.startswith("L1") and trip.after.memory.startswith("L1")
+        if in_dram(trip.there)
+    ]
+    if len(found) > trips.value:
+        sentence = f"{counted(len(found), 'round trip')} from L1 to DRAM and back"
+        return trips.found(float(len(found)), sentence, map(Evidence, found))
+    if not has_graphs(report):
+        return Answer.not_measured(NO_GRAPHS)
+    read = list(activation_operands(Subject(report=report), with_producer=True))
+    total = sum(each.size for each in read)
+    if not total:
+        return Answer.not_applicable(NO_ACTIVATIONS)
+    size = l1_bytes(report)
+    if size is None:
+        return Answer.not_measured("the report does not say how much L1 there is")
+    fetched = [each for each in read if is_fetched(each, size)]
+    moved = sum(each.size for each in fetched)
+    answer = limit.at_most(
+        moved / total,
+        f"{len(fetched)} of {counted(len(read), 'activation')} that ops read lie in DRAM and would "
+        f"fit into L1, {percent(moved / total)} of the bytes",
+        by_weight(((each.op, each.size) for each in fetched), unit="B"),
+    )
+    return if_worth(answer, moved, worth)
+
+
+class _Passed(NamedTuple):
+    """What an op writes for others to read, and what it reads of others."""
+
+    row: int
+    written: tuple[Tensor, ...]
+    read: tuple[Tensor, ...]
+
+
+def _passed(ops: Sequence[Placed]) -> list[_Passed]:
+    """Return the activations of each op.
+
+    A capture does not name tensors: one that has the shape, dtype and memory of an earlier output
+    is taken for it. Caches, which ops write in place and which stay where they are, do not count.
+    """
+    # Most ops share their signature with others: each is looked at once.
+    given_by = {op.signature: tuple(map(_kind, op.signature.outputs)) for _, op in ops}
+    caches = {kind for one, out in given_by.items() if _CACHE.search(one.op) for kind in out}
+    made: set[_Kind] = set()
+    taken: list[tuple[Tensor, ...]] = []
+    reads: list[tuple[Tensor, ...]] = []
+    for _, op in ops:
+        taken.append(operands_read(op.signature, op.attributes))
+        reads.append(tuple(each for each in taken[-1] if _kind(each) in made))
+        made.update(set(given_by[op.signature]) - caches)
+    passed: list[_Passed] = []
+    wanted: set[_Kind] = set()
+    for (row, op), of_op, read in zip(reversed(ops), reversed(taken), reversed(reads), strict=True):
+        pairs = zip(op.signature.outputs, given_by[op.signature], strict=True)
+        written = tuple(each for each, kind in pairs if kind in wanted and kind not in caches)
+        passed.append(_Passed(row, written, read))
+        wanted.update(map(_kind, of_op))
+    return passed[::-1]
+
+
+_Kind = tuple[tuple[int, ...], str, str]
+
+
+def _kind(tensor: Tensor) -> _Kind:
+    return (tensor.padded, tensor.dtype, tensor.memory)
+
+
+@rule("TTP304", "low-l1-headroom", Severity.INFO, Input.REPORT)
+def low_l1_headroom(
+    report: Report,
+    *,
+    free: Limit = Limit(0.1, "of L1", "a judgement: room for one more small buffer"),
+) -> Answer:
+    """L1 is nearly full.
+
+    ## What it finds
+    The share of a core's L1 that is free at the operation which leaves least: what tensors take per
+    bank, and circular buffers on the fullest core, against what a core has for both.
+
+    ## Why it matters
+    A somewhat larger batch, block or resolution no longer fits, and the program fails with
+    circular buffers that clash with L1 buffers. Nor is there room for double buffering.
+
+    ## What to do
+    Free tensors early with `ttnn.deallocate`, let convolutions free their input with
+    `deallocate_activation`, keep what is read much later in DRAM, use bfloat8_b, and choose smaller
+    blocks for the operations that are named.
+
+    ## When it is no problem
+    A model whose shapes are final, and that runs, may use all of L1: that is what it is for.
+
+    ## Where it looks
+    Buffers alive at each operation, circular buffers in its captured graph, and the sizes of the
+    device, all in a report database. Many operations do not report their circular buffers. So what
+    is used is a lower bound, and the rule says that L1 has room only if all of them report theirs.
+    """
+    budget = budget_bytes(report)
+    if budget is None:
+        return Answer.not_measured("the report does not say how much L1 a core has")
+    if not has_graphs(report):
+        return Answer.not_measured(NO_GRAPHS)
+    running = [operation for operation in report.operations if operation.device_operations]
+    fullest = sorted(running, key=lambda operation: (-used_bytes(operation), operation.id))
+    left = max(0.0, 1 - used_bytes(fullest[0]) / budget)
+    if left < free.value:
+        return free.found(
+            left,
+            f"{operation_name(report, fullest[0])} leaves {percent(left)} of a core's L1",
+            (
+                Evidence(operation_name(report, operation), float(used_bytes(operation)), "bytes")
+                for operation in fullest
+                if 1 - used_bytes(operation) / budget < free.value
+            ),
+        )
+    silent = sum(operation.cb_bytes_per_core is None for operation in running)
+    if silent:
+        return Answer.not_measured(
+            f"circular buffers are not given by {silent} of "
+            f"{counted(len(running), 'operation')}; what is known leaves {percent(left)} of L1"
+        )
+    return free.clean(left)

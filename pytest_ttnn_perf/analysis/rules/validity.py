@@ -1,0 +1,575 @@
+"""Operations that failed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.analysis.checklist.op_times import (
+    heaviest_numbers,
+    kernel_ns,
+    op_name,
+    worst_ops,
+)
+from pytest_ttnn_perf.analysis.ops.regions import regions_of
+from pytest_ttnn_perf.analysis.ops.roofline import rooflines
+from pytest_ttnn_perf.analysis.ops.validity import (
+    MOST_ALIKE,
+    device_differences,
+    different_replays,
+    first_unread,
+    most_common_duration,
+    no_processor,
+    unread_ops,
+)
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
+from pytest_ttnn_perf.core.metric import Source
+from pytest_ttnn_perf.core.text import counted, percent, shortened, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_ttnn_perf.analysis.ops.roofline import Roofline
+    from pytest_ttnn_perf.analysis.readers.report_db import OperationError, Report
+    from pytest_ttnn_perf.analysis.readers.ttlang import LineProfile, TtlangLog
+    from pytest_ttnn_perf.core.ops import OpTable
+
+
+# Profiler data that got lost.
+
+#: What is done as often as the other on one line of a kernel.
+_PAIRS: Final = (("cb_reserve", "cb_push"), ("cb_wait", "cb_pop"))
+_PROFILER_DATA_DROPPED_NONE: Final = Limit(0, "losses", "what is lost makes every time too short")
+_UNPROFILED: Final = frozenset({Source.WALL, Source.SIM})
+
+
+@rule("TTP001", "profiler-data-dropped", Severity.ERROR, Input.TEST, Input.KERNELS)
+def profiler_data_dropped(subject: Subject) -> Answer:
+    """The profiler lost data.
+
+    ## What it finds
+    Markers that the device profiler dropped because its buffers were full; sections of tt-lang's
+    output that are cut, or may be of an earlier run; and lines of a tt-lang kernel on which a
+    buffer was reserved more often than pushed, or waited for more often than popped.
+
+    ## Why it matters
+    What is left looks like a whole profile with shorter times. No number of it can be trusted.
+
+    ## What to do
+    Profile fewer ops at a time: fewer iterations, fewer layers, or a kernel with fewer loops; of a
+    log that is incomplete, capture all of it. A core keeps 125 zones per processor, and 1000
+    programs unless TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT says more. For tt-lang, set
+    TT_METAL_PROFILER_MID_RUN_DUMP=1.
+
+    ## When it is no problem
+    Never.
+
+    ## Where it looks
+    What the profiled pass of the test said of its profiler, and the output of tt-lang.
+    """
+    losses = list(_of_kernels(subject.kernels)) if subject.kernels else []
+    if subject.observation is not None and subject.observation.dropped:
+        losses.insert(0, Evidence("the device profiler ran out of room and dropped markers"))
+    if losses:
+        others = f", and {len(losses) - 1} more" if len(losses) > 1 else ""
+        what = "the log is incomplete" if _is_only_cut(subject) else "profiler data are not whole"
+        return _PROFILER_DATA_DROPPED_NONE.found(
+            len(losses), f"{what}: {losses[0].subject}{others}", losses
+        )
+    return (
+        _PROFILER_DATA_DROPPED_NONE.clean(0)
+        if _was_profiled(subject)
+        else Answer.not_applicable("no profiler ran")
+    )
+
+
+def _is_only_cut(subject: Subject) -> bool:
+    """Tell whether nothing is lost but what the log does not show."""
+    from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
+
+    if subject.kernels is None or (subject.observation and subject.observation.dropped):
+        return False
+    kinds = {problem.kind for problem in subject.kernels.problems}
+    return ProblemKind.CUT in kinds and kinds.isdisjoint({ProblemKind.DROPPED, ProblemKind.STALE})
+
+
+def _of_kernels(log: TtlangLog) -> Iterator[Evidence]:
+    from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
+
+    losses = (ProblemKind.DROPPED, ProblemKind.CUT, ProblemKind.STALE)
+    for problem in log.problems:
+        if problem.kind in losses:
+            yield Evidence(f"line {problem.line}: {problem.text}")
+    for profile in log.auto_profiles:
+        for thread in profile.threads:
+            for line in thread.lines or ():
+                yield from _unpaired(line, thread.total.thread)
+
+
+def _unpaired(line: LineProfile, thread: str) -> Iterator[Evidence]:
+    hits = {op.op: op.hits for op in line.ops}
+    for first, second in _PAIRS:
+        if first in hits and second in hits and hits[first] != hits[second]:
+            counts = f"{hits[first]} {first}, {hits[second]} {second}"
+            lost = abs(hits[first] - hits[second])
+            yield Evidence(f"{thread}, source line {line.line}: {counts}", lost, "zones")
+
+
+def _was_profiled(subject: Subject) -> bool:
+    if subject.kernels is not None and subject.kernels.sim is not None:
+        return False
+    if subject.kernels is not None or subject.ops is not None or subject.observation is None:
+        return True
+    metrics = subject.observation.metrics.values()
+    return any(observed.metric.source not in _UNPROFILED for observed in metrics)
+
+
+# Replays of a trace that differ.
+
+_INCOMPLETE_TRACE_REPLAY_NONE: Final = Limit(
+    0, "traces", "a trace cannot change between two replays"
+)
+
+
+@rule("TTP002", "incomplete-trace-replay", Severity.ERROR, Input.OPS)
+def incomplete_trace_replay(ops: OpTable) -> Answer:
+    """The replays of one trace did not run the same ops.
+
+    ## What it finds
+    Traces whose executions on one device differ in their ops.
+
+    ## Why it matters
+    A trace runs the same ops every time. Where the profiler shows others, it lost some, and every
+    time that is taken from the capture is too short by an unknown amount.
+
+    ## What to do
+    Profile fewer replays at a time, or raise TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT, and read the
+    profiler between them. Do not keep the capture as a baseline.
+
+    ## When it is no problem
+    Never: a trace cannot change between two replays.
+
+    ## Where it looks
+    METAL TRACE ID and METAL TRACE REPLAY SESSION ID of the op table. A single replay has nothing
+    to be compared with, which is said.
+    """
+    repeated = [trace for trace in ops.traces if trace.replays > 1]
+    if not repeated:
+        if ops.traces:
+            return Answer.not_measured("every trace was replayed once: nothing to compare with")
+        if any(trace is not None for trace in ops.columns.trace):
+            return Answer.not_measured("the op table does not tell the replays of a trace apart")
+        return Answer.not_applicable("no trace was replayed")
+    broken = [trace for trace in repeated if not trace.complete]
+    return _INCOMPLETE_TRACE_REPLAY_NONE.at_most(
+        len(broken),
+        f"different ops in the replays of {len(broken)} of {counted(len(repeated), 'trace')}",
+        (
+            Evidence(f"trace {trace.trace} on device {trace.device}", trace.replays, "replays")
+            for trace in broken
+        ),
+    )
+
+
+# Profiles of tt-lang that several calls are mixed in.
+
+_ONE: Final = Limit(1, "profiles", "more than one call cannot be told apart")
+
+
+@rule("TTP005", "many-kernel-invocations", Severity.ERROR, Input.KERNELS)
+def many_kernel_invocations(kernels: TtlangLog) -> Answer:
+    """A tt-lang profile adds several calls together.
+
+    ## What it finds
+    More than one auto-profile, or more than one signpost profile, in the output of one process.
+
+    ## Why it matters
+    tt-lang prints a profile after every call of an operation, from a file that grows with each
+    call. From the second on, the cycles of all calls so far are added up, and no line of the
+    profile is that of one call.
+
+    ## What to do
+    Call the kernel once in the profiled process, or profile in a process of its own per call. The
+    tt-lang profiler of the gate does so with what `measure` is given.
+
+    ## When it is no problem
+    Never for these two profiles. Perf summaries tell programs apart, and are not looked at.
+
+    ## Where it looks
+    The auto-profiles and signpost profiles in the output of tt-lang.
+    """
+    counts = {
+        "auto-profiles": len(kernels.auto_profiles),
+        "signpost profiles": len(kernels.signpost_profiles),
+    }
+    most = max(counts.values())
+    if not most:
+        return Answer.not_applicable("no auto-profile and no signpost profile was printed")
+    return _ONE.at_most(
+        most,
+        f"{most} calls were profiled in one process: their cycles are added up",
+        (Evidence(kind, count, "profiles") for kind, count in counts.items() if count > 1),
+    )
+
+
+# Ops that ran on the host.
+
+
+@rule("TTP007", "host-fallback", Severity.WARNING, Input.OPS)
+def host_fallback(
+    ops: OpTable, *, most: Limit = Limit(0, "ops", "one keeps a model from being traced")
+) -> Answer:
+    """Ops ran on the host instead of the device.
+
+    ## What it finds
+    Ops of torch between the ops of a step, which TTNN calls where it has none of its own.
+
+    ## Why it matters
+    Each waits for the device, copies a tensor to the host and back, and keeps the model from being
+    captured as a trace.
+
+    ## What to do
+    Use the op of TTNN in its place; or move the op in front of the first, or behind the last, op on
+    the device.
+
+    ## When it is no problem
+    When it prepares inputs or reads results: what runs on the host before the first op of a step
+    on the device, or after the last one, does not count.
+
+    ## Where it looks
+    The rows of type python_fallback in the op table, which have no time on the device, in the order
+    of the host's calls.
+    """
+    within = _between_device_ops(ops)
+    fallbacks = [ops.op(at) for at, host in enumerate(ops.columns.host) if host and at in within]
+    return most.at_most(
+        len(fallbacks),
+        f"{counted(len(fallbacks), 'op')} ran on the host, between ops on the device",
+        worst_ops(fallbacks, lambda _: 1, of=None, unit="ops"),
+    )
+
+
+def _between_device_ops(ops: OpTable) -> set[int]:
+    """Return the rows from the first to the last op on a device, of each step."""
+    within: set[int] = set()
+    for region in regions_of(ops).regions:
+        for step in region.steps:
+            rows = [row for rows in step.values() for row in rows if not ops.columns.host[row]]
+            within.update(range(min(rows, default=0), max(rows, default=0)))
+    return within
+
+
+# Ops that all took the same time.
+
+_SHARE: Final = Limit(MOST_ALIKE, "of the ops", "of real captures, one op in a hundred, mostly")
+
+
+@rule("TTP008", "durations-alike", Severity.ERROR, Input.OPS)
+def durations_alike(ops: OpTable) -> Answer:
+    """Nearly all ops took exactly the same time.
+
+    ## What it finds
+    The most common kernel duration, as a share of the ops that have it, where there are at least
+    eight ops of at least two kinds, and more than half of the kinds have it.
+
+    ## Why it matters
+    A matmul and a slice do not take the same number of nanoseconds. Such numbers were filled in, by
+    a mock device, a simulator or a script: none of them was measured. The capture gives no metric,
+    and never becomes a baseline.
+
+    ## What to do
+    Capture again on a device, with TT_METAL_DEVICE_PROFILER=1.
+
+    ## When it is no problem
+    Never, for a capture of a device.
+
+    ## Where it looks
+    The kernel durations of the op table.
+    """
+    alike = most_common_duration(ops)
+    if alike is None:
+        return Answer.not_applicable("fewer than 8 ops, or all of one kind")
+    if not alike.is_made_up:
+        return _SHARE.clean(alike.share)
+    told = f"{percent(alike.share)} of {alike.ops} ops took exactly the same time: not measured"
+    return _SHARE.found(alike.share, told, [Evidence("the time of each", alike.duration_ns, "ns")])
+
+
+# Kernel durations that no processor's kernel stands behind.
+
+
+@rule("TTP009", "no-processor-times", Severity.ERROR, Input.OPS)
+def no_processor_times(ops: OpTable) -> Answer:
+    """No processor ran a kernel, though ops have kernel durations.
+
+    ## What it finds
+    Captures whose columns for single processors (BRISC, NCRISC, TRISC0 to TRISC2, ERISC) are empty
+    in every row.
+
+    ## Why it matters
+    The kernel duration of an op goes from the first start to the last end of the kernels of its
+    processors. Where the profiler saw none of these, it is the duration of something else. The
+    capture gives no metric, and never becomes a baseline.
+
+    ## What to do
+    Capture again with a build of tt-metal whose device profiler works, and look whether
+    `profile_log_device.csv` has zones such as BRISC-KERNEL.
+
+    ## When it is no problem
+    When the report was made with `--device-analysis-types device_kernel_duration`, as tt-metal's
+    device performance tests do: nothing but the kernel duration is in it then, and this rule is
+    not measured.
+
+    ## Where it looks
+    DEVICE BRISC KERNEL DURATION and its like in the op table, beside DEVICE FW DURATION.
+    """
+    if ops.processors is None:
+        return Answer.not_measured("the capture has no columns for single processors")
+    if ops.processors:
+        return Answer.clean()
+    flaw = no_processor(ops)
+    if flaw is None:
+        return Answer.not_measured("the report has kernel durations and no other times")
+    return Answer.found(flaw)
+
+
+# Ops that ran and have no time.
+
+_OPS_WITHOUT_TIME_NONE: Final = Limit(0, "ops", "without them no sum is whole")
+
+
+@rule("TTP010", "ops-without-time", Severity.ERROR, Input.OPS)
+def ops_without_time(ops: OpTable) -> Answer:
+    """Ops ran on a device, and the capture has no time of them that can be true.
+
+    ## What it finds
+    Rows of ops that a device began, whose kernel duration is missing, zero or negative, or that
+    begin long before the op before them ended.
+
+    ## Why it matters
+    Every sum over the capture is too short by what these ops took. It gives no metric, and never
+    becomes a baseline.
+
+    ## What to do
+    Profile fewer ops at a time, or raise TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT, and capture
+    again.
+
+    ## When it is no problem
+    Never. What a trace recorded while it was captured has no time either, and is not counted: its
+    replays have.
+
+    ## Where it looks
+    DEVICE KERNEL DURATION and OP TO OP LATENCY of the op table.
+    """
+    if not ops.unread:
+        return _OPS_WITHOUT_TIME_NONE.clean(0)
+    reasons = Counter(each.reason for each in ops.unread)
+    told = f"{unread_ops(ops)}, first in line {first_unread(ops)}"
+    evidence = (Evidence(why, count, "ops") for why, count in reasons.most_common())
+    return _OPS_WITHOUT_TIME_NONE.found(len(ops.unread), told, evidence)
+
+
+# Devices that did not run the same ops.
+
+_DEVICES_DIFFER_NONE: Final = Limit(0, "devices", "the devices of a mesh run one program")
+
+
+@rule("TTP011", "devices-differ", Severity.WARNING, Input.OPS)
+def devices_differ(ops: OpTable) -> Answer:
+    """The devices of a mesh ran different ops.
+
+    ## What it finds
+    Devices whose ops, by their codes and in their order, are not those of most devices, in
+    the first step of a region: a replay of a trace, a window of signposts, or else everything.
+
+    ## Why it matters
+    What one device took longer than another is then no imbalance, and what it waited is not known:
+    TTP703 and TTP704 compare unlike work. Times of one device, and the time of the slowest, hold.
+
+    ## What to do
+    If the program is meant to be the same everywhere, the profiler lost ops of a device: profile
+    fewer ops at a time. Set signposts around what runs on all devices, so that what runs on one
+    alone, such as a reference, stays outside.
+
+    ## When it is no problem
+    Pipelines that give each device its own part of a model.
+
+    ## Where it looks
+    OP CODE and DEVICE ID of the op table.
+    """
+    if len(ops.devices) < 2:
+        return Answer.not_applicable("one device")
+    odd = device_differences(ops)
+    devices = sorted({each.device for each in odd})
+    if not odd:
+        return _DEVICES_DIFFER_NONE.clean(0)
+    told = f"{len(devices)} of {counted(len(ops.devices), 'device')} ran other ops than the rest"
+    evidence = (
+        Evidence(f"{each.where}: device {each.device}, {each.found}; most: {each.usual}")
+        for each in odd
+    )
+    return _DEVICES_DIFFER_NONE.found(len(devices), told, evidence)
+
+
+# Ops that would be faster than the chip, were their shapes their own.
+
+
+@rule("TTP012", "stale-shapes", Severity.WARNING, Input.OPS)
+def stale_shapes(
+    ops: OpTable,
+    *,
+    share: Limit = Limit(0.01, "of kernel time", "a choice: less than that changes no conclusion"),
+) -> Answer:
+    """Ops took less time than their shapes allow.
+
+    ## What it finds
+    Ops that would have moved more than the DRAM bandwidth of the chip, or computed more than its
+    cores can, were their shapes those of the op table; and all others with the same shapes.
+
+    ## Why it matters
+    Where a program comes from the cache, some builds of the profiler write the shapes of the call
+    that made it. What follows from shapes (bandwidth, FLOPs, bound, padding, bytes) is then wrong
+    for these ops, and nothing ranks them by it. Their times are right.
+
+    ## What to do
+    Read the shapes of these ops in the model, not in the capture. A capture with the program cache
+    off, or of the first call alone, has the shapes of every op.
+
+    ## When it is no problem
+    When nothing but times is wanted.
+
+    ## Where it looks
+    The operands, the fidelity and the cores of the op table, and the peaks of its architecture,
+    with 5 % of tolerance. Of a lookup or a cache, what is read is not known, and such ops are left
+    out. In replays that lost data (TTP002) it is times that are too short: they are not measured.
+    """
+    flaw = different_replays(ops)
+    if flaw is not None:
+        # Where some cores of an op lost their markers, it is its time that is not its own.
+        return Answer.not_measured(f"{flaw} (TTP002): times of theirs may be too short")
+    lines = rooflines(ops)
+    if all(line.dram_ns is None and line.compute_ns is None for line in lines):
+        return Answer.not_measured("neither the chip's peaks nor what ops move is known")
+    # One without a time is like others with its shapes, and is not too fast itself.
+    stale = [at for at, line in enumerate(lines) if line.stale and line.kernel_ns > 0]
+    whole_ns = kernel_ns(ops)
+    part = sum(ops.columns.kernel_ns[at] for at in stale) / whole_ns if whole_ns else 0.0
+    told = (
+        f"{percent(part)} of the kernel time goes into {counted(len(stale), 'op')} with impossible "
+        "recorded shapes: at these shapes they would exceed the chip's peak"
+    )
+    return share.at_most(part, told, _fastest(ops, stale, lines))
+
+
+def _fastest(table: OpTable, stale: Sequence[int], lines: Sequence[Roofline]) -> Sequence[Evidence]:
+    """Return how far above the peak ops of one name would be, the farthest first."""
+    times: dict[str, float] = {}
+    numbers: dict[str, list[tuple[float, int]]] = {}
+    for at in stale:
+        op, line = table.op(at), lines[at]
+        name = op_name(op)
+        moved_ns = 0.0 if line.work.at_most else line.dram_ns or 0.0
+        ratio = max(moved_ns, line.compute_ns or 0.0) / line.kernel_ns
+        times[name] = max(ratio, times.get(name, 0.0))
+        numbers.setdefault(name, []).append((ratio, op.number))
+    ordered = sorted(times, key=lambda name: (-times[name], name))
+    return [
+        Evidence(
+            f"{len(numbers[name])} x {name}" if len(numbers[name]) > 1 else name,
+            times[name],
+            "x the peak",
+            ops=heaviest_numbers(numbers[name]),
+        )
+        for name in ordered
+    ]
+
+
+#: What ended without an error of its own: the program went no further.
+_CUT: Final = "incomplete_operation"
+_LONGEST: Final = 160
+_NO_ROOM: Final = re.compile(
+    r"Out of Memory: Not enough space to allocate (\d+) B (\w+) buffer across (\d+) banks, where "
+    r"each bank needs to store (\d+) B(?:, but bank size is (?:only )?(\d+) B)?"
+    r"(?:.*?largest free block: (\d+) B)?"
+)
+_TOO_LARGE: Final = re.compile(r"grow to (\d+) B which is beyond max L1 size of (\d+) B")
+_CLASH: Final = re.compile(
+    r"clash with L1 buffers.*?allocated at (\d+).*?region ends at (\d+)", re.DOTALL
+)
+
+
+@rule("TTP016", "operation-failed", Severity.ERROR, Input.REPORT)
+def operation_failed(
+    report: Report, *, most: Limit = Limit(0, "operations", "what failed was not computed")
+) -> Answer:
+    """Operations of the program failed.
+
+    ## What it finds
+    The operations that raised an error, with its reason; of those that ran out of memory, what they
+    asked for and what there was. Those that were begun and never ended are counted apart: the
+    program went no further there.
+
+    ## Why it matters
+    What follows was not run, or ran on something else. Numbers of such a program say nothing of the
+    model: they are `NO_DATA`, and never become a baseline.
+
+    ## What to do
+    Fix the call that is named; where memory ran out, choose smaller blocks
+    (`act_block_h_override`,
+    `in0_block_w`, `per_core_M`), keep skip connections in DRAM, shard over more cores, use
+    bfloat8_b, and free tensors with `ttnn.deallocate` or `deallocate_activation`. Then capture
+    again.
+
+    ## When it is no problem
+    A test that provokes the error. Waive the rule there, and attach no such report.
+
+    ## Where it looks
+    The errors of the report database, or those that the captured graph has.
+    """
+    failed = [error for error in report.errors if error.kind != _CUT]
+    cut = [error for error in report.errors if error.kind == _CUT]
+    if not report.errors:
+        return most.clean(0.0)
+    starved = sum(_memory(error) is not None for error in failed)
+    lack = f", {starved} for lack of memory" if starved else ""
+    texts = [f"{counted(len(failed), 'operation')} failed{lack}"] if failed else []
+    texts += [f"{counted(len(cut), 'operation')} did not end"] if cut else []
+    # What ran out of memory is what can be remedied by what this rule says.
+    ranked = sorted(failed, key=lambda error: _memory(error) is None)
+    return most.found(
+        float(len(report.errors)),
+        "; ".join(texts),
+        (Evidence(_text(error)) for error in (*ranked, *cut)),
+    )
+
+
+def _text(error: OperationError) -> str:
+    place = "" if error.operation is None else f" (operation {error.operation})"
+    why = _memory(error) or error.reason or error.kind or "no reason is given"
+    return f"{error.name or 'unnamed'}{place}: {shortened(why, _LONGEST)}"
+
+
+def _memory(error: OperationError) -> str | None:
+    """Say what an operation asked for, and what there was; None for another error.
+
+    Sizes are said as people say them: a message has nine digits in bytes.
+    """
+    reason = error.reason or ""
+    found = _NO_ROOM.search(reason)
+    if found is not None:
+        whole, kind, banks, each, bank, free = found.groups()
+        asked = f"{size(int(whole))} of {kind}, {size(int(each))} in each of {banks} banks"
+        there = f" of {size(int(bank))}" if bank else ""
+        left = f"; the largest free block has {size(int(free))}" if free else ""
+        return f"out of memory: asked for {asked}{there}{left}"
+    found = _TOO_LARGE.search(reason)
+    if found is not None:
+        needed, most = map(int, found.groups())
+        return f"out of memory: circular buffers of {size(needed)} in an L1 of {size(most)}"
+    found = _CLASH.search(reason)
+    if found is not None:
+        starts, ends = map(int, found.groups())
+        over = size(max(ends - starts, 0))
+        return f"out of memory: circular buffers reach {over} into tensors in L1"
+    return reason if "out of memory" in reason.lower() else None

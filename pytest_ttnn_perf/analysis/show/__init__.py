@@ -1,0 +1,1 @@
+"""Captures laid out for readers: ops, attributions, groups."""

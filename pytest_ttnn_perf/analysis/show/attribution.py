@@ -1,0 +1,433 @@
+"""A change attributed to ops: in one sentence, as a listing, and as a document."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.ops.align import Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.ops import short_code
+from pytest_ttnn_perf.core.text import counted
+from pytest_ttnn_perf.report.tables import (
+    BELOW,
+    DROPPED,
+    NAME,
+    Fit,
+    Listing,
+    format_change,
+    format_value,
+    table_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_ttnn_perf.analysis.ops.align import CaptureComparison
+    from pytest_ttnn_perf.core.ops import OpGroups
+    from pytest_ttnn_perf.report.tables import Block
+
+
+#: Display units, longest first, with their nanoseconds.
+_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+
+
+class Sum(NamedTuple):
+    """Figures in one unit, each with its sign; the terms add up to the total as they stand."""
+
+    total: str
+    terms: tuple[str, ...]
+
+
+def shown_sum(terms_ns: Sequence[float], *, digits: int = 3) -> Sum:
+    """Round a sum to so many digits of its largest figure, so that it still adds up.
+
+    >>> shown_sum([61_440.0, 18_430.0, 12_430.0])
+    Sum(total='+92.3 us', terms=('+61.5 us', '+18.4 us', '+12.4 us'))
+    """
+    total = math.fsum(terms_ns)
+    largest = max([abs(total), *map(abs, terms_ns)])
+    unit, factor = next((u for u in _UNITS if largest >= u[1]), _UNITS[-1])
+    whole_digits = math.floor(math.log10(largest / factor)) + 1 if largest else 1
+    decimals = max(0, digits - max(1, whole_digits))
+    step = factor / 10**decimals
+    steps = _round_to_sum([term / step for term in terms_ns], round(total / step))
+
+    def shown(count: int) -> str:
+        return f"{count / 10**decimals:+.{decimals}f} {unit}" if count else f"0 {unit}"
+
+    return Sum(shown(sum(steps)), tuple(map(shown, steps)))
+
+
+def _round_to_sum(values: Sequence[float], total: int) -> list[int]:
+    """Round to whole numbers of this sum: those that are furthest from theirs take the rest."""
+    rounded = [round(value) for value in values]
+    left = total - sum(rounded)
+    towards = 1 if left > 0 else -1
+    # What is exactly zero stays so: nothing must not read as something.
+    able = [place for place, value in enumerate(values) if value]
+    able.sort(key=lambda place: towards * (rounded[place] - values[place]))
+    for place in able[: abs(left)]:
+        rounded[place] += towards
+    return rounded
+
+
+def causes_text(causes: Iterable[Cause], *, most: int) -> str:
+    """Return the first causes in words; a cause that several operands share is named once.
+
+    >>> from pytest_ttnn_perf.analysis.ops.align import Cause
+    >>> causes_text([Cause("cores", "64", "32"), Cause("in0_block_w", "2", "1")], most=2)
+    '64 → 32 cores, in0_block_w 2 → 1'
+    """
+    operands: dict[tuple[str, str, str], list[str]] = {}
+    for cause in _with_shards(list(causes)):
+        operand, _, what = cause.what.rpartition(" ")
+        operands.setdefault((what, cause.before, cause.after), []).append(operand)
+    texts = [
+        _cause_text(*change, "/".join(filter(None, names))) for change, names in operands.items()
+    ]
+    more = [f"{len(texts) - most} more"] if len(texts) > most else []
+    return ", ".join(texts[:most] + more)
+
+
+def _with_shards(causes: list[Cause]) -> list[Cause]:
+    """Tell cores and shape of shards as one cause; cores that follow from them are not repeated."""
+    cores, shape = (
+        next((cause for cause in causes if cause.what == what), None)
+        for what in ("shard cores", "shard shape")
+    )
+    if cores is None:
+        return causes
+    sizes = f", {shape.before} → {shape.after}" if shape else ""
+    told = Cause("shards", cores.before, f"{cores.after} cores{sizes}")
+    same = Cause("cores", cores.before, cores.after)
+    left = [cause for cause in causes if cause not in {shape, same}]
+    return [told if cause is cores else cause for cause in left]
+
+
+def _cause_text(what: str, before: str, after: str, operands: str) -> str:
+    step = f"{_short_config(before)} → {_short_config(after)}"
+    if what == "cores":
+        return f"{step} cores"
+    if what == "fidelity":
+        return step
+    if operands == "shard":
+        return f"shard {what} {step}"
+    # A dtype, a memory or a shape says by itself what it is.
+    return f"{operands} {step}" if operands else f"{what} {step}"
+
+
+def _short_config(value: str) -> str:
+    """Return a value; of a program config, what tells it from others.
+
+    >>> _short_config("MatmulMultiCoreReuseMultiCast1DProgramConfig"), _short_config("LoFi")
+    ('MultiCast1D', 'LoFi')
+    """
+    short = value.removesuffix("ProgramConfig")
+    return short.removeprefix("MatmulMultiCoreReuse") or short
+
+
+_TIME: Final = Metric("kernel_time", "ns")
+#: How many parts a sentence names, and a table, before the rest is summed up.
+_IN_SENTENCE: Final = 4
+_IN_TABLE: Final = 30
+#: How many causes are told of each.
+_CAUSES_IN_SENTENCE: Final = 3
+_CAUSES_IN_TABLE: Final = 4
+#: The digits of the largest figure: few to be read, more to be compared with the smaller ones.
+_DIGITS_IN_SENTENCE: Final = 3
+_DIGITS_IN_TABLE: Final = 5
+Shown = tuple[list[Part], list[Part], Sum]
+
+
+def attribution_sentence(attribution: Attribution) -> str:
+    """Say which ops make up a change; the figures add up to it as they are shown."""
+    parts, rest, figures = _shown(attribution, most=_IN_SENTENCE, digits=_DIGITS_IN_SENTENCE)
+    head = _head(attribution, figures)
+    if not parts:
+        return head
+    texts = []
+    for part, figure in zip(parts, figures.terms, strict=False):
+        why = _why(part, most=_CAUSES_IN_SENTENCE)
+        texts.append(f"{_label(part)} {figure}" + (f" ({why})" if why else ""))
+    *_, smaller, unexplained = figures.terms
+    if rest:
+        texts.append(f"{len(rest)} smaller ones {smaller}")
+    # What rounds to nothing is not worth a word; anything else has a sign.
+    told = unexplained.startswith(("+", "-"))
+    left = f"; {_others(attribution)} {unexplained}" if told else ""
+    return f"{head} = {', '.join(texts)}{left}"
+
+
+def calls_sentence(before: OpGroups, after: OpGroups) -> str | None:
+    """Say which ops there are more or fewer of than before; None where there are as many of each.
+
+    An op is named with its first operand where that is the same of all that came or went.
+    """
+    then, now = _calls_by_name(before), _calls_by_name(after)
+    texts = []
+    for word, changed, table, other in (
+        ("added", now - then, after, before),
+        ("removed", then - now, before, after),
+    ):
+        shown = [
+            f"{count} {short_code(name)}{_first_shape(name, table, other)}"
+            for name, count in changed.most_common()
+        ]
+        rest = len(shown) - _IN_SENTENCE
+        shown[_IN_SENTENCE:] = [f"{rest} other kinds"] if rest > 0 else []
+        texts += [f"{word}: {', '.join(shown)}"] if shown else []
+    return "; ".join(texts) or None
+
+
+def _calls_by_name(ops: OpGroups) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for group in ops.groups:
+        counts[group.signature.op] += group.count
+    return counts
+
+
+def _first_shape(name: str, table: OpGroups, other: OpGroups) -> str:
+    """Return the shape of the ops of a name that one table has and the other has not."""
+    shapes: Counter[str] = Counter()
+    for ops, sign in ((table, 1), (other, -1)):
+        for group in ops.groups:
+            operands = group.signature.inputs or group.signature.outputs
+            if group.signature.op == name and operands:
+                shape = "x".join(map(str, operands[0].logical or operands[0].padded))
+                shapes[shape] += sign * group.count
+    more = [shape for shape, count in shapes.items() if count > 0]
+    return f" {more[0]}" if len(more) == 1 else ""
+
+
+def op_list_sentence(attribution: Attribution) -> str | None:
+    """Say that other ops ran; None where the same did."""
+    changes = _sum_up(attribution, {ChangeKind.ADDED: "added", ChangeKind.REMOVED: "removed"})
+    return f"the op list changed: {changes}" if changes else None
+
+
+def op_times_sentence(attribution: Attribution) -> str | None:
+    """Say that the same ops took another time; None where none did."""
+    words = {ChangeKind.SLOWER: "got slower", ChangeKind.FASTER: "got faster"}
+    return _sum_up(attribution, words) or None
+
+
+def waterfall_of(attribution: Attribution, metric: str) -> dict[str, Any]:
+    """Steps from before to after, which add up to the nanosecond, as plain JSON.
+
+    What is not worth a step of its own is summed up, as in a table.
+    """
+    parts, rest, _ = _shown(attribution, most=_IN_TABLE, digits=_DIGITS_IN_TABLE)
+    steps = [(_label(part), part.delta_ns, _why(part, most=_CAUSES_IN_TABLE)) for part in parts]
+    if rest:
+        steps.append((f"{len(rest)} smaller ones", sum(part.delta_ns for part in rest), ""))
+    before_ns, after_ns = round(attribution.before_ns), round(attribution.after_ns)
+    steps.append((_others(attribution), attribution.unexplained_ns, ""))
+    changes_ns = _round_to_sum([ns for _, ns, _ in steps], after_ns - before_ns)
+    return {
+        "metric": metric,
+        "region": attribution.region or "",
+        "before_us": before_ns / 1000,
+        "after_us": after_ns / 1000,
+        "parts": [
+            {"name": name, "change_us": ns / 1000, "cause": why}
+            for (name, _, why), ns in zip(steps, changes_ns, strict=True)
+            if ns
+        ],
+    }
+
+
+def attribution_document(attribution: Attribution) -> dict[str, object]:
+    """Return the comparison as plain JSON: ``delta_ns`` = sum of parts + ``unexplained_ns``."""
+    return {
+        "before_ns": attribution.before_ns,
+        "after_ns": attribution.after_ns,
+        "delta_ns": attribution.delta_ns,
+        "parts": [_part_document(part) for part in attribution.parts],
+        "unexplained_ns": attribution.unexplained_ns,
+        "unexplained_ops": attribution.unexplained_ops,
+        "op_list_changed": attribution.op_list_changed,
+        "devices": list(attribution.devices),
+        "one_replay_per_trace": attribution.replayed,
+        "region": attribution.region,
+    }
+
+
+def _part_document(part: Part) -> dict[str, object]:
+    return {
+        "change": part.change.value,
+        "op": part.op,
+        "name": part.name,
+        "beside": part.beside,
+        "signature": part.signature,
+        "count": part.count,
+        "delta_ns": part.delta_ns,
+        "causes": [str(cause) for cause in part.causes],
+        "before_ns": part.before_ns,
+        "moved": part.moved,
+    }
+
+
+_FIELDS: Final = ("change", "op", "signature", "count", "delta_ns", "causes", "region")
+
+
+def op_comparison_listing(comparison: CaptureComparison) -> Listing:
+    """Lay two captures out, region by region; rows and lines of each add up to its change.
+
+    In JSON the figures of one region stand at the top; of several, their sums.
+    """
+    lines: list[Block] = list(comparison.notes)
+    for attribution in comparison.regions:
+        lines += [""] if lines else []
+        lines += _lines(attribution)
+    lines += [""] if comparison.unmatched else []
+    for alone in comparison.unmatched:
+        time = format_value(_TIME, alone.step_ns)
+        lines.append(f"only {alone.side}: {alone.region or 'unnamed'}, {time} a step")
+    rows = tuple(row for each in comparison.regions for row in _rows(each))
+    return Listing(tuple(lines), _comparison_document(comparison), _FIELDS, rows)
+
+
+def _comparison_document(comparison: CaptureComparison) -> dict[str, object]:
+    regions = [attribution_document(each) for each in comparison.regions]
+    document = regions[0]
+    if len(regions) > 1:
+        changes = comparison.regions
+        document = {
+            "before_ns": math.fsum(each.before_ns for each in changes),
+            "after_ns": math.fsum(each.after_ns for each in changes),
+            "delta_ns": math.fsum(each.delta_ns for each in changes),
+            "parts": [
+                _part_document(part) | {"region": each.region}
+                for each in changes
+                for part in each.parts
+            ],
+            "unexplained_ns": math.fsum(each.unexplained_ns for each in changes),
+            "unexplained_ops": sum(each.unexplained_ops for each in changes),
+            "op_list_changed": any(each.op_list_changed for each in changes),
+            "devices": list(changes[0].devices),
+            "one_replay_per_trace": any(each.replayed for each in changes),
+            "region": None,
+        }
+    alone = [
+        {"side": each.side, "region": each.region, "step_ns": each.step_ns}
+        for each in comparison.unmatched
+    ]
+    return {**document, "regions": regions, "unmatched": alone, "notes": list(comparison.notes)}
+
+
+def _lines(attribution: Attribution) -> Iterator[Block]:
+    parts, rest, figures = _shown(attribution, most=_IN_TABLE, digits=_DIGITS_IN_TABLE)
+    before = format_value(_TIME, attribution.before_ns)
+    after = format_value(_TIME, attribution.after_ns, beside=attribution.before_ns)
+    what = f"{attribution.region}: kernel time" if attribution.region else "kernel time"
+    yield f"{what}{_basis(attribution)} {before} → {after}: {_head(attribution, figures)}"
+    yield from filter(None, (op_list_sentence(attribution), op_times_sentence(attribution)))
+    cells = [
+        (figure, _relative(part), _label(part), _why(part, most=_CAUSES_IN_TABLE) or _still(part))
+        for part, figure in zip(parts, figures.terms, strict=False)
+    ]
+    if rest:
+        cells.append((figures.terms[-2], "", f"{len(rest)} smaller ones", ""))
+    if parts:
+        cells.append((figures.terms[-1], "", _others(attribution), ""))
+        headings = ("change", "of before", "op", "why")
+        fits = (Fit(), DROPPED[1], NAME, BELOW)
+        yield table_of(headings, cells, right=frozenset({0, 1}), fits=fits)
+
+
+def _rows(attribution: Attribution) -> Iterator[tuple[object, ...]]:
+    region = attribution.region or ""
+    for part in attribution.parts:
+        why = "; ".join(map(str, part.causes))
+        figures = (part.count, part.delta_ns, why, region)
+        yield (part.change.value, part.op, part.signature, *figures)
+    left = (attribution.unexplained_ops, attribution.unexplained_ns, "", region)
+    yield ("unexplained", "", "", *left)
+
+
+def _shown(attribution: Attribution, *, most: int, digits: int) -> Shown:
+    """Return the parts to name, those to sum up, and the figures of all: the last is unexplained.
+
+    One part more is named rather than "1 smaller one".
+    """
+    end = most if len(attribution.parts) > most + 1 else most + 1
+    parts, rest = list(attribution.parts[:end]), list(attribution.parts[end:])
+    figures = [part.delta_ns for part in parts]
+    figures += [sum(part.delta_ns for part in rest), attribution.unexplained_ns]
+    return parts, rest, shown_sum(figures, digits=digits)
+
+
+def _head(attribution: Attribution, figures: Sum) -> str:
+    delta, before = attribution.delta_ns, attribution.before_ns
+    head = f"{format_change(delta / before)} ({figures.total})" if before else figures.total
+    if attribution.parts:
+        return head
+    if attribution.unexplained_ns:
+        return f"{head}: the same ops ran, and no op changed by more than noise"
+    return "no change: the same ops took the same time"
+
+
+def _basis(attribution: Attribution) -> str:
+    """Say what the totals are of, as far as it does not go without saying."""
+    before, after = attribution.devices
+    several = f"{before} devices" if before == after else f"{before} → {counted(after, 'device')}"
+    basis = []
+    if attribution.region is None:
+        basis += [f"mean of {several}"] if (before, after) != (1, 1) else []
+        basis += ["one replay of each trace"] if attribution.replayed else []
+    else:
+        basis += ["a replay"] if attribution.replayed else []
+        basis += [f"on the slowest of {several}"] if (before, after) != (1, 1) else []
+    between = ", " if attribution.region is None else " "
+    return f" ({between.join(basis)})" if basis else ""
+
+
+def _sum_up(attribution: Attribution, words: dict[ChangeKind, str]) -> str:
+    """Sum up the parts of some kinds, each in its word."""
+    texts = []
+    for change, word in words.items():
+        parts = [part for part in attribution.parts if part.change is change]
+        if parts:
+            amount = shown_sum([sum(part.delta_ns for part in parts)]).total
+            texts.append(f"{counted(sum(part.count for part in parts), 'op')} {word} ({amount})")
+    return ", ".join(texts)
+
+
+def _label(part: Part) -> str:
+    name = part.name or " ".join(filter(None, (short_code(part.op), part.shape)))
+    moved = f", {part.moved} moved" if part.moved else ""
+    count = next((cause for cause in part.causes if cause.what == "count"), None)
+    if part.change is ChangeKind.ADDED:
+        return f"{part.count} {'more' if count and count.before != '0' else 'new'} {name}"
+    if part.change is ChangeKind.REMOVED:
+        fewer = count and count.after != "0"
+        return f"{part.count} fewer {name}" if fewer else f"{part.count} {name} gone"
+    return f"{part.count} x {name}{moved}" if part.count > 1 else f"{name}{moved}"
+
+
+def _others(attribution: Attribution) -> str:
+    """Say what no part explains; an attribution that was made of parts alone tells no number."""
+    if not attribution.unexplained_ops:
+        return "other ops, each within its noise"
+    each = "each " if attribution.unexplained_ops > 1 else ""
+    return f"{counted(attribution.unexplained_ops, 'other op')}, {each}within its noise"
+
+
+def _why(part: Part, *, most: int) -> str:
+    """Return the causes in words, but for a changed count, which stands in the label."""
+    causes = [cause for cause in part.causes if cause.what != "count"]
+    return causes_text(causes, most=most) or part.beside
+
+
+def _still(part: Part) -> str:
+    """Say that an op changed by itself, if the capture tells how it is set up."""
+    matched = part.change in {ChangeKind.SLOWER, ChangeKind.FASTER}
+    return "no setting changed" if matched and part.signature else ""
+
+
+def _relative(part: Part) -> str:
+    if part.change in {ChangeKind.ADDED, ChangeKind.REMOVED} or not part.before_ns:
+        return part.change.value
+    return format_change(part.delta_ns / part.before_ns)

@@ -1,0 +1,912 @@
+"""Analyses: figures and charts of what weighs most, or what comes first in each."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import asdict, replace
+from math import prod
+from statistics import median
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, placed_in
+from pytest_ttnn_perf.analysis.checklist.matmuls import (
+    NO_CONVOLUTIONS,
+    NO_MATMULS,
+    blocks_in_report,
+    blocks_in_table,
+    convolutions,
+    is_convolution,
+    is_matmul,
+    program_config,
+)
+from pytest_ttnn_perf.analysis.checklist.matmuls import whole as whole_number
+from pytest_ttnn_perf.analysis.checklist.op_times import (
+    device_ops,
+    executions,
+    gaps_of,
+    kernel_ns,
+    op_name,
+)
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    NO_OPERANDS,
+    activation_operands,
+    budget_bytes,
+    crossings,
+    dram_use,
+    is_product,
+    operands_of,
+    operation_name,
+    shape_text,
+    weights_in_report,
+    weights_in_table,
+)
+from pytest_ttnn_perf.analysis.ops.roofline import BYTES, in_dram, size_of
+from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard, allocated_bytes
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.finding import (
+    Analysis,
+    AnalysisOutcome,
+    Answer,
+    Figure,
+    Input,
+    Row,
+    Section,
+)
+from pytest_ttnn_perf.core.metric import Kind, Metric
+from pytest_ttnn_perf.core.ops import Category, category_of, short_code
+from pytest_ttnn_perf.core.text import counted, unit_for
+from pytest_ttnn_perf.gate.rules_on_numbers import NO_IO_TIMES
+from pytest_ttnn_perf.report.tables import (
+    NAME,
+    Column,
+    Columns,
+    Fit,
+    Listing,
+    format_fraction,
+    format_ns,
+    format_value,
+    table_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.kernels import Kernel, MeshOperand
+    from pytest_ttnn_perf.analysis.checklist.operands import Crossing, Operand
+    from pytest_ttnn_perf.core.finding import Subject
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
+    from pytest_ttnn_perf.report.tables import Block
+
+
+# The analyses of ``ttnn-perf analyze``: how time, bytes and tensors are distributed.
+#
+# Each adds up what an op table, a report database or the output of tt-lang holds by something that
+# ops or operands have in common. None judges: that is what rules are for.
+
+_NO_OPS: Final = "the capture has no op that ran on a device"
+_UNKNOWN: Final = "unknown"
+_OF_TIME: Final = "of kernel time"
+_OF_BYTES: Final = "of operand bytes"
+
+#: What an analysis has to tell: numbers, notes on them, or in their place the answer why not.
+Told = Figure | Section | str | Answer
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysesKind:
+    """An analysis. ``look`` is asked if one of ``needs`` is there.
+
+    ``why`` says why nothing else will do, where that is not plain.
+    """
+
+    name: str
+    title: str
+    needs: tuple[Input, ...]
+    look: Callable[[Subject], Iterable[Told]]
+    why: str = ""
+
+    def analysis(self, subject: Subject) -> Analysis:
+        """Return what there is to tell of a subject; sections without rows are left out."""
+        if subject.ops is not None and not subject.ops.devices:
+            subject = replace(subject, ops=None, absent={**subject.absent, Input.OPS: _NO_OPS})
+        if any(map(subject.has, self.needs)):
+            told = list(self.look(subject))
+        else:
+            told = [Answer.not_measured(self._why_absent(subject))]
+        figures = tuple(each for each in told if isinstance(each, Figure))
+        sections = tuple(each for each in told if isinstance(each, Section) and each.rows)
+        notes = [each for each in told if isinstance(each, str)]
+        if not figures and not sections:
+            untold = "; ".join(notes) or "what there is to look at does not say"
+            answers = (each for each in told if isinstance(each, Answer))
+            answer = next(answers, Answer.not_measured(untold))
+            outcome = AnalysisOutcome(answer.outcome.value)
+            return Analysis(self.name, self.title, outcome, answer.reason)
+        if subject.ops is not None and Input.OPS in self.needs:
+            notes += capture_notes(subject.ops)
+        return Analysis(
+            self.name, self.title, figures=figures, sections=sections, notes=tuple(notes)
+        )
+
+    def _why_absent(self, subject: Subject) -> str:
+        known = next((each for each in self.needs if each in subject.absent), None)
+        if known is not None:
+            return subject.absent[known]
+        needed = " or ".join(each.value for each in self.needs)
+        return f"needs {needed}{self.why and f': {self.why}'}"
+
+
+#: All analyses, in the order in which they are listed: that of this file.
+ANALYSES: Final[dict[str, AnalysesKind]] = {}
+
+
+def _analysis(
+    name: str, title: str, *needs: Input, why: str = ""
+) -> Callable[[Callable[[Subject], Iterable[Told]]], None]:
+    """Make an analysis of the function that looks at a subject."""
+
+    def make(look: Callable[[Subject], Iterable[Told]]) -> None:
+        ANALYSES[name] = AnalysesKind(name, title, needs, look, why)
+
+    return make
+
+
+def capture_notes(table: OpTable) -> Iterator[str]:
+    """Yield notes on a capture that every analysis of it has."""
+    on_host = sum(table.columns.host)
+    if on_host:
+        yield f"{counted(on_host, 'op')} ran on the host: not counted (TTP007)"
+    flaw = why_invalid(table)
+    if flaw is not None:
+        yield f"no time of this capture can be trusted: {flaw}"
+
+
+class Part(NamedTuple):
+    """Something with a weight, called by its label; ``times`` ops, tensors or calls make it up."""
+
+    label: str
+    weight: float
+    times: int = 1
+
+
+def _section(
+    heading: str,
+    parts: Iterable[Part],
+    unit: str,
+    of: str,
+    *,
+    whole: float | None = None,
+    ranked: bool = True,
+) -> Section:
+    """Add up the parts of one label; shares are of ``whole`` or else of all parts.
+
+    The heaviest comes first, or if not ``ranked``, what was met first.
+    """
+    weights: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    for label, weight, times in parts:
+        weights[label] = weights.get(label, 0.0) + weight
+        counts[label] = counts.get(label, 0) + times
+    total = sum(weights.values()) if whole is None else whole
+    labels = sorted(weights, key=lambda label: (-weights[label], label)) if ranked else weights
+    rows = tuple(
+        Row(label, weights[label], weights[label] / total if total else None, counts[label])
+        for label in labels
+    )
+    return Section(heading, unit, rows, of)
+
+
+def _by_time(
+    subject: Subject,
+    heading: str,
+    label: Callable[[Op], str] = op_name,
+    only: Callable[[Signature], bool] = lambda _: True,
+    of: str = _OF_TIME,
+) -> Section:
+    """Group the kernel time of ops, or of ``only`` some; without an op table there is none.
+
+    Shares are of the time of all ops, or by another name of that of those that are grouped.
+    """
+    if subject.ops is None:
+        return Section(heading, "ns", ())
+    chosen = (op for op in device_ops(subject.ops) if only(op.signature))
+    parts = (Part(label(op), op.kernel_ns) for op in chosen)
+    whole = kernel_ns(subject.ops) if of == _OF_TIME else None
+    return _section(heading, parts, "ns", of, whole=whole)
+
+
+def _by_bytes(
+    heading: str, operands: Iterable[Operand], label: Callable[[Operand], str], of: str = _OF_BYTES
+) -> Section:
+    return _section(
+        heading, (Part(label(each), each.size, each.times) for each in operands), "B", of
+    )
+
+
+def _by_operands(
+    subject: Subject, label: Callable[[Operand], str], *others: Section
+) -> Iterator[Told]:
+    """Group what ops take and give: alone, and by op."""
+    operands = operands_of(subject)
+    if not operands:
+        yield Answer.not_measured(NO_OPERANDS)
+    yield _by_bytes("operands", operands, label)
+    yield _by_bytes("ops", operands, lambda each: f"{each.op} {label(each)}")
+    yield from others
+    unsized = sorted({each.tensor.dtype for each in operands} - set(BYTES))
+    if unsized:
+        yield f"of unknown size: {', '.join(unsized)}"
+
+
+def _kernels_in(subject: Subject, untold: str = "") -> tuple[Sequence[Kernel], str]:
+    """Return the kernels of the output of tt-lang, or why there are none."""
+    found = kernels_of(subject.kernels) if subject.kernels is not None else untold
+    return ((), found) if isinstance(found, str) else (found, "")
+
+
+def _kernel_times(kernels: Iterable[Kernel]) -> Section:
+    parts = (
+        Part(f"{each}, {counted(each.program.cores, 'core')}", each.program.duration.cycles)
+        for each in kernels
+    )
+    return _section("kernels", parts, "cycles", _OF_TIME)
+
+
+@_analysis("dtype", "data formats of what ops take and give", Input.OPS, Input.REPORT)
+def _dtype(subject: Subject) -> Iterator[Told]:
+    def dtype(operand: Operand) -> str:
+        return operand.tensor.dtype
+
+    weights, heading = None, "weights, each once"
+    if subject.report is not None:
+        weights = weights_in_report(subject.report)
+    if not weights and subject.ops is not None:
+        weights, heading = weights_in_table(subject.ops), "weights, alike ones once"
+    parts = (Part(each.tensor.dtype, size_of(each.tensor)) for each in weights or ())
+    handed_on = activation_operands(subject)
+    yield from _by_operands(
+        subject,
+        dtype,
+        _section(heading, parts, "B", "of weight bytes"),
+        _by_bytes("activations that ops hand on", handed_on, dtype, "of activation bytes"),
+        _by_time(subject, "matmuls and convolutions", _both_dtypes, is_product, "of their time"),
+    )
+
+
+def _both_dtypes(op: Op) -> str:
+    return " x ".join(tensor.dtype for tensor in op.signature.inputs[:2]) or _UNKNOWN
+
+
+@_analysis("fidelity", "math fidelity of matmuls and convolutions", Input.OPS)
+def _fidelity(subject: Subject) -> Iterator[Told]:
+    def fidelity(op: Op) -> str:
+        return op.fidelity or _UNKNOWN
+
+    def with_weights(op: Op) -> str:
+        second = op.signature.inputs[1:2]
+        return f"{fidelity(op)}, {second[0].dtype if second else 'weights unknown'}"
+
+    of = "of matmul and conv time"
+    told = _by_time(subject, "fidelity", fidelity, is_product, of)
+    labels = {row.label for row in told.rows}
+    if not labels:
+        yield Answer.not_applicable("no matmul and no convolution ran")
+    elif labels == {_UNKNOWN}:
+        yield Answer.not_measured("no matmul or convolution gives its fidelity")
+    else:
+        yield told
+        yield _by_time(subject, "fidelity and weights", with_weights, is_product, of)
+        yield _by_time(subject, "ops", lambda op: f"{fidelity(op)} {op_name(op)}", is_product, of)
+
+
+@_analysis("layout", "layouts of what ops take and give", Input.OPS, Input.REPORT)
+def _layout(subject: Subject) -> Iterator[Told]:
+    return _by_operands(subject, lambda each: each.tensor.layout)
+
+
+@_analysis("padding", "padding of tiled tensors", Input.OPS, Input.REPORT)
+def _padding(subject: Subject) -> Iterator[Told]:
+    operands = operands_of(subject)
+    tiled = [each for each in operands if each.tensor.layout == "TILE"]
+    known = [(each, each.tensor.logical) for each in tiled if each.tensor.logical is not None]
+    wanted = sum(each.times * prod(logical) for each, logical in known)
+    if not operands:
+        yield Answer.not_measured(NO_OPERANDS)
+    elif not tiled:
+        yield Answer.not_applicable("no tensor is in tiles")
+    elif not wanted:
+        yield Answer.not_measured("the capture has no logical shapes")
+    else:
+        ops, shapes = [], []
+        for each, logical in known:
+            added = each.times * (prod(each.tensor.padded) - prod(logical))
+            if added > 0:
+                shape = f"{shape_text(logical)} in {shape_text(each.tensor.padded)}"
+                ops.append(Part(each.op, added, each.times))
+                shapes.append(Part(f"{each.op} {shape}", added, each.times))
+        extra = sum(part.weight for part in ops)
+        yield Figure("padding adds", extra / wanted, "of the elements")
+        yield _section("ops", ops, "elements", "of the padding")
+        yield _section("shapes", shapes, "elements", "of the padding")
+
+
+def _memory(operand: Operand) -> str:
+    return operand.tensor.memory or _UNKNOWN
+
+
+@_analysis("sharding", "memory layouts of operands and activations", Input.OPS, Input.REPORT)
+def _sharding(subject: Subject) -> Iterator[Told]:
+    reads = activation_operands(subject)
+    read = _by_bytes("activations that ops read", reads, _memory, "of activation bytes")
+    return _by_operands(subject, _memory, read)
+
+
+_MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
+_WORDS: Final = {
+    Reshard.NONE: "no reshard",
+    Reshard.EXPLICIT: "asked for",
+    Reshard.HIDDEN: "hidden inside another operation",
+    Reshard.UNKNOWN: _UNKNOWN,
+}
+
+
+@_analysis("reshards", "ops that only cut tensors anew", Input.OPS, Input.REPORT)
+def _reshards(subject: Subject) -> Iterator[Told]:
+    def moves(signature: Signature) -> bool:
+        return _MOVES.search(signature.op) is not None
+
+    def way(op: Op) -> str:
+        inputs, outputs = op.signature.inputs, op.signature.outputs
+        return f"{inputs[0].memory} to {outputs[0].memory}" if inputs and outputs else _UNKNOWN
+
+    yield Answer.not_applicable("no op only cuts tensors anew")
+    yield _by_time(subject, "ways", way, moves)
+    yield _by_time(subject, "ops", op_name, moves)
+    report = subject.report
+    if report is None:
+        return
+    kinds = (Part(_WORDS[each.reshard], 1) for each in report.operations)
+    yield _section("operations of the report", kinds, "operations", "of operations")
+    moved = tuple(
+        Row(f"{operation_name(report, each)}, {_WORDS[each.reshard]}", 1.0)
+        for each in report.operations
+        if each.reshard in {Reshard.EXPLICIT, Reshard.HIDDEN}
+    )
+    yield Section("reshards of the report", "operations", moved)
+
+
+@_analysis("memory", "where tensors lie, and how much is alive at once", Input.OPS, Input.REPORT)
+def _places(subject: Subject) -> Iterator[Told]:
+    peaks = subject.report.peak_bytes_per_bank if subject.report is not None else {}
+    kinds = sorted(peaks, key=lambda kind: kind.value)
+    rows = tuple(Row(kind.value, float(peaks[kind])) for kind in kinds)
+    alive = Section("most alive at one operation, per bank", "B", rows)
+    return _by_operands(subject, lambda each: _memory(each).partition("_")[0], alive)
+
+
+#: What gaps are called up to how many nanoseconds.
+_LENGTHS: Final = {
+    "below 1 us": 1e3,
+    "1 to 10 us": 1e4,
+    "10 to 100 us": 1e5,
+    "100 us to 1 ms": 1e6,
+    "1 ms and more": float("inf"),
+}
+
+
+@_analysis("host-overhead", "how long devices wait for their next op", Input.OPS)
+def _host_overhead(subject: Subject) -> Iterator[Told]:
+    table, gaps = subject.ops, gaps_of(subject)
+    assert table is not None
+    if isinstance(gaps, str):
+        yield Answer.not_measured(gaps)
+        return
+    waits = [(table.op(at), max(table.columns.gap_ns[at] or 0.0, 0.0)) for at in gaps.waits]
+    found = [(next(name for name, most in _LENGTHS.items() if ns < most), ns) for _, ns in waits]
+    lengths = (Part(*each) for each in sorted(found, key=lambda each: _LENGTHS[each[0]]))
+    before = (Part(op_name(op), ns) for op, ns in waits)
+    yield Figure(f"devices wait{'' if gaps.replayed else ' at most'}", gaps.share, "of the time")
+    yield Figure("waited, all devices", gaps.waited_ns, "ns")
+    yield Figure("worked, all devices", gaps.worked_ns, "ns")
+    yield _section("lengths of gaps", lengths, "ns", "of the gaps", ranked=False)
+    yield _section("waits before", before, "ns", "of the gaps")
+    yield f"counted in {gaps.place}, without the gap before the first op of each"
+    if gaps.caveat:
+        yield gaps.caveat
+
+
+@_analysis("trace", "what runs from a trace, and its replays", Input.OPS)
+def _trace(subject: Subject) -> Iterator[Told]:
+    def origin(op: Op) -> str:
+        return "not traced" if op.trace is None else f"trace {op.trace}, device {op.device}"
+
+    assert subject.ops is not None
+    times = subject.ops.columns.kernel_ns
+    repeated = tuple(
+        Row(
+            what.rpartition(", ")[0],
+            median(sum(times[at] for at in run.places) for run in runs),
+            count=len(runs),
+        )
+        for what, runs in sorted(executions(subject.ops).items())
+    )
+    yield _by_time(subject, "ops", origin)
+    yield Section("executions, median time of one", "ns", repeated)
+
+
+@_analysis(
+    "queues", "transfers between host and device, and their command queues", Input.REPORT,
+    why="op tables have no transfers or command queues",
+)  # fmt: skip
+def _queues(subject: Subject) -> Iterator[Told]:
+    assert subject.report is not None
+    crossing = crossings(subject.report)
+    if not crossing:
+        yield Answer.not_applicable("the report has no transfer between host and device")
+        return
+    yield _ways("ways", crossing)
+    tensors = (Part(str(each), each.sent) for each in crossing)
+    yield _section("transfers", tensors, "B", "of the bytes")
+    yield f"times of transfers: not measured: {NO_IO_TIMES}"
+
+
+def _ways(heading: str, transfers: Iterable[Crossing]) -> Section:
+    parts = (
+        Part(
+            f"{'to the host' if each.outward else 'to the device'}, queue "
+            f"{_UNKNOWN if each.queue is None else each.queue}",
+            each.sent,
+        )
+        for each in transfers
+    )
+    return _section(heading, parts, "B", "of the bytes")
+
+
+_SWITCH: Final = {True: "on", False: "off", None: _UNKNOWN}
+
+
+@_analysis("conv", "sharding, blocks, buffers and times of convolutions", Input.OPS, Input.REPORT)
+def _conv(subject: Subject) -> Iterator[Told]:
+    listed = convolutions(subject)
+    if not listed:
+        yield Answer.not_applicable(NO_CONVOLUTIONS)
+        return
+    blocks = () if subject.report is None else blocks_in_report(subject.report)
+    if subject.ops is not None:
+        blocks = blocks_in_table(subject.ops)
+    labels = {
+        "sharding": [each.sharding or _UNKNOWN for each in listed],
+        "activation double buffer": [_SWITCH[each.act_double_buffer] for each in listed],
+        "weight double buffer": [_SWITCH[each.weights_double_buffer] for each in listed],
+        "act_block_h": [
+            f"{each.rows} of {each.most_rows} rows" if each.is_known else _UNKNOWN
+            for each in blocks
+        ],
+    }
+    for heading, own in labels.items():
+        parts = (Part(label, 1) for label in own)
+        yield _section(heading, parts, "convolutions", "of convolutions")
+    yield _by_time(subject, "convolutions", op_name, is_convolution)
+
+
+@_analysis("matmul", "program configs, blocks and times of matmuls", Input.OPS)
+def _matmul(subject: Subject) -> Iterator[Told]:
+    def config(op: Op) -> str:
+        found = program_config(op)
+        if found is None:
+            return _UNKNOWN
+        return (found or "none").rpartition("::")[2].removesuffix("ProgramConfig")
+
+    def inner(op: Op) -> str:
+        tiles = whole_number(op.attributes, "in0_block_w", "K_block_size")
+        return _UNKNOWN if tiles is None else counted(tiles, "tile")
+
+    yield Answer.not_applicable(NO_MATMULS)
+    yield _by_time(subject, "matmuls", op_name, is_matmul)
+    yield _by_time(subject, "program config", config, is_matmul, "of matmul time")
+    yield _by_time(subject, "in0_block_w", inner, is_matmul, "of matmul time")
+
+
+@_analysis("devices", "kernel time by device, and collectives", Input.OPS)
+def _devices(subject: Subject) -> Iterator[Told]:
+    def device(op: Op) -> str:
+        return f"device {op.device}"
+
+    def is_collective(signature: Signature) -> bool:
+        return category_of(signature.op) is Category.COLLECTIVE
+
+    def computes(signature: Signature) -> bool:
+        return not is_collective(signature)
+
+    yield _by_time(subject, "devices", device)
+    collectives = _by_time(subject, "collectives", op_name, is_collective)
+    if collectives.rows:
+        yield _by_time(subject, "devices without collectives", device, computes, "of such time")
+        yield collectives
+
+
+@_analysis("cores", "cores that ops and kernels run on", Input.OPS, Input.KERNELS)
+def _cores(subject: Subject) -> Iterator[Told]:
+    def cores(op: Op) -> str:
+        return _UNKNOWN if op.cores is None else counted(op.cores, "core")
+
+    kernels, why = _kernels_in(subject, "the capture does not say how many cores ops ran on")
+    known = [op for op in device_ops(subject.ops) if op.cores] if subject.ops is not None else []
+    if not known and not kernels:
+        yield Answer.not_measured(why)
+        return
+    devices = subject.report.devices if subject.report is not None else ()
+    available = subject.ops.available_cores if subject.ops is not None else None
+    available = available or max((device.compute_cores or 0 for device in devices), default=0)
+    time = sum(op.kernel_ns for op in known)
+    if available and time:
+        used = sum((op.cores or 0) * op.kernel_ns for op in known) / (available * time)
+        yield Figure("cores in use, all ops, weighted by time", used, "of cores")
+    if available:
+        yield Figure("cores available", available, "cores")
+    yield _by_time(subject, "cores", cores)
+    yield _kernel_times(kernels)
+
+
+_OF_BANDWIDTH: Final = "of the DRAM bandwidth"
+_ESTIMATE: Final = (
+    "an estimate: each operand in DRAM counts once, and none of those that ops read a part of"
+)
+
+
+@_analysis("dram", "traffic between DRAM and cores", Input.OPS, Input.KERNELS)
+def _dram(subject: Subject) -> Iterator[Told]:
+    table = subject.ops
+    operands = operands_of(subject) if table is not None else ()
+    kernels, why = _kernels_in(subject, NO_OPERANDS)
+    if not operands and not kernels:
+        yield Answer.not_measured(why)
+        return
+    use = dram_use(table) if table is not None else None
+    if table is not None and use is not None:
+        yield Figure("bandwidth in use, weighted by time", use, _OF_BANDWIDTH)
+        yield _bandwidth(table)
+    if table is not None and operands:
+        arch = table.arch or "an unnamed architecture"
+        unknown = f"what part of the DRAM bandwidth of {arch} ops use is unknown"
+        yield unknown if use is None else _ESTIMATE
+    stored = (each for each in operands if in_dram(each.tensor))
+    yield _by_bytes("operands in DRAM", stored, lambda each: each.op, "of such bytes")
+    yield from _kernel_traffic(kernels)
+
+
+def _bandwidth(table: OpTable) -> Section:
+    """Return what part of the bandwidth ops use while they run."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for at, number in enumerate(table.columns.signature):
+        if not table.columns.host[at]:
+            places[short_code(table.signatures[number].op)].append(at)
+    uses = {code: (dram_use(table.select(each)) or 0.0) for code, each in places.items()}
+    ranked = sorted(uses, key=lambda code: (-uses[code], code))
+    rows = tuple(Row(code, uses[code], uses[code], len(places[code])) for code in ranked)
+    return Section("bandwidth while ops run", _OF_BANDWIDTH, rows, _OF_BANDWIDTH)
+
+
+def _kernel_traffic(kernels: Iterable[Kernel]) -> Iterator[Section]:
+    parts, rates = [], []
+    for kernel in kernels:
+        program = kernel.program
+        for way, moved in (("read", program.dram_read), ("written", program.dram_write)):
+            parts.append(Part(f"{kernel}, {way}", moved.size.bytes, moved.transfers or 0))
+        if program.bandwidth_gb_s is not None:
+            rates.append(Row(str(kernel), program.bandwidth_gb_s))
+    yield _section("bytes that kernels move", parts, "B", "of such bytes")
+    yield Section("effective bandwidth of kernels", "GB/s", tuple(rates))
+
+
+@_analysis("bottlenecks", "where the time of a program goes", Input.OPS, Input.KERNELS)
+def _bottlenecks(subject: Subject) -> Iterator[Told]:
+    kernels, why = _kernels_in(subject)
+    yield Answer.not_measured(why)
+    yield _by_time(subject, "kinds of work", lambda op: category_of(op.signature.op).value)
+    yield _by_time(subject, "op codes", lambda op: short_code(op.signature.op))
+    yield _by_time(subject, "ops")
+    yield _kernel_times(kernels)
+
+
+_MESH: Final = re.compile(r"mesh_shape=MeshShape\(\[([\d, ]+)\]\)")
+_COPIED: Final = "replicated"
+_UNTOLD: Final = (
+    "the report does not say how tensors are placed on the mesh: calls have no arguments, as in a "
+    "captured graph, or of a release that does not say"
+)
+
+
+@_analysis("mesh", "what is replicated on a mesh and what is sharded", Input.REPORT)
+def _mesh(subject: Subject) -> Iterator[Told]:
+    report = subject.report
+    assert report is not None
+    weights = {weight.key for weight in weights_in_report(report)}
+    computed = {edge.tensor for edge in report.edges}
+    arguments = ((op.name, text) for op in report.operations for text in op.arguments.values())
+    extents: tuple[int, ...] = (1,)
+    kinds: list[Part] = []
+    tensors: dict[object, Part] = {}
+    copied = 0.0
+    for name, text in arguments:
+        spread = placed_in(text, name)
+        if spread is None:
+            continue
+        told = _MESH.search(text)
+        own = told[1].split(",") if told else [extent for extent, _ in spread.spread]
+        extents = max(extents, tuple(map(int, own)), key=prod)
+        key = spread.tensor if spread.tensor is not None else text
+        if key in tensors:
+            continue
+        role = "activation" if spread.tensor in computed else "input"
+        role = "weight" if spread.tensor in weights else role
+        record = report.tensors.get(spread.tensor) if spread.tensor is not None else None
+        size = 0.0 if record is None else allocated_bytes(record)
+        shape = re.search(r"shape=Shape\(\[([\d, ]+)\]\)", text)
+        dtype = f" {record.dtype}" if record is not None and record.dtype else ""
+        what = f"{name} {shape[1].replace(', ', 'x') if shape else '?'}{dtype}"
+        how = _how_spread(spread)
+        kinds.append(Part(f"{role}, {how}", size))
+        tensors[key] = Part(f"{how}, {role} of {what}", size)
+        copied += size if role == "weight" and how == _COPIED else 0.0
+    devices = prod(extents)
+    if not tensors:
+        yield Answer.not_measured(_UNTOLD)
+    elif devices == 1:
+        yield Answer.not_applicable("one device: nothing is spread over a mesh")
+    else:
+        yield Figure(f"the mesh is {shape_text(extents)}", devices, "devices")
+        yield Figure("weights that every device has a copy of", copied, "B")
+        yield _section("placements", kinds, "B", "of the bytes on a device")
+        yield _section("tensors", tensors.values(), "B", "of the bytes on a device")
+
+
+def _how_spread(operand: MeshOperand) -> str:
+    cuts = [f"dim {cut} over {n}" for n, cut in operand.spread if cut is not None and n > 1]
+    if not cuts:
+        return _COPIED
+    copies = prod(n for n, cut in operand.spread if cut is None)
+    return f"sharded: {', '.join(cuts)}" + (f", {copies} copies" if copies > 1 else "")
+
+
+_AT_LEAST: Final = (
+    "circular buffers are not given by {} of {}: programs from the cache give none, and dataflow "
+    "buffers are not captured; there is less free than what is shown"
+)
+
+
+@_analysis("l1", "what is in L1 at each operation, and on each core", Input.REPORT)
+def _l1(subject: Subject) -> Iterator[Told]:
+    report = subject.report
+    assert report is not None
+    budget = budget_bytes(report)
+    if budget is None:
+        yield Answer.not_measured("the report does not say how much L1 a core has")
+        return
+    running = [each for each in report.operations if each.device_operations]
+    if not running:
+        yield Answer.not_measured("the report does not say what ran inside its operations")
+        return
+    parts: dict[str, list[Part]] = defaultdict(list)
+    for each in running:
+        name, by_core = operation_name(report, each), each.l1_by_core
+        in_bank = each.bytes_per_bank.get(BufferType.L1, 0)
+        tensors = max(by_core.values()) if by_core else in_bank
+        circular = each.cb_bytes_per_core or 0
+        parts["in use on the fullest core"].append(Part(name, tensors + circular))
+        parts["tensors, on the fullest core"].append(Part(name, tensors))
+        parts["circular buffers, on the fullest core"].append(Part(name, circular))
+        parts["tensors by core"] += (
+            Part(f"{name}, core {x}-{y}", held) for (x, y), held in sorted(by_core.items())
+        )
+    used = [part.weight for part in parts["in use on the fullest core"]]
+    most = max(used)
+    yield Figure(f"most in use, at {running[used.index(most)].name}", most, "B")
+    yield Figure("left free there", max(budget - most, 0), "B")
+    yield Figure("L1 of a core for tensors and circular buffers", budget, "B")
+    for heading, own in parts.items():
+        held = (part for part in own if part.weight)
+        yield _section(heading, held, "B", "of L1", whole=budget)
+    silent = sum(each.cb_bytes_per_core is None for each in running)
+    if silent:
+        yield _AT_LEAST.format(silent, counted(len(running), "operation"))
+
+
+@_analysis(
+    "overlap", "command queues of programs and transfers", Input.REPORT,
+    why="no row of an op table is a transfer, and none names its command queue",
+)  # fmt: skip
+def _overlap(subject: Subject) -> Iterator[Told]:
+    report = subject.report
+    assert report is not None
+    programs = [(op, queue) for op in report.operations for queue in op.queues]
+    if not programs:
+        yield Answer.not_measured(
+            "no program gives its command queue; measure with ttnn_perf.measure_io_overlap instead"
+        )
+        return
+    transfers = crossings(report)
+    queues = {queue for _, queue in programs} | {t.queue for t in transfers if t.queue is not None}
+    by_queue = (Part(f"queue {queue}", 1) for _, queue in programs)
+    calls = (Part(f"queue {queue}, {op.name}", 1) for op, queue in programs)
+    yield Figure("command queues in use", len(queues), "queues")
+    yield _section("programs", by_queue, "programs", "of programs")
+    yield _section("calls", calls, "programs", "of programs")
+    yield _ways("transfers", transfers)
+    yield f"whether transfers and programs overlap: not measured: {NO_IO_TIMES}"
+
+
+#: Columns of the longest bar, and rows of a chart.
+_BAR, _MOST_ROWS = 20, 10
+_SIZE: Final = Metric("size", "B", kind=Kind.BYTES)
+_HEADINGS: Final = {"ns": "time", "B": "size"}
+_FIELDS: Final = (
+    *("analysis", "outcome", "section", "label", "value", "unit", "share", "count", "region"),
+)
+
+
+def analysis_listing(analyses: Sequence[tuple[str, Analysis]]) -> Listing:
+    """Lay one analysis of several regions out, one below the other.
+
+    Charts show the first rows, JSON and CSV all of them. In JSON the first region stands at the
+    top, and all of them in ``regions``.
+    """
+    lines: list[Block] = []
+    rows: list[tuple[object, ...]] = []
+    documents = []
+    for region, analysis in analyses:
+        lines += [""] if lines else []
+        lines += [f"region {region}"] if region else []
+        lines += _lines(analysis)
+        name, outcome = analysis.name, analysis.outcome.value
+        rows += ((name, outcome, *cells, region) for cells in _rows(analysis))
+        document = asdict(analysis)
+        del document["name"]
+        documents.append({"analysis": name, **document, "outcome": outcome, "region": region})
+    return Listing(tuple(lines), {**documents[0], "regions": documents}, _FIELDS, tuple(rows))
+
+
+def _lines(analysis: Analysis) -> Iterator[Block]:
+    if analysis.outcome is not AnalysisOutcome.MEASURED:
+        yield f"{analysis.outcome.value} {analysis.name}: {analysis.reason}"
+        return
+    yield f"{analysis.name}: {analysis.title}"
+    for figure in analysis.figures:
+        yield f"  {figure.label}: {_value_text(figure.value, figure.unit)}"
+    for section in analysis.sections:
+        yield ""
+        yield from _chart(section)
+    if analysis.notes:
+        yield ""
+    for note in analysis.notes:
+        yield f"note: {note}"
+
+
+def _chart(section: Section) -> Iterator[Block]:
+    """Yield the rows of a section with bars, the longest for the largest share."""
+    rows, unit, of = section.rows[:_MOST_ROWS], section.unit, section.of
+    columns = [(section.heading, [" ".join(row.label.split()) for row in rows], Fit(least=24))]
+    # Counts are shown where they say anything that values do not.
+    if any(row.count not in {1, row.value} for row in section.rows):
+        columns.append(("count", [str(row.count) for row in rows], Fit(drop=1)))
+    if not _is_fraction(unit):
+        values = [_value_text(row.value, unit, bare=True) for row in rows]
+        columns.append((_HEADINGS.get(unit, unit), values, Fit(drop=1 if of else None)))
+    if of:
+        # Bars say nothing that figures do not; of these, the share says most.
+        largest = max(row.share or 0.0 for row in section.rows) or 1.0
+        bars = ["#" * round(_BAR * (row.share or 0.0) / largest) for row in rows]
+        columns.append((of, [format_fraction(row.share) for row in rows], Fit()))
+        columns.append(("", bars, Fit(drop=0)))
+    right = frozenset(range(1, len(columns) - bool(of)))
+    headings, cells, fits = zip(*columns, strict=True)
+    yield table_of(headings, zip(*cells, strict=True), right=right, fits=fits)
+    hidden = len(section.rows) - len(rows)
+    if hidden:
+        yield f"and {hidden} more, which --format json lists"
+
+
+def _value_text(value: float, unit: str, *, bare: bool = False) -> str:
+    """Return a number with its unit; ``bare`` where something else names it."""
+    if unit == "B":
+        return format_value(_SIZE, value)
+    if unit == "ns":
+        return format_ns(value)
+    if _is_fraction(unit):
+        return format_fraction(value) if bare else f"{format_fraction(value)} {unit}"
+    digits = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+    return digits if bare else f"{digits} {unit_for(value, unit)}"
+
+
+def _is_fraction(unit: str) -> bool:
+    return unit.startswith("of ")
+
+
+def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
+    """Yield section, label, value, unit, share and count; figures are of no section."""
+    if analysis.outcome is not AnalysisOutcome.MEASURED:
+        yield (None, analysis.reason, None, None, None, None)
+    for figure in analysis.figures:
+        yield (None, figure.label, figure.value, figure.unit, None, None)
+    for section in analysis.sections:
+        for row in section.rows:
+            yield (section.heading, row.label, row.value, section.unit, row.share, row.count)
+
+
+class First(NamedTuple):
+    """An analysis of a region, and what comes first in it; None where it was not made."""
+
+    region: str
+    analysis: Analysis
+    section: str | None = None
+    label: str | None = None
+    value: float | None = None
+    unit: str | None = None
+
+    @property
+    def figure(self) -> str:
+        """The number alone, with a unit that is none of a fraction."""
+        unit = self.unit or ""
+        return _value_text(self.value or 0.0, unit, bare=_is_fraction(unit))
+
+    @property
+    def what(self) -> str:
+        """What the number is of."""
+        label = ", ".join(filter(None, (self.section, " ".join((self.label or "").split()))))
+        return f"{self.unit}: {label}" if _is_fraction(self.unit or "") else label
+
+
+_COLUMNS: Final[Columns[First]] = Columns(
+    Column("analysis", lambda e: e.analysis.name, "analysis"),
+    Column("outcome", lambda e: e.analysis.outcome.value),
+    Column("reason", lambda e: e.analysis.reason),
+    Column("section", lambda e: e.section),
+    Column("label", lambda e: e.label),
+    Column("value", lambda e: e.value),
+    Column("unit", lambda e: e.unit),
+    Column("region", lambda e: e.region),
+    Column("", lambda e: e.figure, "figure", right=True),
+    Column("", lambda e: e.what, "what", fit=NAME),
+)
+
+
+def overview_listing(
+    analyses: Iterable[tuple[str, Analysis]], notes: Sequence[str], more: str
+) -> Listing:
+    """Lay out what comes first in each analysis, region by region; ``more`` shows all of one."""
+    found = [_first(region, analysis) for region, analysis in analyses]
+    lines: list[Block] = [f"note: {note}" for note in notes]
+    for region in dict.fromkeys(each.region for each in found):
+        own = [each for each in found if each.region == region]
+        lines += [""] if lines else []
+        lines += [f"region {region}"] if region else []
+        lines += _COLUMNS.table(each for each in own if each.value is not None)
+        lines += _not_made(own)
+    lines.append(f"all of one: {more}")
+    document = {"analyses": _COLUMNS.objects(found), "notes": list(notes)}
+    return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(found))
+
+
+def _first(region: str, analysis: Analysis) -> First:
+    for figure in analysis.figures:
+        return First(region, analysis, None, figure.label, figure.value, figure.unit)
+    for section in analysis.sections:
+        row = section.rows[0]
+        told = (row.value, section.unit) if row.share is None else (row.share, section.of)
+        return First(region, analysis, section.heading, row.label, *told)
+    return First(region, analysis)
+
+
+def _not_made(entries: Iterable[First]) -> Iterator[str]:
+    """Say in one line for each reason which analyses were not made."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for each in entries:
+        reason = each.analysis.reason
+        if reason is not None:
+            # Why nothing else than what is needed will do is said by the analysis itself.
+            short = reason.partition(":")[0] if reason.startswith("needs ") else reason
+            names.setdefault((each.analysis.outcome.value, short), []).append(each.analysis.name)
+    for (outcome, reason), own in names.items():
+        yield f"{outcome} {', '.join(own)}: {reason}"

@@ -1,0 +1,259 @@
+"""The ops of a capture one by one, in the width of a terminal."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.ops.names import OpRow, layer_rows, op_rows, op_views
+from pytest_ttnn_perf.analysis.ops.regions import regions_of
+from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.core.text import counted, inert
+from pytest_ttnn_perf.report.tables import (
+    BOLD,
+    CYAN,
+    GREEN,
+    RED,
+    YELLOW,
+    Listing,
+    Painted,
+    cut_end,
+    format_ns,
+    wrapped,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pytest_ttnn_perf.analysis.ops.names import OpView
+    from pytest_ttnn_perf.analysis.ops.regions import Layers
+    from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.report.tables import Block, Style
+
+
+class _Column(NamedTuple):
+    heading: str
+    cell: Callable[[OpRow], str]
+
+
+#: Left of the name of the op, and right of it: those that are given up first stand last here.
+_ID: Final = _Column("id", lambda row: f"#{row.number}")
+_ALWAYS: Final = (_Column("time us", lambda row: _us(row.kernel_ns)),)
+_BY_WORTH: Final = (
+    _Column("bound", lambda row: "stale" if row.stale else row.bound or "-"),
+    _Column("cores", lambda row: _whole(row.cores)),
+    _Column("DRAM %", lambda row: _percent(row.dram_fraction)),
+    _Column("FLOPs %", lambda row: _percent(row.compute_fraction)),
+    _Column("gap us", lambda row: "-" if row.gap_ns is None else _us(max(row.gap_ns, 0.0))),
+    _Column("GB/s", lambda row: _whole(row.dram_gb_s)),
+    _Column("TFLOPs", lambda row: "-" if row.tflops is None else f"{row.tflops:.1f}"),
+    _Column("fidelity", lambda row: inert(row.fidelity or "-")),
+)
+#: The order in which they are shown.
+_SHOWN: Final = (
+    "time us", "gap us", "cores", "GB/s", "DRAM %", "TFLOPs", "FLOPs %", "bound", "fidelity",
+)  # fmt: skip
+#: A name is cut rather than to be narrower; columns are given up for it first.
+_NARROWEST: Final = 30
+_BETWEEN: Final = "  "
+#: Stands before the ops of a layer.
+_INSIDE: Final = "| "
+#: An op that takes this part of its step, or more, is worth a colour.
+_HOT: Final = 0.02
+_FEW_CORES: Final = 10
+
+
+def op_listing(table: OpTable, *, name: str, style: Style, region: str | None = None) -> Listing:
+    """List the ops of the file ``name``: a step of each region, or of one.
+
+    JSON and CSV have every op, of all steps and devices.
+    """
+    rows = op_rows(table)
+    views = [view for view in op_views(table, rows) if region in {None, view.region.name}]
+    if region is not None:
+        rows = [row for row in rows if row.region == region]
+    lines: list[Block] = [*wrapped(inert(_heading(table, name)), style.width)]
+    invalid = why_invalid(table)
+    if invalid is not None:
+        lines += wrapped(f"no number of it can be trusted: {invalid}", style.width)
+    for view in views:
+        lines += ["", *_view_lines(view, table, style.width)]
+    for note in _notes(table, views, rows):
+        lines += ["", *wrapped(note, style.width)]
+    document = {
+        "file": name,
+        "format": table.format,
+        "arch": table.arch,
+        "invalid": invalid,
+        "regions": [_view_document(view) for view in views],
+        "ops": [row._asdict() for row in rows],
+    }
+    return Listing(tuple(lines), document, OpRow._fields, tuple(rows))
+
+
+def _heading(table: OpTable, name: str) -> str:
+    arch = f", {table.arch}" if table.arch else ""
+    devices = counted(len(table.devices), "device")
+    return f"{name}: {table.format}{arch}; {counted(len(table), 'op')} on {devices}"
+
+
+def _view_document(view: OpView) -> dict[str, object]:
+    return {
+        "name": view.region.name,
+        "basis": view.region.basis.value,
+        "steps": len(view.region.steps),
+        "step": view.step,
+        "device": view.device,
+        "ops": [row.number for row in view.rows],
+        "kernel_ns": view.kernel_ns,
+        "gaps_ns": view.gaps_ns,
+        "layers": [
+            {
+                "first": view.rows[layers.start].number,
+                "ops": layers.length,
+                "times": layers.times,
+                "kernel_ns": _total_ns(view.rows[layers.start : layers.stop]),
+            }
+            for layers in view.layers
+        ],
+    }
+
+
+def _view_lines(view: OpView, table: OpTable, width: int) -> Iterator[Block]:
+    for title in _titles(view, len(table.devices)):
+        yield Painted([(cut_end(inert(title), width), BOLD)])
+    blocks = list(_blocks(view))
+    shown = list(chain.from_iterable(rows for _, rows in blocks))
+    columns, widths = _columns(shown, width, inside=bool(view.layers))
+    headings = [f"{c.heading:>{w}}" for c, w in zip(columns, widths[2:], strict=True)]
+    head = [f"{_ID.heading:>{widths[0]}}", f"{'op':<{widths[1]}}", *headings]
+    yield Painted([(_BETWEEN.join(head).rstrip(), BOLD)])
+    yield _BETWEEN.join("-" * each for each in widths)
+    whole_ns = view.kernel_ns
+    for layers, rows in blocks:
+        if layers is not None:
+            text = _layers_title(view, layers)
+            yield Painted([(cut_end(f"{' ' * widths[0]}{_BETWEEN}{text}", width), CYAN)])
+        for row in rows:
+            mark = _INSIDE if layers is not None else ""
+            yield _row_line(row, columns, widths, mark=mark, whole_ns=whole_ns)
+        if layers is not None:
+            yield Painted([(f"{' ' * widths[0]}{_BETWEEN}└", CYAN)])
+
+
+def _titles(view: OpView, devices: int) -> Iterator[str]:
+    """Say what is shown, and which of several steps and devices that is."""
+    region, steps = view.region, len(view.region.steps)
+    gaps = "" if view.gaps_ns is None else f", gaps {format_ns(view.gaps_ns)}"
+    name = region.name or region.basis.value
+    yield f"{name}: {counted(len(view.rows), 'op')}, {format_ns(view.kernel_ns)}{gaps}"
+    words = [f"{region.basis.value} {view.step} of {steps}, of median time"] if steps > 1 else []
+    words += [f"device {view.device}, the slowest of {devices}"] if devices > 1 else []
+    if words:
+        yield "; ".join(words)
+
+
+def _layers_title(view: OpView, layers: Layers) -> str:
+    rows = view.rows[layers.start : layers.stop]
+    total = _total_ns(rows)
+    noun = " layers" if layers.is_long else ""
+    ops = f" of {layers.length} ops" if layers.length > 1 else ""
+    each = f"{format_ns(total / layers.times)} each"
+    place = f"#{rows[0].number} to #{rows[-1].number}"
+    return f"× {layers.times}{noun}{ops}: {format_ns(total)}, {each} ({place}, medians)"
+
+
+def _total_ns(rows: Sequence[OpRow]) -> float:
+    return sum(row.kernel_ns for row in rows)
+
+
+def _blocks(view: OpView) -> Iterator[tuple[Layers | None, Sequence[OpRow]]]:
+    """Yield the ops between layers, and those of each layer once."""
+    at = 0
+    for layers in view.layers:
+        if at < layers.start:
+            yield None, view.rows[at : layers.start]
+        yield layers, layer_rows(view, layers)
+        at = layers.stop
+    if at < len(view.rows):
+        yield None, view.rows[at:]
+
+
+def _columns(rows: Sequence[OpRow], width: int, *, inside: bool) -> tuple[list[_Column], list[int]]:
+    """Return the columns that fit beside the names, and the widths of all."""
+    sizes = {
+        column.heading: max([len(column.heading), *(len(column.cell(row)) for row in rows)])
+        for column in (_ID, *_ALWAYS, *_BY_WORTH)
+    }
+    mark = len(_INSIDE) if inside else 0
+    name = max([2, *(len(inert(row.name)) + mark for row in rows)])
+    kept = {column.heading: column for column in _ALWAYS}
+    left = width - sizes[_ID.heading] - len(_BETWEEN)
+    left -= sum(sizes[heading] + len(_BETWEEN) for heading in kept)
+    for column in _BY_WORTH:
+        needs = sizes[column.heading] + len(_BETWEEN)
+        told = any(column.cell(row) != "-" for row in rows)
+        if told and left - needs >= min(name, _NARROWEST):
+            kept[column.heading] = column
+            left -= needs
+    columns = [kept[heading] for heading in _SHOWN if heading in kept]
+    widths = [sizes[_ID.heading], max(2, min(name, left)), *(sizes[c.heading] for c in columns)]
+    return columns, widths
+
+
+def _row_line(
+    row: OpRow,
+    columns: Sequence[_Column],
+    widths: Sequence[int],
+    *,
+    mark: str,
+    whole_ns: float,
+) -> Painted:
+    name = cut_end(mark + inert(row.name), widths[1])
+    cells: list[tuple[str, str | None]] = [
+        (f"{_ID.cell(row):>{widths[0]}}{_BETWEEN}{name:<{widths[1]}}", None)
+    ]
+    for column, width in zip(columns, widths[2:], strict=True):
+        cells.append((_BETWEEN, None))
+        cells.append((f"{column.cell(row):>{width}}", _paint(column.heading, row, whole_ns)))
+    return Painted(cells)
+
+
+def _paint(heading: str, row: OpRow, whole_ns: float) -> str | None:
+    """Return the colour of a cell: what is slow, and takes part of the time that is worth it."""
+    hot = row.kernel_ns >= _HOT * whole_ns
+    if heading == "bound" and row.bound:
+        return (YELLOW if hot else None) if row.bound == "slow" else GREEN
+    if heading == "time us":
+        return BOLD if hot else None
+    if heading == "cores" and row.cores is not None:
+        return RED if hot and row.cores < _FEW_CORES else None
+    if heading == "gap us" and row.gap_ns is not None:
+        return RED if row.gap_ns >= _HOT * whole_ns else None
+    return None
+
+
+def _notes(table: OpTable, views: Sequence[OpView], rows: Sequence[OpRow]) -> Iterator[str]:
+    outside = regions_of(table).outside
+    if outside.ops:
+        yield (
+            f"in no region: {counted(outside.ops, 'op')}, {format_ns(outside.kernel_ns)}; "
+            "--format csv has them"
+        )
+    if any(row.stale for view in views for row in view.rows):
+        yield "stale: with these shapes the op would be faster than the chip; they are not its own"
+    if rows and not any(row.dram_fraction is not None for row in rows):
+        yield "no DRAM %: the peaks of this chip, or the operands of its ops, are not known"
+
+
+def _us(nanoseconds: float) -> str:
+    us = nanoseconds / 1000
+    return f"{us:.2f}" if us < 1000 else f"{us:.1f}" if us < 10_000 else f"{us:.0f}"
+
+
+def _whole(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}"
+
+
+def _percent(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{fraction * 100:.0f}"

@@ -1,0 +1,466 @@
+"""Baseline files: what is stored to compare with, its text, its place, and what becomes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Final, NamedTuple
+from urllib.parse import unquote
+
+from pytest_ttnn_perf.core.codec import (
+    INLINE,
+    LARGEST,
+    LARGEST_COUNT,
+    Coded,
+    Mark,
+    Omit,
+    Value,
+    decode,
+    decode_format,
+    encode,
+)
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import DecodeError
+from pytest_ttnn_perf.core.hardware import Configuration, Hardware, PlainConfiguration, Scalar
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.ops import OpGroups
+
+#: The version of the baseline file's schema that this code writes.
+BASELINE_FORMAT: Final = 2
+#: Sessions kept on each side of the last accept; those of one run count as one. A full list is
+#: never rolled: dropping the oldest for the newest would let the centre creep by steps too small
+#: to fail.
+MAX_SESSIONS: Final = 20
+
+
+class Session(NamedTuple):
+    """What one process measured: median and MAD (unscaled) in the metric's unit, of n samples.
+
+    ``run`` is the run that the process belonged to; sessions of one run stand side by side. It is
+    empty where that is not known, as in files of format 1: such sessions count as one run on each
+    side of the last accept.
+
+    A capture that was there before the test stands for its run: in all runs it is the same.
+
+    A tuple, as it is in the file: the gate turns thousands of them into columns.
+    """
+
+    median: float
+    mad: float
+    n: int
+    run: str = ""
+
+
+#: What stands before the content of a capture in the name of its session's run.
+CAPTURE: Final = "capture-"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricBaseline:
+    """The sessions of one metric, newest last; those from ``since`` on follow the last accept.
+
+    ``accepted_value`` is what it was when somebody last accepted it, if sessions were refreshed
+    since: however often that is done, no change beyond the limit gets in by small steps.
+    """
+
+    metric: Annotated[Metric, INLINE]
+    sessions: Annotated[tuple[Session, ...], Coded(lambda value: value)]
+    since: int = 0
+    accepted_value: float | None = None
+
+    @classmethod
+    def from_json(
+        cls,
+        metric: Metric,
+        sessions: Value,
+        since: int = 0,
+        accepted_value: float | None = None,
+    ) -> MetricBaseline:
+        """Read the sessions: what they may be depends on the metric."""
+        try:
+            read = tuple(_read_session(item, metric) for item in sessions.array())
+            if not read:
+                raise sessions.refusal("at least one session")
+        except DecodeError as error:
+            raise error.below("sessions") from None
+        if since >= len(read):
+            raise DecodeError(("since",), f"an index into the {len(read)} sessions", str(since))
+        if accepted_value is not None and not 0 < accepted_value <= LARGEST:
+            raise DecodeError(("accepted_value",), "a number above 0", str(accepted_value))
+        return cls(metric, read, since, accepted_value)
+
+    @property
+    def current(self) -> tuple[Session, ...]:
+        """The sessions since the last accept: the ones the centre is taken of."""
+        return self.sessions[self.since :]
+
+    @property
+    def runs(self) -> int:
+        """How many runs the sessions are of, on both sides of the last accept."""
+        sides = (self.sessions[: self.since], self.current)
+        return sum(len({session.run for session in side}) for side in sides)
+
+
+_NUMBER: Final = frozenset({int, float})
+
+
+def _read_session(value: Value, metric: Metric) -> Session:
+    raw = value.raw
+    if not isinstance(raw, list) or not 3 <= len(raw) <= 4:
+        raise value.refusal("a session: [median, MAD, n, run]")
+    median, mad, n, *rest = raw
+    run = rest[0] if rest else ""
+    least = 0.0 if metric.compared_by_ratio else -LARGEST
+    # Most sessions are right, and there are thousands: look closer only at those that are not.
+    typed = type(median) in _NUMBER and type(mad) in _NUMBER and type(n) is int
+    if (
+        typed
+        and type(run) is str
+        and least < median <= LARGEST
+        and 0 <= mad <= LARGEST
+        and 1 <= n <= LARGEST_COUNT
+    ):
+        # Floats for what is compared by ratio, which is quicker; a checksum stays whole.
+        whole = least != 0
+        return Session(median if whole else float(median), mad if whole else float(mad), n, run)
+    return _read_odd_session(value, metric)
+
+
+def _read_odd_session(value: Value, metric: Metric) -> Session:
+    """Read a session number by number, to say which of them is not what it should be."""
+    median, mad, n, *run = value.array()
+    if metric.compared_by_ratio and median.number() <= 0:
+        raise median.refusal(f"a {metric.kind.value} above 0")
+    if mad.number() < 0:
+        raise mad.refusal("a spread of at least 0")
+    name = run[0].string() if run else ""
+    return Session(median.number(), mad.number(), n.integer(at_least=1), name)
+
+
+def _read_place(value: Value) -> str:
+    """Read the place of an op table, which is somewhere below the folder of its key."""
+    place = value.string()
+    parts = PurePosixPath(place).parts
+    if not parts or parts[0] == "/" or ".." in parts or not place.isprintable():
+        raise value.refusal("the path of a file within the folder of its key")
+    return place
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Who the stored numbers come from: when, at which commit, why, with which ttnn.
+
+    ``environment`` is what else a change of the whole machine might be explained with.
+    """
+
+    at: str
+    commit: str | None = None
+    reason: str | None = None
+    ttnn: str | None = None
+    environment: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """What a test was filed under before its baseline was renamed."""
+
+    key: str
+    test: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestBaseline:
+    """The stored numbers of one test.
+
+    ``ops`` is the place of its op table, relative to the key's folder; ``op_table`` that table
+    itself, of a baseline that is yet to be written. ``formerly`` is what it was filed under, the
+    oldest first: runs of that time are found by it.
+    """
+
+    __test__ = False  # a record, not something for pytest to collect
+
+    accepted: Accepted
+    metrics: Mapping[str, MetricBaseline]
+    configuration: PlainConfiguration = Configuration()
+    ops: Annotated[str | None, Coded(_read_place)] = None
+    op_table: Annotated[OpGroups | None, Mark.ABSENT] = None
+    formerly: Omit[tuple[Former, ...]] = ()
+
+    def renamed_from(self, key: str, test: str) -> TestBaseline:
+        """Return this as a test has it that was filed under something else until now."""
+        before = Former(key, test)
+        kept = (former for former in self.formerly if former != before)
+        return replace(self, formerly=(*kept, before))
+
+    def named_as(self, measured: Iterable[Metric]) -> TestBaseline:
+        """Return this with metrics that were measured under another name since called by that."""
+        names = [(metric.former_name, metric.name) for metric in measured]
+        measured_names = {now for _, now in names}
+        renamed = {
+            former: now
+            for former, now in names
+            if former is not None
+            if former in self.metrics and former not in measured_names and now not in self.metrics
+        }
+        if not renamed:
+            return self
+        metrics = dict(self.metrics)
+        for former, now in renamed.items():
+            stored = metrics.pop(former)
+            metrics[now] = replace(stored, metric=replace(stored.metric, name=now))
+        return replace(self, metrics=metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineFile:
+    """The baselines of one test file on one hardware key.
+
+    ``test_file`` is stated only where the file's own name does not tell (shortened names).
+    """
+
+    hardware: Hardware
+    tests: Annotated[Mapping[str, TestBaseline], Mark.REQUIRED] = field(default_factory=dict)
+    test_file: str | None = None
+
+
+def decode_file(document: object) -> BaselineFile:
+    """Decode a baseline file.
+
+    Raises:
+        DecodeError: with the path of the value that is not what it should be.
+    """
+    decode_format(Value(document), current=BASELINE_FORMAT, what="a baseline")
+    return decode(BaselineFile, document)
+
+
+def encode_text(file: BaselineFile) -> str:
+    """Lay a baseline file out: sorted, one line per session, so that a diff is what changed."""
+    return "\n".join(_file_lines(file)) + "\n"
+
+
+def _file_lines(file: BaselineFile) -> Iterator[str]:
+    yield "{"
+    yield f'  "format": {BASELINE_FORMAT},'
+    yield f'  "hardware": {_inline(encode(file.hardware))},'
+    if file.test_file is not None:
+        yield f'  "test_file": {json.dumps(file.test_file)},'
+    yield from _members("tests", {n: _test_lines(t) for n, t in file.tests.items()}, indent=2)
+    yield "}"
+
+
+def _test_lines(test: TestBaseline) -> Iterator[str]:
+    yield f'      "accepted": {_inline(encode(test.accepted))},'
+    yield f'      "configuration": {_inline(dict(test.configuration.values))},'
+    if test.formerly:
+        yield f'      "formerly": {json.dumps([encode(former) for former in test.formerly])},'
+    metrics = {name: _metric_lines(metric) for name, metric in test.metrics.items()}
+    lines = list(_members("metrics", metrics, indent=6))
+    if test.ops is None:
+        yield from lines
+    else:
+        yield from lines[:-1]
+        yield lines[-1] + ","
+        yield f'      "ops": {json.dumps(test.ops)}'
+
+
+def _metric_lines(baseline: MetricBaseline) -> Iterator[str]:
+    metric, accepted = encode(baseline.metric), baseline.accepted_value
+    if accepted is not None:
+        yield f'          "accepted_value": {json.dumps(_shortest(accepted))},'
+    yield (
+        f'          "better": {json.dumps(metric["better"])},'
+        f' "kind": {json.dumps(metric["kind"])}, "sessions": ['
+    )
+    last = len(baseline.sessions) - 1
+    for index, session in enumerate(baseline.sessions):
+        comma = "" if index == last else ","
+        numbers = (_shortest(session.median), _shortest(session.mad), session.n)
+        members = (*numbers, session.run) if session.run else numbers
+        yield f"            {json.dumps(members)}{comma}"
+    yield (
+        f'          ], "since": {baseline.since}, "source": {json.dumps(metric["source"])},'
+        f' "unit": {json.dumps(metric["unit"])}'
+    )
+
+
+def _shortest(number: float) -> float:
+    """Return a whole number as one: what differs in the file then differs in value."""
+    return int(number) if number == int(number) and abs(number) < 1e15 else number
+
+
+def _members(name: str, members: Mapping[str, Iterator[str]], *, indent: int) -> Iterator[str]:
+    """Lay out an object whose members take several lines each."""
+    pad = " " * indent
+    if not members:
+        yield f'{pad}"{name}": {{}}'
+        return
+    yield f'{pad}"{name}": {{'
+    for index, key in enumerate(sorted(members)):
+        yield f"{pad}  {json.dumps(key)}: {{"
+        yield from members[key]
+        yield f"{pad}  }}" if index == len(members) - 1 else f"{pad}  }},"
+    yield f"{pad}}}"
+
+
+def _inline(members: Mapping[str, object]) -> str:
+    return json.dumps(members, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A stored baseline that no test is compared with any more.
+
+    ``looks_like`` is a new test that it resembles; ``taken`` says that that one has a baseline of
+    its own by now. ``in_use``: it is filed under the node id of that test, and found even so.
+    """
+
+    hardware: Hardware
+    test: str
+    looks_like: str | None = None
+    taken: bool = False
+    in_use: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """What one rename command would do for some orphans: a test, a function or a file."""
+
+    before: str
+    after: str
+    orphans: tuple[Orphan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Orphaned:
+    """The orphans of a run, what may be renamed, and what the commands for it need to be told.
+
+    ``record`` is where the record of the run is; ``options`` are words for every command.
+    """
+
+    orphans: tuple[Orphan, ...]
+    renamings: tuple[Renaming, ...] = ()
+    record: str | None = None
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a test ran and measured: its value of each metric, in the metric's unit, and its ops."""
+
+    values: Mapping[Metric, float]
+    ops: OpGroups | None = None
+
+
+# Test file ↔ place of its baseline: any test id has one safe file, and no two share one.
+
+#: Characters that mean the same on every file system. Upper case is escaped: on file systems that
+#: fold case, TestA and testa must not meet in one file.
+_SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+_DOT: Final = "."
+_SUFFIX: Final = ".json"
+#: Longest name in bytes, and what is kept of a longer one before its hash. "~" is never produced
+#: by escaping, so a shortened name cannot meet a whole one.
+_MAX_NAME: Final = 100
+_HASH_DIGITS: Final = 16
+_KEPT: Final = _MAX_NAME - _HASH_DIGITS - 1
+
+
+def split_test_id(test: str) -> tuple[str, str]:
+    """Split a nodeid into the test file and the name within it.
+
+    >>> split_test_id("models/test_a.py::TestX::test_y[8]")
+    ('models/test_a.py', 'TestX::test_y[8]')
+    """
+    file, _, name = test.partition("::")
+    return file, name
+
+
+def baseline_path(root: Path, hardware: Hardware, test_file: str) -> Path:
+    """Return the file that holds the baselines of ``test_file`` on ``hardware``."""
+    return key_folder(root, hardware) / relative_path(test_file)
+
+
+def key_folder(root: Path, hardware: Hardware) -> Path:
+    """Return the folder of one hardware key."""
+    return root / _shorten(_escape(hardware.key))
+
+
+def relative_path(test_file: str) -> PurePosixPath:
+    """Return a test file's place inside a key's folder.
+
+    ``.py`` goes, any other suffix stays. Dots survive only in a suffix that stays, so folders
+    never look like files and ``a.txt.py`` never meets ``a.txt``; a name with no dot to show that
+    it was not a ``.py`` file ends in a lone ``%``.
+
+    >>> str(relative_path("models/test_resnet.py"))
+    'models/test_resnet.json'
+    >>> str(relative_path("docs/Guide.md"))
+    'docs/%47uide.md.json'
+    """
+    *folders, name = test_file.split("/")
+    if name.endswith(".py") and name != ".py":
+        escaped = _escape(name[: -len(".py")])
+    else:
+        escaped = _escape(name, keep_dots=True)
+        if _DOT not in escaped:
+            escaped += "%"
+    return PurePosixPath(
+        *(_shorten(_escape(folder)) for folder in folders), _shorten(escaped) + _SUFFIX
+    )
+
+
+def ops_path(test: str) -> PurePosixPath:
+    """Return the place of a test's op table inside a key's folder.
+
+    >>> str(ops_path("models/test_resnet.py::test_resnet50[8]"))
+    'models/test_resnet.ops/test_resnet50%5B8%5D.csv'
+    """
+    test_file, name = split_test_id(test)
+    folder = relative_path(test_file).with_suffix(".ops")
+    return folder / f"{_shorten(_escape(name))}.csv"
+
+
+def test_file_of(place: PurePosixPath) -> str | None:
+    """Return the test file that a baseline file belongs to; None where the name was shortened."""
+    name = place.name[: -len(_SUFFIX)]
+    if any("~" in part for part in (*place.parent.parts, name)):
+        return None
+    folders = [_unescape(part) for part in place.parent.parts]
+    if _DOT in name or name.endswith("%"):
+        return "/".join([*folders, _unescape(name.removesuffix("%"))])
+    return "/".join([*folders, _unescape(name) + ".py"])
+
+
+def _escape(name: str, *, keep_dots: bool = False) -> str:
+    if not name:
+        return "%"  # an empty part, as in an absolute path, must not vanish
+    # surrogatepass: a file name that is not valid UTF-8 still has a place of its own.
+    escaped = "".join(
+        character
+        if character in _SAFE or (keep_dots and character == _DOT)
+        else _percent(character)
+        for character in name
+    )
+    # Leading and trailing dots hide files, climb folders, or vanish on Windows.
+    body = escaped.strip(_DOT)
+    lead = len(escaped) - len(escaped.lstrip(_DOT))
+    trail = len(escaped) - lead - len(body)
+    return "%2E" * lead + body + "%2E" * trail
+
+
+def _percent(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def _unescape(name: str) -> str:
+    return "" if name == "%" else unquote(name, errors="surrogatepass")
+
+
+def _shorten(escaped: str) -> str:
+    if len(escaped) <= _MAX_NAME:
+        return escaped
+    digest = hashlib.sha256(escaped.encode()).hexdigest()[:_HASH_DIGITS]
+    return f"{escaped[:_KEPT]}~{digest}"

@@ -1,0 +1,746 @@
+"""What a rule is: a function with a code and limits, that asks one question with four answers."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import field, fields, replace
+from enum import Enum
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+
+from pytest_ttnn_perf.core.codec import Coded, Omit
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    RegionStep = Mapping[int, Sequence[int]]
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.savings import Saving
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
+    from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
+    from pytest_ttnn_perf.core.codec import Value
+    from pytest_ttnn_perf.core.hardware import Conflict, Scalar
+    from pytest_ttnn_perf.core.observation import Observation
+    from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.core.verdict import AxisEffect, Verdict
+
+
+# The parts of a capture that are measured, each as one thing: a trace, a window, or everything.
+
+
+class Basis(Enum):
+    """What makes some ops a region, in the words of a report."""
+
+    REPLAYS = "replay"
+    WINDOW = "window"
+    CALLS = "measured call"
+    REPEATS = "call"
+    WHOLE = "whole capture"
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Ops that are measured as one. A step is one execution of them: a replay, a window, a call.
+
+    ``name`` is "" for what needs none: the measured calls of a test, the one trace of a capture, or
+    all of it. ``steps`` are in the order in which they ran.
+    """
+
+    name: str
+    basis: Basis
+    steps: tuple[RegionStep, ...]
+
+    @property
+    def rows(self) -> list[int]:
+        """All rows of the region, in their order."""
+        return sorted(row for step in self.steps for rows in step.values() for row in rows)
+
+
+class RegionChoice(NamedTuple):
+    """What of a capture a test is about: a region by its name, or what is between two signposts.
+
+    Without any of them it is all that the capture measures.
+    """
+
+    region: str | None = None
+    start: str | None = None
+    end: str | None = None
+
+
+EVERYTHING: Final = RegionChoice()
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What belongs to no region: loading, compilation, warm-up. Times of the device with most."""
+
+    ops: int = 0
+    kernel_ns: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """What a step of a region takes: the time of the middle one, of its slowest device.
+
+    Of two in the middle, the mean. ``devices_ns`` are the times of all devices in the same steps,
+    ``ops`` those of the slowest. ``gaps_ns`` is what passes between these; None where that is not
+    known or was not asked for.
+    """
+
+    region: str
+    basis: Basis
+    steps: int
+    ops: int
+    step_ns: float
+    devices_ns: Mapping[int, float]
+    gaps_ns: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """The regions of a capture in the order in which they begin, and what is in none of them."""
+
+    regions: tuple[Region, ...]
+    outside: Outside = Outside()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(region.name for region in self.regions)
+
+
+_NO_NAME: Final = re.compile(r"[^a-z0-9]+")
+#: What signposts of measurements begin with, which says nothing.
+_PREFIX: Final = "perf_"
+
+
+def region_name(signpost: str) -> str:
+    """Return the name of the region that a signpost opens.
+
+    >>> region_name("PERF_DECODE"), region_name("OftNet module")
+    ('decode', 'oftnet_module')
+    """
+    return _NO_NAME.sub("_", signpost.lower()).strip("_").removeprefix(_PREFIX)
+
+
+# What the checklist is asked about, what it found, and the progress and analyses made of it.
+
+
+class Severity(Enum):
+    """Whether a finding fails its test (error) or is printed only."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class RuleOutcome(Enum):
+    """How the evaluation of one rule ended."""
+
+    CLEAN = "CLEAN"
+    FOUND = "FOUND"
+    NOT_MEASURED = "NOT_MEASURED"
+    NOT_APPLICABLE = "NOT_APPLICABLE"
+
+
+def _read_code(value: Value) -> str:
+    """Read the code of a rule, whose first digit tells the step that it is about."""
+    code = value.string()
+    if not _is_code(code):
+        raise value.refusal("the code of a rule, such as TTP203")
+    return code
+
+
+@lru_cache(maxsize=1024)
+def _is_code(text: str) -> bool:
+    digits = text[3:]
+    return len(text) == 6 and text[:3].isupper() and digits.isascii() and digits.isdecimal()
+
+
+def _read_codes(value: Value) -> tuple[str, ...]:
+    # Every test of a record has some sixty: look closer only where one is none.
+    raw = value.raw
+    if isinstance(raw, list) and all(type(code) is str and _is_code(code) for code in raw):
+        return tuple(raw)
+    return tuple(map(_read_code, value.array()))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One place where a rule's condition holds, with its own number.
+
+    ``share`` is that number as a fraction of the time that the rule weighs; None where it is no
+    time. ``ops`` are the numbers of the ops that it is of in the whole capture, the heaviest first;
+    the same is found whatever they are.
+    """
+
+    subject: str
+    value: float | None = None
+    unit: str = ""
+    share: Omit[float | None] = None
+    ops: Omit[tuple[int, ...]] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Rules that have no answer, all for one reason: not measured, or not applicable.
+
+    Most rules say so of most tests; one record for all of a kind keeps that cheap. ``region`` is
+    the part of a capture that it is of.
+    """
+
+    outcome: RuleOutcome
+    reason: str
+    codes: Annotated[tuple[str, ...], Coded(_read_codes)]
+    region: Omit[str] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedlessWaiver:
+    """A waiver that hides nothing; ``test`` is None for one of the configuration.
+
+    What is not ``known`` is no rule at all.
+    """
+
+    code: str
+    test: str | None
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The outcome of one rule on one test; ``value`` and ``limit`` are in ``unit``.
+
+    ``fix`` says what to do about what was found, ``waived`` why the project does without that.
+    ``region`` is the part of a capture that it is of. ``saving_ns`` is what doing so is estimated
+    to save of a step of ``step_ns``, by the ``arithmetic``; None where that cannot be said.
+    ``at_most``: it is an upper bound, which comes after all estimates. ``adds_ns`` is how much of
+    it no finding with a larger saving has saved already. ``gaps_ns`` of what it adds are gaps
+    between ops, which are no part of kernel times. ``quiet``: it would add too little to be worth a
+    line, or cannot say that it would save anything. ``covered_by`` is the rule whose finding saves
+    what this one would, and ``also`` are the rules that this one covers.
+    """
+
+    code: Annotated[str, Coded(_read_code)]
+    name: str
+    severity: Severity
+    outcome: RuleOutcome
+    reason: Omit[str | None] = None
+    value: Omit[float | None] = None
+    limit: Omit[float | None] = None
+    unit: Omit[str] = ""
+    evidence: Omit[tuple[Evidence, ...]] = ()
+    fix: Omit[str | None] = None
+    waived: Omit[str | None] = None
+    region: Omit[str] = ""
+    saving_ns: Omit[float | None] = None
+    adds_ns: Omit[float | None] = None
+    arithmetic: Omit[str | None] = None
+    quiet: Omit[bool] = False
+    step_ns: Omit[float | None] = None
+    at_most: Omit[bool] = False
+    covered_by: Omit[str | None] = None
+    also: Omit[tuple[str, ...]] = ()
+    gaps_ns: Omit[float] = 0.0
+
+    @property
+    def stands(self) -> bool:
+        """Whether something was found that nobody waived."""
+        return self.outcome is RuleOutcome.FOUND and self.waived is None
+
+    @property
+    def fails(self) -> bool:
+        """Whether it fails its test, where the checklist is enforced."""
+        return self.stands and self.severity is Severity.ERROR
+
+
+class Input(Enum):
+    """What rules need, in the words of a reason."""
+
+    OPS = "an op table"
+    REPORT = "a report database"
+    KERNELS = "output of tt-lang"
+    TEST = "a measured test"
+    DEVICE = "a device, or facts that are stated about one"
+    SWEEP = "all points of a sweep"
+    HELPERS = "a test that compares with a known PCC helper"
+
+
+@dataclass(frozen=True, slots=True)
+class HelperPcc:
+    """A PCC that a helper of the project told, and that the values do not confirm.
+
+    ``told`` is None where the helper gave no number; ``ours`` is NaN where the PCC does not exist.
+    ``sentence`` says what the helper passed over.
+    """
+
+    metric: str
+    helper: str
+    told: float | None
+    ours: float
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The inputs of a checklist; None for those that there are none of.
+
+    ``ops`` are of one ``region``: of a test, its measured calls. ``facts`` are what the author
+    stated and what was observed of the device (``num_command_queues``, ``use_trace`` ...).
+    ``conflicts`` are variables that were set while times were taken; None where nobody looked.
+    ``verdicts`` are what the gate says of the test's metrics; None where it was not judged yet.
+    ``absent`` says why an input is not there, if that is known. ``claimed`` is what findings would
+    save of ops, by row of a step, for the rules that look at what the others leave; None where no
+    other was asked. ``axes`` is what each axis of a sweep changed, where the test is a point of one
+    and all are measured. ``counts_gaps`` is false where another region of the capture is replayed:
+    the profiler makes gaps outside a replay longer. ``helper_pccs`` are what helpers told wrongly;
+    None where none was observed.
+    """
+
+    ops: OpTable | None = None
+    report: Report | None = None
+    kernels: TtlangLog | None = None
+    observation: Observation | None = None
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    conflicts: tuple[Conflict, ...] | None = None
+    verdicts: tuple[Verdict, ...] | None = None
+    absent: Mapping[Input, str] = field(default_factory=dict)
+    region: str = ""
+    claimed: Mapping[int, float] | None = None
+    counts_gaps: bool = True
+    helper_pccs: tuple[HelperPcc, ...] | None = None
+    axes: tuple[AxisEffect, ...] | None = None
+
+    def has(self, needed: Input) -> bool:
+        """Tell whether an input is there; a table without ops of a device is none."""
+        match needed:
+            case Input.OPS:
+                return self.ops is not None and bool(self.ops.devices)
+            case Input.REPORT:
+                return self.report is not None
+            case Input.KERNELS:
+                return self.kernels is not None
+            case Input.TEST:
+                return self.observation is not None
+            case Input.SWEEP:
+                return self.axes is not None
+            case Input.DEVICE:
+                artifacts = (self.ops, self.report, self.kernels)
+                return bool(self.facts) or any(artifact is not None for artifact in artifacts)
+            case Input.HELPERS:
+                return self.helper_pccs is not None
+
+    def why_absent(self, needed: Input) -> str:
+        """Say why an input is not there."""
+        return self.absent.get(needed, f"needs {needed.value}")
+
+
+class State(Enum):
+    """What is known of a step."""
+
+    DONE = "done"
+    OPEN = "open"
+    NOT_MEASURED = "not measured"
+    NOT_APPLICABLE = "not applicable"
+
+
+class ModelKind(Enum):
+    """What decides which step pays most."""
+
+    HOST_BOUND = "host-bound model"
+    LLM = "LLM"
+    CNN = "CNN"
+    MEMORY_BOUND = "memory-bound model"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step; ``open_rules`` are the codes of the rules that keep it open, or from being done.
+
+    Of a step that is done, ``unmeasured`` rules could not tell.
+    """
+
+    name: str
+    state: State
+    open_rules: tuple[str, ...] = ()
+    unmeasured: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The finding to begin with: what it adds to all others, of a step of its region.
+
+    ``saving_ns`` is None where no finding says what it would save.
+    """
+
+    code: str
+    name: str
+    region: str = ""
+    saving_ns: float | None = None
+    step_ns: float | None = None
+    at_most: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """From the first measurement to the last check; ``steps`` are in the order of their numbers.
+
+    ``kind`` is None where the ops do not tell it. ``first`` is the finding to begin with; None
+    where no step is open. ``invalid`` are the rules that say that the numbers cannot be trusted,
+    which comes before any step.
+    """
+
+    baseline: Step
+    steps: tuple[Step, ...]
+    pcc: Step
+    kind: ModelKind | None = None
+    first: First | None = None
+    invalid: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[Step, ...]:
+        """Everything in the order in which it is done."""
+        return (self.baseline, *self.steps, self.pcc)
+
+
+#: What can be looked at: known without reading the code that looks.
+NAMES: Final = (
+    *("dtype", "fidelity", "layout", "padding", "sharding", "reshards", "memory", "host-overhead"),
+    *("trace", "queues", "conv", "matmul", "devices", "cores", "dram", "bottlenecks"),
+    *("mesh", "l1", "overlap"),
+)
+
+
+class AnalysisOutcome(Enum):
+    """Whether there is anything to tell."""
+
+    MEASURED = "MEASURED"
+    NOT_MEASURED = "NOT_MEASURED"
+    NOT_APPLICABLE = "NOT_APPLICABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of the whole; fractions have a unit "of" something."""
+
+    label: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One bar of a section. ``count`` is of the ops, tensors or calls that make up the value."""
+
+    label: str
+    value: float
+    share: float | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Rows in the order in which they are worth reading.
+
+    Values are in ``unit``, and shares are fractions ``of`` something, such as "of kernel time".
+    """
+
+    heading: str
+    unit: str
+    rows: tuple[Row, ...]
+    of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What is to be said on one subject; ``reason`` says why there is nothing."""
+
+    name: str
+    title: str
+    outcome: AnalysisOutcome = AnalysisOutcome.MEASURED
+    reason: str | None = None
+    figures: tuple[Figure, ...] = ()
+    sections: tuple[Section, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+#: How many places a finding names; the others are counted.
+MOST_EVIDENCE: Final = 5
+#: What each first digit of a code is about.
+STEPS: Final = {
+    "0": "validity",
+    "1": "data formats",
+    "2": "layouts",
+    "3": "memory, sharding and cores",
+    "4": "trace and host",
+    "5": "command queues and transfers",
+    "6": "convolutions",
+    "7": "several devices",
+    "8": "kernels",
+    "9": "correctness and targets",
+}
+_SENTENCE_END: Final = re.compile(r"(?<=\.)\s")
+#: What the function of a rule can take: a part of the subject by its name, or all of it.
+#: ``step`` is the op table of one step, on all devices, of the region that ``ops`` are of.
+_INPUTS: Final = frozenset({"subject", "step", *(part.name for part in fields(Subject))})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a rule says of one subject; ``value`` against ``limit``, both in ``unit``.
+
+    ``severity`` is set where it is other than the rule's own. ``savings`` are estimates of what
+    doing as the rule says would save of each op: nanoseconds of one step by row of its table;
+    ``waiting_ns`` is what it would save of the time in which no op runs. ``arithmetic`` says in a
+    line how they come about; None where no saving can be said. ``at_most``: they are upper bounds,
+    and come after all that can be estimated. ``fix`` is what to do where that depends on what was
+    found; None for what the page of the rule says. ``always_told``: it gets its lines although it
+    says no saving, since something else hides what it would save.
+    """
+
+    outcome: RuleOutcome
+    reason: str | None = None
+    value: float | None = None
+    limit: float | None = None
+    unit: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    severity: Severity | None = None
+    savings: Mapping[int, float] = field(default_factory=dict)
+    waiting_ns: float = 0.0
+    arithmetic: str | None = None
+    fix: str | None = None
+    always_told: bool = False
+    at_most: bool = False
+
+    @classmethod
+    def clean(
+        cls,
+        value: float | None = None,
+        *,
+        limit: float | None = None,
+        unit: str = "",
+        reason: str | None = None,
+    ) -> Answer:
+        """Answer that nothing is wrong."""
+        return cls(RuleOutcome.CLEAN, reason, value, limit, unit)
+
+    @classmethod
+    def found(
+        cls,
+        reason: str,
+        *,
+        value: float | None = None,
+        limit: float | None = None,
+        unit: str = "",
+        evidence: Iterable[Evidence] = (),
+    ) -> Answer:
+        """Answer that something is wrong; the evidence that weighs most comes first."""
+        most = tuple(evidence)[:MOST_EVIDENCE]
+        return cls(RuleOutcome.FOUND, reason, value, limit, unit, most)
+
+    def saving(
+        self,
+        savings: Mapping[int, float],
+        arithmetic: str,
+        *,
+        waiting_ns: float = 0.0,
+        at_most: bool = False,
+    ) -> Answer:
+        """Return this with what it would save, if it is a finding."""
+        if self.outcome is not RuleOutcome.FOUND:
+            return self
+        return replace(
+            self, savings=savings, waiting_ns=waiting_ns, arithmetic=arithmetic, at_most=at_most
+        )
+
+    def with_fix(self, fix: str) -> Answer:
+        """Return this with what to do about what was found, if anything was."""
+        return replace(self, fix=fix) if fix and self.outcome is RuleOutcome.FOUND else self
+
+    @classmethod
+    def not_measured(cls, reason: str) -> Answer:
+        """Answer that it cannot be told."""
+        return cls(RuleOutcome.NOT_MEASURED, reason)
+
+    @classmethod
+    def not_applicable(cls, reason: str) -> Answer:
+        """Answer that the question does not arise."""
+        return cls(RuleOutcome.NOT_APPLICABLE, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a number is compared with. Users set ``value``; ``source`` tells where it comes from."""
+
+    value: float
+    unit: str
+    source: str
+
+    def at_most(self, value: float, sentence: str, evidence: Iterable[Evidence] = ()) -> Answer:
+        """Answer with a finding where a value is above the limit."""
+        return self.clean(value) if value <= self.value else self.found(value, sentence, evidence)
+
+    def at_least(self, value: float, sentence: str, evidence: Iterable[Evidence] = ()) -> Answer:
+        """Answer with a finding where a value is below the limit."""
+        return self.clean(value) if value >= self.value else self.found(value, sentence, evidence)
+
+    def clean(self, value: float | None, *, reason: str | None = None) -> Answer:
+        """Answer that a value is within the limit."""
+        return Answer.clean(value, limit=self.value, unit=self.unit, reason=reason)
+
+    def found(
+        self, value: float | None, sentence: str, evidence: Iterable[Evidence] = ()
+    ) -> Answer:
+        """Answer that a value is beyond the limit; None is one that does not exist."""
+        return Answer.found(
+            sentence, value=value, limit=self.value, unit=self.unit, evidence=evidence
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One question; ``rule`` makes it of a function, ``look``, that takes ``inputs`` and limits.
+
+    One of the inputs in ``needs`` must be there; a rule without any is always asked.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    needs: tuple[Input, ...]
+    look: Callable[..., Answer]
+    inputs: tuple[str, ...]
+    limits: Mapping[str, Limit]
+
+    def check(self, subject: Subject) -> Answer:
+        """Answer for a subject that has at least one of the inputs needed."""
+        return self.look(*(_part(subject, name) for name in self.inputs), **self.limits)
+
+    def with_limits(self, **values: float) -> Rule:
+        """Return the rule with other limits.
+
+        Raises:
+            UsageError: it has no limit of that name.
+        """
+        unknown = sorted(values.keys() - self.limits.keys())
+        if unknown:
+            names = ", ".join(self.limits) or "none"
+            message = f"rules.{self.code}: it has no limit {unknown[0]!r}; its limits: {names}"
+            raise UsageError(message)
+        given = {name: replace(self.limits[name], value=value) for name, value in values.items()}
+        return replace(self, limits={**self.limits, **given})
+
+    @property
+    def looks_at_others(self) -> bool:
+        """Whether it looks at what the findings of other rules leave."""
+        return "claimed" in self.inputs
+
+    @property
+    def step(self) -> str:
+        """What the rule is about."""
+        return STEPS[self.code[3]]
+
+    @property
+    def page(self) -> str:
+        """The documentation."""
+        return inspect.cleandoc(self.look.__doc__ or "")
+
+    @property
+    def fix(self) -> str:
+        """The first sentence of what to do."""
+        return _first_advice(self.look.__doc__ or "")
+
+
+@cache
+def _first_advice(page: str) -> str:
+    advice = inspect.cleandoc(page).partition("## What to do\n")[2].partition("\n\n")[0]
+    return _SENTENCE_END.split(" ".join(advice.split()), maxsplit=1)[0]
+
+
+def rule(
+    code: str, name: str, severity: Severity, *needs: Input
+) -> Callable[[Callable[..., Answer]], Rule]:
+    """Make a rule of a function that answers.
+
+    Its arguments are named as what they take of a ``Subject`` (``ops``, ``facts`` ...) or
+    ``subject``, all of it. What the rule needs as its only input is never None. Its keywords are
+    its limits, with their defaults. Its docstring is its page, under fixed headings.
+    """
+
+    def make_rule(look: Callable[..., Answer]) -> Rule:
+        inputs = look.__code__.co_varnames[: look.__code__.co_argcount]
+        if not _INPUTS.issuperset(inputs):
+            message = (
+                f"{code}: it takes {', '.join(inputs)}; there are {', '.join(sorted(_INPUTS))}"
+            )
+            raise TypeError(message)
+        return Rule(code, name, severity, needs, look, inputs, look.__kwdefaults__ or {})
+
+    return make_rule
+
+
+def _part(subject: Subject, name: str) -> object:
+    if name == "subject":
+        return subject
+    if name == "step":
+        if subject.ops is None:
+            return None
+        from pytest_ttnn_perf.analysis.ops.regions import step_of
+
+        return step_of(subject.ops)
+    return getattr(subject, name)
+
+
+def finding_of(
+    rule: Rule,
+    answer: Answer,
+    *,
+    region: str = "",
+    saving: Saving | None = None,
+    step_ns: float | None = None,
+) -> Finding:
+    """Return an answer as the finding of its rule."""
+    return Finding(
+        rule.code,
+        rule.name,
+        answer.severity or rule.severity,
+        answer.outcome,
+        answer.reason,
+        answer.value,
+        answer.limit,
+        answer.unit,
+        answer.evidence,
+        (answer.fix or rule.fix) if answer.outcome is RuleOutcome.FOUND else None,
+        region=region,
+        saving_ns=None if saving is None else saving.saving_ns,
+        adds_ns=None if saving is None else saving.adds_ns,
+        gaps_ns=0.0 if saving is None else saving.gaps_ns,
+        arithmetic=answer.arithmetic,
+        step_ns=None if saving is None else step_ns,
+        at_most=answer.at_most,
+    )
+
+
+class Trouble(NamedTuple):
+    """One of the things that are wrong, with its own number, limit and unit."""
+
+    text: str
+    value: float | None = None
+    limit: float | None = None
+    unit: str = ""
+
+
+def found_troubles(troubles: Sequence[Trouble]) -> Answer:
+    """Answer that all of these are wrong; the value is that of the first, which proves most."""
+    first = troubles[0]
+    return Answer.found(
+        "; ".join(trouble.text for trouble in troubles),
+        value=first.value,
+        limit=first.limit,
+        unit=first.unit,
+        evidence=(Evidence(trouble.text, trouble.value, trouble.unit) for trouble in troubles),
+    )

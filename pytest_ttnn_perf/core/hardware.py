@@ -1,0 +1,410 @@
+"""Systems as hardware keys spell them: by the names that repositories use, or by their cards."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+
+from pytest_ttnn_perf.core.codec import Coded, Omit
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.text import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+
+# On what, and in which setting, a test ran: what decides whether two numbers may be compared.
+
+#: What stands in a key for an architecture or a board that nothing tells.
+UNKNOWN: Final = "unknown"
+#: A value of a configuration or a fact.
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The physical system and the mesh that a test opened; ``mesh`` is None without a device.
+
+    ``simulated``: a mock or a simulator stands in for it. ``host`` is the machine, where machines
+    of one kind are told apart.
+    """
+
+    arch: str
+    board: str
+    mesh: Omit[str | None] = None
+    simulated: Omit[bool] = False
+    host: Omit[str | None] = None
+
+    @classmethod
+    def from_json(
+        cls,
+        arch: str,
+        board: str,
+        mesh: str | None = None,
+        *,
+        simulated: bool = False,
+        host: str | None = None,
+    ) -> Hardware:
+        """Return hardware; an empty mesh or host means none."""
+        return cls(arch, board, mesh or None, simulated, host or None)
+
+    @classmethod
+    def from_key(cls, key: str) -> Hardware | None:
+        """Return the hardware of a key; None for what is no key.
+
+        >>> Hardware.from_key("wormhole_b0-n150-1x1-host_lab7")
+        Hardware(arch='wormhole_b0', board='n150', mesh='1x1', simulated=False, host='lab7')
+        """
+        found = _KEY.fullmatch(key)
+        if found is None:
+            return None
+        arch, board, mesh, sim, host = found.groups()
+        return cls(arch, board, mesh, sim is not None, host)
+
+    @property
+    def key(self) -> str:
+        """The name that baselines are filed under.
+
+        >>> Hardware("wormhole_b0", "n150", "1x1").key
+        'wormhole_b0-n150-1x1'
+        >>> Hardware("wormhole_b0", "n150", "1x1", simulated=True).key
+        'wormhole_b0-n150-1x1-sim'
+        >>> Hardware("host", "x86_64").key
+        'host-x86_64'
+        >>> Hardware("wormhole_b0", "n150", "1x1", host="lab7").key
+        'wormhole_b0-n150-1x1-host_lab7'
+        """
+        simulated, host = "sim" if self.simulated else None, self.host and f"host_{self.host}"
+        parts = (self.arch, self.board, self.mesh, simulated, host)
+        return "-".join(part for part in parts if part is not None)
+
+
+_KEY: Final = re.compile(
+    r"([a-z]\w*)-([A-Za-z]\w*)(?:-([1-9][0-9]*(?:x[1-9][0-9]*)*))?(-sim)?(?:-host_([a-z0-9_]+))?",
+    re.ASCII,
+)
+
+
+def member_name(enumerated: str) -> str:
+    """Return how keys spell an architecture or a system that TTNN names by an enum's member.
+
+    >>> member_name("ClusterType.P150_X4"), member_name("Arch.WORMHOLE_B0"), member_name("T3K")
+    ('p150_x4', 'wormhole_b0', 't3k')
+    """
+    return enumerated.rpartition(".")[2].lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Settings of the device and the model under which a test ran."""
+
+    values: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def completed_by(self, facts: Mapping[str, Scalar]) -> Configuration:
+        """Return this configuration with what the test's author stated added to it."""
+        if not facts:
+            return self
+        return Configuration({**self.values, **facts})
+
+    def first_difference(self, other: Configuration) -> tuple[str, Scalar, Scalar] | None:
+        """Return the first field that differs, with both values; None for the same setting.
+
+        A field that only one side has differs: an unknown setting is not the same setting.
+        """
+        if self.values == other.values:
+            return None
+        for name in sorted({*self.values, *other.values}):
+            mine, theirs = self.values.get(name), other.values.get(name)
+            if mine != theirs or (name in self.values) != (name in other.values):
+                return name, mine, theirs
+        return None
+
+
+#: A configuration as a flat object of its values.
+PlainConfiguration = Annotated[
+    Configuration,
+    Coded(
+        lambda value: Configuration({name: item.scalar() for name, item in value.items()}),
+        lambda configuration: dict(configuration.values),
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What was true of the host and the software during a run; recorded, never keyed on.
+
+    ``branch`` is what was checked out or, for a ``pull_request`` (its number or ref), what it came
+    from. ``committed_at`` is when the commit was made, ``parents`` are the commits that it follows.
+    ``attempt`` counts how often CI has started the same job, ``shard`` tells parts of a run apart.
+    """
+
+    started_at: Omit[str | None] = None
+    python: Omit[str | None] = None
+    system: Omit[str | None] = None
+    cpu: Omit[str | None] = None
+    cpu_count: Omit[int | None] = None
+    memory_bytes: Omit[int | None] = None
+    load_1m: Omit[float | None] = None
+    governor: Omit[str | None] = None
+    host_hash: Omit[str | None] = None
+    pytest: Omit[str | None] = None
+    plugin: Omit[str | None] = None
+    numpy: Omit[str | None] = None
+    torch: Omit[str | None] = None
+    ttnn: Omit[str | None] = None
+    commit: Omit[str | None] = None
+    committed_at: Omit[str | None] = None
+    parents: Omit[tuple[str, ...]] = ()
+    branch: Omit[str | None] = None
+    pull_request: Omit[str | None] = None
+    dirty: Omit[bool | None] = None
+    runner: Omit[str | None] = None
+    attempt: Omit[int | None] = None
+    shard: Omit[str | None] = None
+
+    @property
+    def lasting(self) -> Mapping[str, Scalar]:
+        """What does not change from one run to the next on a machine that is left alone."""
+        named = {name: getattr(self, name) for name in _LASTING}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def shared_with(self, other: Environment) -> Environment:
+        """Return this without what another shard of the run says otherwise of where it is from."""
+        unlike = {name: None for name in _ORIGIN if getattr(self, name) != getattr(other, name)}
+        parents = self.parents if self.parents == other.parents else ()
+        dirty = True if self.dirty or other.dirty else self.dirty
+        return replace(self, **unlike, parents=parents, dirty=dirty)
+
+
+#: Where a run is from, and which part of it a record has.
+_ORIGIN: Final = (
+    "commit",
+    "committed_at",
+    "branch",
+    "pull_request",
+    "runner",
+    "attempt",
+    "shard",
+)
+#: Not load, time or commit, which always differ; not ttnn, which is stored by itself.
+_LASTING: Final = (
+    "host_hash",
+    "cpu",
+    "cpu_count",
+    "system",
+    "governor",
+    "python",
+    "numpy",
+    "torch",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """An installed ttnn; ``version`` is None where there is none.
+
+    ``tracy`` and ``arch`` are None where they are not known: ``arch`` also where there is no
+    hardware. ``problem`` says in one line why ttnn cannot be used. ``timed_out``: it was asked, and
+    did not answer in time, so nothing is known of it.
+    """
+
+    version: str | None
+    location: str | None = None
+    tracy: bool | None = None
+    arch: str | None = None
+    problem: str | None = None
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A variable of the environment, or several joined by ``+``, with which no time means anything.
+
+    ``why`` goes on from the variable: "makes kernels check themselves".
+    """
+
+    variable: str
+    value: str
+    why: str
+    remedy: str
+
+    @property
+    def sentence(self) -> str:
+        """What is set, and why it must not be."""
+        several = " + " in self.variable  # the names say it all
+        return f"{self.variable if several else f'{self.variable}={self.value}'} {self.why}"
+
+    def __str__(self) -> str:
+        return f"{self.sentence}: {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class CiJob:
+    """What the variables of a CI system tell of a job; nothing outside of one.
+
+    ``annotates``: it turns lines of the output into annotations, as GitHub does. ``step_summary``
+    is the file that it shows beside the job. ``runner`` is the name of the machine. ``folder``
+    leads from the repository's root to where test ids start. The job was started for ``commit``
+    of ``branch``, or for a ``pull_request`` that comes from that branch. ``attempt`` and ``shard``
+    are as in ``Environment``.
+    """
+
+    annotates: bool = False
+    step_summary: Path | None = None
+    runner: str | None = None
+    folder: str = ""
+    commit: str | None = None
+    branch: str | None = None
+    pull_request: str | None = None
+    attempt: int | None = None
+    shard: str | None = None
+
+    def path(self, file: str) -> str:
+        """Return a file as seen from the repository's root."""
+        return posixpath.normpath(posixpath.join(self.folder, file))
+
+
+WORMHOLE: Final = "wormhole_b0"
+BLACKHOLE: Final = "blackhole"
+#: As TTNN names them.
+ARCHITECTURES: Final = (WORMHOLE, BLACKHOLE, "quasar")
+
+
+class System(NamedTuple):
+    """An architecture and a board as hardware keys spell them; None for a board left open."""
+
+    arch: str
+    board: str | None = None
+
+
+def system_of(name: str) -> System | None:
+    """Return the system that a name stands for: a SKU, a device name or a card type.
+
+    >>> system_of("wh_llmbox_perf"), system_of("P150b"), system_of("wormhole")
+    (System(arch='wormhole_b0', board='t3k'), System(arch='blackhole', board='p150'), \
+System(arch='wormhole_b0', board=None))
+    >>> system_of("my-host") is None
+    True
+    """
+    plain = _QUALIFIER.sub("", name.strip().lower().replace("-", "_"))
+    if plain in _BY_NAME:
+        return _BY_NAME[plain]
+    prefix, _, rest = plain.partition("_")
+    found = _BY_NAME.get(_without_build(rest if prefix in _PREFIXES else plain))
+    # An LLMBox of Blackhole is another system than one of Wormhole.
+    return found if found is None or _PREFIXES.get(prefix, found.arch) == found.arch else None
+
+
+def system_of_chips(cards: Iterable[str]) -> System | None:
+    """Return the system of a machine by the card that each of its chips is on.
+
+    Cards are named as tt-smi or the driver does. None for cards of several kinds, or unknown ones.
+
+    >>> system_of_chips(["n300 L", "n300 R"]), system_of_chips(["galaxy-wormhole"] * 32)
+    (System(arch='wormhole_b0', board='n300'), System(arch='wormhole_b0', board='galaxy'))
+    >>> system_of_chips(["p150a"] * 3)
+    System(arch='blackhole', board=None)
+    """
+    chips = [card_of(card) for card in cards]
+    if len(set(chips)) != 1 or chips[0] not in _BY_CARD:
+        return None
+    arch, boards = _BY_CARD[chips[0]]
+    return System(arch, boards if isinstance(boards, str) else boards.get(len(chips)))
+
+
+def typed_hardware(key: str) -> Hardware:
+    """Return the hardware of a key that somebody typed: one that runs can have.
+
+    Raises:
+        UsageError: it is none, or its board is not of its architecture.
+    """
+    hardware = Hardware.from_key(key)
+    if hardware is None:
+        message = f"expected a hardware key such as wormhole_b0-n150-1x1, found {key!r}"
+        raise UsageError(message)
+    if hardware.arch not in {*ARCHITECTURES, "host", UNKNOWN}:
+        meant = did_you_mean(hardware.arch, ARCHITECTURES)
+        expected = f"expected one of {', '.join(ARCHITECTURES)}"
+        message = f"{key}: {expected} as architecture, found {hardware.arch!r}{meant}"
+        raise UsageError(message)
+    of_board = _BOARDS.get(hardware.board)
+    if of_board is not None and hardware.arch not in {of_board.arch, UNKNOWN}:
+        message = f"{key}: {hardware.board} is a board of {of_board.arch}"
+        raise UsageError(message)
+    return hardware
+
+
+def card_of(name: str) -> str:
+    """Return a card without the side of its chip and the letter of its build.
+
+    >>> card_of("n300 L"), card_of("p150a"), card_of("tt-galaxy-wh L")
+    ('n300', 'p150', 'tt-galaxy-wh')
+    """
+    return _without_build(name.strip().lower().partition(" ")[0])
+
+
+def _without_build(name: str) -> str:
+    found = _CARD.fullmatch(name)
+    return found[1] if found else name
+
+
+#: A card by its number, and the letter of its build.
+_CARD: Final = re.compile(r"([np][0-9]{3})[a-z]?")
+#: What names of systems begin with, and the architecture that it stands for.
+_PREFIXES: Final = {
+    **dict.fromkeys(("wh", "wormhole"), WORMHOLE),
+    **dict.fromkeys(("bh", "blackhole"), BLACKHOLE),
+}
+#: What CI adds to a SKU: the same hardware in another pool of machines.
+_QUALIFIER: Final = re.compile(r"(?:_(?:perf|civ2|viommu))+$")
+
+#: What TTNN names a system by: the card, and how many chips all cards have together, or one name
+#: for any number. What two n300 are depends on the cables between them.
+_BY_CARD: Final[dict[str, tuple[str, str | dict[int, str]]]] = {
+    "n150": (WORMHOLE, "n150"),
+    "n300": (WORMHOLE, {2: "n300", 8: "t3k"}),
+    "p100": (BLACKHOLE, {1: "p100"}),
+    "p150": (BLACKHOLE, {1: "p150", 2: "p150_x2", 4: "p150_x4", 8: "p150_x8"}),
+    "p300": (BLACKHOLE, {2: "p300", 4: "p300_x2"}),
+    # As the driver names them, and as tt-smi does.
+    "galaxy-wormhole": (WORMHOLE, "galaxy"),
+    "tt-galaxy-wh": (WORMHOLE, "galaxy"),
+    "galaxy-blackhole": (BLACKHOLE, "blackhole_galaxy"),
+    "tt-galaxy-bh": (BLACKHOLE, "blackhole_galaxy"),
+}
+#: What repositories call boards beside their names in keys.
+_ALIASES: Final = {
+    "t3000": "t3k",
+    "llmbox": "t3k",
+    "galaxy_wh": "galaxy",
+    "glx": "galaxy",
+    "tg": "galaxy",
+    "p150x2": "p150_x2",
+    "p150x4": "p150_x4",
+    "p150x8": "p150_x8",
+    "loudbox": "p150_x8",
+    "p300x2": "p300_x2",
+    "quietbox_2": "p300_x2",
+    "bhglx": "blackhole_galaxy",
+    "galaxy_bh": "blackhole_galaxy",
+    "bh_galaxy": "blackhole_galaxy",
+    "bh_glx": "blackhole_galaxy",
+    "blackhole_glx": "blackhole_galaxy",
+}
+_BOARDS: Final = {
+    board: System(arch, board)
+    for arch, boards in _BY_CARD.values()
+    for board in ((boards,) if isinstance(boards, str) else boards.values())
+}
+_BY_NAME: Final = {
+    "wormhole": System(WORMHOLE),
+    WORMHOLE: System(WORMHOLE),
+    BLACKHOLE: System(BLACKHOLE),
+    **_BOARDS,
+    **{alias: _BOARDS[board] for alias, board in _ALIASES.items()},
+}

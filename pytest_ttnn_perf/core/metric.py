@@ -1,0 +1,247 @@
+"""What is measured: a name, a unit, a direction, a kind and a source."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pytest_ttnn_perf.core.codec import Mark
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.text import BYTES_IN, NANOSECONDS_IN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+#: Units of throughput that do not say "per second" by "/s".
+_RATES: Final = frozenset({"fps", "FPS", "ips", "qps", "Hz"})
+#: The kernel time of all ops; the metrics that are named after it are of one category each.
+KERNEL_TIME: Final = "device_kernel_time"
+#: What circular buffers held, on the fullest core.
+CB_PEAK: Final = "cb_peak_bytes"
+#: The most that a call holds of its own at one time, per bank; and what baselines called it before.
+L1_ADDED: Final = "l1_added_bytes"
+DRAM_ADDED: Final = "dram_added_bytes"
+_ADDED, _PEAK = "_added_bytes", "_peak_bytes"
+#: The times of calls of a model, by the clock.
+WALL_TIME: Final = "wall_time"
+THROUGHPUT_TIME: Final = "throughput_time"
+#: The same by the clock of a simulated device.
+SIM_TIME: Final = "sim_time"
+SIM_THROUGHPUT_TIME: Final = "sim_throughput_time"
+#: How many ops a profiler saw, and how many calls a graph has.
+_COUNTED_BY_PROFILERS: Final = ("op_count", "program_count")
+COUNTED_IN_GRAPHS: Final = ("report_op_count", "graph_op_count")
+
+
+#: Stands before the name of a region in that of a metric: ``device_kernel_time.decode``.
+_BEFORE_REGION: Final = "."
+
+
+def metric_in(region: str, metric: str) -> str:
+    """Return the name of a metric of a region.
+
+    >>> metric_in("decode", "op_count"), metric_in("", "op_count")
+    ('op_count.decode', 'op_count')
+    """
+    return metric + _BEFORE_REGION + region if region else metric
+
+
+def split_metric(name: str) -> tuple[str, str]:
+    """Return the name of a metric without its region, and the region.
+
+    >>> split_metric("op_count.decode"), split_metric("op_count")
+    (('op_count', 'decode'), ('op_count', ''))
+    """
+    metric, _, region = name.partition(_BEFORE_REGION)
+    return metric, region
+
+
+class Better(Enum):
+    """Which way a metric improves."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    EQUAL = "equal"
+
+
+class Kind(Enum):
+    """How two values of a metric are compared."""
+
+    TIME = "time"
+    THROUGHPUT = "throughput"
+    COUNT = "count"
+    BYTES = "bytes"
+    ACCURACY = "accuracy"
+
+    @classmethod
+    def of_unit(cls, unit: str) -> Kind | None:
+        """Return the kind that a unit tells; None for a unit that does not."""
+        if unit in NANOSECONDS_IN:
+            return cls.TIME
+        if unit in BYTES_IN:
+            return cls.BYTES
+        return cls.THROUGHPUT if "/s" in unit or unit in _RATES else None
+
+    @property
+    def usual_direction(self) -> Better:
+        """The direction a metric of this kind improves in when nobody says otherwise."""
+        return Better.HIGHER if self in {Kind.THROUGHPUT, Kind.ACCURACY} else Better.LOWER
+
+
+class Source(Enum):
+    """Where a number came from. Numbers of different sources are never compared."""
+
+    WALL = "wall"
+    DEVICE = "device"
+    GRAPH = "graph"
+    REALTIME = "realtime"
+    TRACY = "tracy"
+    REPLAY = "replay"
+    SIM = "sim"
+
+
+#: The sources that only a device has.
+OF_DEVICE: Final = (Source.DEVICE, Source.GRAPH, Source.REALTIME, Source.TRACY)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measured quantity. ``unit`` is a display unit ("ns", "tok/s"); "" means a bare number."""
+
+    name: Annotated[str, Mark.KEY]
+    unit: str
+    better: Better = Better.LOWER
+    kind: Kind = Kind.TIME
+    source: Source = Source.WALL
+
+    @classmethod
+    def from_json(
+        cls,
+        name: str,
+        unit: str,
+        better: Better | None = None,
+        kind: Kind | None = None,
+        source: Source = Source.WALL,
+    ) -> Metric:
+        """Return a metric whose kind follows its unit where nobody says, and else is ``time``."""
+        kind = kind or Kind.of_unit(unit) or Kind.TIME
+        return cls(name, unit, better or kind.usual_direction, kind, source)
+
+    @property
+    def is_part_of_kernel_time(self) -> bool:
+        """Whether it is the time of one category of ops: without such ops there is none."""
+        return self._of_model(f"{KERNEL_TIME}_") is not None and self.source is not Source.WALL
+
+    @property
+    def is_kernel_time(self) -> bool:
+        """Whether it is the kernel time of a region."""
+        name, _ = split_metric(self.name)
+        return name == KERNEL_TIME and self.source is not Source.WALL
+
+    @property
+    def only_recorded(self) -> bool:
+        """Whether no baseline makes it a gated metric: it tells of more than the test itself.
+
+        What circular buffers held is told only of programs that were compiled meanwhile. Those that
+        an earlier test left in the cache of a shared device are not among them. Nor are dataflow
+        buffers, which most ops use.
+        """
+        return self.name.endswith(CB_PEAK) and self.source is not Source.WALL
+
+    @property
+    def former_name(self) -> str | None:
+        """What older baselines call the same quantity; None for what has had one name only."""
+        name = self.name
+        if not name.endswith((L1_ADDED, DRAM_ADDED)) or self.source is Source.WALL:
+            return None
+        return name.removesuffix(_ADDED) + _PEAK
+
+    @property
+    def totals(self) -> tuple[str, ...]:
+        """The times that it explains, by their names; none for most metrics.
+
+        A kernel time is made of those of its categories, and of its ops, in the same region. What a
+        graph counts of a model is part of any time that the model takes. Numbers that a test
+        records itself are none.
+        """
+        if self.source is Source.WALL:
+            return ()
+        model = self._of_model(f"{KERNEL_TIME}_")
+        name, region = split_metric(self.name)
+        if model is not None:
+            return (metric_in(region, model + KERNEL_TIME),)
+        if not name.endswith("_count"):
+            return ()
+        for counters, of_graph in ((COUNTED_IN_GRAPHS, True), (_COUNTED_BY_PROFILERS, False)):
+            for counter in counters:
+                model = name.removesuffix(counter)
+                if model != name and model[-1:] in {"", "_"}:
+                    # The call of another model than the first is timed under its name alone.
+                    by_clock = (model[:-1],) if model else (WALL_TIME, THROUGHPUT_TIME)
+                    whole = metric_in(region, model + KERNEL_TIME)
+                    return (whole, *(by_clock if of_graph else ()))
+        return ()
+
+    @property
+    def counts_ops(self) -> bool:
+        """Whether it is a number of ops that a graph or a profiler tells."""
+        return self.kind is Kind.COUNT and bool(self.totals)
+
+    def _of_model(self, start: str) -> str | None:
+        """Return the model that a metric is of, as its name has it, if it then goes on so."""
+        model, found, _ = self.name.partition(start)
+        return model if found and model[-1:] in {"", "_"} else None
+
+    def as_read(self, fraction: float | None) -> float | None:
+        """Return a change as a reader finds it from two values: minus is lower.
+
+        For the gate, plus is worse, and it reckons in time: half the throughput is 100 % worse, and
+        reads as 50 % lower.
+        """
+        if fraction is None or self.better is not Better.HIGHER:
+            return fraction
+        return -fraction / (1 + fraction) if self.compared_by_ratio else -fraction
+
+    @property
+    def compared_by_ratio(self) -> bool:
+        """Whether the gate compares this metric by ratio: such values are above zero."""
+        kind = self.kind
+        ratio = kind is Kind.TIME or kind is Kind.THROUGHPUT
+        return ratio and self.better is not Better.EQUAL
+
+    def differs_from(self, other: Metric) -> str | None:
+        """Name the first part of the definition in which two metrics of one name differ.
+
+        The source is not part of the definition: another source is another measurement of the
+        same quantity, which the gate calls NOT_COMPARABLE.
+        """
+        if self.unit != other.unit:
+            return "unit"
+        if self.better is not other.better:
+            return "better"
+        if self.kind is not other.kind:
+            return "kind"
+        return None
+
+    def part(self, name: str) -> str:
+        """Return the part of the definition that ``differs_from`` named, as text."""
+        return {"unit": self.unit, "better": self.better.value, "kind": self.kind.value}[name]
+
+
+# Of the standard library's statistics nothing else is needed, and to import them takes as long as
+# three modules of ours.
+
+
+def median(values: Iterable[float]) -> float:
+    """Return the median of at least one value."""
+    return median_of_sorted(sorted(values))
+
+
+def median_of_sorted(ordered: Sequence[float]) -> float:
+    """Return the median of at least one value, given in ascending order."""
+    middle = len(ordered) // 2
+    high = ordered[middle]
+    if len(ordered) % 2:
+        return high
+    low = ordered[middle - 1]
+    return high if low == high else (low + high) / 2

@@ -1,0 +1,499 @@
+"""What one test measured in one process, and a run of many tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pytest_ttnn_perf.core.codec import (
+    INLINE,
+    LARGEST,
+    Coded,
+    Mark,
+    Omit,
+    Value,
+    decode,
+    decode_format,
+    decode_known,
+    encode,
+)
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import DecodeError
+from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Unanswered
+from pytest_ttnn_perf.core.hardware import (
+    Configuration,
+    Environment,
+    Hardware,
+    PlainConfiguration,
+    Scalar,
+)
+from pytest_ttnn_perf.core.metric import Better, Metric, Source
+from pytest_ttnn_perf.core.ops import CALLS, OpGroups, decode_groups, encode_groups
+from pytest_ttnn_perf.core.verdict import Outcome, Shift, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
+    from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
+    from pytest_ttnn_perf.core.ops import OpTable
+
+
+#: The version of the run record's schema that this code writes.
+RUN_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the author of a test asked for, for one metric; None means the gate's default.
+
+    ``tolerance`` and ``max_regression`` are fractions (0.05 = 5 %); for accuracy, ``tolerance``
+    is the largest drop in the metric's own unit. The others are in the metric's unit. ``alone``:
+    it is judged also where it explains a time that is judged.
+    """
+
+    tolerance: Omit[float | None] = None
+    max_regression: Omit[float | None] = None
+    at_least: Omit[float | None] = None
+    at_most: Omit[float | None] = None
+    target: Omit[float | None] = None
+    alone: Omit[bool] = False
+
+
+#: Rules that ask what the gate judges too, and one that repeats the line of a target.
+_JUDGED_TOO: Final = frozenset({"TTP901", "TTP903", "TTP904"})
+_OF_TARGET: Final = "TTP905"
+_FAILING: Final = frozenset({Outcome.REGRESSED, Outcome.NO_DATA})
+#: Of two answers to one question the one that knows more comes last: what was found was found.
+TELLS: Final = (
+    RuleOutcome.NOT_MEASURED,
+    RuleOutcome.NOT_APPLICABLE,
+    RuleOutcome.CLEAN,
+    RuleOutcome.FOUND,
+)
+#: What a test that says nothing asks for.
+NO_LIMITS: Final = Limits()
+_NUMBER: Final = frozenset({int, float})
+
+
+def _read_samples(value: Value) -> tuple[float, ...]:
+    raw = value.raw
+    # Most samples are numbers, and there are many: look closer only where one is not.
+    if not isinstance(raw, list) or not set(map(type, raw)) <= _NUMBER:
+        return tuple(item.sample() for item in value.array())
+    if raw and not -LARGEST <= min(raw) <= max(raw) <= LARGEST:
+        return tuple(item.sample() for item in value.array())
+    return tuple(raw)
+
+
+def _write_samples(samples: Iterable[float]) -> list[float | None]:
+    return [sample if -LARGEST <= sample <= LARGEST else None for sample in samples]
+
+
+#: Numbers in the order in which they were taken; null stands for one that is not finite.
+Samples = Annotated[tuple[float, ...], Coded(_read_samples, _write_samples)]
+
+
+def _read_moves(value: Value) -> tuple[float | None, ...]:
+    return tuple(None if item.raw is None else _read_move(item) for item in value.array())
+
+
+def _read_move(value: Value) -> float:
+    move = value.number()
+    if move <= -1:
+        raise value.refusal("a change above -1")
+    return move
+
+
+@dataclass(frozen=True, slots=True)
+class MetricObservation:
+    """The samples of one metric, in the order they were taken. NaN stands for "not finite".
+
+    ``machine`` is, once there are ``confirmations``, how much worse tests that were not suspect
+    were in the first pass and in each confirm pass than their baselines say (0.05 = 5 %); None for
+    a pass that has nothing to tell it by. ``capture`` names, by its content, the file that samples
+    were read from, if it was there before the test: they are the same however often it is read.
+    ``why_ungated`` says why a metric that is not ``gated`` is recorded and not gated.
+    """
+
+    metric: Annotated[Metric, INLINE]
+    samples: Samples
+    confirmations: tuple[Samples, ...] = ()
+    machine: Annotated[tuple[float | None, ...], Mark.OMIT, Coded(_read_moves, list)] = ()
+    warmup: Omit[Samples] = ()
+    limits: Annotated[Limits, INLINE] = NO_LIMITS
+    gated: Omit[bool] = True
+    note: Omit[str | None] = None
+    capture: Omit[str | None] = None
+    why_ungated: Omit[str | None] = None
+
+
+class Asked(Enum):
+    """Who asked for a test to be gated: the test itself, or a marker that the project names."""
+
+    TEST = "test"
+    PROJECT = "project"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a test is written: a file as seen from where ids start, and a line, from 1."""
+
+    file: str
+    line: Annotated[int | None, Mark.OMIT, Coded(lambda value: value.integer(at_least=1))] = None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """Where a test stands in a sweep. ``sweep`` is the id that all of its points share.
+
+    ``require`` is what a point must reach to count as the best one, by metric: a number in the
+    metric's unit, or a text such as "10 ms".
+    """
+
+    sweep: str
+    axes: Annotated[Mapping[str, Scalar], Mark.REQUIRED]
+    require: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """How the samples of one metric were taken; ``inputs`` are shapes."""
+
+    metric: Annotated[str, Mark.KEY]
+    warmup: int
+    iterations: int
+    depth: Omit[int | None] = None
+    inputs: Omit[tuple[str, ...]] = ()
+
+
+#: Enough for the kernel that did not compile, and the first thing that its compiler says.
+_LONGEST_ERROR: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything one test recorded. ``raised`` is set when its body did not reach the end.
+
+    ``problems`` are mistakes in how the test uses the plugin; each fails the test. ``lost`` says
+    why the process that ran it never told its result, ``unconfirmed`` why it could not be measured
+    again. ``findings`` are of the rules that have an answer. ``environment`` is what was true of
+    the device meanwhile; it is never compared.
+    ``dropped``: a profiler ran out of room, and one with more may not. ``left_out`` are sources
+    that the user does without: metrics of theirs are not missed. ``bottleneck`` says what holds the
+    model back most, ``model_kind`` what kind of model it is, where that can be told.
+    ``has_kernels``: it runs kernels of tt-lang that told something. ``asked`` is who wants it
+    gated; None for a test that was taken in with all others. ``profiles_itself``: it starts a
+    profiled process of its own. ``test`` is what it is filed under; ``node_id`` is what pytest
+    knows it by, where that is not the same. ``out_of_memory`` says what a point of a ``sweep`` had
+    no room for; it is a result of such a test, and not an error. ``attached`` are the files it was
+    told by, from the folder that it ran in, as far as they are below that. ``conditions`` say how
+    times were taken, where that is asked for.
+    """
+
+    # In the order of the file.
+    test: Annotated[str, Mark.KEY]
+    metrics: Annotated[Mapping[str, MetricObservation], Mark.REQUIRED] = field(default_factory=dict)
+    configuration: PlainConfiguration = Configuration()
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    ops: Annotated[OpGroups | None, Coded(decode_groups, encode_groups)] = None
+    waived: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
+    hardware: Omit[Hardware | None] = None
+    location: Omit[Location | None] = None
+    environment: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
+    left_out: Omit[tuple[Source, ...]] = ()
+    problems: Omit[tuple[str, ...]] = ()
+    dropped: Omit[bool] = False
+    has_kernels: Omit[bool] = False
+    raised: Omit[str | None] = None
+    lost: Omit[str | None] = None
+    unconfirmed: Omit[str | None] = None
+    bottleneck: Omit[str | None] = None
+    model_kind: Omit[str | None] = None
+    asked: Omit[Asked | None] = None
+    profiles_itself: Omit[bool] = False
+    node_id: Omit[str | None] = None
+    sweep: Omit[SweepPoint | None] = None
+    out_of_memory: Omit[str | None] = None
+    attached: Omit[tuple[str, ...]] = ()
+    conditions: Omit[Mapping[str, Conditions]] = field(default_factory=dict)
+
+    @property
+    def outcomes(self) -> Mapping[str, RuleOutcome]:
+        """How every rule that was asked ended, by its code: in the region where it says most."""
+        told = [(code, group.outcome) for group in self.unanswered for code in group.codes]
+        told += [(finding.code, finding.outcome) for finding in self.findings]
+        return dict(sorted(told, key=lambda item: TELLS.index(item[1])))
+
+    @property
+    def error(self) -> str | None:
+        """What it raised, as far as anybody reads it; ``raised`` may have the log of a compiler."""
+        raised = self.raised
+        if raised is None or len(raised) <= _LONGEST_ERROR:
+            return raised
+        return raised[: _LONGEST_ERROR - 1] + "…"
+
+    @property
+    def setting(self) -> Configuration:
+        """What was observed of the configuration, completed by what the author stated."""
+        return self.configuration.completed_by(self.facts)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether a mock or a simulator stood in for the device."""
+        return self.hardware is not None and self.hardware.simulated
+
+    @property
+    def has_ungated_simulated_times(self) -> bool:
+        """Whether times were taken of a simulated device by the clock of the host."""
+        own = (observed for observed in self.metrics.values() if not observed.gated)
+        return self.is_simulated and any(observed.metric.compared_by_ratio for observed in own)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTest:
+    """An observation with its verdicts. ``written`` names the metrics whose baseline it changes.
+
+    ``by_op`` says which ops make up a change of its times; None where nothing changed, or one side
+    has no op table.
+    """
+
+    observation: Annotated[Observation, INLINE]
+    verdicts: Annotated[tuple[Verdict, ...], Mark.BY_KEY] = ()
+    written: Omit[frozenset[str]] = frozenset()
+    by_op: Omit[str | None] = None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the checklist says beyond what verdicts and targets say already."""
+        failing = {verdict.metric.name for verdict in self.verdicts if verdict.outcome in _FAILING}
+        return tuple(
+            finding for finding in self.observation.findings if not _is_said(finding, failing)
+        )
+
+    def target_of(self, verdict: Verdict) -> float | None:
+        """Return the goal that the test's author set for a metric, in its unit."""
+        observed = self.observation.metrics.get(verdict.metric.name)
+        return observed.limits.target if observed else None
+
+    def target_reached(self, verdict: Verdict) -> bool:
+        """Return whether a metric with a target is at least as good as that."""
+        target = self.target_of(verdict)
+        if target is None or verdict.observed is None:
+            return False
+        if verdict.metric.better is Better.HIGHER:
+            return verdict.observed >= target
+        return verdict.observed <= target
+
+
+def _is_said(finding: Finding, metrics: set[str]) -> bool:
+    """Tell whether failing verdicts on some metrics, or a line for a target, say the same."""
+    if finding.code in _JUDGED_TOO and finding.stands:
+        named = {evidence.subject for evidence in finding.evidence}
+        return bool(named) and named <= metrics
+    return finding.code == _OF_TARGET
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the gate. A test without hardware of its own ran on ``hardware``.
+
+    A run that is not ``complete`` was cut short: some of its tests may be missing. ``coverage`` is
+    what it has collected; None where that is not known. ``shift_refuted``: most tests had moved
+    together, and controls showed that it was not the machine.
+    """
+
+    hardware: Hardware | None
+    tests: Annotated[Mapping[str, JudgedTest], Mark.READ]
+    # Nothing is judged by the environment, and other producers describe theirs as they like.
+    environment: Annotated[Environment, Coded(partial(decode_known, Environment))] = Environment()
+    label: str | None = None
+    id: str | None = None
+    complete: Omit[bool] = True
+    shift: Omit[Shift | None] = None
+    shift_refuted: Omit[bool] = False
+    coverage: Annotated[Coverage | None, "collected", Mark.OMIT] = None
+
+
+def encode_heading(run: Run) -> dict[str, object]:
+    """Encode what is known of a run before its first test."""
+    return {"format": RUN_FORMAT, "id": run.id, **encode(run)}
+
+
+def encode_run(run: Run) -> dict[str, object]:
+    """Encode a run, its observations and its verdicts."""
+    return {**encode_heading(run), "tests": {name: encode(t) for name, t in run.tests.items()}}
+
+
+def decode_run(document: object) -> Run:
+    """Decode a run record, of this program or of any other producer.
+
+    Raises:
+        DecodeError: with the path of the value that is not what it should be.
+    """
+    value = Value(document)
+    decode_format(value, current=RUN_FORMAT, what="a run record")
+    run = decode(Run, document)
+    if "complete" in value.members():
+        value.field("complete").boolean()  # null is no word for a whole run
+    for name in run.tests:
+        if "\0" in name:  # no command line can hold it: nobody could accept that test and no other
+            raise DecodeError(("tests", name), "an id without null characters", repr(name)[:80])
+    if run.hardware is None:
+        for name, item in value.field("tests").items():
+            if run.tests[name].observation.hardware is None:
+                item.field("hardware").members()  # neither here nor at the top: refused
+    return run
+
+
+def lies_in(test: str, place: str) -> bool:
+    """Return whether a test is that of an id, or below a folder, file, class or function.
+
+    >>> lies_in("models/test_a.py::test_x[8]", "models"), lies_in("test_ab.py::test_x", "test_a.py")
+    (True, False)
+    """
+    return place in {"", ".", test} or test.startswith((f"{place}/", f"{place}::", f"{place}["))
+
+
+def function_of(test: str) -> str:
+    """Return a test's id without its parameters.
+
+    >>> function_of("test_a.py::TestX::test_y[a/b[0]]")
+    'test_a.py::TestX::test_y'
+    """
+    file, separator, name = test.partition("::")
+    return file + separator + name.partition("[")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a run has collected. ``places`` are the folders and files of which it collected all.
+
+    ``others`` are tests that there are and that have no result in the run: deselected, skipped, not
+    measured. A file among them could not be collected, so that nothing is known of its tests.
+    ``unasked`` are those of them that nobody asked for: deselected.
+    """
+
+    places: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
+
+    def covers(self, test: str) -> bool:
+        """Return whether the run would have met a test, were it still there."""
+        inside = any(lies_in(test, place) for place in self.places)
+        return inside and not any(lies_in(test, other) for other in self._unknown())
+
+    def without(self, results: Iterable[str]) -> Coverage:
+        """Return this coverage for a run that has results of some of its tests."""
+        known = frozenset(results)
+        others = sorted({other for other in self.others if other not in known})
+        unasked = sorted({other for other in self.unasked if other not in known})
+        return Coverage(self.places, tuple(others), tuple(unasked))
+
+    def with_identities(self, identities: Mapping[str, str]) -> Coverage:
+        """Return this with what tests are filed under, beside their ids.
+
+        Both are of a test that there is: its baseline may be stored under either.
+        """
+        return Coverage(
+            self.places,
+            _and_identities(self.others, identities),
+            _and_identities(self.unasked, identities),
+        )
+
+    def asks_for(self, test: str) -> bool:
+        """Return whether the run should have a result of a test."""
+        return self.covers(test) and test not in self.unasked
+
+    def joined(self, other: Coverage) -> Coverage:
+        """Return what two shards have collected: a test is asked for if one of them does so."""
+        ours = {test for test in self.unasked if not other.asks_for(test)}
+        theirs = {test for test in other.unasked if not self.asks_for(test)}
+        return Coverage(
+            tuple(dict.fromkeys((*self.places, *other.places))),
+            tuple(dict.fromkeys((*self.others, *other.others))),
+            tuple(sorted(ours | theirs)),
+        )
+
+    def functions(self, results: Iterable[str]) -> frozenset[str]:
+        """Return all test functions that there are; ``results`` are the tests with one."""
+        return frozenset(function_of(test) for test in (*results, *self.others))
+
+    def _unknown(self) -> tuple[str, ...]:
+        return tuple(other for other in self.others if "::" not in other)
+
+
+def _and_identities(tests: tuple[str, ...], identities: Mapping[str, str]) -> tuple[str, ...]:
+    if not identities:
+        return tests
+    return (*tests, *(identities[test] for test in tests if test in identities))
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What one artifact tells, or several of one test; None for what they do not.
+
+    ``arch``, ``board`` and ``devices`` are of the hardware that it was recorded on, ``hardware`` is
+    that if the artifact names all of it. ``facts`` are what it says of the model. ``environment``
+    is recorded beside the results, and never compared. ``table``, ``report`` and ``kernels`` are
+    the artifacts themselves, for the checklist.
+    """
+
+    metrics: tuple[MetricObservation, ...] = ()
+    ops: OpGroups | None = None
+    arch: str | None = None
+    board: str | None = None
+    devices: int | None = None
+    hardware: Hardware | None = None
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    environment: Mapping[str, Scalar] = field(default_factory=dict)
+    table: OpTable | None = None
+    report: Report | None = None
+    kernels: TtlangLog | None = None
+
+    def named(self, name: str) -> Artifact:
+        """Return this as of one of several models of a test: metrics by its name, no op table."""
+        metrics = (
+            replace(m, metric=replace(m.metric, name=f"{name}_{m.metric.name}"))
+            for m in self.metrics
+        )
+        return replace(self, metrics=tuple(metrics), ops=None)
+
+    def completed_by(self, other: Artifact) -> Artifact:
+        """Return both as one; of what only one can tell, the first keeps the word."""
+        return Artifact(
+            metrics=(*self.metrics, *other.metrics),
+            ops=_with_times(self.ops, other.ops),
+            arch=self.arch or other.arch,
+            board=self.board or other.board,
+            devices=self.devices or other.devices,
+            hardware=self.hardware or other.hardware,
+            facts={**other.facts, **self.facts},
+            environment={**other.environment, **self.environment},
+            table=self.table or other.table,
+            report=self.report or other.report,
+            kernels=self.kernels or other.kernels,
+        )
+
+
+def _with_times(first: OpGroups | None, second: OpGroups | None) -> OpGroups | None:
+    """Return the first table that has times, with other regions of the second if that has too.
+
+    A list of calls is better than none.
+    """
+    tables = [table for table in (first, second) if table is not None]
+    timed = [table for table in tables if table.kernel_time != CALLS] or tables[:1]
+    if len(timed) < 2:
+        return timed[0] if timed else None
+    known = set(timed[0].regions)
+    others = tuple(group for group in timed[1].groups if group.region not in known)
+    return replace(timed[0], groups=timed[0].groups + others)
+
+
+#: What a test without artifacts has.
+NO_ARTIFACT: Final = Artifact()

@@ -1,0 +1,450 @@
+"""The operations that ran on a device, as a profiler recorded them, and what two tables differ in.
+
+A table holds columns, not a record per row: captures reach a million rows, most of which differ
+only in their numbers. What repeats, the signature of an operation, is stored once.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import field, replace
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pytest_ttnn_perf.core.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.core.codec import Value
+
+
+#: The ``kernel_time`` of a list of calls, which have none: of a captured graph.
+CALLS: Final = "calls"
+#: The device of an op that ran on the host; no device has that number.
+HOST: Final = -1
+
+
+class Tensor(NamedTuple):
+    """An operand. Shapes are W, Z, Y, X; ``logical`` is None where a capture does not tell.
+
+    ``memory`` is without the mesh device it names, e.g. ``L1_HEIGHT_SHARDED``.
+    """
+
+    padded: tuple[int, ...]
+    logical: tuple[int, ...] | None
+    layout: str
+    dtype: str
+    memory: str
+
+
+class Signature(NamedTuple):
+    """What makes two rows the same operation: its code and its operands."""
+
+    op: str
+    inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+
+
+class Signpost(NamedTuple):
+    """A mark that the program left; ``position`` is the number of kept ops before it."""
+
+    name: str
+    position: int
+
+
+class Unread(NamedTuple):
+    """A row of an op that ran on a device, without a time that can be true; ``reason`` says why.
+
+    ``signposts`` is the number of signposts before it.
+    """
+
+    line: int
+    reason: str
+    signposts: int = 0
+
+
+class Op(NamedTuple):
+    """One row of a table. Times in nanoseconds; None where the capture says nothing.
+
+    ``gap_ns`` is from the end of the device's previous kernel. ``ideal_ns`` is None as well where
+    the profiler has no model of the op. ``replay`` counts executions of a ``trace``. ``attributes``
+    is the profiler's own text. ``host`` marks a fallback on the host: its ``device`` is HOST and no
+    kernel ran, so its ``kernel_ns`` is 0. ``core_min_ns`` and ``core_max_ns`` are the kernel times
+    of the cores that worked least and most. ``number`` is its place in the whole capture, from 1.
+    """
+
+    signature: Signature
+    device: int
+    kernel_ns: float
+    fw_ns: float | None
+    gap_ns: float | None
+    ideal_ns: float | None
+    cores: int | None
+    fidelity: str | None
+    attributes: str
+    trace: int | None
+    replay: int | None
+    start_cycle: int | None
+    host: bool
+    core_min_ns: float | None = None
+    core_max_ns: float | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The kept ops of a table, column by column, in the order of the host's calls.
+
+    The ops of one replay of a trace are in the order in which their device began them.
+    ``signature``, ``fidelity`` and ``attributes`` are indices into the table's own lists (-1 for
+    none). The others are as in ``Op``; None where nothing was recorded. Most captures tell nothing
+    of single cores: these columns are then empty. So is ``number`` of a whole capture.
+    """
+
+    signature: Sequence[int] = ()
+    device: Sequence[int] = ()
+    kernel_ns: Sequence[float] = ()
+    fw_ns: Sequence[float | None] = ()
+    gap_ns: Sequence[float | None] = ()
+    ideal_ns: Sequence[float | None] = ()
+    cores: Sequence[int | None] = ()
+    fidelity: Sequence[int] = ()
+    attributes: Sequence[int] = ()
+    trace: Sequence[int | None] = ()
+    replay: Sequence[int | None] = ()
+    start_cycle: Sequence[int | None] = ()
+    host: Sequence[bool] = ()
+    core_min_ns: Sequence[float | None] = ()
+    core_max_ns: Sequence[float | None] = ()
+    number: Sequence[int] = ()
+
+    def at(self, places: Sequence[int]) -> Columns:
+        """Return the rows at some places, in that order."""
+        columns = ((name, getattr(self, name)) for name in Columns.__dataclass_fields__)
+        return Columns(
+            **{name: [column[at] for at in places] if column else () for name, column in columns}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TraceReplays:
+    """The executions of one trace on one device; complete if all ran the same ops."""
+
+    device: int
+    trace: int
+    replays: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpTable:
+    """A capture of one program. Nothing is dropped in silence: ``dropped`` counts rows by reason.
+
+    ``unread`` are those of them that are ops of a device: without them no sum of times is whole.
+    ``rows`` is what the file holds, signposts included; ``format`` names its version, and
+    ``kernel_time`` the column that ``kernel_ns`` was taken from: times of different columns are
+    different quantities. ``windowed``: it holds measured calls and nothing around them. ``calls``
+    are the places at which these begin, where there are several, ``region`` is what they are of.
+    ``processors``: whether any kernel of a single processor has a time; None where a capture has no
+    columns for that. ``clock_mhz`` is by its cycles and times.
+    """
+
+    format: str
+    rows: int
+    columns: Columns
+    signatures: Sequence[Signature] = ()
+    fidelities: Sequence[str] = ()
+    attribute_texts: Sequence[str] = ()
+    signposts: tuple[Signpost, ...] = ()
+    traces: tuple[TraceReplays, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()
+    arch: str | None = None
+    available_cores: int | None = None
+    kernel_time: str = "DEVICE KERNEL DURATION [ns]"
+    windowed: bool = False
+    calls: tuple[int, ...] = ()
+    region: str = ""
+    processors: bool | None = None
+    clock_mhz: float | None = None
+    #: What others worked out from the table; kept with it, so that it lives no longer.
+    derived: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.columns.kernel_ns)
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The devices that ran anything, in ascending order; the host is none."""
+        return tuple(sorted(set(self.columns.device) - {HOST}))
+
+    @property
+    def kernel_ns_by_device(self) -> Mapping[int, float]:
+        """The kernel time of all kept ops, per device."""
+        totals: dict[int, float] = dict.fromkeys((*self.devices, HOST), 0.0)
+        for device, kernel_ns in zip(self.columns.device, self.columns.kernel_ns, strict=True):
+            totals[device] += kernel_ns
+        del totals[HOST]
+        return totals
+
+    def op(self, index: int) -> Op:
+        """Return one row."""
+        c = self.columns
+        fidelity, attributes = c.fidelity[index], c.attributes[index]
+        return Op(
+            signature=self.signatures[c.signature[index]],
+            device=c.device[index],
+            kernel_ns=c.kernel_ns[index],
+            fw_ns=c.fw_ns[index],
+            gap_ns=c.gap_ns[index],
+            ideal_ns=c.ideal_ns[index],
+            cores=c.cores[index],
+            fidelity=None if fidelity < 0 else self.fidelities[fidelity],
+            attributes="" if attributes < 0 else self.attribute_texts[attributes],
+            trace=c.trace[index],
+            replay=c.replay[index],
+            start_cycle=c.start_cycle[index],
+            host=c.host[index],
+            core_min_ns=c.core_min_ns[index] if c.core_min_ns else None,
+            core_max_ns=c.core_max_ns[index] if c.core_max_ns else None,
+            number=c.number[index] if c.number else index + 1,
+        )
+
+    def __iter__(self) -> Iterator[Op]:
+        return map(self.op, range(len(self)))
+
+    def select(self, indices: Sequence[int]) -> OpTable:
+        """Return the table of some of its ops, in that order; signposts and traces are left out."""
+        numbers = self.columns.number or range(1, len(self) + 1)
+        return OpTable(
+            self.format,
+            len(indices),
+            replace(self.columns.at(indices), number=[numbers[at] for at in indices]),
+            self.signatures,
+            self.fidelities,
+            self.attribute_texts,
+            arch=self.arch,
+            available_cores=self.available_cores,
+            kernel_time=self.kernel_time,
+            processors=self.processors,
+            clock_mhz=self.clock_mhz,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OpGroup:
+    """Ops of one signature that are set up alike, of one execution on one device.
+
+    Of several devices, ``count`` is that of the device that runs most of them, ``total_ns`` the
+    mean. ``settings`` are those that decide how fast the op is, as ``key=value``. ``region`` is the
+    part of the capture that they are of.
+    """
+
+    signature: Signature
+    cores: int | None
+    fidelity: str | None
+    settings: str
+    count: int
+    total_ns: float
+    median_ns: float
+    region: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpGroups:
+    """The groups of a table, sorted. ``kernel_time`` names the column that the times are from."""
+
+    kernel_time: str
+    groups: tuple[OpGroup, ...]
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The regions that they are of."""
+        return tuple(dict.fromkeys(group.region for group in self.groups))
+
+    def of(self, region: str) -> OpGroups:
+        """Return the groups of one region."""
+        own = tuple(group for group in self.groups if group.region == region)
+        return OpGroups(self.kernel_time, own)
+
+
+class Category(Enum):
+    """Kinds of work. ``OTHER`` is what no pattern knows, and is said so."""
+
+    MATMUL = "matmul"
+    CONV = "conv"
+    ATTENTION = "attention"
+    ELEMENTWISE = "elementwise"
+    NORM = "norm and reduce"
+    COLLECTIVE = "collective"
+    LAYOUT = "layout"
+    MOVEMENT = "movement"
+    HOST = "host"
+    OTHER = "other"
+
+
+#: Looked for in this order, so that a name which holds two words counts by its work: a fused
+#: matmul and gather is a matmul, a reduce-scatter no reduce, and a padded slice no pad.
+_PATTERNS: Final[Mapping[Category, str]] = {
+    Category.HOST: r"^\(torch\)",
+    Category.CONV: r"conv\d|conv_|ConvNew|^Conv$|DepthwiseConv",
+    Category.MATMUL: r"matmul|linear|^Moreh.*Dot|^bmm",
+    Category.COLLECTIVE: r"all_?gather|all_?reduce|reduce_?scatter|all_?to_?all|all_?broadcast|"
+    r"send|recv|point_?to_?point|barrier|mesh_?partition",
+    Category.LAYOUT: r"tilize|to_?layout|typecast",
+    Category.ATTENTION: r"sdpa|attention|rotary|kv_?cache|update_?cache|fill_?cache|fused_?update|"
+    r"qkv|heads",
+    Category.NORM: r"norm|softmax|reduce|accumulation|top_?k|arg_?max|sum|mean|pool|int_?img|"
+    r"sampling",
+    Category.MOVEMENT: r"reshard|interleaved_?to|sharded_?to|move|copy|reshape|view|slice|concat|"
+    r"permute|transpose|pad|split|repeat|halo|fold|clone|assign|scatter|gather|stack|upsample|"
+    r"grid_?sample|embedding|non_?zero|fill|full|bcast",
+    Category.ELEMENTWISE: r"binary|unary|ternary|eltwise|where|activation|gelu|relu|silu",
+}
+
+
+@lru_cache(maxsize=4096)
+def category_of(op: str) -> Category:
+    """Return the category of an op's code.
+
+    >>> category_of("MatmulDeviceOperation"), category_of("ReduceScatterDeviceOperation")
+    (<Category.MATMUL: 'matmul'>, <Category.COLLECTIVE: 'collective'>)
+    """
+    for kind, pattern in _PATTERNS.items():  # compiled with the first op: many runs see none
+        if re.search(pattern, op, re.IGNORECASE):
+            return kind
+    return Category.OTHER
+
+
+#: What the cells of a row are.
+COLUMNS: Final = (
+    "op", "inputs", "outputs", "cores", "fidelity", "settings", "count", "total_ns", "median_ns",
+)  # fmt: skip
+#: The last one, where some group is of a region that has a name.
+REGION: Final = "region"
+#: Ends a shape of which the capture does not tell the part that is padding.
+_UNKNOWN: Final = "?"
+_NOTHING: Final = "-"
+_BETWEEN: Final = "; "
+_DIMENSION: Final = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
+
+
+def encode_groups(ops: OpGroups) -> dict[str, object]:
+    """Encode groups as plain JSON."""
+    columns = columns_of(ops)
+    return {
+        "time": ops.kernel_time,
+        "columns": list(columns),
+        "rows": [group_cells(group)[: len(columns)] for group in ops.groups],
+    }
+
+
+def columns_of(ops: OpGroups) -> tuple[str, ...]:
+    """Return what the cells of these groups are: most captures have one region, without a name."""
+    return (*COLUMNS, REGION) if any(ops.regions) else COLUMNS
+
+
+def decode_groups(value: Value) -> OpGroups:
+    """Decode groups.
+
+    Raises:
+        DecodeError: with the path of the value that is not what it should be.
+    """
+    rows = value.field("rows").array()
+    return OpGroups(value.field("time").string(), tuple(decode_group(row) for row in rows))
+
+
+def group_cells(group: OpGroup) -> list[str | float | None]:
+    """Return a group as a row, its region last."""
+    signature = group.signature
+    return [
+        signature.op,
+        _operands_text(signature.inputs),
+        _operands_text(signature.outputs),
+        group.cores,
+        group.fidelity,
+        group.settings,
+        group.count,
+        group.total_ns,
+        group.median_ns,
+        group.region,
+    ]
+
+
+def decode_group(row: Value) -> OpGroup:
+    """Decode a row.
+
+    Raises:
+        DecodeError: a cell is missing, or not what it should be.
+    """
+    cells = list(row.array())
+    if not len(COLUMNS) <= len(cells) <= len(COLUMNS) + 1:
+        raise row.refusal(f"a row of {len(COLUMNS)} cells, or one more for its region")
+    op, inputs, outputs, cores, fidelity, settings, count, total, median, *region = cells
+    for time in (total, median):
+        if time.number() < 0:
+            raise time.refusal("a time of at least 0")
+    return OpGroup(
+        Signature(op.string(), _operands(inputs), _operands(outputs)),
+        None if cores.raw is None else cores.integer(),
+        None if fidelity.raw is None else fidelity.string(),
+        settings.string(),
+        count.integer(at_least=1),
+        total.number(),
+        median.number(),
+        region[0].string() if region else "",
+    )
+
+
+def _operands_text(tensors: tuple[Tensor, ...]) -> str:
+    return _BETWEEN.join(map(_tensor_text, tensors))
+
+
+def _tensor_text(tensor: Tensor) -> str:
+    """Return e.g. ``1x1x32[1]x4096 TILE BFLOAT16 L1_INTERLEAVED``: 1, padded to 32."""
+    formats = (tensor.layout, tensor.dtype, tensor.memory)
+    words = ["_".join(word.replace(";", " ").split()) or _NOTHING for word in formats]
+    return " ".join([_shape_text(tensor), *words])
+
+
+def _shape_text(tensor: Tensor) -> str:
+    padded, logical = tensor.padded, tensor.logical
+    if logical is None or len(logical) != len(padded):
+        return "x".join(map(str, padded)) + _UNKNOWN
+    dimensions = zip(padded, logical, strict=True)
+    return "x".join(f"{p}" if p == n else f"{p}[{n}]" for p, n in dimensions) or _NOTHING
+
+
+def _operands(value: Value) -> tuple[Tensor, ...]:
+    text = value.string()
+    return tuple(_tensor(part, value) for part in text.split(_BETWEEN)) if text else ()
+
+
+def _tensor(text: str, value: Value) -> Tensor:
+    shape, *formats = text.split(" ")
+    dimensions = [_DIMENSION.fullmatch(d) for d in shape.removesuffix(_UNKNOWN).split("x") if d]
+    if shape == _NOTHING:
+        dimensions = []
+    if len(formats) != 3 or None in dimensions:
+        raise value.refusal("operands such as '1x1x32[1]x64 TILE BFLOAT16 L1_INTERLEAVED'")
+    found = [match for match in dimensions if match is not None]
+    layout, dtype, memory = ("" if word == _NOTHING else word for word in formats)
+    padded = tuple(int(match[1]) for match in found)
+    logical = tuple(int(match[2] or match[1]) for match in found)
+    return Tensor(padded, None if shape.endswith(_UNKNOWN) else logical, layout, dtype, memory)
+
+
+#: How TTNN ends the codes of its device operations, the longest first.
+_SUFFIXES: Final = ("DeviceOperation", "Operation", "DeviceOp")
+
+
+def short_code(op: str) -> str:
+    """Return an op's code as people say it: without namespaces and the word operation.
+
+    >>> short_code("ttnn::operations::conv::Conv2dDeviceOperation")
+    'Conv2d'
+    """
+    name = op.rpartition("::")[2]
+    return next((name[: -len(end)] for end in _SUFFIXES if name.endswith(end)), name) or op

@@ -1,0 +1,215 @@
+"""What a project can configure: all settings in one table, and the files that they stand in.
+
+Every pytest run loads this module, so the table is plain tuples, and nothing is imported for it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+#: Name, kind, choices or the word for the value in ``--help``, and help: a phrase without full
+#: stop. ``update`` is ``--ttnn-perf-update`` on the command line. ``records.settings.Settings``
+#: has a field of the same name with the type and the default; ``run.settings`` reads the kinds.
+OPTIONS: Final = (
+    ("enabled", "flag", "", "Turn the performance gate on"),
+    ("all", "flag", "", "Measure every collected test"),
+    ("baselines", "path", "DIR", "Where baselines live (default: baselines)"),
+    (
+        "update",
+        "choice, bare",
+        ("new", "improved", "all"),
+        "Write results into the baselines: new, improved (when bare) or all",
+    ),
+    ("reason", "text", "TEXT", "Why a result is accepted, stored with it"),
+    (
+        "missing",
+        "choice",
+        ("fail", "warn", "ignore"),
+        "What a test without a comparable baseline does (default: fail)",
+    ),
+    (
+        "isolate",
+        "choice",
+        ("auto", "process", "inline"),
+        "Run tests in worker processes, or inline for debugging (default: auto = process)",
+    ),
+    (
+        "confirm",
+        "number from 0",
+        "N",
+        "Times a suspect is measured again in a fresh process before it fails (default: 2)",
+    ),
+    (
+        "timeout",
+        "number from 0",
+        "SECONDS",
+        "Kill a worker that is silent for this long; 0 = never (default: 3600)",
+    ),
+    (
+        "warmup",
+        "number from 0",
+        "N",
+        "Untimed calls before the samples, for tests that do not set it (default: 3)",
+    ),
+    ("iterations", "number from 1", "N", "Timed calls, for tests that do not set it (default: 10)"),
+    (
+        "profiler",
+        "choice",
+        ("auto", "off", "realtime", "device", "tracy", "ttlang"),
+        "Where device times come from (default: auto, what this ttnn and machine can do)",
+    ),
+    (
+        "passes",
+        "choice",
+        ("both", "wall", "device"),
+        "Leave out the wall or the device pass (default: both)",
+    ),
+    (
+        "reset",
+        "text",
+        "CMD",
+        "Run CMD after a worker with a device hung or died, such as 'tt-smi -r'",
+    ),
+    (
+        "checklist",
+        "choice",
+        ("enforce", "report", "off"),
+        "Whether errors of the checklist fail a test (default: enforce)",
+    ),
+    ("select", "codes", "CODES", "Ask only these rules, or prefixes: TTP6,TTP203"),
+    ("ignore", "codes", "CODES", "Do not ask these rules, or prefixes"),
+    ("json", "path", "PATH", "Write the run record to PATH"),
+    ("markdown", "path", "PATH", "Write a report for reviewers to PATH"),
+    ("html", "path", "PATH", "Write a page for a browser to PATH"),
+    ("gitlab", "path", "PATH", "Write a code quality report to PATH"),
+    (
+        "benchmark_json",
+        "path",
+        "DIR",
+        "Write a CompleteBenchmarkRun JSON of each test into DIR, for dashboards",
+    ),
+    (
+        "history",
+        "database",
+        "URL",
+        "Also send the run to a database: sqlite:///FILE, postgresql+psycopg://... "
+        "(with a password: set TTNN_PERF_HISTORY instead)",
+    ),
+    ("label", "text", "TEXT", "Name of this run's change"),
+    ("artifacts", "path", "DIR", "Where run records are kept (default: .ttnn_perf)"),
+    (
+        "replay",
+        "path",
+        "DIR",
+        "Take device metrics from artifacts recorded in DIR instead of hardware",
+    ),
+)
+#: Settings that only the file has, with their kinds.
+FILE_ONLY: Final = (
+    ("required", "flag"),
+    ("stale_days", "number from 0"),
+    ("pcc", "correlation"),
+    ("limits", "choice"),
+    ("annotations", "flag"),
+    ("step_summary", "flag"),
+    ("junit_properties", "flag"),
+    ("rules", "rules"),
+    ("lock_folder", "path"),
+    ("lock_timeout", "number from 0"),
+    ("preflight_timeout", "number from 1"),
+    ("broker", "choice"),
+    ("markers", "names"),
+    ("targets", "path"),
+    ("identity_ignores", "names"),
+    ("key", "parts of the key"),
+    ("gate_call_time", "flag"),
+    ("gate_first_call_time", "flag"),
+    ("gate_second_call_time", "flag"),
+    ("observe", "flag"),
+    ("observe_pcc_elements", "number from 0"),
+    ("helper_asserts", "choice"),
+    ("gate_steps", "names"),
+    ("agents_accept", "flag"),
+)
+#: On the command line, each of these turns the gate on.
+TURN_ON: Final = ("enabled", "all", "update", "replay")
+
+OWN_FILE: Final = "ttnn_perf.toml"
+SHARED_FILE: Final = "pyproject.toml"
+
+
+def option_of(name: str) -> str:
+    """Return the option of a setting.
+
+    >>> option_of("enabled"), option_of("benchmark_json")
+    ('--ttnn-perf', '--ttnn-perf-benchmark-json')
+    """
+    return "--ttnn-perf" if name == "enabled" else f"--ttnn-perf-{name.replace('_', '-')}"
+
+
+def attribute_of(name: str) -> str:
+    """Return under which name pytest keeps the value of a setting's option."""
+    return "ttnn_perf" if name == "enabled" else f"ttnn_perf_{name}"
+
+
+def is_meant(name: str) -> bool:
+    """Tell whether a table's name means us, however it is spelt.
+
+    >>> is_meant("ttnn_perf"), is_meant("pytest-ttnn-perf"), is_meant("ttnn")
+    (True, True, False)
+    """
+    return name.lower().replace("-", "").replace("_", "") in {"ttnnperf", "pytestttnnperf"}
+
+
+def may_configure_us(root: Path) -> bool:
+    """Tell whether to read closer. Most projects have nothing that names ttnn, or depend on us."""
+    try:
+        names = os.listdir(root)  # noqa: PTH208 (folders may be large)
+        if any("ttnn" in name.lower() and name.lower().endswith(".toml") for name in names):
+            return True
+        shared = root / SHARED_FILE
+        # As pytest, which reads it too: whoever opens a pipe waits.
+        text = shared.read_bytes().lower() if SHARED_FILE in names and shared.is_file() else b""
+    except OSError:
+        return False
+    if b"ttnn" not in text:
+        return False
+    import re
+
+    return _mentions_us(re.sub(rb"""(?<!\.)["']pytest-ttnn-perf""", b"", text))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a folder that configure us, or were meant to: those of our own first."""
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208 (folders may be large)
+    except OSError:
+        return []
+    own = [folder / name for name in names if _is_own(name)]
+    return [*own, folder / SHARED_FILE] if _shares(folder / SHARED_FILE) else own
+
+
+def _is_own(name: str) -> bool:
+    stem, _, suffix = name.rpartition(".")
+    return suffix.lower() == "toml" and is_meant(stem.lstrip("."))
+
+
+def _shares(file: Path) -> bool:
+    from pytest_ttnn_perf.core.errors import InputError
+    from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, open_file
+
+    try:
+        with open_file(file, most_bytes=LARGEST_TEXT_BYTES) as stream:
+            return _mentions_us(stream.readall())
+    except (OSError, InputError):
+        return False
+
+
+def _mentions_us(text: bytes) -> bool:
+    """Tell cheaply whether a file may configure us: parsing it would cost every run."""
+    return b"ttnnperf" in text.lower().replace(b"-", b"").replace(b"_", b"")

@@ -1,0 +1,526 @@
+"""The project's configuration: ``[tool.ttnn_perf]`` in pyproject.toml, or ttnn_perf.toml."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import field, replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_ttnn_perf.core.codec import LARGEST, Value
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import DecodeError, InputError, UsageError
+from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, read_text
+from pytest_ttnn_perf.core.finding import Severity
+from pytest_ttnn_perf.core.metric import OF_DEVICE, Source
+from pytest_ttnn_perf.core.options import (
+    FILE_ONLY,
+    OPTIONS,
+    OWN_FILE,
+    SHARED_FILE,
+    files_of,
+    is_meant,
+    option_of,
+)
+from pytest_ttnn_perf.core.text import did_you_mean, repr_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_ttnn_perf.core.database_url import DatabaseUrl
+    from pytest_ttnn_perf.core.observation import SweepPoint
+
+
+# What the user asked for, once options and configuration file are read.
+
+#: Rounds of ``ttnn-perf ab`` at most; fewer say next to nothing of how much rounds differ.
+MIN_ROUNDS: Final = 3
+MAX_ROUNDS: Final = 50
+USUAL_ROUNDS: Final = 20
+#: Runs that a baseline is refreshed from: fewer do not show how much runs differ, and a baseline
+#: keeps no more of them.
+MIN_REFRESHED: Final = 3
+MAX_REFRESHED: Final = 20
+
+
+class Checklist(Enum):
+    """What findings do: errors fail their test, all are printed, or none is looked for."""
+
+    ENFORCE = "enforce"
+    REPORT = "report"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSettings:
+    """What is other than usual for one rule; ``waive`` is the reason to do without it."""
+
+    limits: Mapping[str, float] = field(default_factory=dict)
+    severity: Severity | None = None
+    waive: str | None = None
+
+
+class ProfilerKind(Enum):
+    """Where device times come from."""
+
+    AUTO = "auto"
+    OFF = "off"
+    REALTIME = "realtime"
+    DEVICE = "device"
+    TRACY = "tracy"
+    TTLANG = "ttlang"
+
+
+class PassChoice(Enum):
+    """Which passes a run makes."""
+
+    BOTH = "both"
+    WALL = "wall"
+    DEVICE = "device"
+
+
+#: The PCC that holds where nobody asks for another.
+USUAL_PCC: Final = 0.99
+#: Comparing so many elements takes some 20 ms, which is less than the helpers themselves take; an
+#: output of an image model or a step of decoding has fewer.
+USUAL_PCC_ELEMENTS: Final = 4_000_000
+
+
+class Update(Enum):
+    """Which results are written into the baselines."""
+
+    NEW = "new"
+    IMPROVED = "improved"
+    ALL = "all"
+
+
+class Missing(Enum):
+    """What becomes of a test that there is nothing to compare with."""
+
+    FAIL = "fail"
+    WARN = "warn"
+    IGNORE = "ignore"
+
+
+class Isolate(Enum):
+    """Where tests run: in worker processes, or in the one that the user started."""
+
+    AUTO = "auto"
+    PROCESS = "process"
+    INLINE = "inline"
+
+
+class HelperAsserts(Enum):
+    """What becomes of a helper's assertion that a time lies near an expected value."""
+
+    KEEP = "keep"
+    TARGET = "target"
+
+
+class PccLimits(Enum):
+    """Whether tests may ask for less PCC than usual."""
+
+    ASKED = "asked"
+    STRICT = "strict"
+
+
+class BrokerUse(Enum):
+    """Whether a run beside the queue of a device broker is refused."""
+
+    QUEUE = "queue"
+    IGNORE = "ignore"
+
+
+#: Names of parameters that hold what somebody expects of a test, and not what the test is.
+IDENTITY_IGNORES: Final = ("expected*", "*target*", "*margin*", "*threshold*", "*tolerance*")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a run. Paths are absolute.
+
+    ``timeout`` is the longest silence of a worker, in seconds, before it is killed; 0 for never.
+    ``lock_timeout`` is how long a run waits for another that has a chip, ``preflight_timeout`` for
+    ttnn to say what it can do. ``reset`` is a command.
+    ``annotations``, ``step_summary`` and ``junit_properties`` are what CI is told by itself.
+    ``identity_ignores`` are patterns of names of parameters that no baseline is filed under;
+    ``key`` is what of the hardware they are filed under.
+    ``observe``: what tests measure with helpers of their project is recorded; a PCC of at most
+    ``observe_pcc_elements`` elements is computed anew beside the helper's. ``gate_steps`` are
+    patterns of the steps of a helper's profiler that are gated where a test tells nothing better.
+    ``agents_accept``: coding agents may change baselines through ``ttnn-perf mcp``.
+    """
+
+    enabled: bool = False
+    all: bool = False
+    baselines: Path = Path("baselines")
+    artifacts: Path = Path(".ttnn_perf")
+    update: Update | None = None
+    reason: str | None = None
+    missing: Missing = Missing.FAIL
+    required: bool = False
+    stale_days: int = 180
+    isolate: Isolate = Isolate.AUTO
+    confirm: int = 2
+    timeout: float = 3600.0
+    warmup: int = 3
+    iterations: int = 10
+    pcc: float = USUAL_PCC
+    limits: PccLimits = PccLimits.ASKED
+    json: Path | None = None
+    markdown: Path | None = None
+    html: Path | None = None
+    gitlab: Path | None = None
+    benchmark_json: Path | None = None
+    history: DatabaseUrl | None = None
+    annotations: bool = True
+    step_summary: bool = True
+    junit_properties: bool = True
+    label: str | None = None
+    replay: Path | None = None
+    profiler: ProfilerKind = ProfilerKind.AUTO
+    passes: PassChoice = PassChoice.BOTH
+    reset: str | None = None
+    checklist: Checklist = Checklist.ENFORCE
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    rules: Mapping[str, RuleSettings] = field(default_factory=dict)
+    lock_folder: Path | None = None
+    lock_timeout: float = 3600.0
+    preflight_timeout: float = 300.0
+    broker: BrokerUse = BrokerUse.QUEUE
+    markers: tuple[str, ...] = ()
+    targets: Path | None = None
+    identity_ignores: tuple[str, ...] = IDENTITY_IGNORES
+    key: tuple[str, ...] = ("arch", "board", "mesh")
+    gate_call_time: bool = False
+    gate_first_call_time: bool = False
+    gate_second_call_time: bool = False
+    observe: bool = True
+    observe_pcc_elements: int = USUAL_PCC_ELEMENTS
+    helper_asserts: HelperAsserts = HelperAsserts.KEEP
+    gate_steps: tuple[str, ...] = ("inference*",)
+    agents_accept: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TestSettings:
+    """What a test's marker asks for, completed by the run's settings.
+
+    A bare number in ``tolerance`` or ``max_regression`` is stored under the name ``"*"``. ``gate``
+    names metrics that are judged also where they only explain a time. ``region`` is the one that is
+    taken of captures. ``sweep`` is the point that the test is of a sweep.
+    """
+
+    __test__ = False  # a record, not something for pytest to collect
+
+    warmup: int
+    iterations: int
+    pcc: float
+    batch: int | None = None
+    tolerance: Mapping[str, float] = field(default_factory=dict)
+    max_regression: Mapping[str, float] = field(default_factory=dict)
+    target: Mapping[str, str | float] = field(default_factory=dict)
+    waive: Mapping[str, str] = field(default_factory=dict)
+    gate: tuple[str, ...] = ()
+    region: str | None = None
+    sweep: SweepPoint | None = None
+
+
+def left_out(settings: Settings) -> tuple[Source, ...]:
+    """Return the sources that the user does without: what they measured before is not missed."""
+    if settings.passes is PassChoice.DEVICE:
+        return (Source.WALL,)
+    wall_only = settings.passes is PassChoice.WALL or settings.profiler is ProfilerKind.OFF
+    return OF_DEVICE if wall_only else ()
+
+
+def whole_number(name: str, value: object, *, least: int) -> int:
+    """Return a whole number of at least ``least``; anything else is a mistake."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        message = f"{name}: expected a whole number of at least {least}, found {repr_of(value)}"
+        raise UsageError(message)
+    return value
+
+
+def finite_number(name: str, value: object) -> float:
+    """Return a finite number; anything else is a mistake."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, (int, float)) and is_number and -LARGEST <= value <= LARGEST:
+        return value
+    message = f"{name}: expected a finite number, found {repr_of(value)}"
+    raise UsageError(message)
+
+
+class Take(Enum):
+    """Whose baseline is taken where both sides changed one in ways that cannot be joined."""
+
+    OURS = "ours"
+    THEIRS = "theirs"
+    NEWEST = "newest"
+
+
+def load_settings(root: Path) -> Settings:
+    """Return the settings that the configuration of ``root`` gives; defaults for the rest.
+
+    Raises:
+        InputError: a file cannot be read, says something unknown, has a name that we do not read,
+            or is one of two.
+    """
+    settings = Settings(baselines=root / "baselines", artifacts=root / ".ttnn_perf")
+    tables = [(file, table) for file in files_of(root) if (table := _table(file)) is not None]
+    if not tables:
+        return settings
+    if len(tables) > 1:
+        problem = f"expected the settings in one file, found [tool.ttnn_perf] beside {OWN_FILE}"
+        raise InputError(tables[1][0], f"{problem}: remove one of the two")
+    file, table = tables[0]
+    try:
+        return _decode(settings, Value(table), root=root)
+    except DecodeError as error:
+        raise InputError(file, _complaint(error, file.name)) from error
+
+
+def project_settings() -> Settings:
+    """Return what the project around the current folder configures."""
+    return load_settings(find_root(Path.cwd()))
+
+
+#: The files that make a folder pytest's root, with what they must hold; b"" for anything.
+_ROOTS: Final = (
+    ("pytest.toml", b""),
+    (".pytest.toml", b""),
+    ("pytest.ini", b""),
+    (".pytest.ini", b""),
+    (SHARED_FILE, b"[tool.pytest"),
+    ("tox.ini", b"[pytest]"),
+    ("setup.cfg", b"[tool:pytest]"),
+)
+#: The files that may say how tests are run and judged.
+CONFIGURATION_FILES: Final = frozenset({OWN_FILE, *(name for name, _ in _ROOTS)})
+#: The files that do so where there is none of these.
+_PROJECTS: Final = ("setup.py", SHARED_FILE)
+
+
+def find_root(start: Path) -> Path:
+    """Return the folder that test ids and settings start from, as pytest would find it.
+
+    The nearest one above that configures pytest or us; else that of the project; else ``start``.
+    """
+    folders = (start, *start.parents)
+    for folder in folders:
+        if files_of(folder) or any(_holds(folder / name, text) for name, text in _ROOTS):
+            return folder
+    for name in _PROJECTS:
+        for folder in folders:
+            if (folder / name).is_file():
+                return folder
+    return start
+
+
+def _holds(file: Path, text: bytes) -> bool:
+    try:
+        # Somebody else's file: one that is no file, or of any size, is not for us to read.
+        if not text or not file.is_file():
+            return file.is_file()
+        return text.decode() in read_text(file, most_bytes=LARGEST_TEXT_BYTES)
+    except (OSError, InputError):
+        return False
+
+
+def _table(file: Path) -> Any:
+    is_own = file.name != SHARED_FILE
+    if is_own and file.name != OWN_FILE:
+        raise InputError(file, f"expected the name {OWN_FILE}, found {file.name}")
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+    try:
+        document = tomllib.loads(read_text(file, most_bytes=LARGEST_TEXT_BYTES))
+    except ValueError as cause:
+        raise InputError(file, f"not valid TOML: {cause}") from cause
+    return document if is_own else _shared_table(file, document)
+
+
+def _shared_table(file: Path, document: dict[str, Any]) -> Any:
+    """Return our table; one that was meant to be ours and is not would be read by nobody."""
+    for name, table in document.items():
+        inside = table if name.lower() in {"tool", "tools"} and isinstance(table, dict) else {}
+        found = [name] if is_meant(name) else [f"{name}.{key}" for key in inside if is_meant(key)]
+        for path in found:
+            if path != "tool.ttnn_perf":
+                problem = f"expected the table [tool.ttnn_perf], found [{path}]"
+                raise InputError(file, problem)
+    tool = document.get("tool")
+    if not isinstance(tool, dict):
+        return None
+    _refuse_options_of_pytest(file, tool.get("pytest"))
+    return tool.get("ttnn_perf")
+
+
+def _refuse_options_of_pytest(file: Path, table: Any) -> None:
+    """Refuse settings of ours among those of pytest, which would only warn of them."""
+    if not isinstance(table, dict):
+        return
+    for place, options in (("pytest", table), ("pytest.ini_options", table.get("ini_options"))):
+        for key in options if isinstance(options, dict) else ():
+            name = key.replace("-", "_").removeprefix("ttnn_perf_")
+            if name in _KINDS and name != key:
+                problem = f"[tool.{place}] {key}: expected {name} in [tool.ttnn_perf], found it"
+                raise InputError(file, f"{problem} among the options of pytest")
+
+
+def _decode(settings: Settings, table: Value, *, root: Path) -> Settings:
+    found = {}
+    for name, value in table.items():
+        if name not in _KINDS:
+            known, meant = ", ".join(sorted(_KINDS)), did_you_mean(name, _KINDS)
+            found_name = f"the unknown setting {name!r}{meant}"
+            raise DecodeError(value.path, f"one of {known}", found_name)
+        found[name] = _READERS[_KINDS[name]](name, value, root)
+    return replace(settings, **found)
+
+
+def _complaint(error: DecodeError, file_name: str) -> str:
+    """Say what is wrong with a setting in the words of TOML."""
+    table = "" if file_name == OWN_FILE else "[tool.ttnn_perf] "
+    place = ".".join(str(step) for step in error.path)
+    found = error.found.replace("an object", "a table")
+    expected = error.expected.replace("an object", "a table")
+    return f"{table}{place + ': ' if place else ''}expected {expected}, found {found}"
+
+
+def _correlation(value: Value) -> float:
+    limit = value.number()
+    if not -1 <= limit <= 1:
+        raise value.refusal("a correlation from -1 to 1")
+    return limit
+
+
+_KEY_PARTS: Final = ("arch", "board", "mesh", "host")
+
+
+def _key_parts(value: Value) -> tuple[str, ...]:
+    """Read what of the hardware is in a key; a board, which has an architecture, must be."""
+    for part in value.array():
+        if part.string() not in _KEY_PARTS:
+            raise part.refusal(f"one of {', '.join(_KEY_PARTS)}")
+    if not {"board", "mesh"} <= set(value.strings()):
+        raise value.refusal("at least board and mesh, without which boards would be mixed")
+    return value.strings()
+
+
+def _waiver(value: Value) -> str:
+    if not value.string().strip():
+        raise value.refusal("the reason to do without the rule")
+    return value.string()
+
+
+def _rule(value: Value) -> RuleSettings:
+    """Read what is said of one rule: its severity, why it is waived, and limits by their names."""
+    severity, waive = value.optional("severity"), value.optional("waive")
+    return RuleSettings(
+        {name: item.number() for name, item in value.items() if name not in {"severity", "waive"}},
+        severity.one_of(Severity) if severity else None,
+        _waiver(waive) if waive else None,
+    )
+
+
+def with_options(settings: Settings, given: Mapping[str, Any], cwd: Path) -> Settings:
+    """Return the settings with those that the command line gives instead.
+
+    Its paths start at ``cwd``, where the user stands; those of the file start at its folder.
+    """
+    found = {name: _from_option(name, value, cwd) for name, value in given.items()}
+    return replace(settings, **found)
+
+
+def _from_option(name: str, value: Any, cwd: Path) -> Any:
+    match _KINDS[name]:
+        case "path":
+            return _path(value, cwd)
+        case "choice" | "choice, bare":
+            return _CHOICES[name](value)
+        case "database":
+            return read_database(value, cwd, f"{option_of(name)}: ")
+        case "codes":
+            return tuple(code.strip().upper() for code in value.split(",") if code.strip())
+        case _:
+            return value
+
+
+def with_environment(settings: Settings, environment: Mapping[str, str], cwd: Path) -> Settings:
+    """Return the settings with what variables give instead of the file.
+
+    Raises:
+        UsageError: a variable says what cannot be meant.
+    """
+    text = environment.get("TTNN_PERF_HISTORY")
+    if not text:  # as a secret of CI is that this job may not see
+        return settings
+    return replace(settings, history=read_database(text, cwd, "TTNN_PERF_HISTORY: "))
+
+
+def read_database(text: str, folder: Path, place: str) -> DatabaseUrl | None:
+    """Return the database of a URL; an empty one turns off what the file or a variable says.
+
+    Raises:
+        UsageError: it is no such URL; begins with ``place``, and does not repeat it.
+    """
+    if not text:
+        return None
+    from pytest_ttnn_perf.core.database_url import database_url
+
+    try:
+        return database_url(text, folder)
+    except UsageError as error:
+        message = f"{place}{error}"
+        raise UsageError(message) from None
+
+
+def _database_of_file(value: Value, root: Path) -> DatabaseUrl | None:
+    expected = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
+    try:
+        found = read_database(value.string(), root, "")
+    except UsageError:
+        raise DecodeError(value.path, expected, "what is no such URL") from None
+    if found is not None and found.password is not None:
+        expected = "no password, which all who can read this file would know"
+        raise DecodeError(value.path, expected, "one: give the URL in TTNN_PERF_HISTORY instead")
+    return found
+
+
+def _path(text: str, folder: Path) -> Path:
+    return folder / Path(text).expanduser()
+
+
+_KINDS: Final = {name: kind for name, kind, *_ in (*OPTIONS, *FILE_ONLY)}
+#: How each kind is read from the file.
+_READERS: Final[Mapping[str, Callable[[str, Value, Path], Any]]] = {
+    "flag": lambda _, value, __: value.boolean(),
+    "text": lambda _, value, __: value.string(),
+    "path": lambda _, value, root: _path(value.string(), root),
+    "number from 0": lambda _, value, __: value.integer(),
+    "number from 1": lambda _, value, __: value.integer(at_least=1),
+    "choice": lambda name, value, _: value.one_of(_CHOICES[name]),
+    "choice, bare": lambda name, value, _: value.one_of(_CHOICES[name]),
+    "codes": lambda _, value, __: tuple(item.string().upper() for item in value.array()),
+    "names": lambda _, value, __: value.strings(),
+    "parts of the key": lambda _, value, __: _key_parts(value),
+    "correlation": lambda _, value, __: _correlation(value),
+    "database": lambda _, value, root: _database_of_file(value, root),
+    "rules": lambda _, value, __: {code: _rule(item) for code, item in value.items()},
+}
+_CHOICES: Final[Mapping[str, type[Enum]]] = {
+    "update": Update,
+    "missing": Missing,
+    "isolate": Isolate,
+    "limits": PccLimits,
+    "broker": BrokerUse,
+    "helper_asserts": HelperAsserts,
+    "profiler": ProfilerKind,
+    "passes": PassChoice,
+    "checklist": Checklist,
+}

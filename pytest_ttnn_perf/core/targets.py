@@ -1,0 +1,116 @@
+"""Targets that somebody set for models, in one file for all tests: ``ttnn_perf_targets.json``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.core.codec import Omit, Value, decode, decode_format, encode
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.metric import Kind, Metric, split_metric
+from pytest_ttnn_perf.core.text import NANOSECONDS_IN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_ttnn_perf.core.hardware import Hardware, Scalar
+
+#: The version of the file that this code writes.
+TARGETS_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A goal for one metric, by the names that tests may record it under."""
+
+    names: tuple[str, ...]
+    value: float
+    unit: str = ""
+
+    def is_of(self, metric: Metric) -> bool:
+        """Return whether it is a goal for a metric, as a whole or in any region."""
+        return metric.name in self.names or split_metric(metric.name)[0] in self.names
+
+    def in_unit_of(self, metric: Metric) -> float | None:
+        """Return the goal in the unit of a metric; None where the units tell different things."""
+        if self.unit == metric.unit:
+            return self.value
+        if self.unit in NANOSECONDS_IN and metric.unit in NANOSECONDS_IN:
+            return self.value * NANOSECONDS_IN[self.unit] / NANOSECONDS_IN[metric.unit]
+        # The same rate under the same name: t/s, tok/s, tokens/s.
+        both = {Kind.of_unit(self.unit), metric.kind}
+        return self.value if both == {Kind.THROUGHPUT} else None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEntry:
+    """The goals for a model on a system; None for what holds for any board, batch or length.
+
+    ``models`` are its names, of which a test states one.
+    """
+
+    models: tuple[str, ...]
+    arch: str
+    targets: tuple[Target, ...]
+    board: Omit[str | None] = None
+    batch: Omit[int | None] = None
+    input_sequence_length: Omit[int | None] = None
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        parts = (("batch", self.batch), ("isl", self.input_sequence_length))
+        known = ",".join(f"{name}={value}" for name, value in parts if value is not None)
+        place = f"{self.models[0]} on {self.arch}" + (f"-{self.board}" if self.board else "")
+        return f"{place} [{known}]" if known else place
+
+    def is_for_model(self, facts: Mapping[str, Scalar], hardware: Hardware) -> bool:
+        """Return whether a test is of this model and system, in whatever batch and length."""
+        model = _fact(facts, "model", "model_name", "ml_model_name")
+        named = isinstance(model, str) and model.lower() in {name.lower() for name in self.models}
+        boards = {None, hardware.board, _ALSO.get(hardware.board)}
+        return named and hardware.arch == self.arch and self.board in boards
+
+    def fits(self, facts: Mapping[str, Scalar], hardware: Hardware) -> bool:
+        """Return whether it holds for a test: what it names, the test states just so."""
+        batch = _fact(facts, "batch", "batch_size")
+        length = _fact(facts, "input_sequence_length", "isl", "sequence_length", "seq_len")
+        return (
+            self.is_for_model(facts, hardware)
+            and self.batch in {None, batch}
+            and self.input_sequence_length in {None, length}
+        )
+
+    @property
+    def specificity(self) -> int:
+        """How much it names."""
+        return sum(
+            part is not None for part in (self.board, self.batch, self.input_sequence_length)
+        )
+
+
+#: Both systems are a Galaxy to most who set targets; who names tg means that one alone.
+_ALSO: Final = {"tg": "galaxy"}
+
+
+def _fact(facts: Mapping[str, Scalar], *names: str) -> Scalar:
+    return next((facts[name] for name in names if facts.get(name) is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    targets: tuple[TargetEntry, ...]
+
+
+def decode_targets(document: object) -> tuple[TargetEntry, ...]:
+    """Decode a file of targets.
+
+    Raises:
+        DecodeError: with the path of the value that is not what it should be.
+    """
+    decode_format(Value(document), current=TARGETS_FORMAT, what="a file of targets")
+    return decode(_File, document).targets
+
+
+def encode_targets(entries: Iterable[TargetEntry]) -> dict[str, object]:
+    """Encode a file of targets."""
+    return {"format": TARGETS_FORMAT, **encode(_File(tuple(entries)))}

@@ -1,0 +1,308 @@
+"""What the gate says about one metric of one test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from enum import Enum
+from typing import Annotated, Final, NamedTuple
+
+from pytest_ttnn_perf.core.codec import Inline, Omit, decode
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.hardware import Scalar
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+
+# What the points of a sweep amount to.
+
+
+class Role(Enum):
+    """What a sweep shows of every point."""
+
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
+    MEMORY = "memory"
+    ACCURACY = "accuracy"
+
+
+class PointState(Enum):
+    """How a point ended."""
+
+    MEASURED = "measured"
+    OUT_OF_MEMORY = "out of memory"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepMetric:
+    """The metric that stands for a role."""
+
+    role: Role
+    name: str
+    unit: str
+    better: Better
+    kind: Kind
+
+    @property
+    def metric(self) -> Metric:
+        """The metric as values are shown by."""
+        return Metric(self.name, self.unit, self.better, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class PointResult:
+    """One point. ``values`` are by role, in the unit of its metric.
+
+    ``why`` says what it had no room for, or what it raised. ``unmet`` says which requirements it
+    does not meet: such a point is never the best.
+    """
+
+    test: str
+    axes: Mapping[str, Scalar]
+    state: PointState
+    values: Mapping[str, float] = field(default_factory=dict)
+    why: Omit[str | None] = None
+    unmet: Omit[tuple[str, ...]] = ()
+
+    def value(self, role: Role) -> float | None:
+        """Return the value of a role; None where it was not measured."""
+        return self.values.get(role.value)
+
+
+@dataclass(frozen=True, slots=True)
+class AxisEffect:
+    """Whether points that differ in one axis alone differ in anything else.
+
+    ``compared`` is the number of such pairs: without any, nobody can tell.
+    """
+
+    axis: str
+    values: tuple[Scalar, ...]
+    compared: int
+    took_effect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A sweep and what its points amount to; tests are named by their ids.
+
+    ``best`` cannot be told apart from each other in ``best_by``.
+    """
+
+    test: str
+    axes: tuple[AxisEffect, ...]
+    metrics: tuple[SweepMetric, ...]
+    points: tuple[PointResult, ...]
+    best: tuple[str, ...] = ()
+    best_by: Role | None = None
+    require: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
+
+
+class Outcome(Enum):
+    """The gate's answer. Only WITHIN and IMPROVED are good news.
+
+    SHIFTED: beyond its limit, but no further than the machine as a whole; it fails the run.
+    """
+
+    WITHIN = "WITHIN"
+    REGRESSED = "REGRESSED"
+    SHIFTED = "SHIFTED"
+    IMPROVED = "IMPROVED"
+    NO_BASELINE = "NO_BASELINE"
+    NOT_COMPARABLE = "NOT_COMPARABLE"
+    TOO_NOISY = "TOO_NOISY"
+    NO_DATA = "NO_DATA"
+
+
+#: Needs no sentence: as before, or what the machine did to all tests, which is said once.
+QUIET: Final = frozenset({Outcome.WITHIN, Outcome.SHIFTED})
+#: There is nothing to compare with.
+WITHOUT_BASELINE: Final = frozenset({Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE})
+
+
+class Reason(Enum):
+    """Why the outcome is what it is, where a comparison of numbers does not tell."""
+
+    ABSOLUTE_LIMIT = "absolute limit"
+    VALUE_CHANGED = "value changed"
+    SAMPLES_DIFFER = "samples differ"
+    NO_SAMPLES = "no samples"
+    NOT_FINITE = "not finite"
+    NOT_POSITIVE = "not positive"
+    NOT_RECORDED = "not recorded"
+    NOTHING_RECORDED = "nothing recorded"
+    RAISED = "raised"
+    OUT_OF_MEMORY = "out of memory"
+    NOT_CONFIRMED = "not confirmed"
+    LOST = "lost"
+    SHIFTED = "environment shifted"
+    GONE = "gone"
+    EXPLAINS = "explains"
+    OPS_CHANGED = "ops changed"
+    NEW_TEST = "new test"
+    NEW_METRIC = "new metric"
+    OTHER_KEY = "other key"
+    OTHER_CONFIGURATION = "other configuration"
+    OTHER_SOURCE = "other source"
+    OTHER_DEFINITION = "other definition"
+    UNDECIDED = "undecided"
+
+
+def _metric_of(members: dict[str, object], name: str) -> Metric:
+    """Read a verdict's metric; other producers need not repeat the definition beside it."""
+    if members.get("unit") is None:
+        return Metric(name, unit="")
+    return decode(Metric, members, key=name)
+
+
+class Verdict(NamedTuple):
+    """One metric's verdict, complete enough to build its sentence from.
+
+    A named tuple because the gate makes thousands: it takes a third of a frozen dataclass' time.
+
+    ``change`` and ``limit`` are fractions, positive is worse (0.05 = 5 % worse), None where
+    nothing was compared. ``observed`` and ``centre`` are in the metric's unit; ``confirmed`` are
+    the medians of the confirm passes. ``detail`` completes ``reason`` (the keys that exist, the
+    field that differs); without one it says which ops a changed number of them is of.
+    ``provisional``: the baseline has seen too few ``runs`` to show how much they differ. ``bound``
+    is the absolute limit that was broken. ``machine`` is how much worse the controls of the confirm
+    passes were, which ``change`` is without; None where nothing tells. ``assumed``: samples that
+    are single or equal show no noise, so some is assumed.
+    ``worst`` is the worst of the sessions that ``centre`` is of, for accuracies; None where it is
+    the centre.
+    """
+
+    metric: Annotated[Metric, Inline(_metric_of)]
+    outcome: Outcome
+    reason: Reason | None = None
+    detail: str | None = None
+    observed: float | None = None
+    centre: float | None = None
+    change: float | None = None
+    limit: float | None = None
+    provisional: bool = False
+    samples: int = 0
+    sessions: int = 0
+    confirmed: tuple[float, ...] = ()
+    bound: float | None = None
+    runs: Omit[int] = 0
+    machine: Omit[float | None] = None
+    assumed: Omit[bool] = False
+    worst: Omit[float | None] = None
+
+    @property
+    def is_of_changed_time(self) -> bool:
+        """Whether it tells of a time that changed: the ops may say why."""
+        changed = self.outcome in {Outcome.REGRESSED, Outcome.IMPROVED}
+        return changed and self.metric.compared_by_ratio
+
+    @property
+    def is_of_changed_ops(self) -> bool:
+        """Whether it tells that a model runs more or fewer ops: their list may say which."""
+        changed = self.outcome in {Outcome.REGRESSED, Outcome.IMPROVED} and self.reason is None
+        return changed and self.metric.counts_ops
+
+    @property
+    def worst_allowed(self) -> float | None:
+        """What the metric may be at worst, in its unit; None where nothing limits it."""
+        if self.bound is not None:
+            return self.bound
+        centre, limit = self.centre, self.limit
+        if centre is None or limit is None:
+            return None
+        lower = self.metric.better is Better.LOWER
+        if self.metric.compared_by_ratio:
+            return centre * (1 + limit) if lower else centre / (1 + limit)
+        return centre + abs(centre) * (limit if lower else -limit)
+
+    @property
+    def change_as_read(self) -> float | None:
+        """``change`` as a reader finds it from the two values: minus is lower."""
+        return self.metric.as_read(self.change)
+
+    @property
+    def limit_as_read(self) -> float | None:
+        """``limit`` in the same terms, without a sign.
+
+        That of a gain is on the other side of the baseline.
+        """
+        limit = self.limit
+        if limit is None or not self.metric.compared_by_ratio:
+            return limit
+        gained = self.outcome is Outcome.IMPROVED
+        read = self.metric.as_read(1 / (1 + limit) - 1 if gained else limit)
+        return None if read is None else abs(read)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Most tests moved the same way, which no single change to the code explains.
+
+    ``change`` is the median change over the tests that vote, as a fraction; positive is worse.
+    ``moved`` of the ``voting`` tests did. ``differences`` says what else is not as it was when the
+    baselines were accepted.
+    """
+
+    change: float
+    moved: int
+    voting: int
+    differences: tuple[str, ...] = ()
+
+    @property
+    def worse(self) -> bool:
+        """Whether the machine is slower, not faster."""
+        return self.change > 0
+
+
+class DriftKind(Enum):
+    """How samples left the level they started at."""
+
+    TREND = "trend"
+    STEP = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Samples that do not belong to one level, so that their median stands for none.
+
+    ``change`` is a fraction: how much larger the end is than the start, negative for smaller
+    (0.1 = 10 % larger). ``position`` is the number of samples before a step; 0 for a trend.
+    """
+
+    kind: DriftKind
+    change: float
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Drifting:
+    """What drifted: a metric of a test over its samples, or, without both, a run over its tests."""
+
+    test: str | None
+    metric: str | None
+    count: int
+    drift: Drift
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Baselines that say little of today, all for one reason; ``oldest`` was accepted first."""
+
+    why: str
+    tests: tuple[str, ...]
+    oldest: str
+    oldest_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineHealth:
+    """What a run shows of its project's baselines.
+
+    ``lost`` are tests with a baseline that have no result in a full run, where one is required.
+    """
+
+    lost: tuple[str, ...] = ()
+    stale: tuple[Stale, ...] = ()
+
+
+#: Everything is as it should be.
+HEALTHY: Final = BaselineHealth()

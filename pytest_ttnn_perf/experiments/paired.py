@@ -1,0 +1,500 @@
+"""What a gate can see: how often it is wrong, and the smallest change that it catches.
+
+All changes, limits and standard deviations are natural logarithms: 0.05 is about 5 %.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import pairwise
+from math import erfc, exp, expm1, hypot, isfinite, log, log1p, pi, sqrt
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.metric import Better, median
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
+from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_ttnn_perf.core.baseline import MetricBaseline
+    from pytest_ttnn_perf.core.metric import Metric
+    from pytest_ttnn_perf.core.observation import Limits
+
+
+# Two versions measured in turns, and judged at looks until it is known what changed.
+#
+# Each round gives one ratio, and what drifts is in both of its halves. Rounds are judged after some
+# of them, and once more after the last. A verdict needs an interval of Student's; the chance to be
+# wrong is spent over the looks, as much in each as it has new rounds, so that to look often is no
+# way to find something.
+
+
+@lru_cache(maxsize=256)
+def t_quantile(probability: float, degrees: int) -> float:
+    """Return the value that a t variable stays below with ``probability`` (0.5 to 1, open).
+
+    Newton's method, held in a bracket, on the exact distribution function, which is a finite sum
+    for whole ``degrees``; correct to about 1e-12.
+    """
+    if not 0.5 < probability < 1 or degrees < 1:
+        message = f"no quantile for probability {probability}, degrees of freedom {degrees}"
+        raise ValueError(message)
+    # One degree has a closed form, and more degrees lie below it.
+    low, high = 0.0, math.tan(math.pi * (probability - 0.5))
+    value = high
+    for _ in range(200):
+        excess = _distribution(value, degrees) - probability
+        low, high = (low, value) if excess > 0 else (value, high)
+        density = _density(value, degrees)
+        newton = value - excess / density if density else low
+        # Far out, the density says nothing of where the quantile lies: halve instead.
+        after = newton if low < newton < high else (low + high) / 2
+        if abs(after - value) < 1e-14 * max(1.0, value):
+            break
+        value = after
+    return value
+
+
+def _density(t: float, degrees: int) -> float:
+    log_scale = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)
+    scale = math.exp(log_scale) / math.sqrt(degrees * math.pi)
+    return float(scale * (1 + t * t / degrees) ** (-(degrees + 1) / 2))
+
+
+def _distribution(t: float, degrees: int) -> float:
+    """Abramowitz and Stegun 26.7.3 and 26.7.4: P(T < t) for t > 0."""
+    angle = math.atan(t / math.sqrt(degrees))
+    cosine_squared = math.cos(angle) ** 2
+    odd = degrees % 2
+    term = math.cos(angle) if odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for k in range(2 + odd, degrees, 2):
+        term *= cosine_squared * (k - 1) / k
+        total += term
+    inside = math.sin(angle) * total
+    return 0.5 + ((angle + inside) / math.pi if odd else inside / 2)
+
+
+class Round(NamedTuple):
+    """What two processes, one right after the other, measured of one metric.
+
+    ``before_first`` says which of them was the first: it may be faster for that alone.
+    """
+
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    before_first: bool
+
+
+#: Rounds after which is looked; later looks are further apart, as a round then tells less.
+_LOOKS: Final = (4, 6, 8, 10, 14, 20, 28, 40)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """At most so many ``rounds``, and so many ``comparisons`` that share one chance to be wrong."""
+
+    rounds: int
+    comparisons: int = 1
+
+    def looks(self, done: int | None = None) -> tuple[int, ...]:
+        """Return the rounds after which is looked, if ``done`` are all there are.
+
+        >>> Plan(20).looks(), Plan(5).looks(), Plan(20).looks(done=7)
+        ((4, 6, 8, 10, 14, 20), (4, 5), (4, 6, 7))
+        """
+        last = self.rounds if done is None else done
+        return (*(look for look in _LOOKS if look < last), last)
+
+    def shares(self, done: int) -> Iterator[tuple[int, float]]:
+        """Yield the looks, and which part of the chance to be wrong each of them may spend."""
+        for before, look in pairwise((0, *self.looks(done))):
+            yield look, (look - before) / max(self.rounds, done)
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A verdict on rounds, with the interval that its change lies in, and the rounds it took.
+
+    ``low`` and ``high`` are fractions as the verdict's ``change`` is one: plus is worse. None where
+    a metric is not compared by ratio.
+    """
+
+    verdict: Verdict
+    low: float | None = None
+    high: float | None = None
+    rounds: int | None = None
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether more rounds could tell."""
+        return self.verdict.reason is Reason.UNDECIDED
+
+
+#: The chance that any metric of a command gets a verdict without having changed.
+_FALSE_ALARM: Final = 0.005
+#: The chance that a change is called excluded, of each comparison. It is that of the command too:
+#: one that has nothing to report would have to be wrong about each metric that has changed.
+_FALSE_ALL_CLEAR: Final = 0.05
+#: WITHIN means that a change of this many floors, or of the usual floors, is excluded: 3 %.
+_EXCLUDED_FLOORS: Final = 1.5
+_PAIRED_ROOT_2: Final = sqrt(2)
+#: Logarithms beyond this have no exponential; as a change it means "beyond any measure".
+_LARGEST_LOG: Final = 700.0
+
+
+def judge_rounds(
+    metric: Metric,
+    rounds: Sequence[Round],
+    limits: Limits,
+    *,
+    plan: Plan,
+    policy: Policy = DEFAULT_POLICY,
+) -> Paired:
+    """Judge a time or a throughput whose samples are all above zero, from three rounds on.
+
+    What one look has established stays, whatever later rounds would say.
+    """
+    judged = None
+    for look, share in plan.shares(len(rounds)):
+        found = estimate(metric, rounds[:look], policy=policy)
+        judged = _judge(metric, found, limits, share, plan.comparisons, policy)
+        if not judged.is_undecided:
+            break
+    assert judged is not None, "there is a look after the last round"
+    return judged
+
+
+def _judge(
+    metric: Metric,
+    found: Estimate,
+    limits: Limits,
+    share: float,
+    comparisons: int,
+    policy: Policy,
+) -> Paired:
+    noise = found.reach(share * _FALSE_ALARM / 2 / comparisons)
+    reach = found.reach(share * _FALSE_ALL_CLEAR)
+    floor, worse = _floors(metric, found, limits, policy)
+    limit = log1p(_EXCLUDED_FLOORS * max(floor, policy.floor))
+    outcome: Outcome = Outcome.TOO_NOISY
+    reason: Reason | None = Reason.UNDECIDED
+    if found.change > max(noise, log1p(worse)):
+        outcome, reason, limit = Outcome.REGRESSED, None, max(noise, log1p(worse))
+    elif found.change < -max(noise, log1p(floor)):
+        # The limit it is beyond, which may not be the one for what gets worse.
+        outcome, reason, limit = Outcome.IMPROVED, None, max(noise, log1p(floor))
+    elif abs(found.change) + reach < limit:
+        outcome, reason = Outcome.WITHIN, None
+    verdict = Verdict(
+        metric,
+        outcome,
+        reason,
+        observed=exp(found.after),
+        centre=exp(found.before),
+        change=_fraction(found.change),
+        limit=_fraction(limit),
+        samples=found.samples,
+        sessions=found.rounds,
+    )
+    low, high = found.change - reach, found.change + reach
+    return Paired(verdict, _fraction(low), _fraction(high), found.rounds)
+
+
+class Placed(NamedTuple):
+    """Where a change lies, as fractions, and on which side of a threshold.
+
+    ``above`` is None where more rounds could tell.
+    """
+
+    above: bool | None
+    change: float
+    low: float
+    high: float
+    rounds: int
+
+
+def place_rounds(
+    metric: Metric, rounds: Sequence[Round], threshold: float, *, plan: Plan
+) -> Placed:
+    """Say whether a time or a throughput is worse by more than ``threshold``, a fraction.
+
+    As a change is excluded in ``judge_rounds``: with 95 % even if it is just as large. So it is far
+    more seldom wrong about one that is twice as large, or none.
+    """
+    placed = None
+    for look, share in plan.shares(len(rounds)):
+        placed = _place(metric, rounds[:look], threshold, share)
+        if placed.above is not None:
+            break
+    assert placed is not None, "there is a look after the last round"
+    return placed
+
+
+def interval_of(metric: Metric, rounds: Sequence[Round], *, plan: Plan) -> Placed:
+    """Return where the change is by all rounds, whatever earlier looks have established."""
+    *_, (look, share) = plan.shares(len(rounds))
+    return _place(metric, rounds[:look], 0.0, share)
+
+
+def _place(metric: Metric, rounds: Sequence[Round], threshold: float, share: float) -> Placed:
+    found = estimate(metric, rounds)
+    reach, limit = found.reach(share * _FALSE_ALL_CLEAR), log1p(threshold)
+    low, high = found.change - reach, found.change + reach
+    above = True if low > limit else False if high < limit else None
+    return Placed(above, _fraction(found.change), _fraction(low), _fraction(high), len(rounds))
+
+
+class _Spread(NamedTuple):
+    """How much rounds differ, a standard deviation, and the degrees of freedom it rests on."""
+
+    deviation: float
+    degrees: int
+
+
+class Estimate(NamedTuple):
+    """Natural logarithms: both sides, and the change, where plus is worse.
+
+    ``spreads`` are two ways to tell how much rounds differ: by the ratios alone, and, with more
+    degrees of freedom, also by how the machine moved from round to round, which may be more.
+    """
+
+    before: float
+    after: float
+    change: float
+    spreads: tuple[_Spread, _Spread]
+    weight: float
+    rounds: int
+    samples: int
+
+    def reach(self, level: float) -> float:
+        """Return how far the change may be off on one side, but for a chance of ``level``.
+
+        Each of the two spreads has half of it, so that the better one may be taken.
+        """
+        return self.weight * min(
+            t_quantile(1 - level / 2, spread.degrees) * spread.deviation for spread in self.spreads
+        )
+
+
+def estimate(
+    metric: Metric, rounds: Sequence[Round], *, policy: Policy = DEFAULT_POLICY
+) -> Estimate:
+    """Estimate the change of a metric from three rounds or more.
+
+    What makes the second process of a round slower, or an even drift, adds to the ratio of a round
+    and takes as much from that of the next, where the order is the other. So it is taken out of
+    the change, and out of how much rounds differ.
+    """
+    before = [log(median(taken.before)) for taken in rounds]
+    after = [log(median(taken.after)) for taken in rounds]
+    orders = [taken.before_first for taken in rounds]
+    weights = _weights(orders)
+    changes = [now - then for then, now in zip(before, after, strict=True)]
+    both = [now + then for then, now in zip(before, after, strict=True)]
+    shown, degrees = _about_orders(changes, orders), len(rounds) - len(set(orders))
+    moved, more = hypot(shown, _about_line(both)), degrees + len(rounds) - 2
+    # Two processes differ by the noise of both.
+    least = max(_PAIRED_ROOT_2 * policy.least_noise, _within(rounds))
+    spreads = (
+        _Spread(max(shown / sqrt(degrees), least), degrees),
+        _Spread(max(moved / sqrt(more), least), more),
+    )
+    sign = -1.0 if metric.better is Better.HIGHER else 1.0
+    change = sign * _weighted(changes, weights)
+    sides = _weighted(before, weights), _weighted(after, weights)
+    samples = sum(len(taken.after) for taken in rounds)
+    return Estimate(*sides, change, spreads, hypot(*weights), len(rounds), samples)
+
+
+def _weights(before_first: Sequence[bool]) -> list[float]:
+    """Return the weight of each round: rounds of either order weigh the same together."""
+    first = sum(before_first)
+    second = len(before_first) - first
+    if not first or not second:
+        return [1 / len(before_first)] * len(before_first)
+    return [0.5 / first if is_first else 0.5 / second for is_first in before_first]
+
+
+def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
+    return sum(value * weight for value, weight in zip(values, weights, strict=True))
+
+
+def _about_orders(changes: Sequence[float], before_first: Sequence[bool]) -> float:
+    """Return the root of the squares of what is left of the changes without that of their order."""
+    left: list[float] = []
+    for order in set(before_first):
+        alike = [c for c, first in zip(changes, before_first, strict=True) if first is order]
+        mean = sum(alike) / len(alike)
+        left += [change - mean for change in alike]
+    return hypot(*left)
+
+
+def _about_line(values: Sequence[float]) -> float:
+    """Return the root of the squares of what is left of values without an even drift."""
+    middle, mean = (len(values) - 1) / 2, sum(values) / len(values)
+    places = [number - middle for number in range(len(values))]
+    slope = _weighted(values, places) / sum(place * place for place in places)
+    return hypot(*(v - mean - slope * place for v, place in zip(values, places, strict=True)))
+
+
+def _within(rounds: Sequence[Round]) -> float:
+    """Return what the spread of samples leaves in the difference of two medians."""
+    return hypot(
+        *(
+            sum(_error(samples) for samples in side) / len(rounds)
+            for side in zip(*((taken.before, taken.after) for taken in rounds), strict=True)
+        )
+    )
+
+
+def _error(samples: Sequence[float]) -> float:
+    centre = median(samples)
+    return MEDIAN_ERROR * MAD_TO_SIGMA * mad(samples, centre) / centre / sqrt(len(samples))
+
+
+def _floors(metric: Metric, found: Estimate, limits: Limits, policy: Policy) -> tuple[float, float]:
+    """Return the least change that counts, as fractions: for better, and for worse.
+
+    A ``max_regression`` lowers the second and not the interval: a verdict within the noise would
+    be one about the machine.
+    """
+    floor = policy.floor if limits.tolerance is None else limits.tolerance
+    # Of the smaller side: so it is the same difference whichever side is called the first.
+    floor = max(floor, policy.absolute_floor(metric) / exp(min(found.before, found.after)))
+    worse = floor if limits.max_regression is None else min(floor, limits.max_regression)
+    return floor, worse
+
+
+def _fraction(change: float) -> float:
+    return expm1(min(change, _LARGEST_LOG))
+
+
+#: Halvings until a bracket of twice the largest deviations is narrower than any limit's digits.
+_HALVINGS: Final = 60
+_FAR: Final = 20.0
+_ROOT_2: Final = sqrt(2)
+#: How far the furthest of two measurements lies beyond the next, in deviations; of more, less.
+_TOP_GAP: Final = 2 / sqrt(pi)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What a baseline's current sessions show of the noise of a metric, as fractions.
+
+    ``within_sd`` is that of samples in one session, ``between_sd`` that of the sessions' medians,
+    ``centre_sd`` the error that the latter leaves in the baseline's centre. The last two are None
+    for a single session, which shows nothing of them: no noise known is not no noise.
+    """
+
+    within_sd: float
+    between_sd: float | None
+    centre_sd: float | None
+    sessions: int
+
+
+def noise_of(baseline: MetricBaseline) -> Noise:
+    """Return the noise of a metric that is compared by ratio, since its last accept.
+
+    Raises:
+        ValueError: the metric is compared by difference, for which noise has no ratio.
+    """
+    if not baseline.metric.compared_by_ratio:
+        message = f"{baseline.metric.name} is not compared by ratio"
+        raise ValueError(message)
+    sessions = baseline.current
+    count = len(sessions)
+    within_sd = MAD_TO_SIGMA * sum(session.mad / session.median for session in sessions) / count
+    if count == 1:
+        return Noise(within_sd, None, None, count)
+    logs = [log(session.median) for session in sessions]
+    mean = sum(logs) / count
+    between_sd = hypot(*(value - mean for value in logs)) / sqrt(count - 1)
+    return Noise(within_sd, between_sd, MEDIAN_ERROR * between_sd / sqrt(count), count)
+
+
+@dataclass(frozen=True, slots=True)
+class Seeing:
+    """What decides how well a gate sees: its limit, and the noise of what is held against it.
+
+    ``session_sd`` is new in each process of a run, ``run_sd`` the same in all of them, and
+    ``centre_sd`` that of the baseline. A run measures ``measurements`` times before it fails a
+    test.
+
+    Raises:
+        ValueError: a number is not finite, a deviation is negative, nothing is measured.
+    """
+
+    limit: float
+    session_sd: float
+    run_sd: float
+    centre_sd: float
+    measurements: int
+    policy: Policy = DEFAULT_POLICY
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "session_sd", "run_sd", "centre_sd"):
+            value = getattr(self, name)
+            if not isfinite(value) or (value < 0 and name != "limit"):
+                message = f"{name} is {value}, expected a finite number of at least 0"
+                raise ValueError(message)
+        if self.measurements < 1:
+            message = f"measurements is {self.measurements}, expected 1 or more"
+            raise ValueError(message)
+
+    def alarm_rate(self) -> float:
+        """Return the probability that an unchanged test fails, or a little more.
+
+        The mean of all measurements must be beyond the limit. That no single one may be far below
+        it, nor the first alone far above, makes false alarms rarer still, and is left out.
+        """
+        return _beyond(self.limit, hypot(self.session_sd / sqrt(self.measurements), self._shared))
+
+    def catch_rate(self, change: float) -> float:
+        """Return a probability with which a test that is slower by ``change`` fails at least.
+
+        All conditions are taken to be met independently of each other. They go together, the more
+        so the more a run's measurements share: then more is caught than this says.
+        """
+        count, one_sd = self.measurements, hypot(self.session_sd, self._shared)
+        if count == 1:
+            return _beyond(self.limit - change, one_sd)
+        # A first that lies furthest out counts as the next one does: the mean is lower for that,
+        # and varies as if there were half a measurement less.
+        lower = _TOP_GAP * self.session_sd / count**2
+        mean_sd = hypot(self.session_sd / sqrt(count - 0.5), self._shared)
+        rate = _beyond(self.limit - change + lower, mean_sd)
+        rate *= _beyond(self.policy.screen * self.limit - change, one_sd)
+        rate *= _beyond(self.policy.agree * self.limit - change, one_sd) ** (count - 1)
+        return rate
+
+    def smallest_caught(self, power: float = 0.8) -> float:
+        """Return the smallest change that is caught with probability ``power``.
+
+        Raises:
+            ValueError: ``power`` is not between 0 and 1.
+        """
+        if not 0 < power < 1:
+            message = f"power is {power}, expected a probability between 0 and 1"
+            raise ValueError(message)
+        low = 0.0
+        high = self.limit + _FAR * (self.session_sd + self._shared)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.catch_rate(middle) < power else (low, middle)
+        return high
+
+    @property
+    def _shared(self) -> float:
+        return hypot(self.run_sd, self.centre_sd)
+
+
+def _beyond(gap: float, sd: float) -> float:
+    """Return the probability that noise exceeds ``gap``; without noise it must be negative."""
+    if sd == 0:
+        return 1.0 if gap < 0 else 0.0
+    return erfc(gap / sd / _ROOT_2) / 2

@@ -1,0 +1,1262 @@
+"""Outputs that a helper let pass, and that it did not compare."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from math import isfinite, isnan
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.core.finding import (
+    Answer,
+    Evidence,
+    Input,
+    Limit,
+    Severity,
+    Subject,
+    Trouble,
+    found_troubles,
+    rule,
+)
+from pytest_ttnn_perf.core.metric import (
+    KERNEL_TIME,
+    THROUGHPUT_TIME,
+    WALL_TIME,
+    Better,
+    Kind,
+    Source,
+    median,
+)
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Asked, Observation
+from pytest_ttnn_perf.core.settings import USUAL_PCC
+from pytest_ttnn_perf.core.text import NANOSECONDS_IN, counted, percent
+from pytest_ttnn_perf.core.verdict import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.core.finding import HelperPcc
+    from pytest_ttnn_perf.core.hardware import Conflict, Hardware, Scalar
+    from pytest_ttnn_perf.core.observation import MetricObservation
+    from pytest_ttnn_perf.core.verdict import AxisEffect
+
+
+# What a test measured and stated: times of calls and transfers, settings, accuracies.
+
+COMPUTE, TRANSFER, BOTH = "io_compute_time", "io_transfer_time", "io_both_time"
+NO_IO_TIMES: Final = (
+    "no profiler sees transfers: measure them with "
+    "ttnn_perf.measure_io_overlap(compute=, transfer=, both=)"
+)
+_WALL: Final = frozenset({Source.WALL})
+_DEVICE: Final = frozenset({Source.DEVICE, Source.REALTIME, Source.TRACY})
+
+
+class CallTimes(NamedTuple):
+    """What a call takes without a profiler, and how long its slowest device works in it."""
+
+    wall_ns: float
+    device_ns: float
+
+    @property
+    def waiting(self) -> float:
+        """The part of the wall time in which no kernel runs; 0 where a profiler slowed kernels."""
+        return max(0.0, 1 - self.device_ns / self.wall_ns)
+
+    @property
+    def waiting_ns(self) -> float:
+        """The time in which no kernel runs."""
+        return max(0.0, self.wall_ns - self.device_ns)
+
+    @property
+    def arithmetic(self) -> str:
+        """How that comes about, in a line."""
+        return f"wall − device: {milliseconds(self.wall_ns)} − {milliseconds(self.device_ns)}"
+
+
+class IoTimes(NamedTuple):
+    """What computing and transferring take, each alone and both at once."""
+
+    compute_ns: float
+    transfer_ns: float
+    both_ns: float
+
+    @property
+    def overlap(self) -> float:
+        """The part of the shorter one that is hidden behind the longer one, from 0 to 1."""
+        hidden = self.compute_ns + self.transfer_ns - self.both_ns
+        return min(1.0, max(0.0, hidden / min(self.compute_ns, self.transfer_ns)))
+
+    @property
+    def transfer_share(self) -> float:
+        """The part of transfers, one after the other."""
+        return self.transfer_ns / (self.compute_ns + self.transfer_ns)
+
+
+def call_times(subject: Subject) -> CallTimes | str:
+    """Return the times of a call, or which of them is missing and why.
+
+    Of calls that overlap, or a pipeline, the time is that of one of them.
+    """
+    wall = _median_ns(subject, WALL_TIME, _WALL) or _median_ns(subject, THROUGHPUT_TIME, _WALL)
+    if wall is None:
+        return _why_missing(subject, WALL_TIME)
+    device = _median_ns(subject, KERNEL_TIME, _DEVICE)
+    return _why_missing(subject, KERNEL_TIME) if device is None else CallTimes(wall, device)
+
+
+def io_times(subject: Subject) -> IoTimes | None:
+    """Return the times of transfers and compute; None unless all three were measured."""
+    times = [_median_ns(subject, name, _WALL) for name in (COMPUTE, TRANSFER, BOTH)]
+    known = [time for time in times if time is not None]
+    return IoTimes(*known) if len(known) == len(times) else None
+
+
+def times_of_parts(observation: Observation) -> bool:
+    """Tell whether a test may have ``call_times`` or ``io_times``."""
+    return KERNEL_TIME in observation.metrics or COMPUTE in observation.metrics
+
+
+def milliseconds(nanoseconds: float) -> str:
+    """Return a time as people read it.
+
+    >>> milliseconds(12_345_678.0)
+    '12.3 ms'
+    """
+    return f"{nanoseconds / NANOSECONDS_IN['ms']:.3g} ms"
+
+
+def _median_ns(subject: Subject, name: str, sources: Collection[Source]) -> float | None:
+    """Return the median of a time that is of one of the sources and above zero."""
+    observed = subject.observation.metrics.get(name) if subject.observation is not None else None
+    if observed is None or not observed.samples or observed.metric.source not in sources:
+        return None
+    scale = NANOSECONDS_IN.get(observed.metric.unit)
+    if scale is None or not all(map(math.isfinite, observed.samples)):
+        return None
+    middle = median(observed.samples) * scale
+    return middle if middle > 0 else None
+
+
+def _why_missing(subject: Subject, name: str) -> str:
+    assert subject.observation is not None
+    observed = subject.observation.metrics.get(name)
+    if observed is None:
+        return f"the test has no {name}"
+    source = observed.metric.source.value
+    return f"{name}: {observed.note}" if observed.note else f"{name} of source {source} has no time"
+
+
+_OFF: Final = frozenset({"", "0", "false", "off", "no", "none"})
+
+
+def settings_of(subject: Subject) -> Mapping[str, Scalar]:
+    """Return all that is known by name."""
+    observed = subject.observation.setting.values if subject.observation is not None else {}
+    return {**observed, **subject.facts}
+
+
+def is_on(value: Scalar) -> bool:
+    """Return whether a switch is on, however it is spelt.
+
+    >>> is_on("1"), is_on("False"), is_on(None), is_on(value=True)
+    (True, False, False, True)
+    """
+    return value.strip().lower() not in _OFF if isinstance(value, str) else bool(value)
+
+
+def number(value: Scalar) -> float | None:
+    """Return a setting as a number; None where it is none.
+
+    >>> number("10000000"), number(2), number("auto")
+    (10000000.0, 2.0, None)
+    """
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
+#: What says that a trace is used: as tests and TT-CNN call it, and as tt-xla does.
+_TRACES: Final = ("use_trace", "enable_trace")
+
+
+def uses_trace(subject: Subject) -> bool | None:
+    """Tell whether a model runs from a trace: seen in its ops, or stated; None where neither is.
+
+    Ops of which none is traced say no, unless a setting says yes.
+    """
+    ops = subject.ops
+    if ops is not None and any(trace is not None for trace in ops.columns.trace):
+        return True
+    settings = settings_of(subject)
+    for name in _TRACES:
+        if name in settings:
+            return is_on(settings[name])
+    return False if ops is not None and len(ops) else None
+
+
+#: Why rules about PCC cannot tell.
+NO_PCC: Final = "the test checks no PCC"
+#: What is recorded beside every PCC that exists.
+_BESIDE: Final = ("_max_abs_error", "_relative_l2")
+#: How a PCC that does not exist says that the output is not finite.
+_NOT_FINITE: Final = re.compile(r"\bactual holds \d+ NaN and \d+ infinite\b")
+
+
+def accuracies(observation: Observation) -> Sequence[MetricObservation]:
+    """Return the accuracies that a test checks; not what is recorded beside a PCC."""
+    return [
+        observed
+        for observed in observation.metrics.values()
+        if observed.metric.kind is Kind.ACCURACY
+        and observed.samples
+        and observed.gated
+        and not observed.metric.name.endswith(_BESIDE)
+    ]
+
+
+def pccs(observation: Observation) -> Sequence[MetricObservation]:
+    """Return the accuracies that are correlations: by their name, or by what is beside them."""
+    return [
+        accuracy for accuracy in accuracies(observation) if _is_pcc(accuracy, observation.metrics)
+    ]
+
+
+def worst_of(observed: MetricObservation) -> float:
+    """Return the worst sample; NaN if any sample is NaN."""
+    if any(math.isnan(sample) for sample in observed.samples):
+        return math.nan
+    lowest, highest = min(observed.samples), max(observed.samples)
+    return highest if observed.metric.better is Better.LOWER else lowest
+
+
+def is_not_finite(observed: MetricObservation) -> bool:
+    """Tell whether an accuracy is none because the output has values that are not finite."""
+    if not math.isnan(worst_of(observed)):
+        return False
+    return observed.note is None or _NOT_FINITE.search(observed.note) is not None
+
+
+def _is_pcc(observed: MetricObservation, metrics: Mapping[str, MetricObservation]) -> bool:
+    name = observed.metric.name
+    if observed.metric.better is not Better.HIGHER:
+        return False
+    return "pcc" in name.lower() or any(f"{name}{end}" in metrics for end in _BESIDE)
+
+
+# Samples that were taken before the model was warm.
+
+#: Times of one call each, which are meant to be cold.
+_COLD: Final = frozenset({"first_call_time", "second_call_time", "call_time", "compile_time"})
+#: Times of a measured callable, whose warm-up is known even where there was none.
+_WARMED: Final = frozenset({"wall_time", "throughput_time"})
+#: Fewer samples do not tell which of them is off.
+_ENOUGH: Final = 3
+
+
+@rule("TTP003", "cold-samples", Severity.WARNING, Input.TEST)
+def cold_samples(
+    observation: Observation,
+    facts: Mapping[str, Scalar],
+    *,
+    warmup: Limit = Limit(3, "warm-up calls", "tt-xla and tt-lang warm up three times"),
+    first: Limit = Limit(1.5, "x the median", "a call that compiles takes several times as long"),
+) -> Answer:
+    """The samples may have been taken from a cold model.
+
+    ## What it finds
+    A program cache that grew while samples were taken, a first sample far above the others, or
+    fewer warm-up calls than a model needs.
+
+    ## Why it matters
+    The first call compiles, the second may capture a trace or fill caches. Their time is not the
+    model's, and differs from run to run.
+
+    ## What to do
+    Leave `warmup` at 3 or more, and warm the model up with the shapes that are measured.
+
+    ## When it is no problem
+    When the cold call itself is what is measured: `first_call_time` is recorded for that, and left
+    out here, as is the time of a whole test.
+
+    ## Where it looks
+    The warm-up and the samples of the times that the test measured, and the number of programs in
+    the cache before and after them.
+    """
+    timed = [observed for observed in observation.metrics.values() if _is_sampled(observed)]
+    if not timed:
+        return Answer.not_applicable("no time was sampled")
+    troubles = [
+        *_growth({**observation.environment, **facts}),
+        *_first_samples(timed, first),
+        *_warmups(timed, warmup),
+    ]
+    if troubles:
+        return found_troubles(troubles)
+    known = [len(observed.warmup) for observed in timed if _is_warmed(observed)]
+    return warmup.clean(min(known, default=None))
+
+
+def _first_samples(timed: Sequence[MetricObservation], limit: Limit) -> Iterator[Trouble]:
+    for observed in timed:
+        first, *others = observed.samples
+        usual = median(others) if len(observed.samples) >= _ENOUGH else 0.0
+        if usual > 0 and first / usual > limit.value:
+            ratio = first / usual
+            text = f"the first sample of {observed.metric.name} is {ratio:.2f} x the median"
+            yield Trouble(text, ratio, limit.value, limit.unit)
+
+
+def _warmups(timed: Sequence[MetricObservation], limit: Limit) -> Iterator[Trouble]:
+    for observed in timed:
+        count = len(observed.warmup)
+        if _is_warmed(observed) and count < limit.value:
+            text = f"{observed.metric.name} was sampled after {counted(count, 'warm-up call')}"
+            yield Trouble(text, count, limit.value, limit.unit)
+
+
+def _is_sampled(observed: MetricObservation) -> bool:
+    metric = observed.metric
+    timed = metric.kind is Kind.TIME and metric.source is Source.WALL
+    return timed and bool(observed.samples) and metric.name not in _COLD
+
+
+def _is_warmed(observed: MetricObservation) -> bool:
+    return bool(observed.warmup) or observed.metric.name in _WARMED
+
+
+def _growth(environment: Mapping[str, Scalar]) -> Iterator[Trouble]:
+    before = environment.get("program_cache_entries_before")
+    after = environment.get("program_cache_entries_after")
+    if isinstance(before, int) and isinstance(after, int) and after > before:
+        text = f"the program cache grew from {before} to {after} while samples were taken"
+        yield Trouble(text, after - before, 0, "programs")
+
+
+# Variables with which no time means anything.
+
+_CONFLICTING_ENVIRONMENT_NONE: Final = Limit(
+    0, "variables", "with any of them a time is not the model's"
+)
+
+
+@rule("TTP004", "conflicting-environment", Severity.ERROR)
+def conflicting_environment(
+    conflicts: tuple[Conflict, ...] | None, observation: Observation | None
+) -> Answer:
+    """A variable was set that changes the times.
+
+    ## What it finds
+    Variables of the environment that slow kernels or calls down while times are taken: the watcher,
+    prints and asserts of kernels, slow dispatch, profilers, tt-lang's dumps, logging or comparison
+    in TTNN_CONFIG_OVERRIDES.
+
+    ## Why it matters
+    What is measured is then the model with its debugging. Some of them do so even when set to 0.
+
+    ## What to do
+    Unset the variable; each finding says which.
+
+    ## When it is no problem
+    Never for times. To debug, run the test without the gate.
+
+    ## Where it looks
+    The environment of the process that took the samples. The profiled pass takes no wall times: its
+    environment is not looked at.
+    """
+    if observation is not None and not any(
+        observed.samples
+        and observed.metric.source is Source.WALL
+        and observed.metric.kind in {Kind.TIME, Kind.THROUGHPUT}
+        for observed in observation.metrics.values()
+    ):
+        return Answer.not_applicable("no wall time was taken")
+    if conflicts is None:
+        return Answer.not_measured("the environment in which the times were taken is not known")
+    sentences = [str(conflict) for conflict in conflicts]
+    return _CONFLICTING_ENVIRONMENT_NONE.at_most(
+        len(conflicts), "; ".join(sentences), map(Evidence, sentences)
+    )
+
+
+# A machine that had other things to do.
+
+#: What is looked at, by the name of the fact.
+_FACTS: Final = (
+    "load_1m", "governor", "clock_mhz", "thermal_trips", "throttled", "device_processes",
+)  # fmt: skip
+#: The clock at work, in MHz.
+_CLOCKS: Final = {"wormhole_b0": 1000.0, "blackhole": 1350.0}
+#: Systems of one chip: on others the slowest clock may be of a chip that the test does not use.
+_ONE_CHIP: Final = frozenset({"n150", "p100", "p150"})
+
+
+@rule("TTP006", "busy-host", Severity.WARNING)
+def busy_host(
+    observation: Observation | None,
+    facts: Mapping[str, Scalar],
+    *,
+    load: Limit = Limit(0.5, "of the processors", "beyond it samples wait for a core"),
+    clock: Limit = Limit(0.95, "of the chip's clock", "a chip at work runs at its full"),
+) -> Answer:
+    """The machine was busy, or held back, while times were taken.
+
+    ## What it finds
+    Other work on the processors, a frequency governor that saves power, a chip below its clock or
+    throttled for heat, and other processes that hold a chip.
+
+    ## Why it matters
+    Times then depend on what else the machine does, and say little about the model.
+
+    ## What to do
+    Measure on a machine that does nothing else, with `cpupower frequency-set -g performance`. Look
+    at the cooling of a chip that throttles.
+
+    ## When it is no problem
+    Where only device times are gated: the load of the host does not change those.
+
+    ## Where it looks
+    `load_1m`, `runnable_threads`, `cpu_count` and `governor` of the host right after the samples.
+    The load of the last minute counts what the test itself did before, and the threads that are
+    about to run at one moment may be there by chance: the lesser of both is judged. `clock_mhz`,
+    `thermal_trips` (since the chip was last reset), `throttled` and `device_processes` as the
+    driver and tt-smi tell them. The clock is judged on systems of one chip only.
+    """
+    hardware = observation.hardware if observation else None
+    facts = {**(observation.environment if observation else {}), **facts}
+    known = [name for name in _FACTS if facts.get(name) is not None]
+    if not known:
+        return Answer.not_measured("nothing is known of the load, the governor or the chips")
+    troubles = [*_of_host(facts, load), *_of_clock(facts, hardware, clock), *_of_chips(facts)]
+    return (
+        found_troubles(troubles)
+        if troubles
+        else Answer.clean(reason=f"known from {', '.join(known)}")
+    )
+
+
+def _of_host(facts: Mapping[str, Scalar], limit: Limit) -> Iterator[Trouble]:
+    load, processors = _busy_host_number(facts, "load_1m"), _busy_host_number(facts, "cpu_count")
+    others = _busy_host_number(facts, "runnable_threads")
+    if load is not None and processors:
+        busy = load if others is None else min(load, others)
+        if busy / processors > limit.value:
+            text = f"load {load:g} on {counted(int(processors), 'processor')}"
+            if others is not None:
+                text += f", {counted(int(others), 'other thread')} about to run"
+            yield Trouble(text, busy / processors, limit.value, limit.unit)
+    governor = facts.get("governor")
+    if governor not in {None, "performance"}:
+        yield Trouble(f"the frequency governor is {governor}")
+
+
+def _of_clock(
+    facts: Mapping[str, Scalar], hardware: Hardware | None, limit: Limit
+) -> Iterator[Trouble]:
+    clock = _busy_host_number(facts, "clock_mhz")
+    if hardware is None or clock is None or hardware.board not in _ONE_CHIP:
+        return
+    full = _CLOCKS.get(hardware.arch)
+    if full and clock / full < limit.value:
+        text = f"the chip runs at {clock:g} MHz, not at {full:g}"
+        yield Trouble(text, clock / full, limit.value, limit.unit)
+
+
+def _of_chips(facts: Mapping[str, Scalar]) -> Iterator[Trouble]:
+    trips, holders = (
+        _busy_host_number(facts, "thermal_trips"),
+        _busy_host_number(facts, "device_processes"),
+    )
+    if trips:
+        yield Trouble(
+            f"a chip grew too hot: {counted(int(trips), 'thermal trip')}", trips, 0, "trips"
+        )
+    if facts.get("throttled") is True:
+        yield Trouble("a chip is throttled")
+    if holders is not None and holders > 1:
+        yield Trouble(f"{holders:g} processes hold a chip", holders, 1, "processes")
+
+
+def _busy_host_number(facts: Mapping[str, Scalar], name: str) -> float | None:
+    value = facts.get(name)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+# Axes of a sweep that change nothing.
+
+
+@rule("TTP013", "axis-without-effect", Severity.WARNING, Input.SWEEP)
+def axis_without_effect(axes: tuple[AxisEffect, ...]) -> Answer:
+    """An axis of a sweep changed nothing that was observed.
+
+    ## What it finds
+    Axes of a [sweep](../how-to/sweep.md) whose points, where they differ in that axis alone, differ
+    in nothing else: configuration, ops, counts, bytes, accuracies, times, and whether they fit.
+
+    ## Why it matters
+    A setting that never reaches the model gives a sweep that looks fine and means nothing. The best
+    point of it is chosen by noise.
+
+    ## What to do
+    Look whether the test passes the axis on to the model. If it does, let the test record what the
+    axis should change, such as an accuracy or the memory in use.
+
+    ## When it is no problem
+    When the sweep is there to show that the axis does not matter: waive it with that reason.
+
+    ## Where it looks
+    All points of the sweep, once they are measured. A throughput is no proof, as it may be reckoned
+    from the axis; neither is a fact that repeats the axis. Times count where they are further apart
+    than noise. It is found at every point. As it is known only when the last point is measured, it
+    fails the run and no test where its severity is `error`.
+    """
+    idle = [axis for axis in axes if axis.compared and not axis.took_effect]
+    if idle:
+        named = " and ".join(axis.axis for axis in idle)
+        what = "axis" if len(idle) == 1 else "axes"
+        return Answer.found(
+            f"{what} {named} changed nothing that was observed",
+            evidence=(
+                Evidence(f"{axis.axis}: {counted(axis.compared, 'pair')} of points compared")
+                for axis in idle
+            ),
+        )
+    if not any(axis.compared for axis in axes):
+        return Answer.not_measured("no two points differ in one axis alone")
+    return Answer.clean()
+
+
+# Tests that somebody wants gated, and that tell nothing that is.
+
+
+@rule("TTP017", "nothing-gated", Severity.ERROR, Input.TEST)
+def nothing_gated(observation: Observation) -> Answer:
+    """A test that is to be gated ends without a gated number.
+
+    ## What it finds
+    Tests with the `ttnn_perf` marker or fixture of which no number is gated: an error. Tests that a
+    marker of the setting `markers` takes in: a warning. Tests that only `--ttnn-perf-all` takes in
+    are not asked.
+
+    ## Why it matters
+    Such a test passes however slow it becomes, and looks as if it were gated.
+
+    ## What to do
+    Measure with `ttnn_perf.measure(...)` or `ttnn_perf.record(...)`, or report through a helper
+    that is observed, under a name that is known; for the time of the whole call set
+    `gate_call_time = true`.
+
+    ## When it is no problem
+    Never for a test that asks for it itself: take the marker away. Tests that share a marker with
+    others may have nothing to measure; waive the rule there.
+
+    ## Where it looks
+    The metrics that the test recorded, or that were observed, and whether they are gated.
+    """
+    asked, metrics = observation.asked, observation.metrics
+    if asked is None:
+        return Answer.not_applicable("nobody asked for this test by name")
+    if not metrics:
+        return Answer.not_measured("the test recorded nothing")
+    if any(observed.gated for observed in metrics.values()):
+        return Answer.clean()
+    evidence = (
+        Evidence(f"{name}: {observed.why_ungated or 'recorded only'}")
+        for name, observed in metrics.items()
+    )
+    only = f"{counted(len(metrics), 'number')} recorded, none of them gated"
+    found = Answer.found(only, value=0.0, unit="gated numbers", evidence=evidence)
+    return found if asked is Asked.TEST else replace(found, severity=Severity.WARNING)
+
+
+# Calls that take longer than the device works.
+
+
+@rule("TTP404", "device-behind-e2e", Severity.WARNING, Input.TEST)
+def device_behind_e2e(
+    subject: Subject,
+    *,
+    share: Limit = Limit(0.2, "of the wall time", "as TTP401: what traces are advised for"),
+) -> Answer:
+    """A call takes much longer than the device works in it.
+
+    ## What it finds
+    The part of the wall time of a call in which the slowest device runs no kernel: it waits for the
+    host, for transfers, or for the next op.
+
+    ## Why it matters
+    This is what users of the model wait for beyond what its kernels cost. No faster kernel brings
+    it back.
+
+    ## What to do
+    Use a trace (TTP402), overlap transfers with a second command queue (TTP501), move conversions
+    of inputs and outputs out of the call, and look for host fallbacks (TTP007).
+
+    ## What it saves
+    The wall time without the device's, if all of it can go.
+
+    ## When it is no problem
+    A measured call that on purpose contains work of the host, such as loading an image. Measure the
+    model alone to know it.
+
+    ## Where it looks
+    The medians of `wall_time`, or of `throughput_time` in a test without that, which are measured
+    without a profiler, and of `device_kernel_time`, of the slowest device, as a profiler on
+    hardware tells it. A device time of a simulator or of a recorded artifact is not compared with
+    it. Of a pipeline, both are per input.
+    """
+    times = call_times(subject)
+    if isinstance(times, str):
+        return Answer.not_measured(times)
+    wall, device = milliseconds(times.wall_ns), milliseconds(times.device_ns)
+    return share.at_most(
+        times.waiting,
+        f"of the {wall} of a call, the slowest device works {device}: "
+        f"{percent(times.waiting)} goes by without a kernel",
+    ).saving({}, times.arithmetic, waiting_ns=times.waiting_ns)
+
+
+# Transfers that share the only command queue with compute.
+
+
+@rule("TTP501", "one-command-queue", Severity.WARNING, Input.DEVICE)
+def one_command_queue(
+    subject: Subject,
+    *,
+    share: Limit = Limit(
+        0.2, "of compute and transfers", "ttnn-visualizer-cli advises a second queue above 20 %"
+    ),
+) -> Answer:
+    """Transfers take long, and there is one command queue for everything.
+
+    ## What it finds
+    A device that was opened with one command queue, while transfers take a large part of the time
+    that transfers and compute take one after the other.
+
+    ## Why it matters
+    Commands of one queue wait for each other. With a second queue the next input is on its way
+    while the device still computes.
+
+    ## What to do
+    Open the device with `num_command_queues=2`, write inputs on queue 1 and compute on queue 0, and
+    let the queues wait for each other with `ttnn.record_event` and `ttnn.wait_for_event`.
+
+    ## When it is no problem
+    A model whose latency counts and which is called once at a time: there is nothing to overlap.
+
+    ## Where it looks
+    `num_command_queues`, observed when the device was opened or stated as a fact, and the times of
+    `ttnn_perf.measure_io_overlap`: no profiler's capture has either.
+    """
+    queues = number(settings_of(subject).get("num_command_queues"))
+    if queues is None:
+        return Answer.not_measured("num_command_queues is not known: state it as a fact")
+    if queues > 1:
+        return Answer.clean(reason=f"{queues:.0f} command queues are open")
+    times = io_times(subject)
+    if times is None:
+        return Answer.not_measured(f"one command queue is open; {NO_IO_TIMES}")
+    part = times.transfer_share
+    return share.at_most(
+        part, f"transfers take {percent(part)} of the time, and one command queue is open"
+    )
+
+
+# Transfers that do not hide behind compute.
+
+
+@rule("TTP502", "low-io-overlap", Severity.WARNING, Input.TEST)
+def low_io_overlap(
+    subject: Subject,
+    *,
+    overlap: Limit = Limit(0.5, "of the shorter one", "a choice: half of what could be hidden"),
+    worthwhile: Limit = Limit(0.1, "of the longer one", "a choice: less cannot save a tenth"),
+) -> Answer:
+    """Transfers and compute hardly run at the same time.
+
+    ## What it finds
+    How much of the shorter of both, transfers or compute, is hidden behind the longer one:
+    (compute + transfer - both) / min(compute, transfer). 1 is a perfect overlap, 0 none.
+
+    ## Why it matters
+    What is not hidden is added to every call.
+
+    ## What to do
+    Put transfers on a command queue of their own (TTP501), write into a tensor that the model is
+    not reading at the moment, and read outputs without blocking.
+
+    ## What it saves
+    What both take at once without the longer one.
+
+    ## When it is no problem
+    Where one of both is short, overlapping cannot save much: the question does not arise.
+
+    ## Where it looks
+    The medians of `io_compute_time`, `io_transfer_time` and `io_both_time`, which
+    `ttnn_perf.measure_io_overlap(compute=, transfer=, both=)` records.
+    """
+    times = io_times(subject)
+    if times is None:
+        return Answer.not_measured(NO_IO_TIMES)
+    shorter, longer = sorted([times.compute_ns, times.transfer_ns])
+    if shorter < worthwhile.value * longer:
+        return Answer.not_applicable(
+            f"there is little to overlap: {milliseconds(shorter)} beside {milliseconds(longer)}"
+        )
+    alone = f"{milliseconds(times.compute_ns)} compute, {milliseconds(times.transfer_ns)} transfers"
+    return overlap.at_least(
+        times.overlap,
+        f"{alone}, both at once {milliseconds(times.both_ns)}: "
+        f"{percent(times.overlap)} of the shorter one is hidden",
+    ).saving(
+        {},
+        f"both − the longer one: {milliseconds(times.both_ns)} − {milliseconds(longer)}",
+        waiting_ns=max(0.0, times.both_ns - longer),
+    )
+
+
+# Transfers that take longer than compute.
+
+
+@rule("TTP503", "transfer-bound", Severity.WARNING, Input.TEST)
+def transfer_bound(
+    subject: Subject,
+    *,
+    ratio: Limit = Limit(
+        1.0, "times the compute time", "beyond it, transfers decide the throughput"
+    ),
+) -> Answer:
+    """Transfers between host and device take longer than the computation.
+
+    ## What it finds
+    The time of transfers alone against the time of compute alone.
+
+    ## Why it matters
+    Transfers can hide behind compute at best. Once they take longer, they alone decide the
+    throughput, however fast the kernels are.
+
+    ## What to do
+    Send less: narrower formats, no padding (TTP504), several samples at once, only the output that
+    is needed. Do pre- and postprocessing on the device. Keep weights and caches there.
+
+    ## What it saves
+    What transfers take longer than compute: shorter ones could hide behind it.
+
+    ## When it is no problem
+    A model so small that its inputs are most of its work.
+
+    ## Where it looks
+    The medians of `io_compute_time` and `io_transfer_time`, which
+    `ttnn_perf.measure_io_overlap(compute=, transfer=, both=)` records.
+    """
+    times = io_times(subject)
+    if times is None:
+        return Answer.not_measured(NO_IO_TIMES)
+    times_compute = times.transfer_ns / times.compute_ns
+    transfer, compute = milliseconds(times.transfer_ns), milliseconds(times.compute_ns)
+    return ratio.at_most(
+        times_compute,
+        f"transfers take {transfer}, compute {compute}: {times_compute:.2f} times as long",
+    ).saving(
+        {},
+        f"transfers − compute: {transfer} − {compute}",
+        waiting_ns=times.transfer_ns - times.compute_ns,
+    )
+
+
+# Outputs that do not agree with what was expected.
+
+
+@rule("TTP901", "pcc-below-limit", Severity.ERROR, Input.TEST)
+def pcc_below_limit(
+    observation: Observation,
+    *,
+    least: Limit = Limit(USUAL_PCC, "PCC", "bring-up guides of tt-metal"),
+) -> Answer:
+    """A PCC is below its limit.
+
+    ## What it finds
+    Correlations of an output with what was expected that are below the limit, or do not exist.
+
+    ## Why it matters
+    A model that is fast and wrong is of no use to anybody.
+
+    ## What to do
+    Undo the last change of a format, a fidelity or a layout; then compare layer by layer, with
+    `ttnn_perf.check_layers` or comparison mode of TTNN, to find where the outputs part.
+
+    ## When it is no problem
+    Never. A model that cannot reach 0.99 sets a limit of its own, with its reason.
+
+    ## Where it looks
+    The worst sample of every PCC of the test: what `check_pcc` records, and other accuracies with
+    pcc in their names. The limit is that of the call, the marker or the setting `pcc`; a PCC
+    without any has the one below. What the gate says of a PCC by itself is not said twice.
+    """
+    checked = pccs(observation)
+    if not checked:
+        return Answer.not_measured(NO_PCC)
+    limits = {
+        pcc.metric.name: least.value if pcc.limits.at_least is None else pcc.limits.at_least
+        for pcc in checked
+    }
+    # NaN is below nothing; it comes first, then the one furthest below its limit.
+    short = [pcc for pcc in checked if not worst_of(pcc) >= limits[pcc.metric.name]]
+    ordered = sorted(short or checked, key=lambda pcc: _rank(pcc, limits))
+    worst = ordered[0]
+    bound = replace(least, value=limits[worst.metric.name])
+    if not short:
+        return bound.clean(_finite(worst))
+    return bound.found(
+        _finite(worst),
+        "; ".join(_pcc_below_limit_sentence(pcc, limits) for pcc in ordered),
+        (Evidence(pcc.metric.name, _finite(pcc), "PCC") for pcc in ordered),
+    )
+
+
+def _rank(observed: MetricObservation, limits: dict[str, float]) -> float:
+    distance = worst_of(observed) - limits[observed.metric.name]
+    return -math.inf if math.isnan(distance) else distance
+
+
+def _finite(observed: MetricObservation) -> float | None:
+    worst = worst_of(observed)
+    return None if math.isnan(worst) else worst
+
+
+def _pcc_below_limit_sentence(observed: MetricObservation, limits: dict[str, float]) -> str:
+    name, value = observed.metric.name, _finite(observed)
+    if value is None:
+        return f"{name} does not exist: {observed.note or 'it is not a number'}"
+    return f"{name} is {value:.6g}, below {limits[name]:g}"
+
+
+# Tests that measure time, and nothing else.
+
+
+@rule("TTP902", "pcc-not-checked", Severity.WARNING, Input.TEST)
+def pcc_not_checked(observation: Observation) -> Answer:
+    """A measured test does not check its output.
+
+    ## What it finds
+    Tests that measure something without checking a PCC, or any other accuracy with a limit.
+
+    ## Why it matters
+    Most optimizations trade precision for speed. Without a check, a model that skips its work is
+    the fastest.
+
+    ## What to do
+    Call `ttnn_perf.check_pcc(expected, actual)` with the output that `measure` returns; for models
+    that are judged as a whole, `check_accuracy` with `at_least`.
+
+    ## When it is no problem
+    Tests of transfers, of compile times, and others that have no output to compare.
+
+    ## Where it looks
+    The PCC and the accuracies that the test recorded.
+    """
+    if pccs(observation):
+        return Answer.clean()
+    held = [
+        observed.metric.name for observed in accuracies(observation) if observed.limits != NO_LIMITS
+    ]
+    if held:
+        return Answer.clean(reason=f"{', '.join(held)} checked in its place")
+    if observation.raised or observation.lost or observation.out_of_memory:
+        return Answer.not_measured("the test did not reach its end")
+    if not observation.metrics:
+        return Answer.not_applicable("the test measures nothing")
+    if not any(observed.gated for observed in observation.metrics.values()):
+        return Answer.not_applicable("nothing of the test is gated")
+    if all(observed.metric.source is not Source.WALL for observed in observation.metrics.values()):
+        return Answer.not_measured(
+            "only the device was measured: outputs are checked in another pass"
+        )
+    return Answer.found("the test measures its model without checking the output")
+
+
+# Outputs with NaN or infinity.
+
+_NON_FINITE_OUTPUT_NONE: Final = Limit(0, "outputs", "NaN and infinity are never right")
+
+
+@rule("TTP903", "non-finite-output", Severity.ERROR, Input.TEST)
+def non_finite_output(observation: Observation) -> Answer:
+    """The output holds values that are not finite.
+
+    ## What it finds
+    Outputs with NaN or infinite values, and accuracies that are not a number.
+
+    ## Why it matters
+    A correlation over them does not exist. Helpers that clamp or ignore NaN call such an output
+    perfect.
+
+    ## What to do
+    Find the first op that gives one, with comparison mode of TTNN. Usual causes are a softmax or an
+    exponential without its maximum subtracted, a division by a sum over padding, an uninitialised
+    cache, and weights beyond the range of a block format.
+
+    ## When it is no problem
+    Masks of minus infinity that are an output by design: compare them after a softmax.
+
+    ## Where it looks
+    What a checked PCC says of the values of the actual output, and the values of other accuracies.
+    An expected output that is not finite is told by TTP901.
+    """
+    checked = accuracies(observation)
+    if not checked:
+        return Answer.not_measured("the test checks no output")
+    bad = [output for output in checked if is_not_finite(output)]
+    problems = [f"{output.metric.name}: {output.note or 'not a number'}" for output in bad]
+    evidence = (Evidence(output.metric.name) for output in bad)
+    return _NON_FINITE_OUTPUT_NONE.at_most(len(bad), "; ".join(problems), evidence)
+
+
+# Outputs that agree less than they did.
+
+
+class _Drop(NamedTuple):
+    """By how much a PCC is below its baseline, how much it may be, and what the gate says."""
+
+    name: str
+    drop: float
+    allowed: float
+    is_too_much: bool
+
+
+@rule("TTP904", "pcc-dropped", Severity.ERROR, Input.TEST)
+def pcc_dropped(observation: Observation, verdicts: tuple[Verdict, ...] | None) -> Answer:
+    """A PCC dropped against the baseline.
+
+    ## What it finds
+    Correlations that are above their limit, and lower than when the baseline was accepted.
+
+    ## Why it matters
+    A limit of 0.99 lets a model fall from 0.9999 step by step without anybody noticing.
+
+    ## What to do
+    Find the change that cost it. If it is worth its price, accept it with
+    `--ttnn-perf-update=all --ttnn-perf-reason "…"`.
+
+    ## When it is no problem
+    When the drop was decided on, and is accepted with its reason.
+
+    ## Where it looks
+    What the gate says of every PCC of the test: it compares the worst sample with the median of the
+    accepted sessions. A drop of 0.002 is allowed; a `tolerance` for the PCC in the marker replaces
+    that. The gate fails the test by itself, so the finding is not said twice.
+    """
+    names = {observed.metric.name for observed in pccs(observation)}
+    if not names:
+        return Answer.not_measured(NO_PCC)
+    if verdicts is None:
+        return Answer.not_measured("the test was not compared with its baseline")
+    drops = sorted(_drops(verdicts, names), key=lambda pcc: (pcc.allowed - pcc.drop, pcc.name))
+    if not drops:
+        return Answer.not_measured("there is no baseline of a PCC to compare with")
+    short = [pcc for pcc in drops if pcc.is_too_much]
+    worst = (short or drops)[0]
+    limit = Limit(worst.allowed, "PCC", "what the gate allows")
+    if not short:
+        return limit.clean(worst.drop)
+    return limit.found(
+        worst.drop,
+        "; ".join(f"{pcc.name} dropped by {pcc.drop:.6f}" for pcc in short),
+        (Evidence(pcc.name, pcc.drop, "PCC") for pcc in short),
+    )
+
+
+def _drops(verdicts: Iterable[Verdict], names: Container[str]) -> Iterator[_Drop]:
+    """Yield the PCCs that the gate compared with a baseline."""
+    for verdict in verdicts:
+        centre, now = verdict.centre, verdict.observed
+        if verdict.metric.name in names and centre is not None and now is not None:
+            allowed = (verdict.limit or 0.0) * abs(centre)  # the verdict has it as a fraction
+            is_too_much = verdict.outcome is Outcome.REGRESSED
+            yield _Drop(verdict.metric.name, centre - now, allowed, is_too_much)
+
+
+# Goals that are not reached yet.
+
+
+@rule("TTP905", "target-missed", Severity.INFO, Input.TEST)
+def target_missed(observation: Observation) -> Answer:
+    """A metric has not reached its target.
+
+    ## What it finds
+    Metrics with a target in the marker of their test that are not as good as that.
+
+    ## Why it matters
+    A target says how far a model has to go. Until then it is progress, not failure.
+
+    ## What to do
+    Take the open steps of the checklist, those with the largest share of the time first.
+
+    ## When it is no problem
+    While work is under way: it never fails a test.
+
+    ## Where it looks
+    `target={"wall_time": "10 ms"}` of the marker against the median of the samples, of accuracies
+    against the worst.
+    """
+    metrics = observation.metrics.values()
+    aimed = [observed for observed in metrics if observed.limits.target is not None]
+    if not aimed:
+        return Answer.not_applicable("the test sets no target")
+    measured = [
+        observed for observed in aimed if observed.samples and all(map(isfinite, observed.samples))
+    ]
+    if not measured:
+        return Answer.not_measured(f"{aimed[0].metric.name} has a target and no finite samples")
+    ordered = sorted(measured, key=_shortfall, reverse=True)
+    missed = [observed for observed in ordered if not _is_reached(observed)]
+    worst = (missed or ordered)[0]
+    assert worst.limits.target is not None
+    target = Limit(worst.limits.target, worst.metric.unit, "the test")
+    if not missed:
+        return target.clean(_value(worst))
+    return target.found(
+        _value(worst),
+        "; ".join(map(_target_missed_sentence, missed)),
+        (
+            Evidence(observed.metric.name, _value(observed), observed.metric.unit)
+            for observed in missed
+        ),
+    )
+
+
+def _value(observed: MetricObservation) -> float:
+    is_accuracy = observed.metric.kind is Kind.ACCURACY
+    return worst_of(observed) if is_accuracy else median(observed.samples)
+
+
+def _is_reached(observed: MetricObservation) -> bool:
+    value, target = _value(observed), observed.limits.target
+    assert target is not None
+    return value >= target if observed.metric.better is Better.HIGHER else value <= target
+
+
+def _shortfall(observed: MetricObservation) -> float:
+    """Return how far a metric is behind its target, as a fraction of it."""
+    target = observed.limits.target or 1.0
+    behind = (_value(observed) - target) / abs(target)
+    return -behind if observed.metric.better is Better.HIGHER else behind
+
+
+def _target_missed_sentence(observed: MetricObservation) -> str:
+    metric, target = observed.metric, observed.limits.target
+    unit = f" {metric.unit}" if metric.unit else ""
+    return f"{metric.name} is {_value(observed):.6g}{unit}, its target {target:.6g}{unit}"
+
+
+# Limits that let worse outputs pass.
+
+
+@rule("TTP906", "pcc-limit-lowered", Severity.WARNING, Input.TEST)
+def pcc_limit_lowered(
+    observation: Observation,
+    *,
+    least: Limit = Limit(USUAL_PCC, "PCC", "bring-up guides of tt-metal"),
+) -> Answer:
+    """A test asks for less PCC than usual, and does not say why.
+
+    ## What it finds
+    PCC limits below 0.99. A reason that the test records waives the finding.
+
+    ## Why it matters
+    A lowered limit makes a test green and stays. Later readers cannot tell a model that does not
+    get better from one that was broken once.
+
+    ## What to do
+    Fix the model, or record the reason in the marker: `waive={"TTP906": "bfloat4_b weights"}`.
+    Where no test may ask for less than 0.99, set `limits = "strict"` in the configuration: 0.99
+    then holds whatever a test asks for, and a test below it fails.
+
+    ## When it is no problem
+    With a reason: generated images and long decodes have their own measures.
+
+    ## Where it looks
+    The limit of every PCC that the test checks, from its calls of `check_pcc`, its marker or the
+    setting `pcc`.
+    """
+    asked = {
+        pcc.metric.name: least.value if pcc.limits.at_least is None else pcc.limits.at_least
+        for pcc in pccs(observation)
+    }
+    if not asked:
+        return Answer.not_measured(NO_PCC)
+    lowered = sorted((bound, name) for name, bound in asked.items() if bound < least.value)
+    return least.at_least(
+        min(asked.values()),
+        "; ".join(f"{name} needs {bound:g} only" for bound, name in lowered),
+        (Evidence(name, bound, "PCC") for bound, name in lowered),
+    )
+
+
+# Outputs that the gate lets pass, and that are several times as far off as they were.
+
+#: An error below this counts as this: few roundings make it, and no error at all has no multiple.
+_LEAST_ERROR: Final = 1e-5
+#: Errors are differences from 1, and multiples of them: what lies beyond these digits is rounding.
+_ERROR_DIGITS, _TIMES_DIGITS = 12, 6
+
+
+class _Growth(NamedTuple):
+    """A PCC, its baseline, and what became of its error.
+
+    ``times`` is against the session of the baseline that was furthest off, which decides;
+    ``of_centre`` against the baseline that is shown.
+    """
+
+    name: str
+    now: float
+    then: float
+    times: float
+    of_centre: float
+
+    @property
+    def sentence(self) -> str:
+        error, before = _error(self.now), _error(self.then)
+        # What is below the least error is at most that, so the multiple is at least this.
+        least = before < _LEAST_ERROR
+        before = max(before, _LEAST_ERROR)
+        times = _pcc_error_grew_number(self.of_centre)
+        grew = f"{'at least ' if least else ''}{times} times the error"
+        against = f"{error:.6f} against {'at most ' if least else ''}{before:.6f}"
+        text = f"{self.name} {self.now:.6f}, baseline {self.then:.6f}: {grew} ({against})"
+        if self.times == self.of_centre:
+            return text
+        return f"{text}, {_pcc_error_grew_number(self.times)} times that of its worst session"
+
+
+@rule("TTP907", "pcc-error-grew", Severity.WARNING, Input.TEST)
+def pcc_error_grew(
+    observation: Observation,
+    verdicts: tuple[Verdict, ...] | None,
+    *,
+    growth: Limit = Limit(3, "times", "one bit of mantissa less is four times the error"),
+    error: Limit = Limit(
+        1e-4, "1 - PCC", "about seventy times what one rounding to bfloat16 leaves, 1.4e-6"
+    ),
+) -> Answer:
+    """A PCC passes, and its error is several times that of the baseline.
+
+    ## What it finds
+    Correlations whose error, `1 - PCC`, has grown at least `growth` times and is now at least
+    `error`, though the drop is small enough for the gate. From 0.9999 to 0.9980 is twenty times the
+    error, and a drop of less than 0.002.
+
+    ## Why it matters
+    A good PCC is all in its last digits: near 1, a model can lose most of its precision before the
+    drop is large enough to fail. Each bit of mantissa that a data format has less makes the error
+    four times as large.
+
+    ## What to do
+    Find the change that cost it, such as a data format, a math fidelity or an approximation; if it
+    is worth its price, accept it with `--ttnn-perf-update=all --ttnn-perf-reason "why"`. Until
+    then no other update adds an accuracy of this test to its baseline, or it would be what the next
+    run is compared with.
+
+    ## When it is no problem
+    When the loss was decided on, and is accepted with its reason. Where other inputs are drawn in
+    every run, the sessions of the baseline show how much that moves the error; until there are
+    several, seed the inputs, or waive the rule.
+
+    ## Where it looks
+    What the gate says of every PCC of the test that it lets pass: the worst sample against the
+    median of the accepted sessions, and against the worst of these sessions; the error has grown by
+    `growth` against both. An error below 0.00001 counts as 0.00001. A PCC that fails, because it is
+    below its limit (TTP901) or dropped by too much (TTP904), is not reported again here.
+    """
+    names = {observed.metric.name for observed in pccs(observation)}
+    if not names:
+        return Answer.not_measured(NO_PCC)
+    if verdicts is None:
+        return Answer.not_measured("the test was not compared with its baseline")
+    own = [verdict for verdict in verdicts if verdict.metric.name in names]
+    passing = [verdict for verdict in own if verdict.outcome is not Outcome.REGRESSED]
+    grown = sorted(_growths(passing), key=lambda pcc: (-pcc.times, pcc.name))
+    if not grown:
+        nothing = "there is no baseline of a PCC to compare with"
+        return Answer.not_measured(
+            nothing if len(passing) == len(own) else "the gate fails the PCC"
+        )
+    beyond = [pcc for pcc in grown if pcc.times >= growth.value]
+    found = [pcc for pcc in beyond if _error(pcc.now) >= error.value]
+    if found:
+        worst, *others = found  # a test may check every layer of a model
+        more = f"; {len(others)} more grew, too" if others else ""
+        return growth.found(
+            worst.times,
+            worst.sentence + more,
+            (Evidence(pcc.name, pcc.times, growth.unit) for pcc in found),
+        )
+    why_clean = f"an error below {error.value:g} is rounding" if beyond else None
+    return growth.clean(grown[0].times, reason=why_clean)
+
+
+def _growths(verdicts: Iterable[Verdict]) -> Iterator[_Growth]:
+    """Yield the PCCs that were compared with a baseline; what is above 1 is no correlation."""
+    for verdict in verdicts:
+        now, then = verdict.observed, verdict.centre
+        if now is None or then is None or max(now, then) > 1 + _LEAST_ERROR:
+            continue
+        worst = then if verdict.worst is None else verdict.worst
+        yield _Growth(verdict.metric.name, now, then, _times(now, worst), _times(now, then))
+
+
+def _error(pcc: float) -> float:
+    return max(0.0, round(1 - pcc, _ERROR_DIGITS))
+
+
+def _times(now: float, then: float) -> float:
+    return round(_error(now) / max(_error(then), _LEAST_ERROR), _TIMES_DIGITS)
+
+
+def _pcc_error_grew_number(times: float) -> str:
+    """Return a multiple with one decimal, unless that is zero."""
+    return f"{times:.1f}".removesuffix(".0")
+
+
+_HELPER_PCC_DIFFERS_NONE: Final = Limit(
+    0, "comparisons", "what leaves values out compares another output"
+)
+
+
+@rule("TTP908", "helper-pcc-differs", Severity.ERROR, Input.HELPERS)
+def helper_pcc_differs(helper_pccs: tuple[HelperPcc, ...]) -> Answer:
+    """A PCC helper lets an output pass that the values do not bear out.
+
+    ## What it finds
+    Comparisons that passed in a helper such as `comp_pcc` or `assert_with_pcc`, although the output
+    holds NaN or infinity where the reference does not, neither side holds a finite value, both are
+    empty, one element was stretched to many, or the values correlate less than the helper says.
+
+    ## Why it matters
+    These helpers replace NaN and infinity by zero, and compare the rest. A model that computes
+    nothing but NaN in some places passes with a PCC of 0.999.
+
+    ## What to do
+    Find the first op that gives a value that is not finite, with comparison mode of TTNN; where the
+    tensors are empty or of other shapes, compare the whole output.
+
+    ## When it is no problem
+    Values that are the same NaN or infinity on both sides, as masks are, and shapes that differ but
+    hold the same elements are not found. An output with NaN by design is; compare it without.
+
+    ## Where it looks
+    The tensors that the test gave to the helper, if they are in host memory and have at most
+    `observe_pcc_elements` elements.
+    """
+    evidence = [Evidence(f"{each.metric} ({each.helper}): {each.sentence}") for each in helper_pccs]
+    told = "; ".join(map(_helper_pcc_differs_sentence, helper_pccs[:1]))
+    more = f"; {len(helper_pccs) - 1} more" if len(helper_pccs) > 1 else ""
+    return _HELPER_PCC_DIFFERS_NONE.at_most(len(helper_pccs), told + more, evidence)
+
+
+def _helper_pcc_differs_sentence(pcc: HelperPcc) -> str:
+    says = "passed" if pcc.told is None else f"{pcc.told:.6g}"
+    ours = "does not exist" if isnan(pcc.ours) else f"is {pcc.ours:.6g}"
+    return f"{pcc.metric}: {pcc.helper} says {says}, and the PCC {ours}: {pcc.sentence}"

@@ -1,0 +1,399 @@
+"""Reading baselines, and changing them so that nothing is lost between concurrent runs."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import sys
+from contextlib import contextmanager
+from dataclasses import field, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.core.baseline import (
+    BaselineFile,
+    baseline_path,
+    decode_file,
+    encode_text,
+    key_folder,
+    ops_path,
+    relative_path,
+    split_test_id,
+    test_file_of,
+)
+from pytest_ttnn_perf.core.codec import Value
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import DecodeError, InputError, WriteError
+from pytest_ttnn_perf.core.files import (
+    LARGEST_TEXT_BYTES,
+    leads_out,
+    no_file_at,
+    read_json,
+    read_text,
+    write_text,
+)
+from pytest_ttnn_perf.core.ops import (
+    COLUMNS,
+    REGION,
+    OpGroups,
+    columns_of,
+    decode_group,
+    group_cells,
+)
+from pytest_ttnn_perf.core.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from typing import TypeAlias
+
+    from pytest_ttnn_perf.core.baseline import TestBaseline
+    from pytest_ttnn_perf.core.hardware import Hardware
+
+    #: What becomes of a test's baseline; None is a test that has none, before or after.
+    Change: TypeAlias = Callable[[TestBaseline | None], TestBaseline | None]
+
+
+#: The last column names the profiler's column that the times are from; it is the same in all rows.
+_TIME: Final = "time"
+_TEXTS: Final = frozenset({"op", "inputs", "outputs", "settings", REGION})
+_WHOLE: Final = frozenset({"cores", "count"})
+
+
+def ops_text(ops: OpGroups) -> str:
+    """Lay groups out, a line for each."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = columns_of(ops)
+    writer.writerow((*columns, _TIME))
+    for group in ops.groups:
+        cells = group_cells(group)[: len(columns)]
+        writer.writerow([*map(_shortest, cells), ops.kernel_time])
+    return text.getvalue()
+
+
+def read_ops_file(file: Path) -> OpGroups:
+    """Read the groups beside a baseline.
+
+    Raises:
+        InputError: with file, line and what was expected.
+    """
+    reader = csv.reader(io.StringIO(read_text(file, most_bytes=LARGEST_TEXT_BYTES)), strict=True)
+    groups, kernel_time = [], ""
+    try:
+        *columns, last = next(reader, None) or [""]
+        if last != _TIME or tuple(columns) not in {COLUMNS, (*COLUMNS, REGION)}:
+            raise InputError(file, f"expected the columns {','.join((*COLUMNS, _TIME))}", line=1)
+        for row in reader:
+            if len(row) != len(columns) + 1:
+                problem = f"expected {len(columns) + 1} cells, found {len(row)}"
+                raise InputError(file, problem, line=reader.line_num)
+            *cells, kernel_time = row
+            groups.append(decode_group(Value(list(map(_parsed, columns, cells)))))
+    except csv.Error as cause:
+        raise InputError(file, str(cause), line=reader.line_num) from cause
+    except DecodeError as cause:
+        column = (*COLUMNS, REGION)[int(cause.path[0])]
+        problem = f"{column}: expected {cause.expected}, found {cause.found}"
+        raise InputError(file, problem, line=reader.line_num) from cause
+    return OpGroups(kernel_time, tuple(groups))
+
+
+def _shortest(cell: str | float | None) -> str | float | None:
+    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+
+
+def _parsed(column: str, cell: str) -> str | float | None:
+    """Return a cell as JSON would have it; what is no number stays the text that it is."""
+    if column in _TEXTS:
+        return cell
+    if not cell:
+        return None
+    if column == "fidelity":
+        return cell
+    with contextlib.suppress(ValueError):
+        return int(cell) if column in _WHOLE or cell.isdecimal() else float(cell)
+    return cell
+
+
+#: How long a run waits for another one that is writing baselines: a write takes milliseconds.
+LOCK_TIMEOUT_S: Final = 60.0
+#: What the files that are being changed held before, see ``transaction``.
+UNDO: Final = ".undo.json"
+#: What git is to leave alone in the folder of baselines, and what that was before there was more.
+_IGNORED: Final = "/.lock\n/.gitignore\n/.undo.json\n.*.ttnn_perf.new\n"
+_FORMER_IGNORED: Final = b"/.lock\n/.gitignore\n"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A baseline file as found on disk; ``test_file`` is None where nothing tells it."""
+
+    path: Path
+    test_file: str | None
+    content: BaselineFile
+
+
+@dataclass(slots=True)
+class BaselineStore:
+    """The baselines under one folder. Files are read once; writing reads them again."""
+
+    root: Path
+    #: What pytest knows tests by that are filed under something else: older baselines of theirs
+    #: are filed under that. They move when they are written.
+    node_ids: dict[str, str] = field(default_factory=dict)
+    _read: dict[Path, BaselineFile | None] = field(default_factory=dict)
+    _found: dict[tuple[Hardware, str], BaselineFile | None] = field(default_factory=dict)
+    _settled: bool = False
+
+    def find(self, hardware: Hardware, test: str) -> TestBaseline | None:
+        """Return the baseline of ``test`` on ``hardware``."""
+        test_file = split_test_id(test)[0]
+        if (hardware, test_file) not in self._found:
+            path = baseline_path(self.root, hardware, test_file)
+            self._found[hardware, test_file] = self._file(path)
+        file = self._found[hardware, test_file]
+        return file.tests.get(self._stored_name(file, test)) if file else None
+
+    def _stored_name(self, file: BaselineFile, test: str) -> str:
+        """Return what a test is called in a file: its node id, if only that has a baseline."""
+        name = split_test_id(test)[1]
+        if name in file.tests or test not in self.node_ids:
+            return name
+        node_name = split_test_id(self.node_ids[test])[1]
+        return node_name if node_name in file.tests else name
+
+    def neighbours(self, hardware: Hardware) -> Iterator[TestBaseline]:
+        """Yield every baseline on ``hardware`` that can be read.
+
+        All of them and not those of a run's tests: what they teach must not depend on which tests
+        were selected. A broken file of another test is that test's trouble.
+        """
+        for path in sorted(key_folder(self.root, hardware).rglob("*.json")):
+            with contextlib.suppress(InputError):
+                file = self._file(path)
+                yield from file.tests.values() if file else ()
+
+    def ops_of(self, hardware: Hardware, test: str) -> OpGroups | None:
+        """Return the op table beside a test's baseline; None if there is none.
+
+        Raises:
+            InputError: the file is missing, unreadable or malformed, or is none of the folder.
+        """
+        baseline = self.find(hardware, test)
+        if baseline is None or baseline.ops is None:
+            return None
+        folder = key_folder(self.root, hardware)
+        file = folder / baseline.ops
+        found = no_file_at(file, within=folder)
+        if found is not None:
+            test_file, name = split_test_id(test)
+            expected = f"expected a file of at most {LARGEST_TEXT_BYTES} bytes in {folder}"
+            problem = f"['tests'][{name!r}]['ops']: {expected}, found {found}"
+            raise InputError(baseline_path(self.root, hardware, test_file), problem)
+        return read_ops_file(file)
+
+    def keys_with(self, test: str) -> tuple[str, ...]:
+        """Name the hardware keys that have a baseline of ``test``."""
+        place = relative_path(split_test_id(test)[0])
+        found = (self._file(folder / place) for folder in self._key_folders())
+        return tuple(
+            sorted(
+                file.hardware.key
+                for file in found
+                if file and self._stored_name(file, test) in file.tests
+            )
+        )
+
+    def names_in(self, hardware: Hardware, test_file: str) -> frozenset[str]:
+        """Return the tests of a file that are stored, by their names within it."""
+        file = self._file(baseline_path(self.root, hardware, test_file))
+        return frozenset(file.tests) if file else frozenset()
+
+    def preload(self, tests: Iterable[str]) -> None:
+        """Read what the judging of ``tests`` may need, so that a broken file shows before they run.
+
+        Raises:
+            InputError: a file is malformed or unreadable.
+        """
+        places = {relative_path(split_test_id(test)[0]) for test in tests}
+        for folder in self._key_folders():
+            for place in places:
+                self._file(folder / place)
+
+    def all_files(self, of: Collection[Hardware] | None = None) -> Iterator[StoredFile]:
+        """Read every baseline file, of some hardware only if said so, in the order of paths."""
+        if not self.root.is_dir():
+            raise InputError(self.root, "expected a folder of baselines, found nothing")
+        wanted = None if of is None else {key_folder(self.root, hardware) for hardware in of}
+        for folder in self._key_folders():
+            if wanted is not None and folder not in wanted:
+                continue
+            yield from map(self.read, sorted(folder.rglob("*.json")))
+
+    def read(self, path: Path) -> StoredFile:
+        """Read one baseline file.
+
+        Raises:
+            InputError: it is malformed, unreadable, or in the folder of other hardware.
+        """
+        content = self._file(path) or self._checked(path)
+        place = PurePosixPath(*path.relative_to(self.root).parts[1:])
+        return StoredFile(path, content.test_file or test_file_of(place), content)
+
+    def amend(self, hardware: Hardware, changes: Mapping[str, Change]) -> tuple[Path, ...]:
+        """Change the baselines of some tests; all other tests keep theirs.
+
+        Each change is applied to what is stored at that moment, under the lock: of two runs that
+        add a session at once, neither loses its own.
+
+        Raises:
+            WriteError: nothing was changed.
+            InputError: a file that is to be changed became unreadable; nothing was changed.
+        """
+        return self.amend_keys({hardware: changes})
+
+    def amend_keys(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
+        """Do what ``amend`` does for several keys: for all of them, or for none."""
+        with self.locked():
+            return self.apply(changes)
+
+    def apply(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
+        """Do what ``amend_keys`` does, for who holds the lock already."""
+        from pytest_ttnn_perf.gate.transaction import change_files
+
+        files: dict[tuple[Hardware, str], BaselineFile | None] = {}
+        texts: dict[Path, str | None] = {}
+        for hardware, tests in changes.items():
+            by_file: dict[str, dict[str, Change]] = {}
+            for test, change in tests.items():
+                test_file, name = split_test_id(test)
+                by_file.setdefault(test_file, {})[name] = change
+            for test_file in sorted(by_file):
+                changed = self._amended(hardware, test_file, by_file[test_file], texts)
+                files[hardware, test_file] = changed
+        change_files(self.root, texts)
+        paths = []
+        for (hardware, test_file), file in files.items():
+            path = baseline_path(self.root, hardware, test_file)
+            self._read[path] = self._found[hardware, test_file] = file
+            paths.append(path)
+        return tuple(paths)
+
+    def _amended(
+        self,
+        hardware: Hardware,
+        test_file: str,
+        changes: Mapping[str, Change],
+        texts: dict[Path, str | None],
+    ) -> BaselineFile | None:
+        """Return what becomes of a file, and add its text and those of its op tables."""
+        path = baseline_path(self.root, hardware, test_file)
+        # Not what was read at the start: another run may have written since.
+        self._read.pop(path, None)
+        current = self._file(path) or BaselineFile(hardware)
+        known = test_file_of(relative_path(test_file))
+        tests = dict(current.tests)
+        for name, change in changes.items():
+            stored = self._stored_name(current, f"{test_file}::{name}")
+            before = tests.pop(stored, None)
+            test = change(before)
+            place = ops_path(f"{test_file}::{name}")
+            table = key_folder(self.root, hardware) / place
+            replaced = test is None or test.op_table is not None
+            if stored != name and before and before.ops and replaced:
+                former = key_folder(self.root, hardware) / before.ops
+                self._check_place(hardware, former, doing="remove")
+                texts[former] = None
+            if test is None:
+                self._check_place(hardware, table, doing="remove")
+                texts[table] = None
+                continue
+            if test.op_table is not None:
+                self._check_place(hardware, table, doing="write")
+                texts[table] = ops_text(test.op_table)
+                test = replace(test, ops=str(place), op_table=None)
+            tests[name] = test
+        merged = replace(current, tests=tests, test_file=test_file if known is None else None)
+        texts[path] = encode_text(merged) if tests else None
+        return merged if tests else None
+
+    def _check_place(self, hardware: Hardware, table: Path, *, doing: str) -> None:
+        """Refuse to change a table through a link that leads out of the folder of its key."""
+        folder = key_folder(self.root, hardware)
+        found = no_file_at(table, within=folder)
+        if found is not None:
+            problem = OSError(f"expected a file in {folder}, found {found}")
+            raise WriteError(table, problem, doing=doing)
+
+    def _file(self, path: Path) -> BaselineFile | None:
+        self._settle()
+        if path not in self._read:
+            out = leads_out(path, self.root)
+            if out is not None:
+                raise InputError(path, f"expected a file in {self.root}, found {out}")
+            self._read[path] = self._checked(path) if os.path.lexists(path) else None
+        return self._read[path]
+
+    def _settle(self) -> None:
+        """Look, once, whether a command was killed while it changed baselines; undo that."""
+        if self._settled:
+            return
+        self._settled = True
+        undo = self.root / UNDO
+        if undo.exists():
+            try:
+                with self.locked():
+                    pass
+            except WriteError as error:
+                problem = "a command was killed while it changed baselines; undo it: "
+                raise InputError(undo, f"{problem}{error}") from error
+
+    def _checked(self, path: Path) -> BaselineFile:
+        """Read a file and refuse one that was copied from the folder of another key."""
+        file = read_json(path, decode_file, most_bytes=LARGEST_TEXT_BYTES)
+        folder = self.root / path.relative_to(self.root).parts[0]
+        if folder != key_folder(self.root, file.hardware):
+            problem = f"it is for {file.hardware.key} and lies in the folder {folder.name}"
+            raise InputError(path, problem)
+        return file
+
+    def _key_folders(self) -> list[Path]:
+        self._settle()
+        if not self.root.is_dir():
+            return []
+        return sorted(entry for entry in self.root.iterdir() if entry.is_dir())
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder's lock. The lock file stays: unlinking a held lock splits its waiters.
+
+        What a command that was killed had begun is undone first.
+        """
+        from filelock import FileLock, Timeout
+
+        ignore, lock = self.root / ".gitignore", self.root / ".lock"
+        if self.root.is_symlink() and not self.root.exists():
+            raise WriteError(self.root, OSError("expected a folder, found a link to nothing"))
+        for file in (ignore, lock, self.root / UNDO):  # whoever locks a file empties it
+            found = "a link" if file.is_symlink() else no_file_at(file)
+            if found is not None:
+                raise WriteError(file, OSError(f"expected a file, found {found}"))
+        if not ignore.exists() or ignore.read_bytes() == _FORMER_IGNORED:
+            write_text(ignore, _IGNORED)
+        try:
+            with FileLock(lock, timeout=LOCK_TIMEOUT_S):
+                if (self.root / UNDO).exists():
+                    from pytest_ttnn_perf.gate.transaction import put_back
+
+                    done = put_back(self.root)
+                    # Whoever finds it may have asked for something else altogether.
+                    sys.stderr.write(f"ttnn-perf: {visible(done)}\n" if done else "")
+                self._settled = True
+                yield
+        except Timeout as cause:
+            reason = f"another run has held {lock} for {LOCK_TIMEOUT_S:.0f} s"
+            raise WriteError(self.root, OSError(reason)) from cause
+        except OSError as cause:
+            raise WriteError(lock, cause) from cause

@@ -1,0 +1,460 @@
+"""Which results become part of the baseline, how, and writing them at the end of a run."""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from datetime import datetime, timezone
+from enum import Enum, auto
+from functools import cache
+from math import expm1, log, log1p
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.core.baseline import (
+    CAPTURE,
+    MAX_SESSIONS,
+    Accepted,
+    MetricBaseline,
+    Session,
+    TestBaseline,
+    split_test_id,
+)
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import TtnnPerfError
+from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, parse_json, read_text
+from pytest_ttnn_perf.core.metric import Kind
+from pytest_ttnn_perf.core.ops import CALLS
+from pytest_ttnn_perf.core.settings import Update
+from pytest_ttnn_perf.core.targets import decode_targets
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
+from pytest_ttnn_perf.gate.ratios import band_of, is_too_noisy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pytest_ttnn_perf.core.hardware import Environment, Hardware, Scalar
+    from pytest_ttnn_perf.core.metric import Metric
+    from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, Run
+    from pytest_ttnn_perf.core.targets import TargetEntry
+    from pytest_ttnn_perf.gate.store import BaselineStore
+
+
+# Gives tests the targets that a file has for their model, system, batch and length.
+
+
+@cache
+def read_targets(file: Path) -> tuple[TargetEntry, ...]:
+    """Read a file of targets, once in a run.
+
+    Raises:
+        InputError: with file, line and what was expected.
+    """
+    return parse_json(read_text(file, most_bytes=LARGEST_TEXT_BYTES), decode_targets, file=file)
+
+
+def with_targets(
+    observation: Observation, hardware: Hardware | None, file: Path | None
+) -> Observation:
+    """Return an observation with its targets; one that the test itself names stays.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    hardware = observation.hardware or hardware
+    if file is None or hardware is None:
+        return observation
+    entries = _fitting(observation, hardware, read_targets(file))
+    if not entries:
+        return observation
+    metrics = {name: _aimed(seen, entries) for name, seen in observation.metrics.items()}
+    return replace(observation, metrics=metrics)
+
+
+def _fitting(
+    observation: Observation, hardware: Hardware, entries: tuple[TargetEntry, ...]
+) -> list[TargetEntry]:
+    """Return the entries for a test, the most specific one first, of this very board."""
+    facts = _facts(observation)
+    fitting = (entry for entry in entries if entry.fits(facts, hardware))
+    return sorted(fitting, key=lambda entry: (-entry.specificity, entry.board != hardware.board))
+
+
+#: What the environment of a test says of its model: its marker, and helpers that it calls.
+_DESCRIBED: Final = ("batch", "ml_model_name", "batch_size", "input_sequence_length")
+
+
+def _facts(observation: Observation) -> Mapping[str, Scalar]:
+    """Return what is stated of a test, by its facts, its marker or the helpers that it calls."""
+    around = observation.environment
+    described = {name: around[name] for name in _DESCRIBED if around.get(name) is not None}
+    return {**described, **observation.setting.values}
+
+
+def _aimed(observed: MetricObservation, entries: list[TargetEntry]) -> MetricObservation:
+    if observed.limits.target is not None:
+        return observed
+    for entry in entries:
+        for target in entry.targets:
+            goal = target.in_unit_of(observed.metric) if target.is_of(observed.metric) else None
+            if goal is not None:
+                return replace(observed, limits=replace(observed.limits, target=goal))
+    return observed
+
+
+def unmatched(run: Run, file: Path | None) -> Iterator[str]:
+    """Say which targets of the models of a run none of its tests has met."""
+    if file is None:
+        return
+    tests = [judged.observation for judged in run.tests.values()]
+    for entry in read_targets(file):
+        of_model = [
+            (test, hardware)
+            for test in tests
+            if (hardware := test.hardware or run.hardware) is not None
+            and entry.is_for_model(_facts(test), hardware)
+        ]
+        if not of_model:
+            continue
+        fitting = [test for test, hardware in of_model if entry.fits(_facts(test), hardware)]
+        if not fitting:
+            yield f"target of {entry.title}: no test states this batch and length"
+            continue
+        metrics = [seen.metric for test in fitting for seen in test.metrics.values()]
+        for target in entry.targets:
+            named = [metric for metric in metrics if target.is_of(metric)]
+            if not any(target.in_unit_of(metric) is not None for metric in named):
+                unit = f" in {target.unit}" if named else ""
+                yield f"target of {entry.title}: no test records {target.names[0]}{unit}"
+
+
+class Action(Enum):
+    """What becomes of one metric's stored sessions."""
+
+    KEEP = auto()
+    ADD = auto()
+    APPEND = auto()
+    ACCEPT = auto()
+    REPLACE = auto()
+    REMOVE = auto()
+    BLOCK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The change that one test's result makes to its baseline; applied to what is stored then."""
+
+    observation: Observation
+    actions: Mapping[str, Action]
+    accepted: Accepted
+    #: All that was measured of each metric: what a new centre is made of.
+    measured: Mapping[str, tuple[Session, ...]]
+    #: What each metric within its limits appends: of each record, the first measurement.
+    appended: Mapping[str, tuple[Session, ...]]
+
+    @property
+    def metrics(self) -> frozenset[str]:
+        """The metrics whose sessions change."""
+        kept = Action.KEEP
+        return frozenset(name for name, action in self.actions.items() if action is not kept)
+
+    def __call__(self, stored: TestBaseline | None) -> TestBaseline:
+        """Return the baseline after the change."""
+        if stored is not None:
+            measured = self.observation.metrics.values()
+            stored = stored.named_as(observed.metric for observed in measured)
+        before = stored.metrics if stored else {}
+        metrics = {
+            name: stored for name, stored in before.items() if not stored.metric.only_recorded
+        }
+        for name, action in self.actions.items():
+            if action is Action.REMOVE:
+                metrics.pop(name, None)
+            elif action is not Action.KEEP:
+                observed = self.observation.metrics[name]
+                sessions = self.appended if action is Action.APPEND else self.measured
+                added = sessions.get(name, ())
+                metrics[name] = _change_metric(metrics.get(name), observed.metric, action, added)
+        if stored is None:
+            ops = self.observation.ops
+            return TestBaseline(self.accepted, metrics, self.observation.setting, op_table=ops)
+        only_sessions = set(self.actions.values()) <= {Action.KEEP, Action.APPEND}
+        # The table is of the run that was accepted, as the centre is: a session more changes none.
+        new_table = not only_sessions or stored.ops is None
+        # Nor does a list of calls replace one of times that are still gated.
+        ops = self.observation.ops
+        timed = any(kept.metric.is_kernel_time for kept in metrics.values())
+        if ops is not None and ops.kernel_time == CALLS and timed:
+            new_table = stored.ops is None
+        return replace(
+            stored,
+            metrics=metrics,
+            configuration=self.observation.setting,
+            # A session more is not a decision: who accepted the numbers, and why, stays.
+            accepted=stored.accepted if only_sessions else self.accepted,
+            op_table=ops if new_table else None,
+        )
+
+
+def acceptance_now(environment: Environment, reason: str | None) -> Accepted:
+    """Return who the numbers of this run would come from."""
+    return Accepted(
+        at=f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
+        commit=environment.commit[:12] if environment.commit else None,
+        reason=reason,
+        ttnn=environment.ttnn,
+        environment=environment.lasting,
+    )
+
+
+def plan(judged: JudgedTest, update: Update, *, accepted: Accepted, run: str) -> Change | None:
+    """Return what a test's result, of the run with this id, changes; None for nothing.
+
+    All of a test or nothing: a gain in speed is not written beside a loss in accuracy.
+    """
+    actions = actions_of(judged, update)
+    if not actions:
+        return None
+    if judged.observation.is_simulated:  # the same on every host
+        accepted = replace(accepted, environment={})
+    records = [(run, judged)]
+    measured, appended = sessions_of(records), sessions_to_append(records)
+    return Change(judged.observation, actions, accepted, measured, appended)
+
+
+def sessions_of(records: Iterable[tuple[str, JudgedTest]]) -> Mapping[str, tuple[Session, ...]]:
+    """Return all that records of one test, each with its run, have measured of each metric."""
+    found: dict[str, tuple[Session, ...]] = {}
+    for run, judged in records:
+        for name, observed in judged.observation.metrics.items():
+            taken = filter(None, (observed.samples, *observed.confirmations))
+            its_run = observed.capture or run
+            sessions = (session_of(observed, samples, its_run) for samples in taken)
+            found[name] = (*found.get(name, ()), *sessions)
+    return found
+
+
+def sessions_to_append(
+    records: Iterable[tuple[str, JudgedTest]],
+) -> Mapping[str, tuple[Session, ...]]:
+    """Return what each metric within its limits adds, by record of one test.
+
+    Of a result that was measured again it is the first measurement, not the one that cleared it.
+    Only what lies far out is measured again, until it does not: keeping the last would cut the
+    noise off at the limit, and a limit that follows from cut noise fails too often.
+    """
+    found: dict[str, tuple[Session, ...]] = {}
+    for run, judged in records:
+        for verdict in judged.verdicts:
+            name = verdict.metric.name
+            observed = judged.observation.metrics.get(name)
+            if observed is not None and _adds_a_session(verdict, observed):
+                added = session_of(observed, observed.samples, observed.capture or run)
+                found[name] = (*found.get(name, ()), added)
+    return found
+
+
+def _adds_a_session(verdict: Verdict, observed: MetricObservation) -> bool:
+    """Return whether a result tells how the metric varies.
+
+    Not what another process refuted and what is further out than any noise that could be gated: a
+    machine that stood still for a moment. With few sessions stored it would move the centre.
+    """
+    learning = verdict.outcome is Outcome.TOO_NOISY and verdict.provisional
+    if verdict.outcome is not Outcome.WITHIN and not learning:
+        return False
+    if not observed.confirmations or not verdict.centre:
+        return True
+    distance = abs(log(session_of(observed, observed.samples).median / verdict.centre))
+    return distance <= log1p(DEFAULT_POLICY.too_noisy)
+
+
+def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
+    """Return what becomes of each metric; nothing at all if the test's result is not written."""
+    added = sessions_to_append([("", judged)])
+    own = (v for v in judged.verdicts if v.reason is not Reason.EXPLAINS)
+    actions = {v.metric.name: action_for(v, update) for v in own}
+    for name, action in actions.items():
+        if action is Action.APPEND and name not in added:
+            actions[name] = Action.KEEP
+    for name in _less_accurate(judged):
+        actions[name] = Action.ACCEPT if update is Update.ALL else Action.KEEP
+    for verdict in judged.verdicts:
+        if verdict.reason is Reason.EXPLAINS and verdict.detail in actions:
+            measured = verdict.metric.name in judged.observation.metrics
+            following = _following(verdict, actions[verdict.detail], measured=measured)
+            actions[verdict.metric.name] = following
+    chosen = set(actions.values())
+    if judged.observation.problems or Action.BLOCK in chosen or chosen <= {Action.KEEP}:
+        return {}
+    return actions
+
+
+#: The rule that finds a PCC whose error grew, though the gate lets it pass.
+_ERROR_GREW: Final = "TTP907"
+
+
+def _less_accurate(judged: JudgedTest) -> Iterator[str]:
+    """Yield the accuracies of a test that pass, where the checklist warns of one.
+
+    That is no noise to learn from: a session more would be the error that the next run is compared
+    with, and nobody would have accepted it. A finding names some only, so all of them are meant.
+    """
+    if any(each.code == _ERROR_GREW and each.stands for each in judged.observation.findings):
+        for verdict in judged.verdicts:
+            if verdict.outcome is Outcome.WITHIN and verdict.metric.kind is Kind.ACCURACY:
+                yield verdict.metric.name
+
+
+def action_for(verdict: Verdict, update: Update) -> Action:
+    """Return what a verdict asks for; one that blocks keeps the whole test from being written."""
+    match verdict.outcome:
+        case Outcome.TOO_NOISY | Outcome.NO_DATA:
+            # Only more runs show whether the noise was that of one bad hour.
+            learns = verdict.outcome is Outcome.TOO_NOISY and verdict.provisional
+            appended = Action.KEEP if update is Update.NEW else Action.APPEND
+            return appended if learns else Action.BLOCK
+        case Outcome.NO_BASELINE:
+            return Action.ADD
+        case Outcome.NOT_COMPARABLE:
+            if verdict.reason is Reason.OTHER_KEY:
+                return Action.ADD
+            return Action.REPLACE if update is Update.ALL else Action.BLOCK
+        case Outcome.WITHIN:
+            return Action.APPEND if _has_room(verdict) and update is not Update.NEW else Action.KEEP
+        case Outcome.SHIFTED:
+            return Action.KEEP
+        case Outcome.IMPROVED if update is Update.NEW or verdict.reason is not Reason.OPS_CHANGED:
+            accepted = Action.REMOVE if verdict.reason is Reason.GONE else Action.ACCEPT
+            return Action.KEEP if update is Update.NEW else accepted
+        case Outcome.REGRESSED | Outcome.IMPROVED:
+            # A broken absolute limit is changed where it is written, not accepted around. What
+            # does not fit has nothing to store.
+            never = {Reason.ABSOLUTE_LIMIT, Reason.OUT_OF_MEMORY}
+            acceptable = update is Update.ALL and verdict.reason not in never
+            return Action.ACCEPT if acceptable else Action.BLOCK
+
+
+def _has_room(verdict: Verdict) -> bool:
+    """Return whether a baseline takes a session more: many of one run are one of twenty."""
+    return min(verdict.sessions, verdict.runs or verdict.sessions) < MAX_SESSIONS
+
+
+def _following(part: Verdict, total: Action, *, measured: bool) -> Action:
+    """Return what becomes of a part that changed: it is accepted with its total, and only then."""
+    if total not in {Action.ACCEPT, Action.REPLACE}:
+        room = part.observed is not None and part.centre is not None and measured
+        return total if room and _has_room(part) else Action.KEEP
+    if not measured:
+        return Action.REMOVE
+    if part.observed is None:
+        return Action.KEEP
+    return Action.REPLACE if part.centre is None else Action.ACCEPT
+
+
+def _change_metric(
+    stored: MetricBaseline | None, metric: Metric, action: Action, added: tuple[Session, ...]
+) -> MetricBaseline:
+    if stored is None or action is Action.REPLACE:
+        return MetricBaseline(metric, added[:MAX_SESSIONS])
+    if action is Action.ACCEPT:
+        # The centre starts anew; the runs before it still tell the spread. Those of one accept
+        # only, the one with more of them: two would tell the step between them.
+        before = max(stored.current, stored.sessions[: stored.since], key=_runs_and_sessions)
+        return MetricBaseline(metric, (*before, *added[:MAX_SESSIONS]), since=len(before))
+    # A capture that is read again tells nothing more.
+    known = {session.run for session in stored.current if session.run.startswith(CAPTURE)}
+    added = tuple(session for session in added if session.run not in known)
+    # Many sessions of one run, as a calibration has them, leave room for those of other runs.
+    room = MAX_SESSIONS - len({session.run for session in stored.current})
+    return replace(stored, sessions=(*stored.sessions, *added[: max(room, 0)]))
+
+
+def _runs_and_sessions(side: tuple[Session, ...]) -> tuple[int, int]:
+    return len({session.run for session in side}), len(side)
+
+
+def _noted(change: Change) -> Iterator[tuple[str, MetricObservation]]:
+    """Yield new metrics that are too noisy to gate, with a note that says so."""
+    for name, action in change.actions.items():
+        if action not in {Action.ADD, Action.REPLACE}:
+            continue
+        observed = change.observation.metrics[name]
+        if observed.metric.compared_by_ratio:
+            stored = MetricBaseline(observed.metric, change.measured[name])
+            noise = band_of(stored, observed.limits, policy=DEFAULT_POLICY).noise
+            if is_too_noisy(noise, observed.limits, policy=DEFAULT_POLICY):
+                yield name, replace(observed, note=_TOO_NOISY.format(100 * expm1(noise)))
+
+
+_TOO_NOISY: Final = "recorded, but too noisy to gate: noise alone reaches {:.1f} %"
+
+
+@dataclass(frozen=True, slots=True)
+class NotWritten:
+    """A baseline file that could not be changed, and the tests this concerns."""
+
+    error: str
+    tests: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Updates:
+    """What will be written, by hardware and test file; nothing without an ``update``."""
+
+    store: BaselineStore
+    update: Update | None
+    _changes: dict[tuple[Hardware, str], dict[str, Change]] = field(default_factory=dict)
+
+    def decide(
+        self, judged: JudgedTest, *, hardware: Hardware, accepted: Callable[[], Accepted], run: str
+    ) -> JudgedTest:
+        """Return a judged test with the metrics of it that will be written; ``run`` is its run."""
+        if self.update is None:
+            return judged
+        test = judged.observation.test
+        self.withdraw(test)  # a test that is run again counts once, as it ended
+        change = plan(judged, self.update, accepted=accepted(), run=run)
+        if change is None:
+            return judged
+        self.add(judged.observation.hardware or hardware, test, change)
+        metrics = {**judged.observation.metrics, **dict(_noted(change))}
+        observation = replace(judged.observation, metrics=metrics)
+        return replace(judged, observation=observation, written=change.metrics)
+
+    def add(self, hardware: Hardware, test: str, change: Change) -> None:
+        """Write a change of a test, with those of the same file."""
+        self._changes.setdefault((hardware, split_test_id(test)[0]), {})[test] = change
+
+    def only_new(self) -> None:
+        """Write nothing from now on but what has no baseline; what was decided is forgotten."""
+        self._changes.clear()
+        self.update = self.update and Update.NEW
+
+    def withdraw(self, test: str) -> bool:
+        """Forget a test's change; return whether there was one."""
+        return any(changes.pop(test, None) for changes in self._changes.values())
+
+    def write(self, written: list[Path]) -> Iterator[NotWritten]:
+        """Change all files at once, adding them to ``written``; yield those that refuse.
+
+        One file that cannot be written does not cost the others theirs: then each is by itself.
+        """
+        by_key: dict[Hardware, dict[str, Change]] = {}
+        for (hardware, _), changes in self._changes.items():
+            if changes:
+                by_key.setdefault(hardware, {}).update(changes)
+        if not by_key:
+            return
+        try:
+            written += self.store.amend_keys(by_key)
+        except TtnnPerfError:
+            yield from self._write_by_file(written)
+
+    def _write_by_file(self, written: list[Path]) -> Iterator[NotWritten]:
+        for (hardware, _), changes in self._changes.items():
+            if changes:
+                try:
+                    written += self.store.amend(hardware, changes)
+                except TtnnPerfError as error:
+                    yield NotWritten(str(error), tuple(changes))

@@ -1,0 +1,944 @@
+// From numbers to places, and the axes that say which.
+
+const measuring = document.createElement("canvas").getContext("2d");
+
+// How wide a text is in a chart.
+function textWidth(text, size = 11) {
+  measuring.font = `${size}px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif`;
+  return measuring.measureText(text).width;
+}
+
+// As much of a text as fits; beginning and end tell more than the middle.
+function fitted(text, width, size = 11) {
+  if (textWidth(text, size) <= width) return text;
+  for (let kept = Math.min(text.length - 1, Math.ceil(width / 4)); kept > 2; kept -= 1) {
+    const end = Math.floor(kept / 3);
+    const cut = `${text.slice(0, kept - end)}…${text.slice(text.length - end)}`;
+    if (textWidth(cut, size) <= width) return cut;
+  }
+  return "";
+}
+
+function linear([low, high], [from, to]) {
+  const span = high - low || 1;
+  const scale = (value) => from + ((value - low) / span) * (to - from);
+  scale.back = (place) => low + ((place - from) / (to - from)) * span;
+  return scale;
+}
+
+function logarithmic([low, high], range) {
+  const scale = linear([Math.log10(low), Math.log10(high)], range);
+  return (value) => scale(Math.log10(value));
+}
+
+// Round numbers in a range, about so many.
+function roundNumbers(low, high, count) {
+  const rough = (high - low) / Math.max(1, count);
+  if (!(rough > 0)) return [low];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
+  const first = Math.ceil(low / step - 1e-9);
+  const found = [];
+  for (let at = first; at * step <= high + step * 1e-9; at += 1) found.push(Number((at * step).toPrecision(12)));
+  return found;
+}
+
+// Powers of ten in a range; where that is less than three, two and five times them as well.
+function powersOfTen(low, high) {
+  const found = [];
+  for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1) found.push(...[1, 2, 5].map((factor) => Number(`${factor}e${power}`)));
+  const inside = found.filter((number) => number >= low && number <= high);
+  const tens = inside.filter((number) => Number.isInteger(Number(Math.log10(number).toFixed(9))));
+  return tens.length < 3 ? inside : tens;
+}
+
+// The range of numbers, with room about it.
+function around(values, room = 0.08) {
+  const known = values.filter((value) => Number.isFinite(value));
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const more = (high - low || Math.abs(high) || 1) * room;
+  return [low - more, high + more];
+}
+
+// Labels of ticks have all the same number of digits after the point.
+function tickLabels(ticks) {
+  const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : Math.abs(ticks[0]) || 1;
+  const places = Math.min(8, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+  return ticks.map((tick) => (Math.abs(tick) >= 1e7 ? tick.toExponential(1) : grouped(tick.toFixed(places))));
+}
+
+// An axis on the left: lines across the plot, numbers beside them, the unit above.
+function axisLeft(box, scale, ticks, title, labels = tickLabels(ticks)) {
+  const lines = ticks.map((tick, place) => [
+    draw("line", { class: "grid", x1: box.left, x2: box.right, y1: scale(tick), y2: scale(tick) }),
+    draw("text", { x: box.left - 6, y: scale(tick) + 3.5, "text-anchor": "end" }, labels[place]),
+  ]);
+  return draw("g", { class: "axes" }, lines, draw("text", { x: 2, y: box.top - 8 }, title));
+}
+
+// An axis below; labels that would touch the one before are left out, the title is below them.
+function axisBottom(box, scale, ticks, title, labels = tickLabels(ticks), lined = true) {
+  let end = -Infinity;
+  const marks = ticks.map((tick, place) => {
+    const half = textWidth(labels[place]) / 2;
+    const at = Math.min(Math.max(scale(tick), half + 1), box.width - half - 1);
+    const line = draw("line", { class: "grid", x1: scale(tick), x2: scale(tick), y1: lined ? box.top : box.bottom, y2: box.bottom + 4 });
+    if (at - half < end + 8) return lined ? line : null;
+    end = at + half;
+    return [line, draw("text", { x: at, y: box.bottom + 15, "text-anchor": "middle" }, labels[place])];
+  });
+  const base = draw("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom });
+  const name = draw("text", { x: (box.left + box.right) / 2, y: box.bottom + 30, "text-anchor": "middle" }, title);
+  return draw("g", { class: "axes" }, marks, base, name);
+}
+
+// Places for labels of a given height, as near to what they are of as they can be without touching.
+function spread(labels, height, low, high) {
+  const sorted = [...labels].sort((one, other) => one.y - other.y);
+  let above = low - height;
+  for (const label of sorted) above = label.y = Math.max(label.y, above + height);
+  let below = high + height;
+  for (const label of sorted.reverse()) below = label.y = Math.min(label.y, below - height);
+  return labels;
+}
+
+// A label at the first of some spots where it is inside and touches nothing; `taken` are boxes, and
+// gets that of the label. Nothing where there is no such spot.
+function labelAt(text, spots, box, taken) {
+  const width = textWidth(text);
+  for (const [left, base] of spots) {
+    const area = [left, base - 10, left + width, base + 3];
+    const inside = area[0] > box.left && area[2] < box.right && area[1] > box.top && area[3] < box.bottom;
+    if (!inside || taken.some((other) => touch(area, other))) continue;
+    taken.push(area);
+    return draw("text", { class: "strong", x: left, y: base }, text);
+  }
+  return null;
+}
+
+const touch = (one, other) => one[0] <= other[2] && other[0] <= one[2] && one[1] <= other[3] && other[1] <= one[3];
+
+// What all charts have: a title, a legend, a text that says the same, and values under the pointer.
+
+const tip = make("div", { id: "tip", role: "status", hidden: true });
+
+function showTip(lines, x, y) {
+  tip.textContent = lines.filter(Boolean).join("\n");
+  tip.hidden = false;
+  const { width, height } = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(x + 12, innerWidth - width - 4))}px`;
+  tip.style.top = `${y + height + 20 > innerHeight ? Math.max(4, y - height - 12) : y + 14}px`;
+}
+
+const hideTip = () => (tip.hidden = true);
+
+// Charts are drawn when they have a width, and again when they get another.
+const drawn = new Map();
+const sizes = new ResizeObserver((entries) => {
+  for (const { target, contentRect } of entries) {
+    const width = Math.floor(contentRect.width);
+    const last = drawn.get(target);
+    if (!target.isConnected) {
+      sizes.unobserve(target);
+      drawn.delete(target);
+      continue;
+    }
+    if (width < 40 || width === last.width) continue;
+    last.width = width;
+    last.paint(width);
+  }
+});
+
+
+// Paper is narrower than most screens: charts are drawn for it, and for the screen again.
+const PAPER = 640;
+
+function fitCharts(forPaper) {
+  for (const { width, paint } of drawn.values()) if (width > PAPER) paint(forPaper ? PAPER : width);
+}
+
+// A chart. `paint(width)` returns { height, shapes, points }; points are { x, y, lines } that a
+// reader can go to. `label` says in words what the chart shows.
+function chart({ title, label, legend = [], kind, paint, after = [] }) {
+  const plot = draw("svg", { class: "plot", role: "img", "aria-label": `${title}. ${label}`, "data-chart": kind });
+  const holder = make("div", { class: "holder" }, plot);
+  const figure = make("figure", { class: "chart" }, make("figcaption", null, title),
+    legend.length ? make("div", { class: "legend", "aria-hidden": "true" }, legend.map(legendEntry)) : null, holder, after);
+  const explore = explorer(plot);
+  const repaint = (width) => {
+    const { height, shapes, points = [] } = paint(width);
+    plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    plot.replaceChildren(...[shapes].flat(Infinity).filter(Boolean));
+    explore(points);
+  };
+  drawn.set(holder, { width: 0, paint: repaint });
+  sizes.observe(holder);
+  return { figure, plot, repaint: () => repaint(drawn.get(holder).width) };
+}
+
+// An entry is [what it is called, shape of it in a box of 16 by 10].
+function legendEntry([name, shape]) {
+  return make("span", null, draw("svg", { viewBox: "0 0 16 10", class: "plot" }, shape), name);
+}
+
+// Shapes are told apart without their colours: bad is a square, better a triangle, unsure hollow.
+function dot(x, y, tone, size = 3.5) {
+  const kind = `dot ${tone}`;
+  if (tone === "bad") return draw("rect", { class: kind, x: x - size, y: y - size, width: 2 * size, height: 2 * size });
+  if (tone === "better") {
+    const [wide, high] = [size * 1.2, size * 1.2];
+    return draw("path", { class: kind, d: `M${x - wide} ${y + high}L${x + wide} ${y + high}L${x} ${y - high}Z` });
+  }
+  if (tone === "unsure") return draw("path", { class: kind, d: `M${x} ${y - size * 1.3}L${x + size * 1.3} ${y}L${x} ${y + size * 1.3}L${x - size * 1.3} ${y}Z` });
+  return draw("circle", { class: kind, cx: x, cy: y, r: size });
+}
+
+const stroke = (kind) => draw("line", { class: kind, x1: 0, x2: 16, y1: 5, y2: 5 });
+const swatch = (kind) => draw("rect", { class: kind, x: 2, y: 0, width: 12, height: 10 });
+
+// Lets a reader go from point to point, by pointer or with the arrow keys.
+function explorer(plot) {
+  let points = [];
+  let at = -1;
+  let ring = null;
+  const leave = () => {
+    at = -1;
+    ring?.remove();
+    hideTip();
+  };
+  const show = (place, box = plot.getBoundingClientRect()) => {
+    at = place;
+    const { x, y, lines } = points[place];
+    const scale = box.width / plot.viewBox.baseVal.width;
+    ring?.remove();
+    ring = draw("circle", { class: "ring", cx: x, cy: y, r: 6 });
+    plot.append(ring);
+    showTip(lines, box.left + x * scale, box.top + y * scale);
+  };
+  plot.addEventListener("pointermove", (event) => {
+    if (!points.length) return;
+    const box = plot.getBoundingClientRect();
+    const scale = box.width / plot.viewBox.baseVal.width;
+    const [x, y] = [(event.clientX - box.left) / scale, (event.clientY - box.top) / scale];
+    const far = ({ x: px, y: py }) => (px - x) ** 2 + (py - y) ** 2;
+    const nearest = points.reduce((best, point, place) => (far(point) < far(points[best]) ? place : best), 0);
+    if (far(points[nearest]) < 40 ** 2) show(nearest, box);
+    else leave();
+  });
+  plot.addEventListener("pointerleave", leave);
+  plot.addEventListener("blur", leave);
+  plot.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step || !points.length) return;
+    event.preventDefault();
+    show(at < 0 ? (step > 0 ? 0 : points.length - 1) : (at + step + points.length) % points.length);
+  });
+  return (found) => {
+    points = found;
+    leave();
+    if (points.length) plot.setAttribute("tabindex", "0");
+  };
+}
+
+// A metric, run after run: where it was against today's baseline and limit, and when it changed.
+
+const HOSTS_TOLD = 5;
+const MARKS = { accepted: "baseline accepted", stored: "baseline stored" };
+
+function historyChart(metric) {
+  const points = pointsOf(metric.history).filter((point) => point.value !== null);
+  if (points.length < 2) return null;
+  const hosts = [...new Set(points.map((point) => point.run.host))];
+  const last = points.at(-1);
+  const { figure } = chart({
+    kind: "history",
+    title: `History of ${metric.name}`,
+    label: `${counted(points.length, "run")}, from ${amount(metric, points[0].value)} to ${amount(metric, last.value)}` +
+      `${metric.limit === null ? "" : `, limit ${amount(metric, metric.limit)}`}; ${counted(metric.history.changes.length, "change")}`,
+    legend: historyLegend(metric, points),
+    paint: (width) => paintHistory(metric, points, hosts, width),
+    after: [historyChanges(metric, points), opened("Numbers", () => historyNumbers(metric, points))],
+  });
+  return figure;
+}
+
+function historyLegend(metric, points) {
+  const words = [...new Set(points.map((point) => point.outcome).filter(Boolean))];
+  const tones = [...new Set(words.map(toneOf))];
+  return [
+    ...tones.map((tone) => [words.filter((word) => toneOf(word) === tone).join(", "), dot(8, 5, tone)]),
+    ...(points.some((point) => point.mark) ? [["baseline accepted or stored", acceptMark(8, 9)]] : []),
+    ...(metric.history.changes.length ? [["change", stroke("change")]] : []),
+    ...(metric.baseline !== null && metric.limit !== null ? [["allowed, baseline to limit", swatch("band")]] : []),
+  ];
+}
+
+const acceptMark = (x, y) => draw("path", { class: "mark-accept", d: `M${x} ${y}l-4 -7h8z` });
+
+function paintHistory(metric, points, hosts, width) {
+  const strip = hosts.length > 1 ? 16 : 0;
+  const levels = levelsOf(metric);
+  const right = Math.max(12, ...levels.map((level) => textWidth(level.text) + 10));
+  const [low, high] = around([...points.map((point) => point.value), ...levels.map((level) => level.value)].map((value) => value * metric.scale));
+  const ticks = roundNumbers(low, high, 5);
+  const left = Math.max(...tickLabels(ticks).map((label) => textWidth(label))) + 12;
+  const height = 210 + strip;
+  const box = { left, right: width - right, top: 34, bottom: height - 36 - strip, width };
+  const y = linear([low, high], [box.bottom, box.top]);
+  const x = linear([0, points.length - 1], [box.left + 8, box.right - 8]);
+  const at = (value) => y(value * metric.scale);
+  const line = points.map((point, place) => `${x(place)},${at(point.value)}`).join(" ");
+  const labels = points.map((point) => shortCommit(point.run.commit) || moment(point.run.started_at).slice(0, 10));
+  const axis = axisBottom({ ...box, bottom: box.bottom + strip }, x, [...points.keys()], "run, by commit", labels, false);
+  return {
+    height,
+    shapes: [
+      axisLeft(box, y, ticks, metric.unit || metric.name),
+      axis,
+      allowedBand(metric, box, at),
+      levelLines(levels, box, at),
+      points.map((point, place) => (point.mark ? acceptLine(point, x(place), box) : null)),
+      changeLines(metric, points, x, box),
+      draw("polyline", { class: "line", points: line }),
+      points.map((point, place) => dot(x(place), at(point.value), toneOf(point.outcome), points.length > 80 ? 2.5 : 3.5)),
+      strip ? hostStrip(points, hosts, x, box) : null,
+    ],
+    points: points.map((point, place) => ({ x: x(place), y: at(point.value), lines: pointLines(metric, points, place) })),
+  };
+}
+
+// What a value is held against. The unit stands at the axis.
+function levelsOf(metric) {
+  return ["baseline", "limit", "target"]
+    .filter((kind) => metric[kind] !== null)
+    .map((kind) => ({ kind, value: metric[kind], text: `${kind} ${metric.unit ? digits(metric[kind] * metric.scale) : amount(metric, metric[kind])}` }));
+}
+
+function levelLines(levels, box, at) {
+  const labels = spread(levels.map((level) => ({ ...level, y: at(level.value) })), 12, box.top, box.bottom);
+  return labels.map(({ kind, value, text, y }) => [
+    draw("line", { class: kind, x1: box.left, x2: box.right, y1: at(value), y2: at(value) }),
+    draw("text", { x: box.right + 5, y: y + 3.5 }, text),
+  ]);
+}
+
+function allowedBand(metric, box, at) {
+  if (metric.baseline === null || metric.limit === null) return null;
+  const [one, other] = [at(metric.baseline), at(metric.limit)];
+  return draw("rect", { class: "band", x: box.left, width: box.right - box.left, y: Math.min(one, other), height: Math.abs(one - other) });
+}
+
+function acceptLine(point, x, box) {
+  return draw("g", { class: "accepted" },
+    draw("line", { class: "accept", x1: x, x2: x, y1: box.top, y2: box.bottom }), acceptMark(x, box.top));
+}
+
+// A line between the two runs of a change; its size above, where it touches no other.
+function changeLines(metric, points, x, box) {
+  let end = 90;  // the unit stands before it
+  return metric.history.changes.map((change) => {
+    const [from, to] = placesOf(change, points);
+    const at = x((from + to) / 2);
+    const text = signedPercent(change.change);
+    const half = textWidth(text) / 2;
+    const line = draw("line", { class: "change", x1: at, x2: at, y1: box.top - 8, y2: box.bottom });
+    if (at - half < end || at + half > box.width) return line;
+    end = at + half + 6;
+    return [line, draw("text", { class: change.worse ? "bad" : "better", x: at, y: box.top - 12, "text-anchor": "middle" }, text)];
+  });
+}
+
+// Where a change is among the points that are drawn.
+function placesOf(change, points) {
+  const after = points.findIndex((point) => point.place >= change.after);
+  const to = after < 0 ? points.length - 1 : after;
+  return [Math.max(0, to - 1), to];
+}
+
+// A letter for each of the first hosts.
+function hostLetter(hosts, host) {
+  const place = hosts.indexOf(host);
+  return place < HOSTS_TOLD ? String.fromCharCode(65 + place) : "·";
+}
+
+function hostStrip(points, hosts, x, box) {
+  const half = (x(1) - x(0)) / 2;
+  const same = [];
+  points.forEach((point, place) => {
+    if (place && points[place - 1].run.host === point.run.host) same.at(-1).to = place;
+    else same.push({ host: point.run.host, from: place, to: place });
+  });
+  return same.map(({ host, from, to }) => {
+    const [start, end] = [Math.max(box.left, x(from) - half), Math.min(box.right, x(to) + half)];
+    const wide = end - start > 10;
+    return draw("g", null,
+      draw("rect", { class: hosts.indexOf(host) % 2 ? "host" : "neither", "fill-opacity": 0.35, x: start + 0.5, width: Math.max(0.5, end - start - 1), y: box.bottom + 3, height: 12 }),
+      wide ? draw("text", { class: "strong", x: (start + end) / 2, y: box.bottom + 12.5, "text-anchor": "middle" }, hostLetter(hosts, host)) : null,
+      draw("title", null, host));
+  });
+}
+
+function pointLines(metric, points, place) {
+  const point = points[place];
+  const change = metric.history.changes.find((one) => placesOf(one, points)[1] === place);
+  return [
+    [amount(metric, point.value), point.outcome].filter(Boolean).join("  "),
+    ...runLines(point.run),
+    MARKS[point.mark] ?? point.mark,
+    change ? `${signedPercent(change.change)} since the run before: ${change.cause}` : "",
+  ];
+}
+
+// The same in words: which runs a change is between, its cause, what finds the commit.
+function historyChanges(metric, points) {
+  const hosts = [...new Set(points.map((point) => point.run.host))];
+  const named = hosts.slice(0, HOSTS_TOLD).map((host) => `${hostLetter(hosts, host)} ${host}`).join(", ");
+  const more = hosts.length > HOSTS_TOLD ? `, and ${hosts.length - HOSTS_TOLD} more (·)` : "";
+  const key = hosts.length > 1 ? make("p", { class: "hint" }, `Hosts: ${named}${more}`) : null;
+  const told = metric.history.changes.map((change) => {
+    const [from, to] = placesOf(change, points);
+    return make("li", null,
+      make("b", { class: change.worse ? "bad" : "better" }, signedPercent(change.change)),
+      ` between ${shortCommit(points[from].run.commit)} and ${shortCommit(points[to].run.commit)}: ${change.cause}`,
+      change.command ? command(change.command) : null);
+  });
+  return [key, told.length ? make("ul", { class: "changes" }, told) : null];
+}
+
+function historyNumbers(metric, points) {
+  return listing([
+    ["Run", ({ run }) => run.label || run.id],
+    ["Commit", ({ run }) => shortCommit(run.commit)],
+    ["Host", ({ run }) => run.host],
+    ["Started", ({ run }) => moment(run.started_at)],
+    [metric.name, ({ value }) => amount(metric, value), "number"],
+    ["Outcome", ({ outcome, mark }) => [outcome, MARKS[mark] ?? mark].filter(Boolean).join(", ")],
+  ], [...points].reverse());
+}
+
+// The small one in a row of the table: the line, the limit, and the last point in its colour.
+function sparkline(metric, tone) {
+  const values = metric.history.values.filter((value) => value !== null);
+  if (values.length < 2) return null;
+  const bounds = [...values, ...(metric.limit === null ? [] : [metric.limit])];
+  const x = linear([0, values.length - 1], [2, 116]);
+  const y = linear([Math.min(...bounds), Math.max(...bounds)], [18, 2]);
+  const limit = metric.limit === null ? null : draw("line", { x1: 0, x2: 120, y1: y(metric.limit), y2: y(metric.limit) });
+  return draw("svg", { class: `spark ${tone}`, viewBox: "0 0 120 20", role: "img", "aria-label": `${counted(values.length, "run")}, last ${amount(metric, values.at(-1))}` },
+    limit, draw("polyline", { points: values.map((value, place) => `${x(place).toFixed(1)},${y(value).toFixed(1)}`).join(" ") }),
+    draw("circle", { cx: x(values.length - 1), cy: y(values.at(-1)), r: 2.5 }));
+}
+
+// The samples of this run and of its confirmations, each a dot, against baseline and limit.
+
+const DOT = 3;
+
+function samplesChart(metric) {
+  const strips = [["this run", metric.samples], ...metric.confirmations.map((samples, place) => [`confirmation ${place + 1}`, samples])]
+    .map(([name, samples]) => ({ name, samples: samples.filter((sample) => sample !== null) }))
+    .filter(({ samples }) => samples.length);
+  if (strips.every(({ samples }) => samples.length < 2)) return null;
+  const { figure } = chart({
+    kind: "samples",
+    title: `Samples of ${metric.name}`,
+    label: strips.map(({ name, samples }) => `${name}: ${counted(samples.length, "sample")}, median ${amount(metric, median(samples))}`).join("; "),
+    legend: [["sample", dot(8, 5, "none", DOT)], ["median", stroke("median")],
+      ...levelsOf(metric).map(({ kind, value }) => [`${kind} ${amount(metric, value)}`, stroke(kind)])],
+    paint: (width) => paintSamples(metric, strips, width),
+  });
+  return figure;
+}
+
+function median(values) {
+  const sorted = [...values].sort((one, other) => one - other);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+function paintSamples(metric, strips, width) {
+  const levels = levelsOf(metric).filter(({ kind }) => kind !== "target");
+  const every = [...strips.flatMap(({ samples }) => samples), ...levels.map(({ value }) => value)].map((value) => value * metric.scale);
+  const [low, high] = around(every);
+  const box = { left: 8, right: width - 8, top: 6, bottom: 6 + strips.length * 52, width };
+  const x = linear([low, high], [box.left, box.right]);
+  const points = [];
+  const rows = strips.map(({ name, samples }, row) => {
+    const floor = box.top + row * 52 + 48;
+    const middle = x(median(samples) * metric.scale);
+    const dots = stacked(samples.map((sample) => x(sample * metric.scale)), 26).map(([at, up], place) => {
+      points.push({ x: at, y: floor - 6 - up, lines: [`${name}: ${amount(metric, samples[place])}`] });
+      return dot(at, floor - 6 - up, "none", DOT);
+    });
+    return [
+      draw("line", { class: "grid", x1: box.left, x2: box.right, y1: floor, y2: floor }),
+      draw("text", { class: "strong", x: box.left, y: floor - 38 }, `${name} (${samples.length})`),
+      dots,
+      draw("line", { class: "median", x1: middle, x2: middle, y1: floor - 14, y2: floor + 2 }),
+    ];
+  });
+  const lines = levels.map(({ kind, value }) => draw("line", { class: kind, x1: x(value * metric.scale), x2: x(value * metric.scale), y1: box.top, y2: box.bottom }));
+  const ticks = roundNumbers(low, high, Math.max(2, width / 90));
+  return { height: box.bottom + 36, shapes: [axisBottom(box, x, ticks, withUnit(metric.name, metric.unit ? `(${metric.unit})` : "")), lines, rows], points };
+}
+
+// Dots that would hide one another stand on one another; when the room is full, closer together.
+function stacked(places, room) {
+  const columns = new Map();
+  const found = places.map((place) => {
+    const column = Math.round(place / (DOT * 2));
+    const under = columns.get(column) ?? 0;
+    columns.set(column, under + 1);
+    return [place, under];
+  });
+  const step = Math.min(DOT * 2, room / Math.max(1, ...columns.values()));
+  return found.map(([place, under]) => [place, under * step]);
+}
+
+// How a number became another: what was before, each part of the change, what is now.
+
+const PARTS_TOLD = 14;
+
+function waterfallChart(waterfall) {
+  const parts = shownParts(waterfall);
+  const change = waterfall.after_us - waterfall.before_us;
+  const { figure } = chart({
+    kind: "waterfall",
+    title: `What changed ${waterfall.metric}${waterfall.region ? ` in ${waterfall.region}` : ""}`,
+    label: `From ${microseconds(waterfall.before_us)} to ${microseconds(waterfall.after_us)}: ${parts.map((part) => `${part.name} ${signedMicroseconds(part.change_us)}`).join(", ")}`,
+    legend: [["slower", swatch("fill bad")], ["faster", swatch("fill better")], ["whole", swatch("fill whole")]],
+    paint: (width) => paintWaterfall(waterfall, parts, width),
+    after: [make("p", { class: "hint" }, `${signedMicroseconds(change)} in all; the parts add up to it.`),
+      opened("Numbers", () => listing([
+        ["Part", (part) => part.name],
+        ["Change", (part) => signedMicroseconds(part.change_us), "number"],
+        ["Cause", (part) => part.cause],
+      ], parts))],
+  });
+  return figure;
+}
+
+// The largest parts; the others together. What no part accounts for is one, so that all add up.
+function shownParts(waterfall) {
+  const sum = waterfall.parts.reduce((total, part) => total + part.change_us, 0);
+  const rest = waterfall.after_us - waterfall.before_us - sum;
+  const bySize = [...waterfall.parts].sort((one, other) => Math.abs(other.change_us) - Math.abs(one.change_us));
+  const told = bySize.length > PARTS_TOLD ? bySize.slice(0, PARTS_TOLD - 1) : bySize;
+  const others = bySize.slice(told.length);
+  if (others.length) told.push({ name: `${others.length} smaller parts`, change_us: others.reduce((total, part) => total + part.change_us, 0), cause: "" });
+  if (Math.abs(rest) >= 0.05) told.push({ name: "not explained", change_us: rest, cause: "" });
+  return told;
+}
+
+function paintWaterfall(waterfall, parts, width) {
+  const steps = [];
+  let level = waterfall.before_us;
+  for (const part of parts) {
+    const kind = part.change_us > 0 ? "bad" : "better";
+    steps.push({ ...part, from: level, to: level + part.change_us, text: signedMicroseconds(part.change_us), kind });
+    level += part.change_us;
+  }
+  const [low, high] = startOf([waterfall.before_us, waterfall.after_us, ...steps.map((step) => step.to)]);
+  const end = (name, value) => ({ name, from: low, to: value, text: microseconds(value), kind: "whole", cause: "" });
+  const rows = [end("before", waterfall.before_us), ...steps, end("after", waterfall.after_us)];
+  const names = Math.min(width * 0.34, Math.max(...rows.map((row) => textWidth(row.name))) + 8);
+  const numbers = Math.max(...rows.map((row) => textWidth(row.text))) + 10;
+  const box = { left: names + 4, right: width - numbers, top: 4, bottom: 4 + rows.length * 22, width };
+  const x = linear([low, high], [box.left, box.right]);
+  const ticks = roundNumbers(low, high, Math.max(2, (box.right - box.left) / 80));
+  const axis = `µs per call of the region${low > 0 ? "; does not begin at 0" : ""}`;
+  return {
+    height: box.bottom + 36,
+    shapes: [axisBottom(box, x, ticks, axis), rows.map((row, place) => waterfallRow(row, rows[place + 1], place, box, x))],
+    points: rows.map((row, place) => ({ x: (x(row.from) + x(row.to)) / 2, y: box.top + place * 22 + 11, lines: [row.name, row.text, row.cause] })),
+  };
+}
+
+// Where the axis begins: at 0 if the change can be seen then.
+function startOf(levels) {
+  const [low, high] = [Math.min(...levels), Math.max(...levels)];
+  if (high - low > high * 0.3) return [0, high];
+  return [Math.max(0, low - (high - low || high * 0.1) * 0.5), high];
+}
+
+function waterfallRow(row, next, place, box, x) {
+  const top = box.top + place * 22;
+  const [start, end] = [Math.min(x(row.from), x(row.to)), Math.max(x(row.from), x(row.to))];
+  return draw("g", null,
+    draw("text", { class: "strong", x: box.left - 6, y: top + 14.5, "text-anchor": "end" }, fitted(row.name, box.left - 8)),
+    draw("rect", { class: `fill ${row.kind}`, x: start, width: Math.max(1.5, end - start), y: top + 4, height: 14, rx: 2 }),
+    next ? draw("line", { class: "grid", x1: x(row.to), x2: x(row.to), y1: top + 18, y2: top + 26 }) : null,
+    draw("text", { class: row.kind === "whole" ? "strong" : row.kind, x: box.width - 2, y: top + 14.5, "text-anchor": "end" }, row.text));
+}
+
+// Where the time of a region goes: an area per op, the longest first.
+
+const BOUNDS = { dram: "DRAM-bound", compute: "compute-bound", "": "neither, or not known" };
+const boundKind = (op) => op.bound || "neither";
+
+function boundLegend(ops) {
+  return Object.entries(BOUNDS)
+    .filter(([bound]) => ops.some((op) => op.bound === bound))
+    .map(([bound, name]) => [name, swatch(bound || "neither")]);
+}
+
+function treemapChart(region) {
+  const ops = region.ops.filter((op) => op.time_us > 0);
+  if (!ops.length) return null;
+  const { figure } = chart({
+    kind: "treemap",
+    title: `Time by op in ${region.name || "the test"}`,
+    label: ops.slice(0, 5).map((op) => `${op.name} ${percent(op.share)}`).join(", "),
+    legend: boundLegend(ops),
+    paint: (width) => paintTreemap(ops, width),
+    after: opened(`All ${counted(ops.length, "op")}`, () => opListing(region.ops)),
+  });
+  return figure;
+}
+
+function paintTreemap(ops, width) {
+  const height = width < 480 ? 240 : 280;
+  const tiles = squarified(ops.map((op) => op.time_us), width, height);
+  return {
+    height,
+    shapes: tiles.map((tile, place) => treemapTile(tile, ops[place])),
+    points: tiles.map((tile, place) => ({ x: tile.x + tile.width / 2, y: tile.y + tile.height / 2, lines: opLines(ops[place]) })),
+  };
+}
+
+function treemapTile({ x, y, width, height }, op) {
+  const room = width - 12;
+  // Of names, a part tells something; of numbers, it would tell something else.
+  const numbers = [`${percent(op.share)}  ${microseconds(op.time_us)}`, percent(op.share), ""].find((text) => textWidth(text) <= room);
+  const lines = [fitted(op.name, room), numbers, fitted(op.shape, room)].slice(0, room < 24 ? 0 : Math.floor((height - 6) / 14));
+  return draw("g", null,
+    draw("rect", { class: `tile ${boundKind(op)}`, x, y, width, height }),
+    lines.map((line, place) => (line ? draw("text", { class: "on", x: x + 6, y: y + 15 + place * 14 }, line) : null)));
+}
+
+// Rectangles of these sizes that fill a rectangle, as close to squares as they can be
+// (Bruls, Huizing and van Wijk: Squarified Treemaps).
+function squarified(sizes, width, height) {
+  const unit = (width * height) / sizes.reduce((sum, size) => sum + size, 0);
+  const areas = sizes.map((size) => size * unit);
+  const free = { x: 0, y: 0, width, height };
+  const tiles = [];
+  let first = 0;
+  while (first < areas.length) {
+    const side = Math.min(free.width, free.height);
+    let last = first + 1;
+    while (last < areas.length && flattest(areas.slice(first, last + 1), side) <= flattest(areas.slice(first, last), side)) last += 1;
+    tiles.push(...filledRow(areas.slice(first, last), free));
+    first = last;
+  }
+  return tiles;
+}
+
+// How far from a square the worst tile of a row would be.
+function flattest(areas, side) {
+  const sum = areas.reduce((total, area) => total + area, 0);
+  return Math.max((side ** 2 * Math.max(...areas)) / sum ** 2, sum ** 2 / (side ** 2 * Math.min(...areas)));
+}
+
+function filledRow(areas, free) {
+  const sum = areas.reduce((total, area) => total + area, 0);
+  const upright = free.width >= free.height;
+  const thick = sum / (upright ? free.height : free.width);
+  let along = upright ? free.y : free.x;
+  const tiles = areas.map((area) => {
+    const long = area / thick;
+    const tile = upright ? { x: free.x, y: along, width: thick, height: long } : { x: along, y: free.y, width: long, height: thick };
+    along += long;
+    return tile;
+  });
+  if (upright) Object.assign(free, { x: free.x + thick, width: free.width - thick });
+  else Object.assign(free, { y: free.y + thick, height: free.height - thick });
+  return tiles;
+}
+
+function opLines(op) {
+  return [
+    op.name,
+    op.shape,
+    `${microseconds(op.time_us)}, ${percent(op.share)}, ${digits(op.calls)} calls`,
+    op.ideal_us === null ? "" : `at best ${microseconds(op.ideal_us)} (${BOUNDS[op.bound] ?? op.bound})`,
+    op.tflops === null ? "" : `${digits(op.tflops)} TFLOP/s${op.intensity === null ? "" : ` at ${digits(op.intensity)} FLOP per byte`}`,
+    op.note,
+  ];
+}
+
+function opListing(ops) {
+  return listing([
+    ["Op", (op) => make("span", { class: "id" }, op.name)],
+    ["Shape", (op) => op.shape],
+    ["Calls", (op) => String(Number(op.calls.toFixed(2))), "number"],
+    ["Time", (op) => microseconds(op.time_us), "number"],
+    ["Share", (op) => percent(op.share), "number"],
+    ["At best", (op) => (op.ideal_us === null ? "–" : microseconds(op.ideal_us)), "number"],
+    ["Bound by", (op) => op.bound || "–"],
+    ["Cores", (op) => (op.cores === null ? "–" : String(op.cores)), "number"],
+    ["Note", (op) => op.note],
+  ], ops);
+}
+
+// What ops reach against what the hardware could do, by how much they compute per byte of DRAM.
+
+const NAMED_OPS = 6;
+
+function rooflineChart(region) {
+  const { roof } = region;
+  const ops = region.ops.filter((op) => op.intensity > 0 && op.tflops > 0);
+  if (!roof || !roof.peaks_tflops.length || !ops.length) return null;
+  const known = ops.reduce((sum, op) => sum + op.share, 0);
+  const { figure } = chart({
+    kind: "roofline",
+    title: `Roofline of ${region.name || "the test"}`,
+    label: `DRAM ${digits(roof.dram_gb_s)} GB/s; ` + roof.peaks_tflops.map(([name, peak]) => `${name} ${digits(peak)} TFLOP/s`).join(", ") +
+      `; ${counted(ops.length, "op")} with ${percent(known)} of the time`,
+    legend: [...boundLegend(ops), ["area: time", draw("circle", { class: "ghost", cx: 8, cy: 5, r: 4.5 })]],
+    paint: (width) => paintRoofline(roof, ops, width),
+    after: make("p", { class: "hint" },
+      `Shown: ops with ${percent(known)} of the time; those without FLOPs or DRAM traffic have no place here. ` +
+      "Colours are by what holds the cores that an op uses; roofs are those of the whole chip."),
+  });
+  return figure;
+}
+
+function paintRoofline(roof, ops, width) {
+  const peaks = roof.peaks_tflops.map(([, peak]) => peak);
+  const ridge = (Math.max(...peaks) / roof.dram_gb_s) * 1000;
+  const xs = [...ops.map((op) => op.intensity), ridge];
+  const ys = [...ops.map((op) => op.tflops), ...peaks];
+  const xRange = [Math.min(...xs) / 2, Math.max(...xs) * 4];
+  const yRange = [Math.min(...ys) / 2, Math.max(...ys) * 2];
+  const height = 280;
+  const box = { left: 48, right: width - 8, top: 22, bottom: height - 36, width };
+  const x = logarithmic(xRange, [box.left, box.right]);
+  const y = logarithmic(yRange, [box.bottom, box.top]);
+  const longest = Math.max(...ops.map((op) => op.time_us));
+  const circles = ops.map((op) => ({ op, x: x(op.intensity), y: y(op.tflops), r: 3 + 13 * Math.sqrt(op.time_us / longest) }));
+  const ten = (range) => powersOfTen(...range);
+  const plain = (ticks) => ticks.map((tick) => (tick < 1e-3 || tick >= 1e6 ? tick.toExponential(0) : grouped(String(tick))));
+  const within = (place, low, high) => Math.min(Math.max(place, low), high);
+  for (const circle of circles) {
+    circle.x = within(circle.x, box.left + circle.r, box.right - circle.r);
+    circle.y = within(circle.y, box.top + circle.r, box.bottom - circle.r);
+  }
+  return {
+    height,
+    shapes: [
+      axisLeft(box, y, ten(yRange), "TFLOP/s", plain(ten(yRange))),
+      axisBottom(box, x, ten(xRange), "FLOP per byte of DRAM", plain(ten(xRange))),
+      roofLines(roof, xRange, yRange, x, y, box),
+      circles.map((circle) => draw("circle", { class: `bubble ${boundKind(circle.op)}`, cx: circle.x, cy: circle.y, r: circle.r })),
+      roofNames(roof, y, box),
+      opNames(circles, box, peaks.map((peak) => y(peak))),
+    ],
+    points: circles.map((circle) => ({ x: circle.x, y: circle.y, lines: opLines(circle.op) })),
+  };
+}
+
+function roofLines(roof, xRange, yRange, x, y, box) {
+  const slope = roof.dram_gb_s / 1000;  // TFLOP/s at one FLOP per byte
+  const top = Math.max(...roof.peaks_tflops.map(([, peak]) => peak));
+  const start = Math.max(xRange[0], yRange[0] / slope);
+  return [
+    draw("line", { class: "roof", x1: x(start), y1: y(start * slope), x2: x(top / slope), y2: y(top) }),
+    roof.peaks_tflops.map(([, peak]) => draw("line", { class: "roof", x1: x(Math.max(xRange[0], peak / slope)), x2: box.right, y1: y(peak), y2: y(peak) })),
+  ];
+}
+
+function roofNames(roof, y, box) {
+  const peaks = roof.peaks_tflops.map(([name, peak]) => ({ y: y(peak) - 4, text: `${name} ${digits(peak)}` }));
+  return [
+    spread(peaks, 12, box.top + 8, box.bottom).map((label) => draw("text", { class: "strong", x: box.right - 2, y: label.y, "text-anchor": "end" }, label.text)),
+    draw("text", { class: "strong", x: box.left + 6, y: box.top + 10 }, `DRAM ${digits(roof.dram_gb_s)} GB/s`),
+  ];
+}
+
+// Names of the longest ops, beside their circles, where they hide nothing.
+function opNames(circles, box, roofs) {
+  const taken = circles.map(({ x, y, r }) => [x - r, y - r, x + r, y + r]);
+  roofs.forEach((y) => taken.push([box.right - 110, y - 16, box.right, y + 1]));
+  taken.push([box.left, box.top, box.left + 120, box.top + 14]);
+  const longest = [...circles].sort((one, other) => other.op.time_us - one.op.time_us).slice(0, NAMED_OPS);
+  return longest.map(({ op, x, y, r }) => {
+    const alone = circles.filter((circle) => circle.op.name === op.name).length === 1;
+    const name = fitted(alone ? op.name : `${op.name} ${op.shape}`, 150);
+    const half = textWidth(name) / 2;
+    const spots = [[x + r + 3, y + 4], [x - r - 3 - 2 * half, y + 4], [x - half, y - r - 4], [x - half, y + r + 12]];
+    return labelAt(name, spots, box, taken);
+  });
+}
+
+// What devices did during a call, one lane each: kernels, waits for others, the host; gaps are empty.
+
+const SPAN = 18;
+const MOST_LEVELS = 3;
+const KINDS = { k: ["kernel", "dram"], w: ["waits for other devices", "compute"], h: ["host", "host"] };
+
+function timelineChart(timeline) {
+  const end = Math.max(...timeline.lanes.flatMap((lane) => lane.starts_us.map((start, place) => start + lane.durations_us[place])));
+  if (!Number.isFinite(end) || end <= 0) return null;
+  const view = { from: 0, to: end, end };
+  const levels = new Map(timeline.lanes.map((lane) => [lane, levelsOfLane(lane)]));
+  const kinds = Object.entries(KINDS).filter(([kind]) => timeline.lanes.some((lane) => lane.kinds.includes(kind)));
+  const buttons = make("div", { class: "zoom" });
+  const made = chart({
+    kind: "timeline",
+    title: `Timeline of ${timeline.region || "the test"}`,
+    label: timeline.lanes.map((lane) => laneInWords(lane, end)).join("; "),
+    legend: [...kinds.map(([, [name, kind]]) => [name, swatch(kind)]), ["gap", draw("rect", { class: "ghost", x: 2, y: 0.5, width: 12, height: 9 })]],
+    paint: (width) => paintTimeline(timeline, levels, view, width),
+    after: [buttons, make("p", { class: "hint" }, [timeline.shortened,
+      "Click it, then: wheel or + and − zoom, drag or ← and → move, 0 shows all."].filter(Boolean).join(" ")),
+      opened("Numbers", () => laneListing(timeline, end))],
+  });
+  made.plot.classList.add("pans");
+  made.plot.setAttribute("tabindex", "0");
+  moveByHand(made, view, buttons);
+  return made.figure;
+}
+
+// Ops of one device overlap: one that starts before another ends is drawn below it.
+function levelsOfLane(lane) {
+  const ends = [];
+  const ofSpans = lane.starts_us.map((start, place) => {
+    const free = ends.findIndex((end) => end <= start);
+    const level = free < 0 ? Math.min(ends.length, MOST_LEVELS - 1) : free;
+    ends[level] = Math.max(ends[level] ?? 0, start + lane.durations_us[place]);
+    return level;
+  });
+  return { ofSpans, height: SPAN * Math.max(1, ends.length) + 6 };
+}
+
+function paintTimeline(timeline, levels, view, width) {
+  const names = Math.min(width * 0.2, Math.max(...timeline.lanes.map((lane) => textWidth(lane.device))) + 10);
+  const heights = timeline.lanes.map((lane) => levels.get(lane).height);
+  const box = { left: names, right: width - 6, top: 4, bottom: 4 + heights.reduce((sum, height) => sum + height, 0), width };
+  const x = linear([view.from, view.to], [box.left, box.right]);
+  const ticks = roundNumbers(view.from, view.to, Math.max(2, (box.right - box.left) / 90));
+  const points = [];
+  let top = box.top;
+  const lanes = timeline.lanes.map((lane, row) => {
+    const first = top + 1;
+    top += heights[row];
+    const spans = spansInView(lane, levels.get(lane).ofSpans, view, x, box).map((span) => {
+      const above = first + span.level * SPAN;
+      points.push({ x: (span.start + span.end) / 2, y: above + SPAN / 2, lines: spanLines(timeline, lane, span) });
+      return spanShape(span, timeline.names[lane.names[span.place]], above);
+    });
+    return [draw("rect", { class: "ghost", x: box.left, width: box.right - box.left, y: first, height: heights[row] - 6 }),
+      draw("text", { class: "strong", x: box.left - 6, y: first + 13, "text-anchor": "end" }, fitted(lane.device, names - 8)), spans];
+  });
+  return { height: box.bottom + 36, shapes: [axisBottom(box, x, ticks, "µs since the first start"), lanes], points };
+}
+
+// Spans that can be seen; those narrower than a pixel are drawn as one where they meet.
+function spansInView(lane, levels, view, x, box) {
+  const found = [];
+  const lasts = [];
+  lane.starts_us.forEach((from, place) => {
+    const to = from + lane.durations_us[place];
+    if (to < view.from || from > view.to) return;
+    const span = { start: Math.max(box.left, x(from)), end: Math.min(box.right, x(to)), kind: lane.kinds[place], level: levels[place], place, count: 1, from, to };
+    const last = lasts[span.level];
+    if (last && last.kind === span.kind && span.end - last.start < 1.5) Object.assign(last, { end: Math.max(last.end, span.end), to, count: last.count + 1 });
+    else found.push((lasts[span.level] = span));
+  });
+  return found;
+}
+
+function spanShape(span, name, top) {
+  const width = Math.max(0.75, span.end - span.start - 0.5);
+  const text = span.count === 1 && width > 30 ? fitted(name, width - 8) : "";
+  return [
+    draw("rect", { class: (KINDS[span.kind] ?? KINDS.k)[1], x: span.start, width, y: top, height: SPAN - 1 }),
+    // Waits have stripes: they are told apart without colours.
+    span.kind === "w" && width > 6 ? draw("path", { class: "grid", d: stripes(span.start, width, top, SPAN - 1) }) : null,
+    text ? draw("text", { class: "on", x: span.start + 4, y: top + 12.5 }, text) : null,
+  ];
+}
+
+function stripes(x, width, y, height) {
+  let path = "";
+  for (let at = 4; at < width; at += 6) path += `M${x + at} ${y}v${height}`;
+  return path;
+}
+
+function spanLines(timeline, lane, span) {
+  const [name] = KINDS[span.kind] ?? KINDS.k;
+  const what = span.count > 1 ? `${span.count} spans` : timeline.names[lane.names[span.place]];
+  return [`${lane.device}: ${what}`, `${name}, ${microseconds(span.to - span.from)} from ${microseconds(span.from)}`];
+}
+
+// Times of a lane by kind; the rest is gaps.
+function laneTimes(lane, end) {
+  const times = { k: 0, w: 0, h: 0 };
+  lane.durations_us.forEach((duration, place) => (times[lane.kinds[place]] = (times[lane.kinds[place]] ?? 0) + duration));
+  let [busy, reached] = [0, 0];
+  lane.starts_us.forEach((start, place) => {
+    const stop = start + lane.durations_us[place];
+    busy += Math.max(0, stop - Math.max(start, reached));
+    reached = Math.max(reached, stop);
+  });
+  return { ...times, gaps: Math.max(0, end - busy) };
+}
+
+function laneInWords(lane, end) {
+  const times = laneTimes(lane, end);
+  return `${lane.device}: kernels ${percent(times.k / end)}, waits ${percent(times.w / end)}, gaps ${percent(times.gaps / end)}`;
+}
+
+function laneListing(timeline, end) {
+  const rows = timeline.lanes.map((lane) => ({ lane, times: laneTimes(lane, end) }));
+  const column = (name, kind) => [name, ({ times }) => `${microseconds(times[kind])} (${percent(times[kind] / end)})`, "number"];
+  return listing([["Device", ({ lane }) => lane.device], column("Kernels", "k"), column("Waits", "w"), column("Host", "h"), column("Gaps", "gaps"),
+    ["Spans", ({ lane }) => String(lane.starts_us.length), "number"]], rows);
+}
+
+// Zoom and move by wheel, drag, keys and buttons. The wheel is the page's until the chart is used.
+function moveByHand({ plot, repaint }, view, buttons) {
+  const show = (from, to) => {
+    const span = Math.min(view.end, Math.max(view.end / 5000, to - from));
+    view.from = Math.max(0, Math.min(from, view.end - span));
+    view.to = view.from + span;
+    repaint();
+  };
+  const zoom = (factor, at = 0.5) => {
+    const span = view.to - view.from;
+    const middle = view.from + span * at;
+    show(middle - span * factor * at, middle + span * factor * (1 - at));
+  };
+  const move = (part) => show(view.from + (view.to - view.from) * part, view.to + (view.to - view.from) * part);
+  const all = () => show(0, view.end);
+  const actions = { "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), "0": all,
+    ArrowLeft: () => move(-0.15), ArrowRight: () => move(0.15) };
+
+  plot.addEventListener("wheel", (event) => {
+    if (document.activeElement !== plot && !event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    const box = plot.getBoundingClientRect();
+    zoom(event.deltaY > 0 ? 1.25 : 0.8, (event.clientX - box.left) / box.width);
+  }, { passive: false });
+  plot.addEventListener("keydown", (event) => {
+    if (!actions[event.key] || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    actions[event.key]();
+  }, { capture: true });
+  let dragged = null;
+  plot.addEventListener("pointerdown", (event) => {
+    dragged = event.clientX;
+    plot.focus({ preventScroll: true });
+    plot.setPointerCapture(event.pointerId);
+  });
+  plot.addEventListener("pointermove", (event) => {
+    if (dragged === null) return;
+    move((dragged - event.clientX) / plot.getBoundingClientRect().width);
+    dragged = event.clientX;
+  });
+  for (const kind of ["pointerup", "pointercancel"]) plot.addEventListener(kind, () => (dragged = null));
+  const button = (text, name, action) => make("button", { type: "button", "aria-label": name, onclick: action }, text);
+  buttons.append(button("−", "Zoom out", actions["-"]), button("+", "Zoom in", actions["+"]), button("←", "Earlier", actions.ArrowLeft),
+    button("→", "Later", actions.ArrowRight), button("All", "Show all", all));
+}

@@ -1,0 +1,511 @@
+// The steps of optimizing a test, and what each did.
+
+const TONES_OF_STEPS = { KEEP: "good", REVERT: "none" };
+
+// The steps of tests that have no page of their own here are told whole, others by a link.
+function journalsSection() {
+  if (!page.journals.length) return null;
+  const alone = page.journals.filter((journal) => !byName.has(journal.test));
+  return sectionOf("run", "Optimization steps", make("div", { class: "panel stack" },
+    listing([
+      ["Test", (journal) => (byName.has(journal.test) ? make("a", { class: "id", href: addressOf({ test: journal.test }) }, journal.test) : journal.test)],
+      ["Metric", (journal) => journal.metric],
+      ["First", (journal) => amount(journal, journal.first), "number"],
+      ["Now", (journal) => amount(journal, journal.now), "number"],
+      ["Change", (journal) => signedPercent(journal.now / journal.first - 1), "number"],
+      ["Kept", (journal) => `${journal.steps.filter((step) => step.kept).length} of ${counted(journal.steps.length, "step")}`],
+    ], page.journals),
+    alone.map(journalPanel)));
+}
+
+function journalOf(test) {
+  const own = page.journals.filter((journal) => journal.test === test.id);
+  return own.length ? section("Optimization steps", make("div", { class: "panel stack" }, own.map(journalPanel))) : null;
+}
+
+function journalPanel(journal) {
+  const title = [journal.metric, byName.has(journal.test) ? "" : ` of ${journal.test}`, ", step by step"].join("");
+  return make("div", { class: "stack" }, make("h4", null, title),
+    listing([
+      ["Step", (step) => step.message],
+      ["Answer", (step) => badge(step.decision, TONES_OF_STEPS[step.decision] ?? "unsure")],
+      ["Effect", (step) => fraction(step.change), "number"],
+      ["Interval", (step) => (step.low === null ? "–" : `${signedPercent(step.low)} to ${signedPercent(step.high)}`), "number"],
+      ["Device", (step) => fraction(step.device), "number"],
+      ["Accuracy", (step) => (step.accuracy === null ? "–" : accuracy(step.accuracy)), "number"],
+      ["Why", (step) => step.why],
+    ], journal.steps),
+    journal.remaining.map((line) => make("p", { class: "sentence" }, line)));
+}
+
+const fraction = (value) => (value === null ? "–" : signedPercent(value));
+
+// What the checklist says of a test, what saves most first.
+
+const STATES = ["found", "waived", "not measured"];
+
+function findingsSection(test) {
+  if (!test.findings.length) return null;
+  const saving = (finding) => finding.saving_us ?? -1;
+  const found = test.findings.filter((finding) => finding.state === "found").sort((one, other) => other.fails - one.fails || saving(other) - saving(one));
+  const most = Math.max(0, ...found.map(saving));
+  const others = STATES.slice(1).map((state) => {
+    const those = test.findings.filter((finding) => finding.state === state);
+    return those.length ? opened(`${those.length} ${state}`, () => make("ul", { class: "stack" }, those.map((finding) => findingItem(finding, 0)))) : null;
+  });
+  return section("Checklist", make("div", { class: "panel stack" },
+    found.length ? make("ol", { class: "stack ranked" }, found.map((finding) => findingItem(finding, most))) : make("p", { class: "quiet" }, "Nothing was found."),
+    others));
+}
+
+function findingItem(finding, most) {
+  const share = finding.share === null ? "" : `, ${percent(finding.share)} of the region`;
+  const saving = finding.saving_us === null ? null : make("b", { class: "better" }, `saves up to ${microseconds(finding.saving_us)}${share}`);
+  return make("li", { class: "finding" },
+    make("div", { class: "metric-head" },
+      make("code", { class: finding.fails ? "bad" : "" }, finding.code), make("span", null, finding.title),
+      finding.fails ? badge("fails the test", "bad") : null),
+    saving ? make("div", { class: "metric-head" }, saving, finding.region ? make("span", { class: "quiet" }, `in ${finding.region}`) : null) : null,
+    finding.saving_us !== null && most > 0 ? savingBar(finding.saving_us / most) : null,
+    finding.evidence.length ? make("ul", null, finding.evidence.map((line) => make("li", null, line))) : null,
+    finding.fix.length ? make("ul", { class: "fix" }, finding.fix.map((line) => make("li", null, line))) : null);
+}
+
+function savingBar(part) {
+  return make("div", { class: "bar", "aria-hidden": "true" },
+    draw("svg", { viewBox: "0 0 100 6", preserveAspectRatio: "none" }, draw("rect", { x: 0, y: 0, width: 100 * part, height: 6 })));
+}
+
+// The saving of the finding that would save most: savings overlap, so they are not added.
+const largestSaving = (test) => Math.max(0, ...test.findings.filter((finding) => finding.state === "found").map((finding) => finding.saving_us ?? 0));
+
+// What failed: the sentence, and the commands that accept it or look closer.
+
+const FAILURES_TOLD = 5;
+
+function attentionSection() {
+  const failed = page.tests.filter((test) => test.failed).sort((one, other) => one.worst - other.worst);
+  if (!failed.length) return null;
+  const more = failed.length - FAILURES_TOLD;
+  const list = make("ul", { class: "stack attention" }, failed.slice(0, FAILURES_TOLD).map(failureItem));
+  const rest = more > 0 ? make("p", { class: "quiet" }, `${counted(more, "more failed test")}: they are first in the table.`) : null;
+  return section(`Failed: ${counted(failed.length, "test")}`, list, rest);
+}
+
+function failureItem(test) {
+  return make("li", { class: "panel" },
+    make("div", { class: "line" }, badge(test.outcome, "bad"),
+      make("a", { class: "id", href: addressOf({ test: names.get(test) }) }, make("bdi", null, test.id)),
+      make("span", { class: "quiet" }, test.key)),
+    make("p", { class: "sentence" }, whatHappened(test)),
+    test.by_op ? make("p", { class: "sentence quiet" }, test.by_op) : null,
+    test.commands.map(command));
+}
+
+// The summary of a test, or else what its metrics say that are not as before.
+function whatHappened(test) {
+  if (test.summary) return test.summary;
+  return test.metrics.filter((metric) => metric.gated && metric.sentence && toneOf(metric.outcome) !== "good").map((metric) => metric.sentence).join("\n");
+}
+
+// The table of tests. Only rows near the window are in the document, so a thousand cost as much as ten.
+
+const EXTRA_ROWS = 8;
+const tableView = { rows: [], cursor: -1, from: -1, to: -1, body: null, whole: false };
+
+// Columns that sort: what comes first has the least of these.
+const SORTS = {
+  outcome: (test) => test.worst,
+  test: (test) => test.id,
+  metric: (test) => shownMetric(test)?.name ?? "",
+  change: (test) => -Math.abs(shownMetric(test)?.change ?? 0),
+  saving: (test) => -largestSaving(test),
+};
+
+function shownMetric(test) {
+  return state.metric ? (test.metrics.find((metric) => metric.name === state.metric) ?? null) : mainMetric(test);
+}
+
+const searched = new Map();
+function searchText(test) {
+  if (!searched.has(test)) {
+    searched.set(test, [test.id, test.key, test.outcome, test.summary, ...test.setting.flat()].join("\n").toLowerCase());
+  }
+  return searched.get(test);
+}
+
+function chosenTests() {
+  const words = state.search.toLowerCase().split(/\s+/).filter(Boolean);
+  const chosen = page.tests.filter((test) =>
+    (!state.outcome || test.outcome === state.outcome) &&
+    (!state.key || test.key === state.key) &&
+    (!state.metric || shownMetric(test)) &&
+    words.every((word) => searchText(test).includes(word)));
+  const [column, reverse] = sortOf();
+  const keys = new Map(chosen.map((test) => [test, SORTS[column](test)]));
+  // Of equal ones, the page has the worse first.
+  const places = new Map(page.tests.map((test, place) => [test, place]));
+  const order = (one, other) => compared(keys.get(one), keys.get(other)) || places.get(one) - places.get(other);
+  chosen.sort(reverse ? (one, other) => order(other, one) : order);
+  return chosen;
+}
+
+const compared = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
+
+function sortOf() {
+  const [, minus, column] = /^(-?)(.*)$/.exec(state.sort);
+  return SORTS[column] ? [column, minus === "-"] : ["outcome", false];
+}
+
+function testTable() {
+  tableView.body = make("tbody", { role: "rowgroup" });
+  const table = make("table", { class: "tests", role: "table", "aria-label": "Tests" }, make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, tableHeads())), tableView.body);
+  tableView.body.addEventListener("click", (event) => {
+    const row = event.target.closest("tr[data-place]");
+    if (row && !event.target.closest("a")) go({ test: names.get(tableView.rows[row.dataset.place]) });
+  });
+  return table;
+}
+
+function tableHeads() {
+  const [column, reverse] = sortOf();
+  const head = (kind, text, sorts, more = "") => {
+    const on = column === sorts;
+    const sort = sorts ? { "aria-sort": on ? (reverse ? "descending" : "ascending") : "none" } : {};
+    const next = on && !reverse ? `-${sorts}` : sorts;
+    const inside = sorts
+      ? make("button", { type: "button", "data-sort": sorts, onclick: () => go({ sort: next === "outcome" ? "" : next }) }, text, on ? (reverse ? " ↑" : " ↓") : "")
+      : make("button", { type: "button", disabled: true }, text);
+    return make("th", { class: `${kind} ${more}`, scope: "col", role: "columnheader", ...sort }, inside);
+  };
+  return [head("outcome", "Outcome", "outcome"), head("test", "Test", "test"), head("metric", "Metric", "metric"), head("value", "Value", "", "number"),
+    head("change", "To baseline", "change", "number"), head("trend", "History", ""), head("saving", "Could save", "saving", "number")];
+}
+
+function refreshTable() {
+  const before = tableView.rows[tableView.cursor];
+  tableView.rows = chosenTests();
+  tableView.cursor = tableView.rows.indexOf(before);
+  tableView.from = -1;
+  const head = tableView.body.parentElement.querySelector("thead tr");
+  const focused = document.activeElement?.dataset?.sort;
+  head.replaceChildren(...tableHeads());
+  if (focused) head.querySelector(`[data-sort="${focused}"]`)?.focus();
+  tableView.body.parentElement.setAttribute("aria-rowcount", tableView.rows.length + 1);
+  drawRows();
+}
+
+const rowHeight = () => (innerWidth <= 704 ? 58 : 35);
+
+function drawRows() {
+  const { rows, body, whole } = tableView;
+  if (!body?.isConnected) return;
+  const height = rowHeight();
+  const first = Math.floor(-body.getBoundingClientRect().top / height);
+  const from = whole ? 0 : Math.max(0, Math.min(first - EXTRA_ROWS, rows.length - 1));
+  const to = whole ? rows.length : Math.min(rows.length, Math.max(0, first) + Math.ceil(innerHeight / height) + EXTRA_ROWS);
+  if (from === tableView.from && to === tableView.to && tableView.height === height) return;
+  Object.assign(tableView, { from, to, height });
+  const lines = rows.slice(from, to).map((test, place) => testRow(test, from + place));
+  body.replaceChildren(spaceRow(from * height), ...lines, spaceRow((rows.length - to) * height));
+  if (!rows.length) body.replaceChildren(make("tr", { class: "space" }, make("td", { colspan: 7, class: "empty quiet" }, "No test is like this. ", make("a", { href: addressOf({ ...EMPTY }) || "#" }, "Show all"))));
+}
+
+function spaceRow(height) {
+  const cell = make("td");
+  cell.style.height = `${height}px`;
+  return make("tr", { class: "space", "aria-hidden": "true" }, cell);
+}
+
+// An id as its folder and file, and the test in it; that of a capture as its folder and file.
+function idParts(id) {
+  const end = id.indexOf("::");
+  const cut = end < 0 ? id.lastIndexOf("/") + 1 : end + 2;
+  return [cut ? make("bdi", { class: "folder" }, id.slice(0, cut)) : null, make("bdi", { class: "name" }, id.slice(cut))];
+}
+
+function testRow(test, place) {
+  const metric = shownMetric(test);
+  const tone = state.metric && metric ? toneOf(metric.outcome) : toneOfTest(test);
+  const change = metric?.change ?? null;
+  const saving = largestSaving(test);
+  const cell = (kind, ...content) => make("td", { class: kind, role: "cell" }, content);
+  const row = make("tr", { role: "row", "data-place": place, "aria-rowindex": place + 2, class: place === tableView.cursor ? "cursor" : "" },
+    cell("outcome", badge(state.metric && metric ? metric.outcome : test.outcome, tone)),
+    cell("test", make("div", { class: "line" }, make("a", { class: "id", href: addressOf({ test: names.get(test) }), title: test.id }, idParts(test.id)), make("small", null, test.key))),
+    cell("metric quiet", metric?.name ?? ""),
+    cell("value number", metric ? amount(metric, metric.value) : ""),
+    cell(`change number ${metric ? toneOf(metric.outcome) : ""}`, change === null ? "" : signedPercent(change)),
+    cell("trend", metric ? sparkline(metric, toneOf(metric.outcome)) : null),
+    cell("saving number quiet", saving ? microseconds(saving) : ""));
+  return row;
+}
+
+// Moves the cursor by so many rows, and shows it.
+function moveCursor(step) {
+  const { rows, body } = tableView;
+  if (!rows.length) return;
+  tableView.cursor = Math.max(0, Math.min(rows.length - 1, tableView.cursor + step));
+  const top = body.getBoundingClientRect().top + tableView.cursor * rowHeight();
+  if (top < 60 || top > innerHeight - 2 * rowHeight()) scrollBy({ top: top - innerHeight / 2, behavior: "instant" });
+  tableView.from = -1;
+  drawRows();
+  body.querySelector("tr.cursor a")?.focus({ preventScroll: true });
+}
+
+// One test: its verdict and what to do, then its numbers, then where its time goes.
+
+function testView(test) {
+  const order = tableView.rows;
+  const place = order.indexOf(test);
+  const beside = (step, text) => {
+    const other = place < 0 ? undefined : order[place + step];
+    return other ? make("a", { href: addressOf({ test: names.get(other) }), title: other.id }, text) : null;
+  };
+  return make("article", { "aria-label": test.id },
+    make("nav", { class: "crumbs", "aria-label": "Tests" }, make("a", { href: addressOf({ test: "" }) }, "← All tests"), beside(-1, "Previous"), beside(1, "Next"),
+      place < 0 ? null : make("span", { class: "quiet" }, `${place + 1} of ${order.length}`)),
+    testHead(test),
+    metricsSection(test),
+    test.waterfalls.length ? section("What changed", make("div", { class: "even panel" }, test.waterfalls.map(waterfallChart))) : null,
+    journalOf(test),
+    findingsSection(test),
+    test.regions.map(regionSection),
+    timelinesSection(test));
+}
+
+function testHead(test) {
+  return make("header", { class: "test-head panel" },
+    make("div", { class: "metric-head" }, badge(test.outcome, toneOfTest(test)), make("span", { class: "quiet" }, test.key)),
+    make("h2", { tabindex: -1 }, make("bdi", null, test.id)),
+    test.setting.length ? make("ul", { class: "setting", "aria-label": "Setting" }, test.setting.map(([name, value]) => make("li", null, `${name} ${value}`))) : null,
+    test.summary ? make("p", { class: "sentence" }, test.summary) : null,
+    test.by_op ? make("p", { class: "sentence" }, test.by_op) : null,
+    test.commands.map(command),
+    test.visualizer ? make("div", { class: "stack" }, make("span", { class: "quiet" }, "Open the report in ttnn-visualizer:"), command(test.visualizer)) : null,
+    test.trace ? traceLink(test.trace) : null);
+}
+
+// A link to a file beside the page; anything else than a file or a page is no link.
+function traceLink(trace) {
+  const address = URL.canParse(trace, document.baseURI) ? new URL(trace, document.baseURI) : null;
+  if (!address || !["file:", "http:", "https:"].includes(address.protocol)) return make("p", null, `Trace: ${trace}`);
+  return make("p", null, make("a", { href: trace, download: "" }, `Trace: ${trace}`), make("span", { class: "quiet" }, " (open it at "),
+    make("a", { href: "https://ui.perfetto.dev", rel: "noreferrer" }, "ui.perfetto.dev"), make("span", { class: "quiet" }, ")"));
+}
+
+function metricsSection(test) {
+  if (!test.metrics.length) return null;
+  const [gated, others] = [test.metrics.filter((metric) => metric.gated), test.metrics.filter((metric) => !metric.gated)];
+  const first = mainMetric(test);
+  gated.sort((one, other) => (other === first) - (one === first));
+  const more = others.length ? opened(`${counted(others.length, "metric")} without a verdict`, () => make("div", { class: "stack" }, others.map((metric) => metricPanel(metric)))) : null;
+  return section("Metrics", make("div", { class: "stack" }, gated.map((metric) => metricPanel(metric, test.summary)), more));
+}
+
+// `told` is what was said already.
+function metricPanel(metric, told = "") {
+  const facts = [
+    metric.change === null ? "" : `${signedPercent(metric.change)} to the baseline`,
+    metric.baseline === null ? "" : `baseline ${amount(metric, metric.baseline)}`,
+    metric.limit === null ? "" : `limit ${amount(metric, metric.limit)}`,
+    metric.target === null ? "" : `target ${amount(metric, metric.target)}`,
+    metric.better === "equal" ? "must stay equal" : `${metric.better} is better`,
+  ].filter(Boolean).join(" · ");
+  const charts = [historyChart(metric), samplesChart(metric)].filter(Boolean);
+  return make("div", { class: "panel stack", "data-metric": metric.name },
+    make("div", { class: "metric-head" }, make("h3", null, metric.name), metric.gated ? badge(metric.outcome, toneOf(metric.outcome)) : null,
+      make("b", null, amount(metric, metric.value)), make("span", { class: "quiet" }, facts)),
+    metric.sentence && metric.sentence !== told ? make("p", { class: "sentence" }, metric.sentence) : null,
+    metric.why_ungated ? make("p", { class: "quiet" }, `Not gated: ${metric.why_ungated}`) : null,
+    charts.length ? make("div", { class: "pair" }, charts) : null);
+}
+
+function regionSection(region) {
+  const charts = [treemapChart(region), rooflineChart(region)].filter(Boolean);
+  const told = `${microseconds(region.time_us)} per call, ${counted(region.calls, "call")}`;
+  return section(region.name ? `Region ${region.name}` : "Where the time goes", make("div", { class: "panel stack" },
+    make("p", { class: "quiet" }, [told, region.bottleneck].filter(Boolean).join(". ")),
+    charts.length ? make("div", { class: "even" }, charts) : make("p", { class: "quiet" }, "No op of it was captured.")));
+}
+
+function timelinesSection(test) {
+  const charts = test.timelines.map(timelineChart).filter(Boolean);
+  return charts.length ? section("Devices over time", make("div", { class: "panel stack" }, charts)) : null;
+}
+
+// All tests: what failed, the table with its filters, and what is true of the run as a whole.
+
+const search = make("input", { type: "search", placeholder: "Search tests ( / )", "aria-label": "Search tests", autocomplete: "off", spellcheck: "false" });
+const shownCount = make("span", { class: "quiet", role: "status" });
+const choices = {};
+
+function overview() {
+  search.addEventListener("input", () => goOn({ search: search.value.trim() ? search.value : "", test: "" }));
+  const tools = make("div", { class: "tools", role: "search" }, search,
+    outcomeChips(),
+    choice("metric", "Main metric", page.tests.flatMap((test) => test.metrics.map((metric) => metric.name))),
+    choice("key", "All keys", page.tests.map((test) => test.key)),
+    make("button", { type: "button", "aria-label": "Keys", onclick: showHelp }, "?"), shownCount);
+  return make("div", { id: "overview" },
+    attentionSection(),
+    make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()),
+    journalsSection(),
+    trendsSection(),
+    differencesSection(),
+    page.sweeps.length ? sectionOf("run", "Sweeps", make("div", { class: "stack" }, page.sweeps.map(sweepSection))) : null);
+}
+
+// A list to choose from; nothing where there is no choice.
+function choice(name, all, words) {
+  const known = [...new Set(words)].filter(Boolean);
+  if (known.length < 2) return null;
+  const select = make("select", { "aria-label": all, "data-filter": name }, make("option", { value: "" }, all), known.map((word) => make("option", { value: word }, word)));
+  select.addEventListener("change", () => go({ [name]: select.value, test: "" }));
+  choices[name] = select;
+  return select;
+}
+
+// Buttons that show the tests of one outcome, with their number; nothing where all have one.
+function outcomeChips() {
+  const byWorst = [...page.tests].sort((one, other) => one.worst - other.worst);
+  const words = [...new Set(byWorst.map((test) => test.outcome))];
+  if (words.length < 2) return null;
+  return make("div", { class: "chips", role: "group", "aria-label": "Outcome" }, words.map((word) => {
+    const tests = page.tests.filter((test) => test.outcome === word);
+    const tone = tests.some((test) => test.failed) ? "bad" : toneOf(word);
+    const button = make("button", { type: "button", class: tone, "aria-pressed": "false", "data-outcome": word }, make("b", null, grouped(String(tests.length))), ` ${word}`);
+    button.addEventListener("click", () => go({ outcome: state.outcome === word ? "" : word, test: "" }));
+    return button;
+  }));
+}
+
+function refreshTools() {
+  if (document.activeElement !== search) search.value = state.search;
+  for (const [name, select] of Object.entries(choices)) select.value = state[name];
+  for (const button of document.querySelectorAll("[data-outcome]")) button.setAttribute("aria-pressed", button.dataset.outcome === state.outcome);
+  const [some, all] = [tableView.rows.length, page.tests.length];
+  shownCount.textContent = some === all ? counted(all, "test") : `${grouped(String(some))} of ${counted(all, "test")}`;
+}
+
+function trendsSection() {
+  if (!page.trends.length) return null;
+  return sectionOf("run", "Trends", make("ul", { class: "stack" }, page.trends.map((trend) => {
+    const links = trend.tests.filter((id) => byName.has(id)).map((id) => make("li", null, make("a", { class: "id", href: addressOf({ test: id }) }, id)));
+    return make("li", { class: "panel stack" },
+      make("div", { class: "metric-head" }, badge(trend.kind, trend.worse ? "bad" : "better"), make("h3", null, trend.title)),
+      trend.detail.map((line) => make("p", { class: "sentence quiet" }, line)),
+      links.length > 3 ? opened(counted(links.length, "test"), () => make("ul", null, links)) : make("ul", null, links),
+      trend.command ? command(trend.command) : null);
+  })));
+}
+
+function differencesSection() {
+  if (!page.differences.length) return null;
+  return sectionOf("run", "What is different from the runs before", make("div", { class: "panel" }, listing([
+    ["What", (difference) => difference.name],
+    ["Before", (difference) => difference.before],
+    ["Now", (difference) => difference.now],
+    ["", (difference) => difference.note],
+  ], page.differences)));
+}
+
+function sweepSection(sweep) {
+  const axes = [...new Set(sweep.points.flatMap((point) => point.axes.map(([name]) => name)))];
+  return make("div", { class: "panel stack" }, make("h3", null, sweep.name),
+    sweep.summary ? make("p", { class: "sentence" }, sweep.summary) : null, listing([
+      ...axes.map((axis) => [axis, (point) => point.axes.find(([name]) => name === axis)?.[1] ?? ""]),
+      ...sweep.metrics.map((column, place) => [column.name, (point) => (point.values[place] === null ? "–" : amount(column, point.values[place])), "number"]),
+      ["", (point) => [point.best ? "best" : "", point.note].filter(Boolean).join("; ")],
+      ["Test", (point) => (byName.has(point.test) ? make("a", { href: addressOf({ test: point.test }) }, "open") : "")],
+    ], sweep.points));
+}
+
+// Keys, as in other tools for lists: the help names all of them.
+
+const KEYS = [["/", "search"], ["j  k", "next, previous test"], ["Enter", "open the test"], ["Escape", "back to all tests; leave the search"],
+  ["← →", "from point to point in a chart"], ["+ −  0", "zoom a timeline, show all of it"], ["?", "this help"]];
+
+const help = make("dialog", { "aria-label": "Keys" }, make("h3", null, "Keys"),
+  make("dl", null, KEYS.flatMap(([key, does]) => [make("dt", null, key.split("  ").map((one) => [make("kbd", null, one), " "])), make("dd", null, does)])),
+  make("form", { method: "dialog" }, make("button", null, "Close")));
+
+const showHelp = () => help.open || help.showModal();
+
+function nextTest(step) {
+  const place = tableView.rows.indexOf(byName.get(state.test));
+  const other = tableView.rows[place + step];
+  if (place >= 0 && other) location.replace(addressOf({ test: names.get(other) }));
+}
+
+const ACTIONS = {
+  "/": () => (state.test ? go({ test: "" }) : null, setTimeout(() => search.focus())),
+  "?": showHelp,
+  j: () => (state.test ? nextTest(1) : moveCursor(1)),
+  k: () => (state.test ? nextTest(-1) : moveCursor(-1)),
+  Enter: () => {
+    const test = tableView.rows[tableView.cursor];
+    if (!state.test && test) go({ test: names.get(test) });
+  },
+  Escape: () => state.test && go({ test: "" }),
+};
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+  const typing = event.target.closest("input, select, textarea");
+  if (typing && event.key === "Escape") return typing.blur();
+  // Enter on a link or a button is what the browser does with it.
+  if (typing || (event.key === "Enter" && event.target.closest("a, button, summary"))) return;
+  if (!ACTIONS[event.key]) return;
+  event.preventDefault();
+  ACTIONS[event.key]();
+}
+
+// Puts the page together, and shows what its address says.
+
+const testPlace = make("div", { id: "test" });
+const wholeRun = overview();
+let listScroll = 0;
+let shownTest = null;
+
+function show() {
+  state = stateOfAddress();
+  const test = byName.get(state.test) ?? null;
+  refreshTable();
+  refreshTools();
+  if (test !== shownTest) showTest(test);
+}
+
+function showTest(test) {
+  if (!shownTest) listScroll = scrollY;
+  shownTest = test;
+  testPlace.replaceChildren(...(test ? [testView(test)] : []));
+  wholeRun.hidden = test !== null;
+  document.title = test ? `${test.id} · ${page.title}` : page.title;
+  if (test) {
+    testPlace.scrollIntoView({ behavior: "instant" });
+    testPlace.querySelector("h2").focus({ preventScroll: true });
+  } else {
+    scrollTo({ top: listScroll, behavior: "instant" });
+    drawRows();
+  }
+}
+
+// On paper there is no window to draw rows in.
+function printed(whole) {
+  tableView.whole = whole;
+  fitCharts(whole);
+  drawRows();
+}
+
+history.scrollRestoration = "manual";
+document.getElementById("main").append(wholeRun, testPlace);
+document.body.append(tip, help);
+show();
+addEventListener("hashchange", show);
+addEventListener("scroll", drawRows, { passive: true });
+addEventListener("resize", drawRows);
+addEventListener("keydown", onKey);
+addEventListener("beforeprint", () => printed(true));
+addEventListener("afterprint", () => printed(false));
+matchMedia("print").addEventListener("change", (event) => printed(event.matches));

@@ -1,0 +1,335 @@
+"""The page as one HTML document: self-contained, and no text is markup."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import math
+from itertools import groupby
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_ttnn_perf.core.dataclass import dataclass, defaults_of
+from pytest_ttnn_perf.core.text import digits, visible
+from pytest_ttnn_perf.core.verdict import Outcome
+from pytest_ttnn_perf.report.sentences import ACCEPTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+#: A part of a page, as the scripts get it: plain text, and numbers in the unit of their name.
+Part = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PageHistory:
+    """Numbers of one metric, run after run, as parallel columns.
+
+    ``runs`` are places in the page's runs. ``marks`` say what a run did to the baseline: accepted,
+    stored, or nothing (""). ``outcomes`` are those of its verdicts ("" where there was none).
+    """
+
+    runs: tuple[int, ...] = ()
+    values: tuple[float, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    changes: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageMetric:
+    """One metric of a test: its numbers and its verdict.
+
+    ``scale`` is what numbers are multiplied by to be shown in ``unit`` (1e-6 and ms for
+    nanoseconds). ``baseline`` is the middle of the baseline, ``limit`` what it may be at worst;
+    both are None where there is no such thing. ``better`` is lower, higher or equal. ``sentence``
+    is the verdict as the terminal has it, and ``change`` its change as read (minus is lower): it
+    may be without what the machine did to all tests, so it does not follow from the two numbers.
+    """
+
+    name: str
+    unit: str
+    scale: float
+    better: str
+    outcome: str
+    sentence: str
+    value: float | None = None
+    baseline: float | None = None
+    limit: float | None = None
+    target: float | None = None
+    gated: bool = True
+    why_ungated: str = ""
+    samples: tuple[float, ...] = ()
+    confirmations: tuple[tuple[float, ...], ...] = ()
+    history: PageHistory = PageHistory()
+    change: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageTest:
+    """One test; ``worst`` sorts tests, 0 is the worst."""
+
+    id: str
+    outcome: str
+    failed: bool
+    worst: int
+    key: str
+    setting: tuple[tuple[str, str], ...] = ()
+    summary: str = ""
+    by_op: str = ""
+    commands: tuple[str, ...] = ()
+    metrics: tuple[PageMetric, ...] = ()
+    findings: tuple[Part, ...] = ()
+    waterfalls: tuple[dict[str, Any], ...] = ()
+    regions: tuple[Part, ...] = ()
+    timelines: tuple[Part, ...] = ()
+    visualizer: str = ""
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: ``facts`` head it, ``notes`` limit it."""
+
+    title: str
+    headline: str
+    failed: bool
+    facts: tuple[tuple[str, str], ...]
+    counts: tuple[tuple[str, int], ...]
+    runs: tuple[Part, ...]
+    tests: tuple[PageTest, ...]
+    differences: tuple[Part, ...] = ()
+    trends: tuple[Part, ...] = ()
+    sweeps: tuple[Part, ...] = ()
+    journals: tuple[dict[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+# A page as JSON, to stand inside a document: what a browser draws it from.
+
+#: How outcomes of metrics and words for tests are coloured, the worst first. Tests that failed
+#: have the colour of that, whatever else is said of them.
+TONES: Final = {
+    "ERROR": "bad",
+    Outcome.REGRESSED.value: "bad",
+    Outcome.NO_DATA.value: "unsure",
+    Outcome.TOO_NOISY.value: "unsure",
+    Outcome.SHIFTED.value: "unsure",
+    Outcome.NOT_COMPARABLE.value: "unsure",
+    Outcome.NO_BASELINE.value: "unsure",
+    "FINDING": "unsure",
+    Outcome.IMPROVED.value: "better",
+    ACCEPTED: "good",
+    Outcome.WITHIN.value: "good",
+}
+_RANKS: Final = {outcome: rank for rank, outcome in enumerate(TONES)}
+#: There are many of these.
+_MANY: Final = (PageTest, PageMetric)
+#: What would end a script element, or a line in older scripts, as JSON spells it as well.
+_SPELT: Final = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+def page_json(page: Page) -> str:
+    """The page as JSON that is safe in a script element.
+
+    A member is a field, a tuple is a list. Shorter than that: fractions have seven digits, tests
+    and metrics lack fields that have their default, histories are as ``_history`` writes them.
+    """
+    defaults = {one.__name__: _plain(defaults_of(one)) for one in _MANY}
+    document = {"page": _plain(page), "tones": TONES, "defaults": defaults}
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.translate(_SPELT)
+
+
+def tone(outcome: str) -> str:
+    """The colour class of an outcome; "none" if unknown.
+
+    >>> tone("NO_BASELINE"), tone("skipped")
+    ('unsure', 'none')
+    """
+    return TONES.get(_canonical(outcome), "none")
+
+
+def main_metric(test: PageTest) -> int | None:
+    """Index of the metric that represents a test: the worst gated one."""
+    if not test.metrics:
+        return None
+    return min(range(len(test.metrics)), key=lambda place: _rank(test.metrics[place]))
+
+
+def shown(text: str) -> str:
+    """Escape invisible characters; keep lines."""
+    return text if text.isprintable() else "\n".join(map(visible, text.split("\n")))
+
+
+def _rank(metric: PageMetric) -> tuple[bool, int]:
+    return not metric.gated, _RANKS.get(_canonical(metric.outcome), len(_RANKS))
+
+
+def _canonical(outcome: str) -> str:
+    return outcome.upper().replace(" ", "_")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, float):
+        return _short(value)
+    if isinstance(value, PageHistory):
+        return _history(value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(one) for one in value]
+    if dataclasses.is_dataclass(value):
+        return _record(value)
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return value
+
+
+def _record(record: Any) -> dict[str, Any]:
+    found = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    if isinstance(record, _MANY):
+        defaults = defaults_of(type(record))
+        found = {
+            n: value for n, value in found.items() if n not in defaults or value != defaults[n]
+        }
+    if isinstance(record, PageTest):
+        found["main"] = main_metric(record)
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _short(value: float) -> float | int | None:
+    """Round to seven digits; None if not finite.
+
+    >>> _short(12_410_000.25), _short(16_777_217.0), _short(0.99999998), _short(float("nan"))
+    (12410000, 16777217, 0.99999998, None)
+    """
+    if not math.isfinite(value):
+        return None
+    # A count is summary whole, and what is short of 1 never reads as 1.
+    rounded = value if value.is_integer() else float(f"{value:.7g}")
+    if rounded == 1 != value:
+        return value
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
+
+
+def _history(history: PageHistory) -> dict[str, Any]:
+    """Run-length encode a history.
+
+    Of runs, it is how far each is ahead of its own place: equal for runs in a row.
+    """
+    ahead = (run - place for place, run in enumerate(history.runs))
+    return {
+        "runs_ahead": _repeated(ahead),
+        "values": [_short(float(value)) for value in history.values],
+        "outcomes": _repeated(map(shown, history.outcomes)),
+        "marks": _repeated(map(shown, history.marks)),
+        "changes": _plain(history.changes),
+    }
+
+
+def _repeated(values: Iterable[Any]) -> list[tuple[Any, int]]:
+    return [(value, len(list(equal))) for value, equal in groupby(values)]
+
+
+_ASSETS: Final = Path(__file__).parent / "assets"
+#: One script, in the order in which its parts are read.
+_SCRIPTS: Final = ("data", "charts", "page")
+#: The size of a sparkline, in its own pixels.
+_WIDTH: Final = 120
+_HEIGHT: Final = 20
+
+
+def page_html(page: Page) -> str:
+    """Return the document."""
+    import jinja2  # a page is written at most once in a run
+    from markupsafe import Markup
+
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.FileSystemLoader(_ASSETS), finalize=_finalized,
+    )  # fmt: skip
+    style, script = _asset("page.css"), _script()
+    return environment.get_template("page.html.jinja").render(
+        page=page,
+        rows=[_row(test) for test in page.tests],
+        tone=tone,
+        data=Markup(page_json(page)),
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A test without scripts; ``points`` draw its sparkline."""
+
+    test: PageTest
+    tone: str
+    metric: PageMetric | None
+    value: str
+    baseline: str
+    points: str
+    summary: str
+
+
+def _row(test: PageTest) -> _Row:
+    place = main_metric(test)
+    metric = None if place is None else test.metrics[place]
+    return _Row(
+        test=test,
+        tone="bad" if test.failed else tone(test.outcome),
+        metric=metric,
+        value=_amount(metric, metric.value) if metric else "",
+        baseline=_amount(metric, metric.baseline) if metric else "",
+        points=_points(metric.history) if metric else "",
+        summary=_summary(test),
+    )
+
+
+def _summary(test: PageTest) -> str:
+    """The summary of a test, or sentences of its changed metrics."""
+    others = (one for one in test.metrics if one.gated and tone(one.outcome) != "good")
+    return test.summary or "\n".join(one.sentence for one in others if one.sentence)
+
+
+def _amount(metric: PageMetric, value: float | None) -> str:
+    return "" if value is None else f"{digits(value * metric.scale)} {metric.unit}".strip()
+
+
+def _points(history: PageHistory) -> str:
+    """Corners of a sparkline; empty for fewer than two values."""
+    values = [value for value in history.values if isfinite(value)]
+    if len(values) < 2:
+        return ""
+    low, high = min(values), max(values)
+    across, up = _WIDTH / (len(values) - 1), (_HEIGHT - 4) / ((high - low) or 1)
+    return " ".join(
+        f"{place * across:.0f},{_HEIGHT - 2 - (value - low) * up:.0f}"
+        for place, value in enumerate(values)
+    )
+
+
+def _finalized(value: object) -> object:
+    """Escape invisible characters of template values."""
+    return shown(value) if type(value) is str else value
+
+
+def _script() -> str:
+    parts = (f"// {name}.js\n{_asset(f'script/{name}.js')}" for name in _SCRIPTS)
+    return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """Hash of an inline style or script for the security policy."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,1 @@
+"""The machine under test: chips, host, TTNN's installation, git, child processes."""

@@ -1,0 +1,266 @@
+"""What the installed ttnn can do, found out without importing it here."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import tempfile
+from dataclasses import field, replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.core.codec import Value
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import TtnnPerfError
+from pytest_ttnn_perf.core.files import read_json, write_text
+from pytest_ttnn_perf.core.hardware import Build, member_name
+from pytest_ttnn_perf.machine.chips import DEVICES
+from pytest_ttnn_perf.machine.environment import is_simulated
+from pytest_ttnn_perf.machine.processes import run_bounded
+from pytest_ttnn_perf.machine.ttnn import cause_of, installed_ttnn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import IO
+
+
+#: For a question of a command; a run has a setting.
+TIMEOUT_S: Final = 60.0
+#: An interpreter that is none may print anything.
+_LONGEST_FOUND: Final = 60
+_LONGEST_LOG: Final = 1 << 20
+#: One line of JSON per answer, at once: a crash loses only what was not answered yet.
+_SCRIPT: Final = """\
+import importlib, json, os, sys
+from importlib.machinery import PathFinder
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # ttnn logs to stdout, from C++
+# Nothing from the current folder, where any file may be called so; ttnn from where it was found.
+sys.path[:] = [entry for entry in sys.path if entry]
+class Found:
+    def find_spec(name, path=None, target=None):
+        return PathFinder.find_spec(name, sys.argv[1:2]) if name == "ttnn" else None
+sys.meta_path.insert(0, Found)
+def with_profiler():
+    os.environ["TT_METAL_DEVICE_PROFILER"] = "1"
+    try:
+        return ttnn.get_arch_name()
+    finally:
+        del os.environ["TT_METAL_DEVICE_PROFILER"]
+def imported():
+    global ttnn
+    ttnn = importlib.import_module("ttnn")
+questions = {
+    "import": imported,
+    "profiler": with_profiler,
+    "arch": lambda: ttnn.get_arch_name(),
+    "cluster": lambda: ttnn.cluster.get_cluster_type(),
+}
+os.environ.pop("TT_METAL_DEVICE_PROFILER", None)
+for name in sys.argv[2:]:
+    try:
+        answer = {"says": str(questions[name]())}
+    except BaseException as error:
+        answer = {"error": type(error).__name__ + ": " + str(error)}
+    print(json.dumps({"question": name, **answer}), file=answers, flush=True)
+    if name == "import" and "error" in answer:
+        break
+"""
+
+
+class Question(Enum):
+    """What ttnn can be asked; CLUSTER takes the chips for as long as the process lives."""
+
+    IMPORT = "import"
+    PROFILER = "profiler"
+    ARCH = "arch"
+    CLUSTER = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What ttnn answered, as text. ``problem`` says why a question has neither answer nor error."""
+
+    says: Mapping[Question, str] = field(default_factory=dict)
+    errors: Mapping[Question, str] = field(default_factory=dict)
+    problem: str | None = None
+    timed_out: bool = False
+
+
+def ask_ttnn(
+    questions: Sequence[Question],
+    interpreter: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    location: str,
+    timeout_s: float = TIMEOUT_S,
+) -> Answers:
+    """Ask the ttnn package in the folder ``location``; whatever happens there, this returns.
+
+    The profiler's own variable is not passed on: PROFILER asks with it, and the others without.
+    """
+    names = [question.value for question in (Question.IMPORT, *questions)]
+    command = [*interpreter, "-c", _SCRIPT, str(Path(location).parent), *names]
+    with (
+        tempfile.TemporaryFile() as printed,
+        tempfile.TemporaryFile() as log,
+        tempfile.TemporaryDirectory(prefix="ttnn-perf-") as scratch,
+    ):
+        # Opening the cluster writes reports, by default into the current folder.
+        variables = {**environment, "TT_METAL_LOGS_PATH": scratch}
+        try:
+            ending = run_bounded(
+                command, timeout_s=timeout_s, stdout=printed, stderr=log, environment=variables
+            )
+        except OSError as error:
+            return Answers(problem=f"{interpreter[0]} cannot be started: {error.strerror}")
+        why = f"did not answer within {timeout_s:g} s" if ending.hung else str(ending)
+        answers = _answers(names, _text(printed), ending=why, log=_text(log))
+        return replace(answers, timed_out=ending.hung and answers.problem is not None)
+
+
+def _answers(names: Sequence[str], printed: str, *, ending: str, log: str) -> Answers:
+    says: dict[Question, str] = {}
+    errors: dict[Question, str] = {}
+    for line in printed.splitlines():
+        answer = _answer(line)
+        if answer is None:
+            found = f"{line[:_LONGEST_FOUND]!r}"
+            return Answers(says, errors, f"answered what cannot be read: {found}")
+        question, text, is_error = answer
+        if is_error:
+            errors[question] = cause_of(text)
+        else:
+            says[question] = text
+    answered = {question.value for question in (*says, *errors)}
+    if Question.IMPORT in errors or answered.issuperset(names):
+        return Answers(says, errors)
+    # ttnn ends the process, without an exception, over settings that it does not understand.
+    cause = cause_of(log)
+    return Answers(says, errors, ending if cause == log else f"{ending}: {cause}")
+
+
+def _answer(line: str) -> tuple[Question, str, bool] | None:
+    """Read one answer: to what, its text, and whether it is an error."""
+    try:
+        document = json.loads(line)
+        question = Question(document["question"])
+        is_error = "error" in document
+        return question, str(document["error" if is_error else "says"]), is_error
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(_LONGEST_LOG).decode(errors="replace")
+
+
+_WITHOUT_TRACY: Final = "requires a Tracy-enabled build"
+#: What ``get_arch_name`` says where there is no hardware.
+_NO_ARCH: Final = "invalid"
+_FORMAT: Final = 1
+
+
+def preflight(
+    interpreter: Sequence[str],
+    environment: Mapping[str, str],
+    cache: Path | None,
+    *,
+    devices: Path = DEVICES,
+    timeout_s: float = TIMEOUT_S,
+) -> Build:
+    """Return what is known of the installed ttnn; what keeps it from answering is its problem.
+
+    Whether a build has Tracy is kept in the folder ``cache``. No process is started where that is
+    known and there is no hardware to be asked for its name.
+    """
+    found = installed_ttnn()
+    if found.location is None:
+        return found
+    kept = _read_cached(cache, found)
+    if kept is not None and not devices.is_dir() and not is_simulated(environment):
+        return replace(found, tracy=kept)
+    questions = (Question.ARCH,) if kept is not None else (Question.PROFILER, Question.ARCH)
+    answers = ask_ttnn(
+        questions, interpreter, environment, location=found.location, timeout_s=timeout_s
+    )
+    build = _build(found, answers, tracy=kept)
+    if cache is not None and kept is None and build.tracy is not None:
+        document = {"format": _FORMAT, "build": _stamp(build), "tracy": build.tracy}
+        with contextlib.suppress(TtnnPerfError):  # it is found out again next time
+            write_text(_file(cache), json.dumps(document) + "\n")
+    return build
+
+
+def _build(found: Build, answers: Answers, *, tracy: bool | None) -> Build:
+    arch = answers.says.get(Question.ARCH, _NO_ARCH)
+    errors = (answers.errors.get(question) for question in (Question.IMPORT, Question.ARCH))
+    problem = next((error for error in errors if error is not None), answers.problem)
+    return replace(
+        found,
+        tracy=_has_tracy(answers) if tracy is None else tracy,
+        arch=None if arch == _NO_ARCH else member_name(arch),
+        problem=problem,
+        timed_out=answers.timed_out,
+    )
+
+
+def _has_tracy(answers: Answers) -> bool | None:
+    """Tell from what setting the profiler's variable has changed; None where that is nothing."""
+    error = answers.errors.get(Question.PROFILER)
+    if error is None:
+        return True if Question.PROFILER in answers.says else None
+    if _WITHOUT_TRACY in error:
+        return False
+    return None if error == answers.errors.get(Question.ARCH) else True
+
+
+def _read_cached(cache: Path | None, build: Build) -> bool | None:
+    """Return whether this very build has Tracy, if that was kept; damage is as good as nothing."""
+    if cache is None:
+        return None
+    with contextlib.suppress(TtnnPerfError):
+        kept, tracy = read_json(_file(cache), _decode)
+        return tracy if kept == _stamp(build) else None
+    return None
+
+
+def _decode(document: object) -> tuple[str, bool]:
+    root = Value(document)
+    return root.field("build").string(), root.field("tracy").boolean()
+
+
+def _file(cache: Path) -> Path:
+    return cache / "ttnn-build.json"
+
+
+def _stamp(build: Build) -> str:
+    """Return what changes whenever ttnn is installed or built anew."""
+    folder = Path(build.location or "")
+    libraries = [*folder.glob("*.so"), *folder.glob("build/lib/*.so")]
+    parts = [f"{_FORMAT} {build.version} {folder}"]
+    for file in sorted([folder / "__init__.py", *libraries]):
+        with contextlib.suppress(OSError):
+            state = file.stat()
+            parts.append(f"{file.name} {state.st_size} {state.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def compiler_places(
+    build: Build, environment: Mapping[str, str], root: Path = Path("/")
+) -> tuple[Path, ...]:
+    """Return where TTNN looks for the compiler of its kernels, without which no device opens.
+
+    Public wheels come without it.
+    """
+    homes = [environment.get("TT_METAL_HOME"), build.location]
+    places = [Path(home, "runtime", "sfpi") for home in homes if home]
+    return (*places, root / "opt" / "tenstorrent" / "sfpi")
+
+
+def has_compiler(place: Path) -> bool:
+    """Return whether the compiler is in a folder."""
+    return (place / "compiler" / "bin" / "riscv-tt-elf-g++").is_file()

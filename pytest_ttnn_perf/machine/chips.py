@@ -1,0 +1,511 @@
+"""One run per chip: who holds a chip's lock measures on it, and the others wait.
+
+Chips are counted as the driver does, /dev/tenstorrent/0 and so on. A lock is the kernel's: it is
+free as soon as its holder is gone, however that ended. Who holds it stands in a file beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import json
+import os
+import stat
+import sys
+import tempfile
+import time
+from dataclasses import field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.hardware import System, card_of, system_of_chips
+from pytest_ttnn_perf.machine.environment import devices_of, is_simulated
+from pytest_ttnn_perf.machine.host import ROOT
+from pytest_ttnn_perf.machine.processes import listener_of
+from pytest_ttnn_perf.machine.ttnn import put_in_place, when_imported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import ModuleType
+
+    from filelock import BaseFileLock
+
+
+# Who else has a say in the devices: tt-metal's run_safe_pytest.sh, the broker tt-device-mcp.
+
+LOCKED: Final = "tmp/tt-device.lock"
+DIRTY: Final = "tmp/tt-device.dirty"
+#: How a device is reset where nobody else looks after it.
+RESET: Final = "tt-smi -r"
+
+
+def in_the_way(root: Path = Path("/"), *, reset: str = RESET) -> str | None:
+    """Say why no device may be used now, and what to do; None if nothing is against it.
+
+    A run that was started by the script itself finds the lock in its own hands, or in those of a
+    process above it. While the script runs, its mark of a dirty device is always there, and means
+    nothing.
+    """
+    locked, dirty = root / LOCKED, root / DIRTY
+    if is_held(locked):
+        holder = held_by_another(locked, root / "proc")
+        return holder and f"{locked} is held {holder}: let it end"
+    if dirty.exists():
+        return f"{dirty}: a run on the devices was cut short: {reset} && rm {dirty}"
+    return None
+
+
+def held_by_another(locked: Path, proc: Path) -> str | None:
+    """Say who holds a lock that is held; None if it is this run's own.
+
+    The kernel names who took it, and that may be a program that has ended, as after ``exec 9>FILE;
+    flock 9``: the lock lives on in the descriptor, in every process that inherited it.
+    """
+    lock, taken_by = locked.stat(), _taken_by(locked, proc)
+    above = list(_ancestors(os.getpid(), proc))
+    if taken_by in above or any(_holds(proc / str(pid), lock) for pid in above):
+        return None
+    others = sorted(int(entry.name) for entry in proc.glob("[0-9]*"))
+    holder = next((pid for pid in others if _holds(proc / str(pid), lock)), None)
+    if holder is None and taken_by in others:
+        holder = taken_by
+    if holder is not None:
+        return f"by pid {holder}, which runs tests on the devices"
+    if taken_by is not None:
+        ended = f"by a process that cannot be inspected; pid {taken_by}, which took it, has ended"
+        return f"{ended}, and passed it on, perhaps to another user's"
+    return "by a process that /proc/locks does not show, such as one of another container"
+
+
+def _holds(process: Path, lock: os.stat_result) -> bool:
+    """Tell whether a process has the descriptor by which a file is locked."""
+    try:
+        descriptors = list((process / "fd").iterdir())
+    except OSError:  # another user's, or it has ended
+        return False
+    for descriptor in descriptors:
+        with contextlib.suppress(OSError):  # closed meanwhile, as that of the listing itself
+            locks = (process / "fdinfo" / descriptor.name).read_text(encoding="utf-8")
+            if "FLOCK" in locks and os.path.samestat(descriptor.stat(), lock):
+                return True
+    return False
+
+
+def _taken_by(file: Path, proc: Path) -> int | None:
+    """Return who took the lock on a file; None where the kernel does not tell, as in containers."""
+    try:
+        inode = file.stat().st_ino
+        lines = (proc / "locks").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        fields = line.split()
+        if len(fields) > 5 and fields[1] == "FLOCK" and fields[5].endswith(f":{inode}"):
+            return int(fields[4]) if fields[4].isdecimal() and fields[4] != "0" else None
+    return None
+
+
+def _ancestors(pid: int, proc: Path) -> Iterator[int]:
+    while pid > 0:
+        yield pid
+        try:
+            text = (proc / str(pid) / "stat").read_text(encoding="utf-8")
+        except OSError:
+            return
+        # After the name, which may hold anything, come the state and the parent.
+        pid = int(text.rpartition(")")[2].split()[1])
+
+
+BROKER: Final = "tt-device-mcp"
+#: Where the broker of a host listens.
+_OF_HOST: Final = "run/tt-device-broker/broker.sock"
+#: What the control groups of its jobs are called, where it runs them as their users.
+_JOB: Final = "ttdev-job-"
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker that is up: tests go through its queue, and it alone resets the devices.
+
+    ``runs_us``: whether this process belongs to one of its jobs; None where that cannot be told.
+    """
+
+    socket: Path
+    runs_us: bool | None
+
+    @property
+    def reset(self) -> str:
+        """How its devices are reset."""
+        return f"{BROKER} reset"
+
+    def allows(self, command: str) -> bool:
+        """Tell whether a command may reset its devices.
+
+        In a job none may: the broker would end the job first.
+        """
+        return self.runs_us is False and command.split()[:2] == self.reset.split()
+
+    @property
+    def instead(self) -> str:
+        """What happens instead of a reset by hand, or what to do."""
+        if self.runs_us:
+            return f"the device broker {BROKER} resets its devices itself, after this job"
+        return f"the device broker {BROKER} is up ({self.socket}): {self.reset}"
+
+
+def find_broker(environment: Mapping[str, str], root: Path = Path("/")) -> Broker | None:
+    """Return the device broker that is up on this machine; None where nobody listens."""
+    for file in _sockets(environment, root):
+        pid = listener_of(file)
+        if pid is not None:
+            return Broker(file, _runs_us(pid, root / "proc"))
+    return None
+
+
+def _sockets(environment: Mapping[str, str], root: Path) -> Iterator[Path]:
+    """Yield where a broker may listen, in the order in which its own client looks."""
+    named = environment.get("TT_DEVICE_MCP_SOCKET")
+    if named:
+        yield Path(named)
+        return
+    yield root / _OF_HOST
+    installed = environment.get("TT_DEVICE_MCP_INSTALL_DIR", "").strip()
+    base = Path(installed) if installed else root / f"tmp/tt-device-mcp-{os.getuid()}"
+    state = environment.get("TT_DEVICE_MCP_STATE_DIR", "").strip()
+    for folder in (Path(state),) if state else (base / "state", base):
+        yield folder / "daemon.sock"
+
+
+def _runs_us(broker: int, proc: Path) -> bool | None:
+    with contextlib.suppress(OSError):
+        if _JOB in (proc / "self" / "cgroup").read_text(encoding="utf-8"):
+            return True
+    if broker <= 1:  # one of another container, or a socket that init keeps open for it
+        return None
+    return broker in list(_ancestors(os.getpid(), proc))[1:]
+
+
+# The system of this machine as its driver names it; no chip is opened for that.
+
+#: A chip's card in sysfs, since version 2.7 of the driver.
+_CARD_FILES: Final = "sys/class/tenstorrent/tenstorrent!*/tt_card_type"
+#: Cards of which the driver shows one of two chips: the other one is reached through it.
+_OF_TWO_CHIPS: Final = frozenset({"n300"})
+
+
+def system_here(environment: Mapping[str, str]) -> System | None:
+    """Return what a process with this environment would run on; None where that is not known.
+
+    Where it may use only some of the chips, nothing is known of the board: TTNN names a system by
+    the chips that it sees.
+    """
+    root = Path(environment.get(ROOT) or "/")
+    if is_simulated(environment):
+        return None
+    files = {_chip(file): file for file in root.glob(_CARD_FILES)}
+    cards = [card_of(_text(file)) for file in files.values()]
+    system = system_of_chips(
+        card for card in cards for _ in range(2 if card in _OF_TWO_CHIPS else 1)
+    )
+    if system and visible_chips(environment, devices_of(environment)) != tuple(sorted(files)):
+        return System(system.arch)
+    return system
+
+
+def _chip(file: Path) -> int:
+    number = file.parent.name.rpartition("!")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+DEVICES: Final = devices_of({})
+VISIBLE: Final = "TT_VISIBLE_DEVICES"
+_POLL_S: Final = 0.2
+#: Everybody may make a lock there, and nobody remove another's.
+_SHARED_FOLDER: Final = 0o777 | stat.S_ISVTX
+_SHARED_FILE: Final = 0o666
+_LONGEST_COMMAND: Final = 60
+
+
+@dataclass(slots=True)
+class Lease:
+    """The chips that this process may use; used as a context, they are given back when it ends.
+
+    So they are when nothing refers to it any more.
+    """
+
+    chips: tuple[int, ...]
+    _locks: list[tuple[BaseFileLock, Path]] = field(default_factory=list)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a process must be given so that it uses these chips and no other."""
+        return {VISIBLE: ",".join(map(str, self.chips))} if self.chips else {}
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give the chips back. The lock files stay: unlinking a lock splits its waiters."""
+        while self._locks:
+            lock, beside = self._locks.pop()
+            with contextlib.suppress(OSError):
+                os.truncate(beside, 0)
+            lock.release()
+
+
+def lock_folder(temporary: Path | None = None) -> Path:
+    """Return where locks are kept unless another folder is named: the same for all users."""
+    return (temporary or Path(tempfile.gettempdir())) / "ttnn-perf-locks"
+
+
+def visible_chips(environment: Mapping[str, str], devices: Path = DEVICES) -> tuple[int, ...]:
+    """Return the chips that a process with this environment would use."""
+    if is_simulated(environment):
+        return ()
+    try:
+        present = sorted(int(entry.name) for entry in devices.iterdir() if entry.name.isdecimal())
+    except OSError:
+        return ()
+    named = [name.strip() for name in environment.get(VISIBLE, "").split(",") if name.strip()]
+    # Bus ids are not resolved here: to lock more chips than are used is safe.
+    if not named or not all(name.isdecimal() for name in named):
+        return tuple(present)
+    return tuple(chip for chip in present if chip in map(int, named))
+
+
+def take(
+    chips: Sequence[int], folder: Path, *, timeout_s: float, print_line: Callable[[str], None]
+) -> Lease:
+    """Take all of the chips, one after another in the same order everywhere: no two runs deadlock.
+
+    Raises:
+        UsageError: another run still holds one of them, or the locks cannot be made.
+    """
+    deadline = time.monotonic() + timeout_s
+    locks: list[tuple[BaseFileLock, Path]] = []
+    lease = Lease(tuple(sorted(set(chips))), locks)
+    try:
+        for chip in lease.chips:
+            _, lock = _Wait((chip,), folder, deadline, timeout_s).first(print_line)
+            locks.append(lock)
+    except BaseException:
+        lease.release()
+        raise
+    return lease
+
+
+def take_one(
+    chips: Sequence[int], folder: Path, *, timeout_s: float, print_line: Callable[[str], None]
+) -> Lease:
+    """Take the first of the chips that is free: for one of several workers side by side.
+
+    Raises:
+        UsageError: other runs still hold all of them, or the locks cannot be made.
+    """
+    wait = _Wait(tuple(sorted(set(chips))), folder, time.monotonic() + timeout_s, timeout_s)
+    chip, lock = wait.first(print_line)
+    return Lease((chip,), [lock])
+
+
+def holder_of(chip: int, folder: Path) -> str | None:
+    """Return who holds a chip's lock, in words; None when it is free."""
+    lock, beside = _files(chip, folder)
+    return _holder(beside) if is_held(lock) else None
+
+
+def is_held(lock: Path) -> bool:
+    """Tell whether any process holds the lock on this file; one that cannot be read is not held."""
+    from fcntl import LOCK_NB, LOCK_SH, flock
+
+    try:
+        with lock.open("rb") as stream:
+            flock(stream, LOCK_SH | LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """For the first of some chips, until the deadline."""
+
+    chips: tuple[int, ...]
+    folder: Path
+    deadline: float
+    timeout_s: float
+
+    def first(self, print_line: Callable[[str], None]) -> tuple[int, tuple[BaseFileLock, Path]]:
+        printed = False
+        while True:
+            for chip in self.chips:
+                lock = _try_lock(chip, self.folder)
+                if lock is not None:
+                    return chip, lock
+            if time.monotonic() >= self.deadline:
+                raise UsageError(self._refusal())
+            if not printed:
+                print_line(f"waiting for {self._held()}")
+                printed = True
+            time.sleep(_POLL_S)
+
+    def _held(self) -> str:
+        beside = ((chip, _files(chip, self.folder)[1]) for chip in self.chips)
+        return "; ".join(f"chip {chip}: held by {_holder(file)}" for chip, file in beside)
+
+    def _refusal(self) -> str:
+        return (
+            f"waited {self.timeout_s:g} s for {self._held()}: let it end, or name chips that are "
+            f"free in {VISIBLE}"
+        )
+
+
+def _try_lock(chip: int, folder: Path) -> tuple[BaseFileLock, Path] | None:
+    """Lock a chip if it is free."""
+    from filelock import FileLock, Timeout
+
+    file, beside = _files(chip, folder)
+    try:
+        _make(folder)
+        # Not bound to a thread: a run may end in another than it began in.
+        lock = FileLock(file, mode=_SHARED_FILE, thread_local=False)
+        lock.acquire(blocking=False)
+        # A holder that cannot say who it is holds the lock all the same.
+        with contextlib.suppress(OSError):
+            _write_shared(beside, _myself())
+    except Timeout:
+        return None
+    except OSError as error:
+        message = f"{file}: cannot lock chip {chip}: {error.strerror or error}: name a folder "
+        raise UsageError(f"{message}that every user of the chip can write to") from error
+    return lock, beside
+
+
+def _files(chip: int, folder: Path) -> tuple[Path, Path]:
+    return folder / f"chip-{chip}.lock", folder / f"chip-{chip}.holder"
+
+
+def _make(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    try:
+        folder.mkdir(parents=True)
+        folder.chmod(_SHARED_FOLDER)  # mkdir's own mode is cut by the umask
+    except FileExistsError:  # made by another run meanwhile, or something else of that name
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
+
+
+def _write_shared(file: Path, text: str) -> None:
+    """Write in place: among users who share a folder, only a file's owner may replace it.
+
+    The kernel lets nobody open another's file there with O_CREAT either.
+    """
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _SHARED_FILE)
+        os.fchmod(handle, _SHARED_FILE)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+def _myself() -> str:
+    command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]).strip()
+    if len(command) > _LONGEST_COMMAND:
+        command = command[: _LONGEST_COMMAND - 1] + "…"
+    since = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return json.dumps({"pid": os.getpid(), "command": command, "since": since})
+
+
+def _holder(beside: Path) -> str:
+    """Return who wrote itself down beside a lock; it may be about to."""
+    try:
+        holder = json.loads(beside.read_text(encoding="utf-8"))
+        return f"pid {holder['pid']} ({holder['command']}) since {holder['since']}"
+    except (OSError, ValueError, TypeError, LookupError):
+        return "a process that has not said who it is"
+
+
+#: Each of these creates the context that owns the chips; ``get_arch_name`` does not.
+_TOUCHING: Final = (
+    "get_num_devices", "GetNumAvailableDevices", "GetNumPCIeDevices", "GetPCIeDeviceID",
+    "get_device_ids", "get_pcie_device_ids", "open_device", "open_mesh_device", "CreateDevice",
+    "CreateDevices",
+)  # fmt: skip
+_OF_CLUSTER: Final = ("get_cluster_type", "serialize_cluster_descriptor")
+
+
+@dataclass(slots=True)
+class Touched:
+    """Remembers the first call that touched a chip."""
+
+    by: str | None = None
+
+    def watch(self) -> None:
+        """Take notice of every such call from now on."""
+        when_imported("ttnn", self._watch)
+
+    def _watch(self, ttnn: ModuleType) -> None:
+        for name in _TOUCHING:
+            put_in_place(name, ttnn, functools.partial(self._noticing, f"ttnn.{name}"))
+        cluster = getattr(ttnn, "cluster", None)
+        for name in _OF_CLUSTER:
+            original = getattr(cluster, name, None)
+            if original is not None:
+                wrapped = self._noticing(f"ttnn.cluster.{name}", original)
+                setattr(cluster, name, wrapped)
+
+    def _noticing(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def touching(*args: Any, **kwargs: Any) -> Any:
+            if self.by is None:
+                caller = sys._getframe(1)  # noqa: SLF001 (its place is what helps)
+                self.by = f"{name} in {caller.f_code.co_filename}:{caller.f_lineno}"
+            return original(*args, **kwargs)
+
+        return touching
+
+
+#: What launchers tell a process about itself: its rank, and how many there are.
+_LAUNCHERS: Final = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+    # Of a step, not of the allocation, in which a single process may run as well.
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+
+
+class Rank(NamedTuple):
+    """One of several processes that a launcher has started for one program."""
+
+    number: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"rank {self.number} of {self.size}"
+
+
+def rank_of(environment: Mapping[str, str]) -> Rank | None:
+    """Return which of several processes this is; None for the only one."""
+    for number, size in _LAUNCHERS:
+        values = environment.get(number, ""), environment.get(size, "")
+        if all(text.isdecimal() for text in values) and int(values[1]) > 1:
+            return Rank(int(values[0]), int(values[1]))
+    return None

@@ -1,0 +1,293 @@
+"""Variables that must not be set while times are taken, and those that never work together.
+
+tt-metal turns some of its options on when a variable is there, whatever it holds, ``0`` included;
+others only when it begins with ``1``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.hardware import Conflict
+from pytest_ttnn_perf.core.settings import ProfilerKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+
+#: Either of them stands in for chips that are not there; the second is taken where both are set.
+MOCK: Final = "TT_METAL_MOCK_CLUSTER_DESC_PATH"
+SIMULATOR: Final = "TT_METAL_SIMULATOR"
+#: Programs go out one by one, even where it is set to 0.
+SLOW_DISPATCH: Final = "TT_METAL_SLOW_DISPATCH_MODE"
+_OVERRIDES: Final = "TTNN_CONFIG_OVERRIDES"
+_PRINT: Final = "TT_METAL_DPRINT_"
+#: They say how to print, not that something is printed.
+_PRINT_SETTINGS: Final = frozenset({
+    "TT_METAL_DPRINT_CHIPS", "TT_METAL_DPRINT_FILE", "TT_METAL_DPRINT_MESH_COORDS",
+    "TT_METAL_DPRINT_ONE_FILE_PER_RISC", "TT_METAL_DPRINT_PREPEND_DEVICE_CORE_RISC",
+    "TT_METAL_DPRINT_RISCVS",
+})  # fmt: skip
+#: Settings of ttnn that make every operation slower, and the value that does.
+_SLOWING_SETTINGS: Final = {
+    "enable_logging": True,
+    "enable_comparison_mode": True,
+    "enable_graph_report": True,
+    "enable_graph_python_stack_traces": True,
+    "enable_detailed_buffer_report": True,
+    "enable_detailed_tensor_report": True,
+    "enable_fast_runtime_mode": False,
+}
+
+
+#: Where the driver's devices are, if not in the usual place: in a container, or for a test.
+_DEVICES: Final = "TTNN_PERF_DEVICES"
+
+
+def devices_of(environment: Mapping[str, str]) -> Path:
+    """Return the folder of the driver's devices."""
+    return Path(environment.get(_DEVICES) or "/dev/tenstorrent")
+
+
+def is_simulated(environment: Mapping[str, str]) -> bool:
+    """Tell whether ttnn is asked to leave the hardware alone."""
+    return any(environment.get(name) for name in (MOCK, SIMULATOR))
+
+
+#: Paths without which no device opens, though ttnn may tell the architecture without them. It names
+#: a description of a cluster that is not there itself; what TT_METAL_HOME says it does without.
+_PATHS: Final = (SIMULATOR, "TT_METAL_RUNTIME_ROOT")
+
+
+def missing_paths(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
+    """Return the variables that name a file, or a folder, which is not there."""
+    why = "is not there, and no device opens without it"
+    return tuple(
+        Conflict(name, path, why, f"correct or unset {name}")
+        for name in _PATHS
+        if (path := environment.get(name)) and not Path(path).exists()
+    )
+
+
+def _present(_value: str) -> bool:
+    return True
+
+
+def _begins_with_one(value: str) -> bool:
+    return value.startswith("1")
+
+
+def _not_zero(value: str) -> bool:
+    return value not in {"", "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """Why a variable must not be set, and which of its values set it."""
+
+    why: str
+    is_on: Callable[[str], bool] = _present
+
+
+_INSTRUMENTS: Final = "instruments the kernels, which changes their times"
+_OF_PROFILER: Final = "is an option of the device profiler, which changes the times"
+_PRINTS_AFTER_CALLS: Final = "profiles every call of a tt-lang operation"
+_ALONE: Final[Mapping[str, _Option]] = {
+    "TT_METAL_DEVICE_PROFILER": _Option(
+        "instruments the kernels, and a ttnn without Tracy refuses every device call, even if 0"
+    ),
+    "TT_METAL_DEVICE_PROFILER_NOC_EVENTS": _Option(_INSTRUMENTS, _begins_with_one),
+    "TT_METAL_PROFILE_PERF_COUNTERS": _Option(_INSTRUMENTS, _not_zero),
+    "TT_METAL_DEVICE_DEBUG_DUMP_ENABLED": _Option(_INSTRUMENTS, _begins_with_one),
+    "TT_METAL_STREAMING_PROFILER": _Option(
+        "instruments the kernels, and a ttnn without Tracy refuses every device call"
+    ),
+    "TT_METAL_MEM_PROFILER": _Option("records every buffer", _begins_with_one),
+    "TT_METAL_TRACY_MID_RUN_PUSH": _Option(_OF_PROFILER),
+    **dict.fromkeys(
+        (
+            "TT_METAL_DEVICE_PROFILER_DISPATCH", "TT_METAL_PROFILER_SYNC",
+            "TT_METAL_TRACE_PROFILER", "TT_METAL_PROFILER_TRACE_TRACKING",
+            "TT_METAL_PROFILER_MID_RUN_DUMP", "TT_METAL_PROFILER_CPP_POST_PROCESS",
+            "TT_METAL_PROFILER_SUM", "TT_METAL_PROFILER_ACCUMULATE",
+            "TT_METAL_PROFILER_DISABLE_DUMP_TO_FILES", "TT_METAL_PROFILER_DISABLE_PUSH_TO_TRACY",
+        ),
+        _Option(_OF_PROFILER, _begins_with_one),
+    ),
+    "TTNN_OP_PROFILER": _Option("records every operation", _not_zero),
+    "TT_METAL_WATCHER": _Option("makes the kernels report to a watcher, even if 0"),
+    "TT_METAL_LLK_ASSERTS": _Option("makes the kernels check themselves, even if 0"),
+    "TT_METAL_LIGHTWEIGHT_KERNEL_ASSERTS": _Option("makes the kernels check themselves, even if 0"),
+    "TT_METAL_LLK_SANITIZER": _Option("makes the kernels check themselves", _not_zero),
+    "TT_METAL_NOC_DEBUG_DUMP": _Option("makes the kernels record their transfers", _not_zero),
+    "TT_METAL_RECORD_NOC_TRANSFER_DATA": _Option("records every transfer", _not_zero),
+    "TT_METAL_DISPATCH_DATA_COLLECTION": _Option("records every dispatch, even if 0"),
+    "TT_METAL_VALIDATE_PROGRAM_BINARIES": _Option("checks every program", _begins_with_one),
+    "TT_METAL_NULL_KERNELS": _Option("lets no kernel do its work, even if 0"),
+    "TT_METAL_KERNELS_EARLY_RETURN": _Option("lets no kernel do its work, even if 0"),
+    "TTLANG_PERF_DUMP": _Option(_PRINTS_AFTER_CALLS, _not_zero),
+    "TTLANG_AUTO_PROFILE": _Option(_PRINTS_AFTER_CALLS, _not_zero),
+    "TTLANG_SIGNPOST_PROFILE": _Option(_PRINTS_AFTER_CALLS, _not_zero),
+    "TTLANG_PERF_SERV": _Option("waits for a key after a call", _not_zero),
+    "TTLANG_COMPILE_ONLY": _Option("lets no tt-lang operation do its work", _not_zero),
+}  # fmt: skip
+_PROFILERS: Final = (
+    "TT_METAL_DEVICE_PROFILER", "TT_METAL_DEVICE_PROFILER_NOC_EVENTS",
+    "TT_METAL_PROFILE_PERF_COUNTERS", "TT_METAL_STREAMING_PROFILER",
+)  # fmt: skip
+_TTLANG: Final = ("TTLANG_PERF_DUMP", "TTLANG_AUTO_PROFILE", "TTLANG_SIGNPOST_PROFILE")
+
+
+def conflicts(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
+    """Return what keeps wall times from meaning anything; the worst first."""
+    return (
+        *impossible(environment),
+        *(_alone(name, environment) for name in sorted(environment) if _is_on(name, environment)),
+        *_overrides(environment),
+    )
+
+
+def impossible(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
+    """Return the combinations that never work, whatever is measured, a profile included."""
+    return tuple(_combinations(environment))
+
+
+def _combinations(environment: Mapping[str, str]) -> Iterator[Conflict]:
+    on = [name for name in sorted(environment) if _is_on(name, environment)]
+    # Set to 0 it is no profiler, though a build without Tracy does not even bear that.
+    profiler = next((name for name in _PROFILERS if _not_zero(environment.get(name, ""))), None)
+    printing = next((name for name in on if name.startswith(_PRINT)), None)
+    ttlang = [name for name in _TTLANG if name in on]
+    if profiler and printing:
+        why = "are refused together: prints and profile share the same memory"
+        yield _together(profiler, printing, environment, why=why)
+    if profiler and "TT_METAL_WATCHER" in on:
+        why = "damage each other's data: watcher and profile share the same memory"
+        yield _together(profiler, "TT_METAL_WATCHER", environment, why=why)
+    if "TTLANG_AUTO_PROFILE" in ttlang:
+        for other in (name for name in ttlang if name != "TTLANG_AUTO_PROFILE"):
+            why = "cannot be used together: each profiles the same kernels in its own way"
+            yield _together("TTLANG_AUTO_PROFILE", other, environment, why=why)
+    if ttlang and environment.get("TT_METAL_PROFILER_DIR"):
+        why = "cannot be used together: tt-lang reads the profile from TT_METAL_HOME only"
+        yield _together("TT_METAL_PROFILER_DIR", ttlang[0], environment, why=why)
+
+
+def _is_on(name: str, environment: Mapping[str, str]) -> bool:
+    if name == SLOW_DISPATCH:
+        return not is_simulated(environment)  # which has no times that it could spoil
+    if name.startswith(_PRINT):
+        return name not in _PRINT_SETTINGS
+    option = _ALONE.get(name)
+    return option is not None and option.is_on(environment[name])
+
+
+def _alone(name: str, environment: Mapping[str, str]) -> Conflict:
+    if name.startswith(_PRINT):
+        why = "makes the kernels print"
+    elif name == SLOW_DISPATCH:
+        why = "sends every program by itself, even if 0"
+    else:
+        why = _ALONE[name].why
+    return Conflict(name, environment[name], why, f"unset {name}")
+
+
+def _together(first: str, second: str, environment: Mapping[str, str], *, why: str) -> Conflict:
+    value = f"{environment[first]} + {environment[second]}"
+    return Conflict(f"{first} + {second}", value, why, f"unset {first} or {second}")
+
+
+def _overrides(environment: Mapping[str, str]) -> Iterator[Conflict]:
+    text = environment.get(_OVERRIDES)
+    if not text:
+        return
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        settings = None
+    if not isinstance(settings, dict):
+        why = "is not a JSON object, and makes ttnn end the process that imports it"
+        yield Conflict(_OVERRIDES, text, why, f"correct or unset {_OVERRIDES}")
+        return
+    slowing = [name for name, value in _SLOWING_SETTINGS.items() if settings.get(name) is value]
+    if slowing:
+        why = f"makes every operation slower: {', '.join(slowing)}"
+        yield Conflict(_OVERRIDES, text, why, f"take {', '.join(slowing)} out of {_OVERRIDES}")
+
+
+#: The profiler's own report, in the folder that it is given.
+REPORT: Final = ".logs/cpp_device_perf_report.csv"
+_FOLDER: Final = "profiler"
+_LOGS_PATH: Final = "TT_METAL_LOGS_PATH"
+_PROFILER_DIR: Final = "TT_METAL_PROFILER_DIR"
+_ROOM: Final = "TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT"
+#: How many programs the profiler has room for, by itself and where that was not enough.
+PROGRAMS: Final = 1000
+MORE_PROGRAMS: Final = 10_000
+#: A device that answers no op for so long hangs; the longest ops take seconds.
+_OPERATION_TIMEOUT_S: Final = 300
+
+
+def worker_variables(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Return what every worker is given where there is a ttnn, unless the user has set it.
+
+    Opening a device writes logs: into the worker's ``folder``, not where the user stands.
+    """
+    given = {
+        _LOGS_PATH: str(folder / "logs"),
+        "TT_METAL_OPERATION_TIMEOUT_SECONDS": str(_OPERATION_TIMEOUT_S),
+    }
+    return {name: value for name, value in given.items() if name not in environment}
+
+
+def program_room(environment: Mapping[str, str]) -> int:
+    """Return how many programs the profiler of a process keeps until it is read."""
+    given = environment.get(_ROOM, "")
+    return int(given) if given.isdecimal() else PROGRAMS
+
+
+def profiler_variables(
+    kind: ProfilerKind, folder: Path, *, more_room: bool, given: int = PROGRAMS
+) -> dict[str, str]:
+    """Return what a worker is given whose tests are profiled.
+
+    With ``more_room`` fewer markers are dropped; kernels are compiled anew for it, and the device
+    has less memory. The user may have ``given`` it more room than that.
+    """
+    if kind is ProfilerKind.TTLANG:
+        # Not with a profiler folder of its own: tt-lang looks for the traces in the usual one.
+        return {
+            "TTLANG_PERF_DUMP": "1",
+            "TT_METAL_DEVICE_PROFILER": "1",
+            "TT_METAL_DEVICE_PROFILER_NOC_EVENTS": "1",
+            "TT_METAL_PROFILER_MID_RUN_DUMP": "1",
+        }
+    if kind is ProfilerKind.TRACY:
+        return {}  # its launcher sets them
+    variables = {
+        "TT_METAL_DEVICE_PROFILER": "1",
+        "TT_METAL_PROFILER_MID_RUN_DUMP": "1",
+        "TT_METAL_PROFILER_CPP_POST_PROCESS": "1",
+        _PROFILER_DIR: str(folder / _FOLDER),
+    }
+    if more_room:
+        variables[_ROOM] = str(max(MORE_PROGRAMS, given))
+    return variables
+
+
+def move_folders(environment: Mapping[str, str], shared: Path, own: Path) -> dict[str, str]:
+    """Return what leads into a worker's folder as it is for a process with one of its own in it."""
+    given = {name: Path(environment.get(name, "")) for name in (_LOGS_PATH, _PROFILER_DIR)}
+    return {
+        name: str(own / place.relative_to(shared))
+        for name, place in given.items()
+        if place.is_relative_to(shared)
+    }
+
+
+def report_in(folder: Path) -> Path:
+    """Return where a profiled worker with that folder has its report."""
+    return folder / _FOLDER / REPORT

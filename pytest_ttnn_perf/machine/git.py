@@ -1,0 +1,998 @@
+"""States of a working tree as objects of git: taken, compared and kept without touching it.
+
+A state is a tree of all files that git tracks or would track, with uncommitted changes. It is made
+in an index of its own, so the user's index, files and branches stay as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
+from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, open_file, read_text
+from pytest_ttnn_perf.core.text import visible
+from pytest_ttnn_perf.machine.processes import signals_ignored
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+
+# Run git at the top of a work tree, without changing what the user has checked out.
+#
+# What is checked out may be someone else's. A folder with HEAD, objects and refs is a repository to
+# git, which believes the settings in it, and some of them name programs; all of these are files
+# that
+# can be committed. A ``.git`` cannot. So git is only ever run where there is one, and is told to
+# start none of the programs that a setting may name and that we have no use for.
+
+
+class Commit(NamedTuple):
+    """A commit: its full and its short name, and the first line of its message, printable."""
+
+    id: str
+    short: str
+    subject: str
+
+
+class DatedCommit(NamedTuple):
+    """A commit in history: when its author made it, and what it follows; a merge has two."""
+
+    commit: Commit
+    date: str
+    parents: list[str]
+
+
+class WorkingTree(NamedTuple):
+    """What is checked out; ``commit`` is None in a repository that has none yet.
+
+    ``changed`` and ``untracked`` count files that the commit does not have as they are.
+    """
+
+    commit: Commit | None
+    changed: int = 0
+    untracked: int = 0
+
+
+#: Where these are set, as in a hook, git would write the user's own index instead of another's.
+_OF_ONE_REPOSITORY: Final = (
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_PREFIX", "GIT_NAMESPACE",
+)  # fmt: skip
+#: Folders that git, and so we, do not look above.
+_CEILINGS: Final = "GIT_CEILING_DIRECTORIES"
+#: Of every call. An empty fsmonitor is none to all releases; to old ones "false" is a program.
+_ALWAYS: Final = (
+    "--no-pager",
+    "--literal-pathspecs",
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "core.fsmonitor=",
+    "-c", "log.showSignature=false",
+    "-c", "safe.bareRepository=explicit",
+)  # fmt: skip
+
+
+class GitError(Exception):
+    """What git said last when it failed."""
+
+
+def work_tree(folder: Path) -> Path | None:
+    """Return the top of the working tree around a folder; None where there is none.
+
+    Git is not asked: it would take a bare repository on the way up for the one that is meant.
+    """
+    start = Path(os.path.realpath(folder))
+    given = filter(None, os.environ.get(_CEILINGS, "").split(os.pathsep))
+    ceilings = {Path(os.path.realpath(folder)) for folder in given}
+    for place in (start, *start.parents):
+        if place in ceilings and place != start:
+            return None
+        if _is_top(place):
+            return place
+    return None
+
+
+def _is_top(folder: Path) -> bool:
+    """Tell whether a working tree begins in a folder: linked ones and submodules have a file."""
+    own = folder / ".git"
+    return own.is_file() or os.path.lexists(own / "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """The git of the working tree that begins in a folder."""
+
+    folder: Path
+
+    def run(self, *words: str) -> str:
+        """Run a command, and return what it prints.
+
+        Raises:
+            GitError: it failed, or there is no git, or no working tree begins in the folder.
+        """
+        return self.output(*words).decode(errors="surrogateescape")
+
+    def ask(self, *words: str, timeout_s: float | None = None) -> str | None:
+        """Return what a command prints, without the last line's end; None if it fails."""
+        try:
+            printed = self.output(*words, timeout_s=timeout_s)
+        except GitError:
+            return None
+        return printed.decode(errors="surrogateescape").rstrip("\n")
+
+    def output(
+        self,
+        *words: str,
+        given: bytes = b"",
+        timeout_s: float | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Run a command that reads what is ``given``, and return what it prints.
+
+        ``variables`` are added to its environment. Ctrl-C reaches us alone: we end git, and with it
+        whatever it has started.
+
+        Raises:
+            GitError: as ``run``, or it took longer than it may.
+        """
+        if not _is_top(self.folder):
+            message = f"git is not run in {self.folder}: it is not the top of a working tree"
+            raise GitError(message)
+        try:
+            process = subprocess.Popen(
+                ["git", *_ALWAYS, "-C", str(self.folder), *words],
+                env={**self._environment(), **(variables or {})},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as cause:
+            message = f"git cannot be started: {cause.strerror}"
+            raise GitError(message) from cause
+        try:
+            output, errors = process.communicate(given, timeout=timeout_s)
+        except BaseException as cause:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            if isinstance(cause, subprocess.TimeoutExpired):
+                message = f"git took longer than {timeout_s} s"
+                raise GitError(message) from cause
+            raise
+        if process.returncode:
+            lines = errors.decode(errors="replace").strip().splitlines()
+            raise GitError(lines[-1] if lines else f"git ended with code {process.returncode}")
+        return output
+
+    def _environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if k not in _OF_ONE_REPOSITORY}
+        return {
+            **kept,
+            # Asking must not take the index lock from a git command of the user's.
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+            "LC_ALL": "C",
+            # Where the .git turns out to be none, there is no other one above it.
+            _CEILINGS: str(self.folder.parent),
+        }
+
+
+#: A repository that takes longer is one that cannot tell.
+_GIT_TIMEOUT_S: Final = 60.0
+#: What every run waits for is waited for less: the commit is recorded as unknown then.
+_STATE_TIMEOUT_S: Final = 5.0
+_BETWEEN: Final = "\x00"
+_FIELDS: Final = "%x00".join(("%H", "%an", "%aI"))
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit that changed a file, by whom, when, and where the file was then."""
+
+    commit: str
+    author: str
+    date: str
+    path: str
+
+
+def top_level(folder: Path) -> Path | None:
+    """Return the top of the working tree around a folder; None where git knows of none."""
+    top = work_tree(folder)
+    if top is None or Git(top).ask("rev-parse", "--is-inside-work-tree") != "true":
+        return None
+    return top
+
+
+class CheckedOut(NamedTuple):
+    """What is checked out; None where git cannot tell.
+
+    ``branch`` is None as well where a commit is checked out and no branch, as CI systems do it.
+    ``dirty``: tracked files differ from the commit. ``parents`` are what the commit itself names,
+    also in a shallow clone, which does not have them.
+    """
+
+    commit: str | None = None
+    dirty: bool | None = None
+    branch: str | None = None
+    committed_at: str | None = None
+    parents: tuple[str, ...] = ()
+
+
+def state(folder: Path) -> CheckedOut:
+    """Return what is checked out in the working tree around a folder."""
+    top = work_tree(folder)
+    words = ["status", "--porcelain=v2", "--branch", "--untracked-files=no"]
+    words.append("--ignore-submodules=dirty")  # looking into large ones takes seconds
+    answer = Git(top).ask(*words, timeout_s=_STATE_TIMEOUT_S) if top else None
+    if top is None or answer is None:
+        return CheckedOut()
+    lines = answer.splitlines()
+    about = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# branch."))
+    commit, branch = about.get("branch.oid", "(initial)"), about.get("branch.head", "(detached)")
+    found = CheckedOut(
+        None if commit == "(initial)" else commit,
+        any(not line.startswith("#") for line in lines),
+        None if branch == "(detached)" else branch,
+    )
+    # The object itself: of a commit at the end of a shallow clone, a log shows no parents.
+    asked = ("--no-replace-objects", "cat-file", "commit", commit)
+    text = found.commit and Git(top).ask(*asked, timeout_s=_STATE_TIMEOUT_S)
+    if not text:
+        return found
+    committed_at, parents = described_commit(text)
+    return found._replace(committed_at=committed_at, parents=parents)
+
+
+def is_ancestor(folder: Path, commit: str) -> bool:
+    """Tell whether a commit is known, and what is checked out around a folder follows it."""
+    top = work_tree(folder)
+    asked = ("merge-base", "--is-ancestor", commit, "HEAD")
+    return top is not None and commit[:1] != "-" and Git(top).ask(*asked) is not None
+
+
+def is_tracked(file: Path) -> bool | None:
+    """Tell whether git has a file: who has the repository has it too; None if it cannot tell."""
+    top, name = _locate(file)
+    if top is None:
+        return False
+    known = Git(top).ask("ls-files", "--", name)
+    return None if known is None else bool(known)
+
+
+def is_known(folder: Path, commit: str) -> bool:
+    """Tell whether the repository around a folder has a commit: a shallow clone has few."""
+    top = work_tree(folder)
+    asked = ("cat-file", "-e", f"{commit}^{{commit}}")
+    return top is not None and commit[:1] != "-" and Git(top).ask(*asked) is not None
+
+
+def described_commit(text: str) -> tuple[str | None, tuple[str, ...]]:
+    r"""Return when a commit was made, in UTC, and its parents, from the text of its object.
+
+    >>> described_commit("tree 1\nparent 2\ncommitter A <a@b> 1793534400 +0100\n\nparent 3")
+    ('2026-11-01T12:00:00Z', ('2',))
+    """
+    heading = text.partition("\n\n")[0].split("\n")
+    parents = tuple(line[7:] for line in heading if line.startswith("parent "))
+    made = next((line for line in heading if line.startswith("committer ")), "")
+    try:
+        moment = datetime.fromtimestamp(int(made.rsplit(" ", 2)[1]), timezone.utc)
+    except (IndexError, ValueError, OverflowError, OSError):  # anybody can write an object
+        return None, parents
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}", parents
+
+
+def staged_version(file: Path, stage: int) -> str | None:
+    """Return one side of a file that is in conflict: 1 the base, 2 ours, 3 theirs.
+
+    Raises:
+        InputError: it is larger than any baseline.
+    """
+    return _blob(file, f":{stage}:", "on each side of the conflict")
+
+
+def _blob(file: Path, version: str, where: str) -> str | None:
+    top, name = _locate(file)
+    size = _bytes(top, "cat-file", "-s", f"{version}{name}")
+    if size is None:
+        return None
+    if int(size) > LARGEST_TEXT_BYTES:
+        expected = f"expected at most {LARGEST_TEXT_BYTES} bytes"
+        raise InputError(file, f"{expected} {where}, found {int(size)}")
+    answer = _bytes(top, "cat-file", "blob", f"{version}{name}")
+    return None if answer is None else answer.decode("utf-8", "replace")
+
+
+def committed_version(file: Path) -> str | None:
+    """Return a file as the last commit has it; None where it has none, or there is no git.
+
+    Raises:
+        InputError: it is larger than any baseline.
+    """
+    return _blob(file, "HEAD:", "in the last commit")
+
+
+def setting(folder: Path, name: str) -> str | None:
+    """Return a setting of a repository."""
+    return Git(folder).ask("config", "--local", "--get", name, timeout_s=_GIT_TIMEOUT_S)
+
+
+def set_setting(folder: Path, name: str, value: str) -> bool:
+    """Set it; return whether git did."""
+    answer = Git(folder).ask("config", "--local", name, value, timeout_s=_GIT_TIMEOUT_S)
+    return answer is not None
+
+
+def history(file: Path) -> list[Committed]:
+    """Return the commits that changed a file, newest first, under whatever name it had."""
+    top, name = _locate(file)
+    words = ("log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--follow")
+    answer = _bytes(top, *words, f"--format=%x00{_FIELDS}", "--name-only", "-z", "--", name)
+    return list(_entries((answer or b"").decode("utf-8", "surrogateescape").split(_BETWEEN)))
+
+
+def _entries(parts: Sequence[str]) -> Iterator[Committed]:
+    """Yield what a log tells: an empty part, three fields, and the names of files for each commit.
+
+    Counted, as an author's name may hold anything but what stands between the parts.
+    """
+    position = 0
+    while position + 3 < len(parts):
+        commit, author, date = parts[position + 1 : position + 4]
+        position += 4
+        begin = position
+        while position < len(parts) and parts[position]:
+            position += 1
+        if position > begin:
+            yield Committed(commit, author, date, parts[begin].removeprefix("\n"))
+
+
+class _Blob(NamedTuple):
+    """What git keeps of a file, by its name there."""
+
+    id: str
+    size_bytes: int
+
+
+def contents(file: Path, versions: Sequence[Committed]) -> Iterator[str | None]:
+    """Yield a file as it was after each of some commits; None where it was not there, or is huge.
+
+    What is huge may pack small, so that nobody notices it in a clone.
+    """
+    top, _ = _locate(file)
+    # What is asked for is told apart by its lines.
+    askable = [version for version in versions if "\n" not in version.path]
+    wanted = "".join(f"{version.commit}:{version.path}\n" for version in askable)
+    answer = _bytes(top, "cat-file", "--batch-check", given=os.fsencode(wanted)) or b""
+    described = map(_described_blob, answer.splitlines())
+    blobs = dict(zip(askable, described, strict=False))
+    waiting = [blob for blob in map(blobs.get, versions) if blob is not None]
+    known: dict[str, bytes] = {}
+    for version in versions:
+        blob = blobs.get(version)
+        if blob is None:
+            yield None
+            continue
+        if blob.id not in known:
+            known = _next_texts(top, waiting[waiting.index(blob) :])
+        yield known[blob.id].decode("utf-8", "replace") if blob.id in known else None
+
+
+def _described_blob(line: bytes) -> _Blob | None:
+    words = line.split()
+    if len(words) != 3 or words[1] != b"blob" or int(words[2]) > LARGEST_TEXT_BYTES:
+        return None
+    return _Blob(words[0].decode("ascii"), int(words[2]))
+
+
+def _next_texts(top: Path | None, blobs: Sequence[_Blob]) -> dict[str, bytes]:
+    """Read the first of some blobs by one process: as many as may be in memory at once."""
+    total_bytes = 0
+    taken: list[_Blob] = []
+    for blob in blobs:
+        total_bytes += blob.size_bytes
+        if taken and total_bytes > LARGEST_TEXT_BYTES:
+            break
+        taken.append(blob)
+    wanted = "".join(f"{blob.id}\n" for blob in taken).encode()
+    answer = _bytes(top, "cat-file", "--batch", given=wanted) or b""
+    found, position = {}, 0
+    for blob in taken:
+        begin = answer.find(b"\n", position) + 1
+        if begin:
+            position = begin + blob.size_bytes
+            found[blob.id] = answer[begin:position]
+            position += 1
+    return found
+
+
+def posix(path: Path, folder: Path) -> str:
+    """Return a path as git writes it, from a folder."""
+    return str(PurePosixPath(os.path.relpath(path, folder)))
+
+
+def _locate(file: Path) -> tuple[Path | None, str]:
+    """Return the working tree that a file is in, and its path as git writes it from the top."""
+    folder = Path(os.path.realpath(file.parent))
+    top = work_tree(folder)
+    return top, "" if top is None else posix(folder / file.name, top)
+
+
+def _bytes(top: Path | None, *words: str, given: bytes = b"") -> bytes | None:
+    """Return what git prints; None where it cannot tell."""
+    try:
+        return Git(top).output(*words, given=given, timeout_s=_GIT_TIMEOUT_S) if top else None
+    except GitError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository with a working tree in ``root``."""
+
+    root: Path
+
+    @classmethod
+    def around(cls, folder: Path) -> Repository:
+        """Return the repository that a folder belongs to.
+
+        Raises:
+            UsageError: there is none, or one without a working tree.
+        """
+        root = work_tree(folder)
+        message = f"{folder} is in no git repository with a working tree"
+        if root is None:
+            raise UsageError(f"{message}: neither it nor a folder above it has a .git")
+        try:
+            Git(root).run("rev-parse", "--is-inside-work-tree")
+        except GitError as cause:
+            raise UsageError(f"{message}: {cause}") from cause
+        return cls(root)
+
+    def commit(self, name: str) -> Commit:
+        """Return the commit that a name stands for.
+
+        Raises:
+            UsageError: it stands for none.
+        """
+        found = None
+        if not name.startswith("-"):
+            found = self._git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        if not found:
+            message = (
+                f"{name!r} is not a commit of {self.root}: expected a branch, a tag or a commit"
+            )
+            raise UsageError(message)
+        return self._described(found)
+
+    def working_tree(self) -> WorkingTree:
+        """Return what is checked out, and how many files are not as they were committed."""
+        head = self._git.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        listed = self._git.ask("status", "--porcelain=v1", "-z", "--no-renames") or ""
+        states = [line[:2] for line in listed.split("\0") if line]
+        untracked = states.count("??")
+        commit = self._described(head) if head else None
+        return WorkingTree(commit, len(states) - untracked, untracked)
+
+    def differs_from(self, commit: Commit, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return those of some paths in which the working tree differs from a commit."""
+        return tuple(
+            path
+            for path in paths
+            if self._git.ask(
+                "diff", "--quiet", "--no-ext-diff", "--no-textconv", commit.id, "--", path
+            )
+            is None
+        )
+
+    def between(self, good: Commit, bad: Commit) -> list[DatedCommit]:
+        """Return the commits after ``good`` up to ``bad``, oldest first, by first parents alone.
+
+        Raises:
+            UsageError: ``good`` is not an ancestor of ``bad``.
+        """
+        if self._git.ask("merge-base", "--is-ancestor", good.id, bad.id) is None:
+            common = self._git.ask("merge-base", good.id, bad.id)
+            other = f"try the commit where they part: {common[:12]}" if common else "none is common"
+            raise UsageError(f"{good.short} is not an ancestor of {bad.short}: {other}")
+        fields = "%x00".join(("%H", "%h", "%aI", "%P", "%s"))
+        words = ("log", "--no-show-signature", "--first-parent", "--reverse", f"--format={fields}")
+        listed = self._git.ask(*words, f"{good.id}..{bad.id}", "--") or ""
+        found = []
+        for line in listed.split("\n"):
+            if line:
+                commit, short, date, parents, subject = line.split(_BETWEEN, 4)
+                known = Commit(commit, short, visible(subject))
+                found.append(DatedCommit(known, date, parents.split()))
+        return found
+
+    @property
+    def _git(self) -> Git:
+        return Git(self.root)
+
+    def _described(self, commit: str) -> Commit:
+        line = (
+            self._git.ask("log", "-1", "--no-show-signature", "--format=%h%n%s", commit, "--")
+            or commit[:12]
+        )
+        short, _, subject = line.partition("\n")
+        return Commit(commit, short, visible(subject))
+
+
+# The order of commits, as git has it: clocks of machines and authors do not matter.
+
+#: What may be the name of a commit; records are written by anybody.
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
+#: A repository that takes longer is one that cannot tell.
+_TIMEOUT_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What a repository knows of some commits.
+
+    ``known`` gives the full name of each by the name that it was asked for. ``places`` are the
+    places of commits in their order, the oldest first, by their full names: those of ``branch``, or
+    of all branches; ``times`` is when these were made, in seconds. ``branch`` is None as well where
+    git has none of that name. A shallow clone has the last part of a branch alone: ``cut`` is then
+    the commit that the oldest one follows.
+    """
+
+    known: Mapping[str, str]
+    places: Mapping[str, int]
+    times: Mapping[str, int]
+    branch: str | None = None
+    cut: str | None = None
+
+    def full(self, commit: str | None) -> str:
+        """Return the whole name of a commit; as it was given, if git does not know it."""
+        return self.known.get(commit or "", commit or "")
+
+    def place(self, commit: str | None) -> int | None:
+        """Return the place of a commit; None for one that is not among them."""
+        return self.places.get(self.full(commit))
+
+    def excludes(self, commit: str | None) -> bool:
+        """Tell whether git knows that a commit is not of the branch."""
+        if self.branch is None or self.cut is not None or commit not in self.known:
+            return False
+        return self.place(commit) is None
+
+
+def lineage_of(
+    folder: Path, commits: Collection[str], names: Sequence[str], *, all_branches: bool = False
+) -> Lineage | None:
+    """Return the order of some commits; None where there is no repository.
+
+    A branch is followed by first parents, here and on ``origin``: what was merged into it is not
+    it. It is the first of ``names`` that there is.
+
+    Raises:
+        UsageError: git fails.
+    """
+    top = top_level(folder)
+    if top is None:
+        return None
+    try:
+        return _lineage(Git(top), commits, () if all_branches else names)
+    except GitError as cause:
+        message = f"git cannot tell the order of commits in {top}: {cause}"
+        raise UsageError(message) from cause
+
+
+def _lineage(git: Git, commits: Collection[str], names: Sequence[str]) -> Lineage:
+    """Return the order of commits on the first branch that there is; without names, of all."""
+    known = _known(git, commits)
+    words = ("rev-list", "--timestamp", "--topo-order", "--reverse")
+    if not names:
+        asked = "".join(f"{commit}\n" for commit in sorted(set(known.values()))).encode()
+        listed = git.output(*words, "--stdin", given=asked, timeout_s=_TIMEOUT_S) if known else b""
+        return Lineage(known, *_places(listed))
+    for name in names:
+        tips = _tips(git, name)
+        if tips:
+            line = git.output(*words, "--first-parent", *tips, "--", timeout_s=_TIMEOUT_S)
+            places, times = _places(line)
+            return Lineage(known, places, times, name, _cut(git, next(iter(places))))
+    return Lineage(known, {}, {})
+
+
+def _cut(git: Git, oldest: str) -> str | None:
+    """Return what the oldest commit of a branch follows, where a shallow clone ends there."""
+    if git.ask("rev-parse", "--is-shallow-repository") != "true":
+        return None
+    _, parents = described_commit(git.run("--no-replace-objects", "cat-file", "commit", oldest))
+    return parents[0] if parents else None
+
+
+def _known(git: Git, commits: Collection[str]) -> dict[str, str]:
+    """Return the full names of the commits that git knows, by the names that they were given."""
+    asked = [commit for commit in commits if _COMMIT.fullmatch(commit)]
+    if not asked:
+        return {}
+    given = "".join(f"{commit}\n" for commit in asked).encode()
+    answer = git.output("cat-file", "--batch-check", given=given, timeout_s=_TIMEOUT_S)
+    found = {}
+    for commit, line in zip(asked, answer.decode().splitlines(), strict=False):
+        words = line.split()
+        if len(words) == 3 and words[1] == "commit" and words[0].startswith(commit):
+            found[commit] = words[0]
+    return found
+
+
+def _tips(git: Git, branch: str) -> list[str]:
+    """Return the last commits of a branch, here and on origin."""
+    names = (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}")
+    asked = (git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") for name in names)
+    return [commit for commit in asked if commit]
+
+
+def _places(listed: bytes) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the places of commits, and when they were made."""
+    lines = [line.split() for line in listed.decode("ascii").splitlines()]
+    places = {commit: place for place, (_, commit) in enumerate(lines)}
+    return places, {commit: int(made) for made, commit in lines}
+
+
+# Other versions of a repository, checked out beside it for a while.
+#
+# What a process that was killed has left behind is known by its name and its marker, and is removed
+# by the next one.
+
+_PREFIX: Final = "ttnn-perf-ab-"
+#: What mkdtemp makes of the prefix.
+_OURS: Final = re.compile(re.escape(_PREFIX) + r"[a-z0-9_]{8}")
+_MARKER: Final = "made-by-ttnn-perf-ab.json"
+_SUBMODULE: Final = "160000"
+
+
+@contextmanager
+def temporary_checkout(root: Path, commit: str) -> Iterator[Path]:
+    """Check a commit of the repository in ``root`` out; yield where, and remove it in the end.
+
+    The folder is called as that of the repository: where its root is a package, that is its name.
+
+    Raises:
+        UsageError: the temporary folder lies in the repository: each version would see the other.
+        InputError: git cannot check it out.
+        WriteError: there is no room for it.
+    """
+    temporary = Path(tempfile.gettempdir()).resolve()
+    if temporary.is_relative_to(root):
+        message = f"the temporary folder {temporary} lies in the repository: set TMPDIR to another"
+        raise UsageError(message)
+    folder = None
+    try:
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+            marker = _mark(folder, [root])
+        except OSError as cause:
+            raise WriteError(folder or temporary, cause) from cause
+        with marker:
+            tree = folder / root.name
+            _check_out(marker, root, tree, commit)
+            yield tree
+    finally:
+        if folder is not None:
+            with signals_ignored():
+                _remove(folder)
+
+
+def remove_leftovers(root: Path) -> int:
+    """Remove what earlier processes left behind when they were killed; return how many."""
+    known = {tree.parent for tree in _worktrees(root) if _OURS.fullmatch(tree.parent.name)}
+    cwd = Path(tempfile.gettempdir()).resolve()
+    found = {folder for folder in cwd.glob(f"{_PREFIX}*") if _OURS.fullmatch(folder.name)}
+    return sum(_remove_leftover(folder, root) for folder in sorted(known | found))
+
+
+def _remove_leftover(folder: Path, root: Path) -> bool:
+    if not folder.exists():  # the system has cleared it away, and git does not know
+        return _forget(folder, [root])
+    try:
+        # The temporary folder is everybody's: what others left there names what they like.
+        if folder.lstat().st_uid != os.geteuid():
+            return False
+        with open_file(folder / _MARKER) as marker:
+            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not while its owner lives
+            with signals_ignored():
+                _remove(folder)
+    except (OSError, InputError):  # no marker, so it is not ours; or locked
+        return False
+    return True
+
+
+def _mark(folder: Path, repositories: Sequence[Path]) -> TextIO:
+    """Put a marker into a folder, and return it locked: it is locked as soon as it has its name."""
+    unnamed = folder / f".{_MARKER}"
+    marker = unnamed.open("w", encoding="utf-8")
+    fcntl.flock(marker, fcntl.LOCK_EX)
+    _note(marker, repositories)
+    unnamed.replace(folder / _MARKER)
+    return marker
+
+
+def _note(marker: TextIO, repositories: Sequence[Path]) -> None:
+    marker.seek(0)
+    marker.truncate()
+    json.dump({"repositories": [str(repository) for repository in repositories]}, marker)
+    marker.flush()
+
+
+def _check_out(marker: TextIO, root: Path, tree: Path, commit: str) -> None:
+    """Check out a commit and, of its submodules, those that the working tree has."""
+    waiting = [(root, tree, commit)]
+    repositories = []
+    while waiting:
+        repository, place, wanted = waiting.pop()
+        repositories.append(repository)
+        _note(marker, repositories)
+        git = Git(repository)
+        if repository != root and git.ask("cat-file", "-e", f"{wanted}^{{commit}}") is None:
+            problem = f"the submodule does not have commit {wanted[:12]}, which is asked for"
+            raise InputError(repository, f"{problem}: git -C {repository} fetch")
+        try:
+            git.run("worktree", "add", "--detach", str(place), wanted)
+            listed = git.run("ls-tree", "-r", "-z", wanted)
+        except GitError as cause:
+            problem = f"commit {wanted[:12]} cannot be checked out: {cause}"
+            raise InputError(repository, problem) from cause
+        for entry in listed.split("\0"):
+            mode, _, rest = entry.partition(" ")
+            if mode == _SUBMODULE:
+                identity, path = rest.split(" ", 1)[1].split("\t", 1)
+                own = repository / path
+                # One that is not checked out here is not missed there. A link leads to another's.
+                if (own / ".git").exists() and os.path.realpath(own) == str(own):
+                    waiting.append((own, place / path, identity))
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder of ours, and what git remembers of the worktrees in it."""
+    repositories: list[Path] = []
+    with contextlib.suppress(InputError, ValueError, KeyError, TypeError):
+        marker = json.loads(read_text(folder / _MARKER))
+        repositories = [Path(repository) for repository in marker["repositories"]]
+    # The marker last: a process that is killed in the middle of this leaves a leftover.
+    for entry in folder.iterdir():
+        if entry.name != _MARKER:
+            _delete(entry)
+    _forget(folder, repositories)
+    _delete(folder)
+
+
+def _forget(folder: Path, repositories: Sequence[Path]) -> bool:
+    """Let git forget the worktrees in a folder that is gone; return whether there were any."""
+    done = False
+    for repository in repositories:
+        for tree in _worktrees(repository):
+            if tree.is_relative_to(folder):
+                # Not `prune`, which would also forget those of the user on a disk that is off.
+                forgotten = Git(repository).ask("worktree", "remove", "-f", "-f", str(tree))
+                done = done or forgotten is not None
+    return done
+
+
+def _worktrees(repository: Path) -> list[Path]:
+    listed = Git(repository).ask("worktree", "list", "--porcelain") or ""
+    lines = listed.splitlines()
+    return [Path(line[9:]) for line in lines if line.startswith("worktree ")]
+
+
+def _delete(path: Path) -> None:
+    """Delete a file or a folder, also one that a test has made read-only."""
+    if not path.is_dir() or path.is_symlink():
+        path.unlink(missing_ok=True)
+        return
+    for parent, folders, _ in os.walk(path):
+        for name in (".", *folders):
+            with contextlib.suppress(OSError):
+                place = Path(parent, name)
+                if not place.is_symlink():
+                    place.chmod(0o700)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+#: Keeps git from removing the states of steps; no branch, and not pushed by itself.
+_REFS: Final = "refs/ttnn-perf/steps"
+#: What was written of a step, as git keeps it.
+_RECORDS: Final = "refs/ttnn-perf/records"
+#: Untracked files of more than this are data or builds: git would keep a copy of each state.
+LARGEST_UNTRACKED_BYTES: Final = 64 * 1024**2
+#: Left by any run of Python or pytest, and no part of a change.
+_BY_PRODUCTS: Final = frozenset({"__pycache__", ".pytest_cache", ".ttnn_perf"})
+#: The same tree and parent are the same commit, whoever asks and whenever.
+_NOBODY: Final = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "ttnn-perf"), ("EMAIL", "ttnn-perf"), ("DATE", "@0 +0000"))
+}
+_HUNK: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_ABSENT: Final = re.compile("0+")
+
+
+class State(NamedTuple):
+    """A state of the working tree: the id of its tree, and of a commit that holds it."""
+
+    tree: str
+    commit: str
+
+
+class ChangedFile(NamedTuple):
+    """A file that is not the same in two states; ``before`` or ``after`` is None where it is not.
+
+    Both are ids of its content.
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+class ChangedLine(NamedTuple):
+    """A line that a later state has and the earlier one does not."""
+
+    path: str
+    number: int
+    text: str
+
+
+class States:
+    """The states of the working tree in ``root``."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._git = Git(root)
+
+    def now(self, known: State | None = None) -> State:
+        """Return the state of the working tree.
+
+        With ``known``, untracked files that this state does not have are left out.
+
+        Raises:
+            UsageError: there is no commit yet, or untracked files are too large for git.
+            InputError: git cannot read the working tree.
+        """
+        head = self._git.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        if not head:
+            message = "there is no commit yet to compare with: commit the model and its tests first"
+            raise UsageError(message)
+        untracked = self._untracked(known)
+        try:
+            with self._own_index() as index:
+                # First what is tracked: an update would take out again what it does not find.
+                self._git.output("add", "--update", variables=index)
+                given = b"".join(os.fsencode(path) + b"\0" for path in untracked)
+                words = ("update-index", "--add", "-z", "--stdin")
+                self._git.output(*words, given=given, variables=index)
+                tree = self._git.output("write-tree", variables=index).decode().strip()
+            return State(tree, self._commit(tree, head))
+        except GitError as cause:
+            problem = f"git cannot take its state: {cause}"
+            raise InputError(self._root, problem) from cause
+
+    def of(self, commit: str) -> State:
+        """Return the state that a commit holds."""
+        return State(self._ask(f"{commit}^{{tree}}"), commit)
+
+    def merge_base(self) -> str | None:
+        """Return where the branch left its upstream, or main or master; None where that is HEAD."""
+        head = self._ask("HEAD")
+        for name in ("@{upstream}", "origin/HEAD", "main", "master"):
+            base = self._git.ask("merge-base", "HEAD", name)
+            if base and base != head:
+                return base
+        return None
+
+    def has(self, commit: str) -> bool:
+        """Tell whether git still has a state."""
+        return self._git.ask("cat-file", "-e", f"{commit}^{{commit}}") is not None
+
+    def descends_from(self, commit: str) -> bool:
+        """Tell whether what is checked out is a commit or follows it."""
+        return self._git.ask("merge-base", "--is-ancestor", commit, "HEAD") is not None
+
+    def keep(self, name: str, state: State) -> None:
+        """Keep a state under a name, for as long as the repository lasts."""
+        with contextlib.suppress(GitError):  # a repository that others may only read
+            self._git.output("update-ref", f"{_REFS}/{name}", state.commit)
+
+    def seal(self, name: str, text: str) -> None:
+        """Keep a text under a name, beside the state of that name."""
+        with contextlib.suppress(GitError):  # as above
+            blob = self._git.output("hash-object", "-w", "--stdin", given=text.encode())
+            self._git.output("update-ref", f"{_RECORDS}/{name}", blob.decode().strip())
+
+    def sealed(self, name: str) -> str | None:
+        """Return the text that is kept under a name; None where there is none."""
+        return self._git.ask("cat-file", "-p", f"{_RECORDS}/{name}")
+
+    def changed_files(self, before: State, after: State) -> list[ChangedFile]:
+        """Return the files in which two states differ."""
+        words = ("diff-tree", "-r", "-z", "--no-renames", before.tree, after.tree)
+        parts = (self._git.ask(*words) or "").split("\0")
+        found = []
+        for described, path in zip(parts[::2], parts[1::2], strict=False):
+            _, _, then, now, _ = described.split(" ")
+            ids = [None if _ABSENT.fullmatch(one) else one for one in (then, now)]
+            found.append(ChangedFile(path, *ids))
+        return found
+
+    def new_lines(self, before: State, after: State, path: str) -> Iterator[ChangedLine]:
+        """Yield the lines of a file that the later state has and the earlier one does not."""
+        words = ("diff-tree", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv")
+        printed = self._git.ask(*words, "--no-renames", before.tree, after.tree, "--", path) or ""
+        number = None
+        for line in printed.splitlines():
+            hunk = _HUNK.match(line)
+            if hunk:
+                number = int(hunk[1])
+            elif number is not None and line.startswith("+"):
+                yield ChangedLine(path, number, line[1:])
+                number += 1
+
+    def text(self, state: State, path: str) -> str:
+        """Return a file as a state has it; nothing where it has none."""
+        return self._git.ask("cat-file", "blob", f"{state.tree}:{path}") or ""
+
+    def id_of(self, state: State, path: str) -> str | None:
+        """Return the id of a file's or folder's content in a state; None where it has none."""
+        return self._ask(f"{state.tree}:{path}") or None
+
+    def _untracked(self, known: State | None) -> list[str]:
+        listed = self._git.ask("ls-files", "--others", "--exclude-standard", "-z") or ""
+        paths = [
+            path
+            for path in listed.split("\0")
+            if path and not path.endswith("/") and _BY_PRODUCTS.isdisjoint(Path(path).parts)
+        ]
+        if known is not None and paths:
+            names = self._git.ask("ls-tree", "-r", "-z", "--name-only", known.tree) or ""
+            paths = [path for path in paths if path in names.split("\0")]
+        sizes = {path: os.lstat(self._root / path).st_size for path in paths}
+        if sum(sizes.values()) > LARGEST_UNTRACKED_BYTES:
+            largest = max(sizes, key=sizes.__getitem__)
+            most = LARGEST_UNTRACKED_BYTES // 1024**2
+            message = (
+                f"untracked files take {sum(sizes.values()) // 1024**2} MiB, expected at most "
+                f"{most} MiB: add what is no part of the change, such as {largest}, to .gitignore"
+            )
+            raise UsageError(message)
+        return paths
+
+    @contextlib.contextmanager
+    def _own_index(self) -> Iterator[dict[str, str]]:
+        """Yield variables that have git use a copy of the user's index."""
+        own = self._git.run("rev-parse", "--git-path", "index").strip()
+        try:
+            with tempfile.TemporaryDirectory(prefix="ttnn-perf-index-") as folder:
+                copy = Path(folder) / "index"
+                with contextlib.suppress(FileNotFoundError):
+                    # With its time: git looks again at files that are not older than its index.
+                    shutil.copy2(self._root / own, copy)
+                yield {"GIT_INDEX_FILE": str(copy)}
+        except OSError as cause:
+            raise WriteError(Path(tempfile.gettempdir()), cause) from cause
+
+    def _commit(self, tree: str, head: str) -> str:
+        """Return a commit that holds a tree: HEAD where it is the same."""
+        if self._ask(f"{head}^{{tree}}") == tree:
+            return head
+        words = ("commit-tree", tree, "-p", head, "-m", "state of the working tree")
+        return self._git.output(*words, variables=_NOBODY).decode().strip()
+
+    def _ask(self, name: str) -> str:
+        return self._git.ask("rev-parse", "--verify", "--quiet", name) or ""

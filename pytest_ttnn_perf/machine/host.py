@@ -1,0 +1,405 @@
+"""The host: what it is, how busy it is, and its boards as the driver tells them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import re
+import shutil
+import tempfile
+from dataclasses import replace
+from datetime import datetime, timezone
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.hardware import Environment, Hardware
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from pytest_ttnn_perf.core.hardware import Scalar
+    from pytest_ttnn_perf.machine.chips import Broker
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A process that has a chip open."""
+
+    chip: int
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a host tells about itself and its chips, with no chip touched; None is unknown.
+
+    ``tenants_known`` is false where processes of other users cannot be seen. ``locked`` and
+    ``dirty`` are the files by which tt-metal's run_safe_pytest.sh says that it uses the devices,
+    and that they were left in a state which needs a reset. ``lock_holder`` says who has the lock;
+    None if it is this process' own.
+    """
+
+    devices: tuple[int, ...]
+    governor: str | None
+    iommu: bool | None
+    hugepages: int | None
+    driver: str | None
+    tenants: tuple[Tenant, ...]
+    tenants_known: bool
+    kernel_cache: Path
+    kernels_cached: bool
+    locked: Path | None = None
+    dirty: Path | None = None
+    lock_holder: str | None = None
+    broker: Broker | None = None
+
+
+#: Below the root of a host's files.
+_GOVERNOR_FILE: Final = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+_GOVERNOR: Final = Path("/", _GOVERNOR_FILE)
+_CPUINFO: Final = Path("/proc/cpuinfo")
+_VERSION: Final = re.compile(r"^Version: (\S+)", re.MULTILINE)
+
+
+def host_hardware() -> Hardware:
+    """Return the identity of a machine without a device."""
+    return Hardware(arch="host", board=platform.machine() or "unknown")
+
+
+#: Names the machine in keys; where it is not set, a hash of its name stands for it.
+MACHINE: Final = "TTNN_PERF_MACHINE"
+
+
+def on_this_host(
+    hardware: Hardware, parts: Collection[str], environment: Mapping[str, str]
+) -> Hardware:
+    """Return hardware as of this machine, if the host is among the parts of a key.
+
+    Of the machine's own name only a hash is kept: baselines may leave the company. It changes with
+    every container, which is what the variable is for.
+    """
+    if "host" not in parts:
+        return hardware
+    name = environment.get(MACHINE, "").strip().lower()
+    named = re.sub(r"[^a-z0-9_]", "_", name)
+    if not named.strip("_"):  # nothing is left of a name in another script
+        named = _host_hash(name or platform.node())
+    return replace(hardware, host=named)
+
+
+def _host_hash(name: str) -> str:
+    return hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:12]
+
+
+def host_environment(*, now: datetime) -> Environment:
+    """Record what is true of this host."""
+    return Environment(
+        started_at=now.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        system=f"{platform.system()} {platform.release()}",
+        cpu=_cpu_model(),
+        cpu_count=os.cpu_count(),
+        memory_bytes=_memory_bytes(),
+        load_1m=_load(),
+        governor=_line(_GOVERNOR),
+        # Runs on one host can be told apart without its name leaving the company.
+        host_hash=_host_hash(platform.node()),
+        pytest=installed_version("pytest"),
+        plugin=installed_version("pytest-ttnn-perf"),
+        numpy=installed_version("numpy"),
+        torch=installed_version("torch"),
+        ttnn=installed_version("ttnn"),
+    )
+
+
+def installed_version(distribution: str) -> str | None:
+    """Return an installed version without importing the package; None where there is none."""
+    try:
+        found = metadata.distribution(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+    # By its line: parsing all of it, as metadata.version does, takes ten times as long.
+    stated = _VERSION.search(found.read_text("METADATA") or "")
+    return stated[1] if stated else found.version
+
+
+def _cpu_model() -> str | None:
+    try:
+        with _CPUINFO.open(encoding="utf-8") as lines:
+            for line in lines:
+                name, _, value = line.partition(":")
+                if name.strip() in {"model name", "Model"}:
+                    return value.strip()
+    except OSError:
+        pass
+    return platform.processor() or None
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _load() -> float | None:
+    try:
+        return round(os.getloadavg()[0], 2)
+    except (AttributeError, OSError):
+        return None
+
+
+#: Names the folder that holds ``proc`` and ``sys`` of the host, where a container has them.
+ROOT: Final = "TTNN_PERF_HOST"
+_LOAD: Final = "proc/loadavg"
+_MOST_BYTES: Final = 4096
+
+
+def host_load(environment: Mapping[str, str]) -> Mapping[str, Scalar]:
+    """Return the load, its processors and their governor; what the host does not tell is left out.
+
+    ``load_1m`` counts what the test itself did in the last minute, such as computing what it
+    expects. ``runnable_threads``, of this moment, are all others: while it asks, a test does
+    nothing else.
+    """
+    root = environment.get(ROOT) or "/"
+    words = _text(os.path.join(root, _LOAD)).split()  # noqa: PTH118 (a tenth of the time)
+    try:
+        load: dict[str, Scalar] = {
+            "load_1m": float(words[0]),
+            "runnable_threads": int(words[3].partition(b"/")[0]) - 1,
+        }
+    except (IndexError, ValueError):
+        load = {}
+    return {**load, **_processors(root)}
+
+
+@lru_cache(maxsize=4)
+def _processors(root: str) -> Mapping[str, Scalar]:
+    """Return what stays as it is while a process runs."""
+    # All that there are, not those that this process may use: the load is of all as well.
+    count = os.cpu_count()
+    governor = _text(os.path.join(root, _GOVERNOR_FILE)).decode(errors="replace").strip()  # noqa: PTH118
+    found: dict[str, Scalar] = {"cpu_count": count, "governor": governor or None}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _text(file: str) -> bytes:
+    try:
+        descriptor = os.open(file, os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, _MOST_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+_DRIVER: Final = "sys/module/tenstorrent/version"
+#: tt-metal maps pages of 1 GB.
+_HUGEPAGES: Final = "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
+#: By chip where the driver has any, otherwise of the whole host.
+_IOMMU: Final = (
+    "sys/class/tenstorrent/*/device/iommu_group/type",
+    "sys/kernel/iommu_groups/*/type",
+)
+_NODE: Final = re.compile(r"/dev/tenstorrent/(\d+)")
+_SMI_TIMEOUT_S: Final = 30.0
+_LONGEST_COMMAND: Final = 60
+
+
+def machine(
+    environment: Mapping[str, str], *, root: Path = Path("/"), devices: Path | None = None
+) -> Machine:
+    """Look at the machine. What it does not tell is unknown, never an error."""
+    from pytest_ttnn_perf.machine.chips import DIRTY, LOCKED, find_broker, held_by_another, is_held
+
+    nodes = [entry.name for entry in _entries(devices or root / "dev/tenstorrent")]
+    chips = tuple(sorted(int(name) for name in nodes if name.isdecimal()))
+    tenants, known = _tenants(chips, root / "proc")
+    cache = kernel_cache(environment)
+    locked, dirty = root / LOCKED, root / DIRTY
+    pages = _line(root / _HUGEPAGES)
+    return Machine(
+        devices=chips,
+        governor=_line(root / _GOVERNOR_FILE),
+        iommu=_iommu(root),
+        hugepages=int(pages) if pages is not None and pages.isdecimal() else None,
+        driver=_line(root / _DRIVER),
+        tenants=tenants,
+        tenants_known=known,
+        kernel_cache=cache,
+        kernels_cached=kernels_cached(environment),
+        locked=locked if is_held(locked) else None,
+        lock_holder=held_by_another(locked, root / "proc") if is_held(locked) else None,
+        dirty=dirty if dirty.exists() else None,
+        broker=find_broker(environment, root),
+    )
+
+
+def tt_smi_snapshot(environment: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Return what ``tt-smi -s`` prints, and why there is nothing where it prints none.
+
+    It reads the boards' telemetry, and takes no chip from anybody.
+    """
+    program = shutil.which("tt-smi", path=environment.get("PATH", ""))
+    if program is None:
+        return None, "tt-smi is not on PATH"
+    from pytest_ttnn_perf.machine.processes import run_bounded
+
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            ending = run_bounded(
+                [program, "-s"],
+                timeout_s=_SMI_TIMEOUT_S,
+                stdout=output,
+                stderr=errors,
+                environment=environment,
+            )
+        except OSError as error:
+            return None, f"{program} cannot be started: {error.strerror}"
+        for file in (output, errors):
+            file.seek(0)
+        printed = output.read().decode(errors="replace")
+        complaints = errors.read().decode(errors="replace")
+    if ending.hung:
+        return None, f"tt-smi -s did not answer within {_SMI_TIMEOUT_S:g} s"
+    if ending.code or "{" not in printed:
+        lines = (complaints + printed).strip().splitlines()
+        last = f": {lines[-1].strip()}" if lines else ""
+        return None, f"tt-smi -s ended with exit code {ending.code}{last}"
+    return printed[printed.index("{") :], None  # some releases log before it
+
+
+def _tenants(devices: Iterable[int], proc: Path) -> tuple[tuple[Tenant, ...], bool]:
+    """Return who has chips open besides this process, and whether all of them could be seen."""
+    listed = {chip: _listed(chip, proc) for chip in devices}
+    pairs = {(chip, pid) for chip, pids in listed.items() for pid in pids or ()}
+    known = True
+    unlisted = {chip for chip, pids in listed.items() if pids is None}
+    if unlisted:
+        opened, known = _opened(proc)
+        pairs |= {(chip, pid) for chip, pid in opened if chip in unlisted}
+    found = sorted((chip, pid) for chip, pid in pairs if pid != os.getpid())
+    return tuple(Tenant(chip, pid, _command(proc / str(pid))) for chip, pid in found), known
+
+
+def _listed(chip: int, proc: Path) -> list[int] | None:
+    """Return the driver's own list, which has the processes of all users; older ones have none."""
+    try:
+        text = (proc / f"driver/tenstorrent/{chip}/pids").read_text(encoding="utf-8")
+        return [int(pid) for pid in text.split()]
+    except (OSError, ValueError):
+        return None
+
+
+def _opened(proc: Path) -> tuple[set[tuple[int, int]], bool]:
+    """Return the chips that processes have open, and whether all processes could be looked into."""
+    processes = [folder for folder in _entries(proc) if folder.name.isdecimal()]
+    chips = {int(folder.name): _chips_in(folder / "fd") for folder in processes}
+    pairs = {(chip, pid) for pid, found in chips.items() for chip in found or ()}
+    return pairs, None not in chips.values()
+
+
+def _chips_in(descriptors: Path) -> list[int] | None:
+    try:
+        targets = [str(link.readlink()) for link in descriptors.iterdir()]
+    except PermissionError:
+        return None
+    except OSError:  # the process has ended meanwhile, or closed a file
+        return []
+    return [int(found[1]) for found in map(_NODE.fullmatch, targets) if found]
+
+
+def _command(process: Path) -> str:
+    with contextlib.suppress(OSError):
+        words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        command = " ".join([Path(words[0]).name, *words[1:]]).strip()
+        if command:
+            return command if len(command) <= _LONGEST_COMMAND else command[:59] + "…"
+    return "unknown"
+
+
+def _iommu(root: Path) -> bool | None:
+    """Tell whether chips reach memory through an IOMMU: one that translates, not one that is on."""
+    for pattern in _IOMMU:
+        types = [_line(file) for file in sorted(root.glob(pattern))]
+        if types:
+            return all(kind is not None and kind.startswith("DMA") for kind in types)
+    return False if (root / "sys/kernel").is_dir() else None
+
+
+def kernels_cached(environment: Mapping[str, str]) -> bool:
+    """Tell whether any kernel was compiled before."""
+    return any(True for entry in _entries(kernel_cache(environment)) if any(_entries(entry)))
+
+
+def kernel_cache(environment: Mapping[str, str]) -> Path:
+    """Return the folder in which compiled kernels are kept."""
+    named = environment.get("TT_METAL_CACHE")
+    if named:
+        return Path(named) / "tt-metal-cache"
+    return Path(environment.get("HOME") or "/") / ".cache" / "tt-metal-cache"
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _line(file: Path) -> str | None:
+    """Return what a file of the kernel's says; None where that cannot be read, or is nothing."""
+    try:
+        return file.read_text(encoding="utf-8").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+_CHIPS: Final = "class/tenstorrent/tenstorrent!*"
+_TELEMETRY_DRIVER: Final = "module/tenstorrent/version"
+
+
+def telemetry(system: Path = Path("/sys")) -> Mapping[str, Scalar]:
+    """Return the state of the chips: the slowest clock, the largest power and temperature.
+
+    What the driver does not tell is left out.
+    """
+    chips = sorted(system.glob(_CHIPS))
+    found: dict[str, Scalar] = {
+        "clock_mhz": _worst(min, _numbers(chips, "tt_aiclk")),
+        "power_w": _worst(max, _numbers(chips, "device/hwmon/hwmon*/power1_input", per=1e6)),
+        "temperature_c": _worst(max, _numbers(chips, "device/hwmon/hwmon*/temp1_input", per=1e3)),
+        "thermal_trips": _worst(max, _numbers(chips, "tt_therm_trip_count")),
+        "firmware": ", ".join(sorted(set(_texts(chips, "tt_fw_bundle_ver")))) or None,
+        "driver": next(iter(_texts([system], _TELEMETRY_DRIVER)), None),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _worst(choose: Callable[[list[float]], float], values: Iterable[float]) -> float | None:
+    known = list(values)
+    return choose(known) if known else None
+
+
+def _numbers(folders: Iterable[Path], name: str, *, per: float = 1.0) -> Iterator[float]:
+    for text in _texts(folders, name):
+        if text.isdecimal():
+            yield int(text) / per
+
+
+def _texts(folders: Iterable[Path], name: str) -> Iterator[str]:
+    for folder in folders:
+        for file in sorted(folder.glob(name)):
+            text = _line(file)
+            if text is not None:
+                yield text

@@ -1,0 +1,1 @@
+"""Helpers of existing test suites, observed while tests call them."""

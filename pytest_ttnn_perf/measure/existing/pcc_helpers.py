@@ -1,0 +1,193 @@
+"""PCC helpers: what they tell is recorded, and held against the values that they compared.
+
+One helper calls another: the innermost has the number, the outermost the line of the test. Calls
+in one line are samples of one metric, of which the worst counts; lines are numbered as they come.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pytest_ttnn_perf.core.finding import HelperPcc
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.measure.existing.finder import Call
+    from pytest_ttnn_perf.measure.recorder import Recorder
+
+    #: The file and line of a call.
+    Line = tuple[str, int]
+
+
+#: What helpers call the least PCC that they let pass.
+_LIMITS: Final = ("pcc", "pcc_threshold", "required_pcc", "expected_pcc", "min_pcc", "threshold")
+#: Of a helper that only tells the PCC, or that a test goes on after although it is not content: the
+#: test has a limit of its own, which is not known.
+_NO_LIMIT: Final = -1.0
+_NUMBER: Final = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan)"
+_PCC_IN_TEXT: Final = re.compile(rf"(?i)pcc\W*(?:is|of|value)?\W*{_NUMBER}")
+_ONLY_NUMBER: Final = re.compile(rf"(?i)\s*{_NUMBER}\s*")
+#: Frames between a helper's caller and ``_end``: the helper's own and those that hand it on.
+_FRAMES: Final = 5
+
+
+class _Told(NamedTuple):
+    """What a helper returned: whether it is content, and the PCC; None for what it did not tell."""
+
+    passed: bool | None
+    pcc: float | None
+
+
+_NOTHING: Final = _Told(None, None)
+
+
+class _Comparison(NamedTuple):
+    """Two tensors that a helper compared, what it told of them, and the limit that it was given."""
+
+    helper: str
+    expected: object
+    actual: object
+    told: _Told
+    limit: float | None
+
+
+class PccCalls:
+    """The comparisons that one test makes."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        recorder.helper_pccs = []
+        #: The limits of the calls that have not returned, the outermost first.
+        self._limits: list[float | None] = []
+        #: What the innermost helpers of the outermost call have compared so far.
+        self._made: list[_Comparison] = []
+        self._names: dict[Line, str] = {}
+
+    def handle(self, name: str, call: Call) -> Any:
+        """Make the call; record what was compared once the outermost helper has ended."""
+        __tracebackhide__ = True
+        before = len(self._made)
+        self._limits.append(_limit(call))
+        try:
+            result = call.make()
+        except BaseException:
+            self._end(passed=False)
+            raise
+        told = _NOTHING
+        with self._recorder.observing():
+            told = _told(result)
+            if len(self._made) == before:  # no other helper has told more
+                self._note(name, call, told)
+        self._end(passed=told.passed)
+        return result
+
+    def _note(self, name: str, call: Call, told: _Told) -> None:
+        if told != _NOTHING:  # else another thing of that name
+            values = list(call.arguments.values())
+            if len(values) >= 2:
+                limit = next((each for each in reversed(self._limits) if each is not None), None)
+                self._made.append(_Comparison(name, values[0], values[1], told, limit))
+
+    def _end(self, *, passed: bool | None) -> None:
+        """End a call; with the outermost, record all comparisons: some pass there alone."""
+        self._limits.pop()
+        if self._limits:
+            return
+        made, self._made = self._made, []
+        frame = sys._getframe(_FRAMES)  # noqa: SLF001 (as warnings and logging find a caller)
+        line = (frame.f_code.co_filename, frame.f_lineno)
+        with self._recorder.observing():
+            for each in made:
+                told = each.told
+                decided = told._replace(passed=passed) if told.passed is None else told
+                self._record(each._replace(told=decided), line)
+
+    def _record(self, made: _Comparison, line: Line) -> None:
+        metric, told = self._name(line), made.told
+        pcc = self._computed(made) if told.pcc is None else told.pcc
+        if pcc is not None:
+            limit = made.limit if told.passed and made.limit is not None else _NO_LIMIT
+            self._recorder.observed_pcc(metric, pcc, at_least=limit)
+        if told.passed is not False:
+            self._check(made, metric)
+
+    def _computed(self, made: _Comparison) -> float | None:
+        """Return the PCC of a comparison that told no number; None if we do not compute it."""
+        from pytest_ttnn_perf.measure.pcc import compare
+
+        if not self._is_small(made.expected, made.actual):
+            return None
+        pcc = compare(made.expected, made.actual).pcc
+        return pcc if isfinite(pcc) else None
+
+    def _is_small(self, *tensors: object) -> bool:
+        """Tell whether tensors are on the host, and few enough elements to look at again."""
+        from pytest_ttnn_perf.measure.pcc import elements_of
+
+        sizes = map(elements_of, tensors)
+        most = self._recorder.run.observe_pcc_elements
+        return most > 0 and all(size is not None and size <= most for size in sizes)
+
+    def _name(self, line: Line) -> str:
+        if line not in self._names:
+            number = 1
+            while (name := f"pcc_{number}" if number > 1 else "pcc") in self._names.values() or (
+                self._recorder.series_of(name) is not None
+            ):
+                number += 1
+            self._names[line] = name
+        return self._names[line]
+
+    def _check(self, made: _Comparison, metric: str) -> None:
+        """Hold what a helper told against the values."""
+        from pytest_ttnn_perf.measure.pcc import passed_over
+
+        if not self._is_small(made.expected, made.actual):
+            return
+        ours = passed_over(made.expected, made.actual, made.told.pcc)
+        if ours is not None and self._recorder.helper_pccs is not None:
+            sentence = ours.sentence or ""
+            found = HelperPcc(metric, made.helper, made.told.pcc, ours.pcc, sentence)
+            self._recorder.helper_pccs.append(found)
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+
+def _limit(call: Call) -> float | None:
+    """Return the least PCC that a call lets pass; None where it has none."""
+    found = (value for name, value in call.arguments.items() if name in _LIMITS)
+    return next((float(value) for value in found if _is_number(value)), None)
+
+
+def _told(result: Any) -> _Told:
+    if result is None:  # an assertion that held
+        return _Told(passed=True, pcc=None)
+    if isinstance(result, bool):
+        return _Told(result, pcc=None)
+    if isinstance(result, tuple) and len(result) >= 2 and _is_verdict(result[0]):
+        return _Told(bool(result[0]), _pcc_in(result[1]))
+    return _Told(None, _pcc_in(result) if _is_number(result) else None)
+
+
+def _is_verdict(value: Any) -> bool:
+    return isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")).lower()
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, (bool, str, bytes)) or value is None:
+        return False
+    return isinstance(value, (int, float)) or getattr(value, "ndim", None) == 0
+
+
+def _pcc_in(value: Any) -> float | None:
+    """Return the PCC that a number or a message tells; NaN is one."""
+    if isinstance(value, str):
+        found = _PCC_IN_TEXT.search(value) or _ONLY_NUMBER.fullmatch(value)
+        return float(found[1]) if found else None
+    if not _is_number(value):
+        return None
+    number = float(value)
+    return number if not isfinite(number) or abs(number) <= 1.001 else None

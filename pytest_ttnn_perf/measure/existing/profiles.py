@@ -1,0 +1,472 @@
+"""Notices a test that starts a profiled process of its own, and stops it where that must not be.
+
+Such a process waits for the chips that its parent has opened, for ever; and in a pass that is
+profiled it would be given our profiler's folder, which the helpers delete first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.ops.regions import between
+from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.analysis.readers.detect import op_table_of
+from pytest_ttnn_perf.analysis.readers.device_csv import device_metrics, gated_ops, recorded_metric
+from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.core.finding import region_name
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, Kind, Source, metric_in
+from pytest_ttnn_perf.core.observation import Artifact, MetricObservation
+from pytest_ttnn_perf.core.settings import HelperAsserts
+from pytest_ttnn_perf.core.text import plain
+from pytest_ttnn_perf.measure.recorder import metric_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.measure.existing.finder import Call
+    from pytest_ttnn_perf.measure.recorder import Recorder
+
+
+# tt-metal's device-perf helpers: they profile a command in a child, and read its report.
+#
+# ``post_process_ops_log`` decides which report is read and what of it counts: signposts, one op,
+# without the first rows. The same of the same report is the metric here, on one device; the
+# times of
+# several devices, which the helpers add up, are those of the slowest: devices run side by side.
+
+#: How the helpers name the report that they read; each looks it up in its own module.
+_LATEST: Final = "get_latest_ops_log_filename"
+_DURATION: Final = "AVG DEVICE KERNEL DURATION [ns]"
+_RATE: Final = "AVG DEVICE KERNEL SAMPLES/S"
+#: The signposts that the helpers look for: the first of each.
+_START: Final = "start"
+_STOP: Final = "stop"
+
+
+class HelperWindow(NamedTuple):
+    """What a call of a helper takes of a report.
+
+    ``skipped_rows`` are left out at the beginning. ``by_execution``: every row of an op is a
+    sample, where the others take the sum of all rows.
+    """
+
+    op_name: str = ""
+    has_signposts: bool = False
+    skipped_rows: int = 0
+    by_execution: bool = False
+
+
+class DevicePerfCalls:
+    """The reports that one test has read, and what it expects of them."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        #: The command that was profiled last, by the folder of its reports.
+        self._commands: dict[str, str] = {}
+        #: The name of each thing that is measured: a command, and what of its report counts.
+        self._regions: dict[tuple[str, str, HelperWindow], str] = {}
+        self._read: set[tuple[Path, str]] = set()
+        self._devices = 1
+
+    def handle(self, name: str, call: Call) -> Any:
+        """Make the call; what was measured is kept also where a helper raises."""
+        __tracebackhide__ = True
+        if name == "run_device_profiler":
+            with self._recorder.observing():
+                self._profiled(call.arguments)
+            return call.make()
+        if name == "check_device_perf":
+            with self._recorder.observing():
+                self._expected(call.arguments)
+            if self._recorder.run.helper_asserts is HelperAsserts.TARGET:
+                return call.make(assert_on_fail=False)
+            return call.make()
+        try:
+            return call.make()
+        finally:
+            with self._recorder.observing():
+                self._post_processed(call, detailed=name.endswith("_detailed"))
+
+    def _profiled(self, told: Mapping[str, Any]) -> None:
+        self._recorder.profiles_itself = True
+        self._commands[str(told.get("output_logs_subdir", ""))] = str(told.get("command", ""))
+
+    def _post_processed(self, call: Call, *, detailed: bool) -> None:
+        told = call.arguments
+        subdir = str(told.get("output_logs_subdir", ""))
+        file = _report(call, subdir)
+        if file is None:
+            return
+        op_name = plain(str(told.get("op_name") or ""))
+        window = HelperWindow(
+            op_name,
+            bool(told.get("has_signposts")),
+            int(told.get("warmup_iters") or 0),
+            by_execution=detailed and bool(op_name),
+        )
+        region = self._region(subdir, window)
+        if (file, region) not in self._read:
+            self._read.add((file, region))
+            artifact = read_window(file, window, region)
+            self._devices = max(self._devices, artifact.devices or 1)
+            self._recorder.take_report(file, artifact)
+
+    def _region(self, subdir: str, window: HelperWindow) -> str:
+        """Return the name of what is measured; what is measured besides has another, in order."""
+        key = (self._commands.get(subdir, ""), subdir, window)
+        if key not in self._regions:
+            base = region_name(window.op_name)
+            taken, name, number = set(self._regions.values()), base, 1
+            while name in taken:
+                number += 1
+                name = f"{base}_{number}" if base else f"command_{number}"
+            self._regions[key] = name
+        return self._regions[key]
+
+    def _expected(self, told: Mapping[str, Any]) -> None:
+        """Keep the expected kernel time as a target: of one device, whose time both mean."""
+        results, expected = told["post_processed_results"], told["expected_perf_cols"]
+        series = self._recorder.series_of(KERNEL_TIME)
+        if series is None or self._devices > 1:
+            return
+        if _DURATION in expected:
+            series.target = float(expected[_DURATION])
+        elif _RATE in expected and _DURATION in results:
+            # The batch size is in both: rate x time.
+            series.target = float(results[_DURATION] * results[_RATE] / expected[_RATE])
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+
+def _report(call: Call, subdir: str) -> Path | None:
+    """Return the report that a helper reads, by its own word; None where there is none."""
+    latest = call.names.get(_LATEST)
+    if latest is None:
+        return None
+    try:
+        file = Path(latest(subdir))
+    except (OSError, LookupError, TypeError):  # the helper itself has just said so
+        return None
+    return file if file.is_file() else None
+
+
+def read_window(file: Path, window: HelperWindow, region: str) -> Artifact:
+    """Return what a report tells of a helper's window; why not, where it does not."""
+    time = recorded_metric(metric_in(region, KERNEL_TIME), Kind.TIME)
+    try:
+        whole = op_table_of(file)
+    except TtnnPerfError as error:
+        return Artifact((MetricObservation(time, (), note=str(error)),))
+    told = Artifact(arch=whole.arch, devices=len(whole.devices) or None)
+    try:
+        part = _between_signposts(whole, window)
+        table = _as_helper_sums(part, window, region=region)
+    except TtnnPerfError as error:
+        return replace(told, metrics=(MetricObservation(time, (), note=f"{file.name}: {error}"),))
+    flaw = why_invalid(part, file.name)
+    if flaw is not None:
+        return replace(told, metrics=(MetricObservation(time, (), note=flaw),), table=part)
+    metrics = tuple(device_metrics(table, file=file.name))
+    return replace(told, metrics=metrics, ops=gated_ops(table), table=part)
+
+
+def _between_signposts(table: OpTable, window: HelperWindow) -> OpTable:
+    """Return what is between the signposts that a helper asks for, or all.
+
+    Raises:
+        UsageError: the report does not have them, or in another order.
+    """
+    if not window.has_signposts:
+        return table
+    names = [signpost.name for signpost in table.signposts]
+    for name in (_START, _STOP):
+        if name not in names:
+            known = ", ".join(map(repr, dict.fromkeys(names))) or "none"
+            message = f"the report has no signpost {name!r}; its signposts: {known}"
+            raise UsageError(message)
+    start, stop = names.index(_START), names.index(_STOP)
+    if stop < start:
+        message = f"the first signpost {_STOP!r} of the report is before the first {_START!r}"
+        raise UsageError(message)
+    return between(table, [(start, stop)])
+
+
+def _as_helper_sums(part: OpTable, window: HelperWindow, *, region: str = "") -> OpTable:
+    """Return the ops that a helper sums, as one measured call, or as one for each execution.
+
+    Replays of traces are not told apart: the helpers do not either.
+
+    Raises:
+        UsageError: no op has the name that is asked for.
+    """
+    rows = [row for row, host in enumerate(part.columns.host) if not host]
+    if window.op_name:
+        rows = _named(part, rows, window.op_name)
+    rows = rows if not window.by_execution else _interleaved(part, rows)
+    rows = rows[window.skipped_rows :]
+    chosen = part.select(rows)
+    nothing = [None] * len(rows)
+    return replace(
+        chosen,
+        columns=replace(chosen.columns, trace=nothing, replay=nothing),
+        unread=part.unread,
+        windowed=True,
+        calls=_executions(chosen) if window.by_execution else (),
+        region=region,
+    )
+
+
+def _named(table: OpTable, rows: Sequence[int], name: str) -> list[int]:
+    """Return the rows of an op: of its code, or else of what its code ends with or holds."""
+    codes = [signature.op for signature in table.signatures]
+    signature = table.columns.signature
+    for matches in (
+        lambda code: code == name,
+        lambda code: code.endswith(f"::{name}"),
+        lambda code: f"::{name}" in code or f"{name}>" in code,
+    ):
+        known = {number for number, code in enumerate(codes) if matches(code)}
+        found = [row for row in rows if signature[row] in known]
+        if found:
+            return found
+    message = f"the report has no op {name!r}"
+    raise UsageError(message)
+
+
+def _interleaved(table: OpTable, rows: Sequence[int]) -> list[int]:
+    """Return rows by execution: the first of every device, then the second of every device."""
+    count: dict[int, int] = {}
+    ordered = []
+    for row in rows:
+        device = table.columns.device[row]
+        count[device] = count.get(device, -1) + 1
+        ordered.append((count[device], device, row))
+    return [row for _, _, row in sorted(ordered)]
+
+
+def _executions(table: OpTable) -> tuple[int, ...]:
+    """Return where each execution begins: where a device comes again."""
+    seen: set[int] = set()
+    begins: list[int] = []
+    for row, device in enumerate(table.columns.device):
+        if device in seen or not begins:
+            begins.append(row)
+            seen.clear()
+        seen.add(device)
+    return tuple(begins)
+
+
+# tt-metal's helpers around the real-time profiler: the device time of programs, as they run.
+
+_TIME: Final = "realtime_program_time"
+_FRAMES: Final = 4
+#: A margin that every time is within.
+_ANY: Final = float("inf")
+
+
+class RealtimeCalls:
+    """What one test has measured with the real-time profiler."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._depth = 0
+        self._names: dict[object, str] = {}
+        #: The programs of the last call, by their id, merged over chips.
+        self._programs: list[tuple[float, tuple[str, ...]]] = []
+
+    def handle(self, name: str, call: Call) -> Any:
+        """Make the call; the outermost helper knows what is measured."""
+        __tracebackhide__ = True
+        instead = {}
+        if name == "assert_op_duration_merged" and (
+            self._recorder.run.helper_asserts is HelperAsserts.TARGET
+        ):
+            instead = {"margin": _ANY}
+        frame = sys._getframe(_FRAMES)  # noqa: SLF001 (as warnings and logging find a caller)
+        line = (frame.f_code.co_filename, frame.f_lineno)
+        self._depth += 1
+        try:
+            result = call.make(**instead)
+            if name == "profile_realtime_program":
+                with self._recorder.observing():
+                    self._programs = _merged(result[1])
+            return result
+        finally:
+            self._depth -= 1
+            if not self._depth and self._programs:
+                with self._recorder.observing():
+                    self._record(name, call.arguments, line)
+
+    def _record(self, name: str, told: Mapping[str, Any], line: object) -> None:
+        programs, self._programs = self._programs, []
+        if name != "assert_op_duration_merged":
+            self._observed(self._name(line), [sum(ns for ns, _ in programs)])
+            return
+        path = str(told["kernel_path"])
+        matched = [ns for ns, sources in programs if any(path in _slashes(s) for s in sources)]
+        if len(matched) == told.get("iters", 1):  # or the helper has failed the test
+            label = region_name(plain(str(told["label"])))
+            name = metric_in(label, _TIME)
+            self._observed(name, matched, target=float(told["expected_ns"]))
+
+    def _observed(self, name: str, samples: list[float], target: float | None = None) -> None:
+        if not self._recorder.instruments.by_the_clock:
+            return  # of kernels that are profiled, or of another machine than the recorded one
+        metric = metric_of(name, unit="ns", kind=Kind.TIME, source=Source.REALTIME)
+        series = self._recorder.observed(metric, samples)
+        series.target = target
+
+    def _name(self, line: object) -> str:
+        """Return the name of what a line measures: numbered in the order of their first calls."""
+        if line not in self._names:
+            number = len(self._names) + 1
+            self._names[line] = f"{_TIME}_{number}" if number > 1 else _TIME
+        return self._names[line]
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+
+def _merged(records: Any) -> list[tuple[float, tuple[str, ...]]]:
+    """Return the programs of some records: of each, the time of its slowest chip."""
+    listed: Iterable[Any] = [records] if isinstance(records, dict) else records
+    programs: dict[int, tuple[float, tuple[str, ...]]] = {}
+    for record in listed:
+        ns, sources = float(record["duration_ns"]), tuple(record.get("kernel_sources", ()))
+        before = programs.get(record["runtime_id"], (0.0, sources))
+        programs[record["runtime_id"]] = (max(ns, before[0]), before[1])
+    return list(programs.values())
+
+
+def _slashes(path: str) -> str:
+    return path.replace("\\", "/")
+
+
+_TRACY: Final = re.compile(r"(?:^|\s)-m\s+tracy(?:\s|$)")
+#: What starts a process, with the place of its command among what is told of it.
+_STARTS: Final = {"subprocess.Popen": 1, "os.system": 0, "os.posix_spawn": 1, "os.exec": 1}
+_REMOVES: Final = "shutil.rmtree"
+_FOLDER: Final = "TT_METAL_PROFILER_DIR"
+
+
+class RunsApart(BaseException):
+    """Ends a test that is going to be run again, in a worker of its own.
+
+    Not an ``Exception``: no test is to catch it.
+    """
+
+
+class SelfProfilingWatch:
+    """Watches the processes that a test starts. ``elsewhere``: another worker can run it.
+
+    ``profiled``: this process has been given the variables of our profiler. ``beside_others``:
+    other processes run tests meanwhile, and may have the chips.
+    """
+
+    def __init__(
+        self,
+        has_opened_device: Callable[[], bool],
+        *,
+        profiled: bool = False,
+        beside_others: bool = False,
+        elsewhere: bool = False,
+    ) -> None:
+        self._has_opened_device = has_opened_device
+        self._profiled = profiled
+        self._beside_others = beside_others
+        self._elsewhere = elsewhere
+        self._recorder: Recorder | None = None
+        #: Whether the running test was stopped.
+        self.stopped = False
+
+    def begin(self, recorder: Recorder) -> None:
+        """Watch a test from now on."""
+        self._recorder = recorder
+        _watch(self)
+
+    def end(self) -> None:
+        """Watch nothing until the next test."""
+        self._recorder = None
+        _watch(None)
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether another worker would run a test that is stopped here."""
+        return self._elsewhere
+
+    @property
+    def must_not_profile(self) -> bool:
+        """Whether a profiled process that is started here would harm, or wait for ever."""
+        return self._profiled or self._beside_others or self._has_opened_device()
+
+    def stop(self) -> None:
+        """End the running test: another worker is going to run it."""
+        __tracebackhide__ = True
+        self.stopped = True
+        raise RunsApart
+
+    def notice(self, event: str, told: tuple[Any, ...]) -> None:
+        """Look at what is about to happen in this process, and prevent it by raising."""
+        __tracebackhide__ = True
+        if self._recorder is None:
+            return
+        if event == _REMOVES:
+            profiles = self._profiled and _holds(told[0], os.environ.get(_FOLDER))
+        else:
+            command = _text(told[_STARTS[event]])
+            profiles = _TRACY.search(command) is not None or self._would_remove(command)
+        if not profiles:
+            return
+        self._recorder.profiles_itself = True
+        if not self.must_not_profile:
+            return
+        if self._elsewhere:
+            self.stop()
+        message = (
+            "the test starts a profiled process, which would wait for ever for the device that "
+            "this process has opened: leave out --ttnn-perf-isolate inline"
+        )
+        raise UsageError(message)
+
+    def _would_remove(self, command: str) -> bool:
+        folder = os.environ.get(_FOLDER)
+        return self._profiled and bool(folder) and "rm " in command and str(folder) in command
+
+
+def _text(command: Any) -> str:
+    if isinstance(command, (list, tuple)):
+        return " ".join(os.fsdecode(word) for word in command if isinstance(word, (str, bytes)))
+    return os.fsdecode(command) if isinstance(command, (str, bytes)) else str(command)
+
+
+def _holds(removed: Any, folder: str | None) -> bool:
+    """Tell whether a folder lies in what is removed, or is it."""
+    if not folder or not isinstance(removed, (str, os.PathLike)):
+        return False
+    whole, part = os.path.abspath(removed), os.path.abspath(folder)  # noqa: PTH100 (no links read)
+    return part == whole or part.startswith(whole + os.sep)
+
+
+#: Who is told of what happens. Python keeps a hook for good: without a watch it does nothing.
+_watching: SelfProfilingWatch | None = None
+_hooked = False
+
+
+def _watch(watch: SelfProfilingWatch | None) -> None:
+    global _watching, _hooked  # noqa: PLW0603 (a process has one set of hooks)
+    _watching = watch
+    if not _hooked and watch is not None:
+        _hooked = True
+        sys.addaudithook(_hook)
+
+
+def _hook(event: str, told: tuple[Any, ...]) -> None:
+    if _watching is not None and (event in _STARTS or event == _REMOVES):
+        _watching.notice(event, told)

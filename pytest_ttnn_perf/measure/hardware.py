@@ -1,0 +1,177 @@
+"""What a test ran on that opened no device in its own process: told, stated, or looked up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware, member_name
+from pytest_ttnn_perf.core.text import did_you_mean
+from pytest_ttnn_perf.measure.attached import hardware_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.core.observation import Artifact, Observation
+
+
+_WORD: Final = re.compile(r"[a-z][a-z0-9_]*")
+_MESH: Final = re.compile(r"[1-9][0-9]*(?:x[1-9][0-9]*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class StatedHardware:
+    """What an author says that a test runs on; None for what is left to be found out."""
+
+    arch: str | None = None
+    board: str | None = None
+    mesh: str | None = None
+
+    @classmethod
+    def of(cls, arch: object, board: object, mesh: object) -> StatedHardware:
+        """Return what the arguments of ``ttnn_perf.hardware`` say.
+
+        Raises:
+            UsageError: naming the argument, what was expected and what was found.
+        """
+        if arch is None and board is None and mesh is None:
+            message = "hardware() needs at least one of arch=, board= and mesh="
+            raise UsageError(message)
+        return cls(*_system(_arch(arch), _board(board)), _mesh(mesh))
+
+    def joined(self, other: StatedHardware) -> StatedHardware:
+        """Return both.
+
+        Raises:
+            UsageError: they contradict each other.
+        """
+        for name in ("arch", "board", "mesh"):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if None not in {ours, theirs} and ours != theirs:
+                message = f"hardware({name}={theirs!r}): the test has said {name}={ours!r} before"
+                raise UsageError(message)
+        return StatedHardware(
+            self.arch or other.arch, self.board or other.board, self.mesh or other.mesh
+        )
+
+
+def _arch(arch: object) -> str | None:
+    if arch is None:
+        return None
+    from pytest_ttnn_perf.core.hardware import ARCHITECTURES
+
+    name = member_name(str(arch))
+    if name not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        meant = did_you_mean(name, ARCHITECTURES)
+        message = f"hardware(arch=...): expected one of {known}, found {arch!r}{meant}"
+        raise UsageError(message)
+    return name
+
+
+def _board(board: object) -> str | None:
+    if board is None:
+        return None
+    name = member_name(str(board))
+    if not _WORD.fullmatch(name) or name in {UNKNOWN, "host"}:
+        message = f"hardware(board=...): expected a name such as 'n150' or 't3k', found {board!r}"
+        raise UsageError(message)
+    return name
+
+
+def _system(arch: str | None, board: str | None) -> tuple[str | None, str | None]:
+    """Return both as keys spell them; a known board tells its architecture."""
+    from pytest_ttnn_perf.core.hardware import system_of
+
+    known = None if board is None else system_of(board)
+    if known is None or known.board is None:
+        return arch, board
+    if arch not in {None, known.arch}:
+        message = f"hardware(arch={arch!r}, board={board!r}): {board} is a board of {known.arch}"
+        raise UsageError(message)
+    # TTNN has two kinds of Galaxy, of which one is tg.
+    return known.arch, board if board == "tg" else known.board
+
+
+def _mesh(mesh: object) -> str | None:
+    if mesh is None:
+        return None
+    text = "x".join(map(str, mesh)) if isinstance(mesh, (list, tuple)) else str(mesh)
+    if not _MESH.fullmatch(text):
+        message = f"hardware(mesh=...): expected a shape such as '1x8' or (1, 8), found {mesh!r}"
+        raise UsageError(message)
+    return text
+
+
+def with_hardware(
+    observation: Observation,
+    artifact: Artifact,
+    stated: StatedHardware | None,
+    environment: Mapping[str, str],
+) -> Observation:
+    """Return an observation with all that is known of what its test ran on.
+
+    What the test opened or its captures tell comes first, then what its author stated. What is
+    still open of a capture that was made while the test ran is of this machine.
+    """
+    told = hardware_of(artifact)
+    known = observation.hardware
+    is_static = any(observed.capture is not None for observed in observation.metrics.values())
+    if known is None and not is_static and (artifact.arch or artifact.devices):
+        known = told  # a device's times are not the host's, whatever else is not known
+    if stated is not None:
+        problem = _contradiction(stated, known or told, is_told=known in {None, told})
+        if problem is not None:
+            return replace(observation, problems=(*observation.problems, problem))
+        known = _completed(known or told or Hardware(UNKNOWN, UNKNOWN), stated)
+    if known is not None and told is not None and not is_static:
+        known = _of_this_machine(known, environment)
+    return replace(observation, hardware=known)
+
+
+def _contradiction(stated: StatedHardware, known: Hardware | None, *, is_told: bool) -> str | None:
+    """Say what is stated and cannot be; None if all of it may be."""
+    if known is None:
+        return None
+    for name in ("arch", "board", "mesh"):
+        said, found = getattr(stated, name), getattr(known, name)
+        if said is None or found in {None, UNKNOWN, said}:
+            continue
+        if name == "mesh" and is_told and _devices(said) >= _devices(found):
+            continue  # a capture tells how many devices ran something, not how they are arranged
+        source = "its capture is of" if is_told else "it ran on"
+        return (
+            f"hardware({name}={said!r}) is stated by the test, and {source} {known.key}: "
+            "correct it, or leave it out"
+        )
+    return None
+
+
+def _completed(known: Hardware, stated: StatedHardware) -> Hardware:
+    return replace(
+        known,
+        arch=stated.arch or known.arch,
+        board=stated.board or known.board,
+        mesh=stated.mesh or known.mesh,
+    )
+
+
+def _of_this_machine(known: Hardware, environment: Mapping[str, str]) -> Hardware:
+    """Fill in what the driver tells, unless it tells that the capture is of another machine."""
+    if UNKNOWN not in {known.arch, known.board}:
+        return known
+    from pytest_ttnn_perf.machine.chips import system_here
+
+    here = system_here(environment)
+    if here is None or known.arch not in {UNKNOWN, here.arch}:
+        return known
+    board = here.board if known.board == UNKNOWN and here.board else known.board
+    return replace(known, arch=here.arch, board=board)
+
+
+def _devices(mesh: str) -> int:
+    return prod(map(int, re.findall(r"\d+", mesh)))

@@ -1,0 +1,754 @@
+"""Instruments of a pass of its own, in which a profiler is in the way of the clock.
+
+Only what it tells is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from contextlib import nullcontext, suppress
+from dataclasses import field, replace
+from importlib import import_module
+from importlib.util import find_spec
+from statistics import median_low
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.analysis.readers.device_csv import (
+    CALL_COUNT,
+    OP_COUNT,
+    device_metrics,
+    gated_ops,
+    recorded_metric,
+)
+from pytest_ttnn_perf.core.baseline import ops_path
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import TtnnPerfError
+from pytest_ttnn_perf.core.hardware import Configuration
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, Kind, Source
+from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact, MetricObservation
+from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind, left_out
+from pytest_ttnn_perf.machine.environment import MORE_PROGRAMS, PROGRAMS
+from pytest_ttnn_perf.machine.host import telemetry
+from pytest_ttnn_perf.measure.profilers import (
+    GRAPH_FILE,
+    CapturedGraph,
+    Profile,
+    ProfilerError,
+    ProgramCount,
+    ProgramProfiler,
+    RealtimeProfiler,
+    captured_graph,
+    count_programs,
+    keep,
+    memory_report,
+    ran_out_of_memory,
+    trace_report,
+)
+from pytest_ttnn_perf.measure.timing import Timings, measure, measure_pipelined, warm_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from pytest_ttnn_perf.core.hardware import Scalar
+    from pytest_ttnn_perf.core.messages import Assignment
+    from pytest_ttnn_perf.core.observation import Observation
+    from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.machine.ttnn import OpenDevices
+    from pytest_ttnn_perf.measure.profilers import Compiler, Profiler
+    from pytest_ttnn_perf.measure.timing import Workload
+
+
+# Calls of a model under a profiler of its devices, and the metrics of that.
+
+#: A profiler slows a model down and fills up: few calls tell what a device does.
+PROFILED_ITERATIONS: Final = 3
+
+
+def profile_calls(profiler: Profiler, workload: Workload, result: Any) -> tuple[Profile, Any]:
+    """Call a warm model some times and profile each call; return the last result as well.
+
+    Of a model with a smaller part, that is called, and the result is the one from before.
+    """
+    iterations = []
+    timings = Timings()  # nobody asks for them
+    called, before = workload.part or workload, result
+    try:
+        profiler.begin()
+        for _ in range(PROFILED_ITERATIONS):
+            result = None
+            result = measure(called, timings, warmup=0, iterations=1)
+            iterations.append(profiler.take())
+    except ProfilerError as error:
+        if result is None:
+            result = measure(called, timings, warmup=0, iterations=1)
+        profile = Profile(problem=str(error))
+    else:
+        profile = Profile(tuple(iterations), inputs=called.inputs)
+    finally:
+        profiler.end()
+    return profile, before if workload.part else result
+
+
+#: How the profiler's report may round a time.
+_ROUNDING_NS: Final = 1.0
+
+
+def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None) -> Artifact:
+    """Return the metrics of a profile; with the profiler's own report, also the op table.
+
+    A sample per iteration, of the slowest chip. Iterations that ran different numbers of programs
+    are told as such: data was dropped, or the model does not do the same each time. What served
+    several inputs is told per input, and its ops are not: they come in no order of inputs.
+    """
+    inputs = profile.inputs
+    time = recorded_metric(KERNEL_TIME, Kind.TIME, source=source)
+    problem = profile.problem or _uneven(profile)
+    if problem is not None:
+        return Artifact((MetricObservation(time, (), note=problem),))
+    metrics = [
+        MetricObservation(time, tuple(each.kernel_ns / inputs for each in profile.iterations))
+    ]
+    ops, left_over = divmod(profile.iterations[-1].op_count, inputs)
+    if not left_over:
+        count = recorded_metric(OP_COUNT, Kind.COUNT, source=source)
+        metrics.append(MetricObservation(count, (float(ops),)))
+    named = _middle_iteration(profile, report) if report is not None and inputs == 1 else None
+    if named is None:
+        return Artifact(tuple(metrics))
+    invalid = why_invalid(named, "the profiler's report")
+    if invalid is not None:
+        return Artifact((MetricObservation(time, (), note=invalid),), table=named)
+    whole = _without_traces(named)
+    metrics += _categories(whole, source)
+    return Artifact(tuple(metrics), ops=gated_ops(whole), table=named)
+
+
+def _without_traces(call: OpTable) -> OpTable:
+    """Return a call as one step: TTNN numbers the traces of a process, whichever test they are of.
+
+    A region that is named after a trace would have another name when the test runs alone.
+    """
+    untraced: list[int | None] = [None] * len(call)
+    columns = replace(call.columns, trace=untraced, replay=untraced)
+    return replace(call, columns=columns)
+
+
+def _uneven(profile: Profile) -> str | None:
+    counts = [iteration.op_count for iteration in profile.iterations]
+    if len(set(counts)) <= 1:
+        return None if counts else "no iteration was profiled"
+    listed = ", ".join(map(str, counts))
+    return f"the iterations ran different numbers of programs: {listed}"
+
+
+def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
+    """Return the rows of an iteration that took the median time, the last of them if several did.
+
+    A report is of all that the process ran. Iterations are its last rows on each chip, if their
+    times are those that the profiler told; otherwise the report is of something else.
+    """
+    times_ns = [iteration.kernel_ns for iteration in profile.iterations]
+    chosen = len(times_ns) - 1 - times_ns[::-1].index(median_low(times_ns))
+    later = profile.iterations[chosen + 1 :]
+    rows_of: dict[int, list[int]] = {}
+    for row, device in enumerate(report.columns.device):
+        rows_of.setdefault(device, []).append(row)
+    kept: list[int] = []
+    for chip, programs in profile.iterations[chosen].by_chip.items():
+        rows = rows_of.get(chip, [])
+        end = max(len(rows) - sum(len(iteration.by_chip.get(chip, ())) for iteration in later), 0)
+        rows = rows[max(end - len(programs), 0) : end]
+        times = [report.columns.kernel_ns[row] for row in rows]
+        if len(times) != len(programs) or any(
+            abs(ns - program.kernel_ns) > _ROUNDING_NS
+            for ns, program in zip(times, programs, strict=True)
+        ):
+            return None
+        kept += rows
+    return replace(report.select(sorted(kept)), windowed=True)
+
+
+def _categories(table: OpTable, source: Source) -> Iterator[MetricObservation]:
+    """Yield the times by category; the whole and the count are known from all iterations."""
+    for observed in device_metrics(table, file="report"):
+        if observed.metric.is_part_of_kernel_time:
+            metric = recorded_metric(observed.metric.name, Kind.TIME, source=source)
+            yield MetricObservation(metric, observed.samples)
+
+
+# What a model is measured with: a clock alone, recorded artifacts, or a clock beside devices.
+
+
+class Plan(NamedTuple):
+    """How often a model is called: for samples of ``depth`` calls each, if that is given."""
+
+    warmup: int
+    iterations: int
+    depth: int | None = None
+
+
+class Instruments:
+    """A clock alone. Those beside devices, or in place of them, know more."""
+
+    #: Whether what a test attaches, or prints, is taken.
+    takes_artifacts = True
+    #: Whether the times of this machine's clock are results: then it matters what else it does.
+    by_the_clock = True
+    #: What tells how tt-xla compiles models; None where that is not installed.
+    compiler: Compiler | None = None
+    #: Whether there can be devices at all.
+    knows_devices = False
+
+    @property
+    def has_opened_device(self) -> bool:
+        """Whether this process has opened a device, whose chips are then its own until it exits."""
+        return False
+
+    def make_room(self) -> None:
+        """Empty what a profiler fills, between calls that nobody asks it about."""
+
+    @property
+    def sync(self) -> Callable[[], object] | None:
+        """Waits for the devices in use; None without any."""
+        return None
+
+    def begin(self, test: str) -> None:  # noqa: ARG002 (what others ask for)
+        """A test begins, with its set-up."""
+        if self.compiler is not None:
+            self.compiler.begin_test()
+
+    def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:
+        """Call a model as planned and time it; return the last result.
+
+        None where a profiler was shown a part of each call, and no whole call was made.
+        """
+        if plan.depth is None:
+            return measure(workload, timings, warmup=plan.warmup, iterations=plan.iterations)
+        return measure_pipelined(
+            workload, timings, warmup=plan.warmup, iterations=plan.iterations, depth=plan.depth
+        )
+
+    def last_measurement(self) -> Artifact:
+        """Return what else is known of the model that was run last."""
+        return NO_ARTIFACT
+
+    def read_output(self, text: str) -> Artifact:
+        """Return what the output of the test tells."""
+        if not text:
+            return NO_ARTIFACT
+        from pytest_ttnn_perf.measure.attached import printed_artifact
+
+        return printed_artifact(text)
+
+    def end(self, names: Sequence[str], region: str | None) -> Artifact:  # noqa: ARG002 (what others ask for)
+        """Return what is known of a test, or a region of it, once it has ended.
+
+        ``names`` are its id, and what it is filed under if that is not the same.
+        """
+        return NO_ARTIFACT
+
+    def explanation(self, error: str) -> str | None:  # noqa: ARG002
+        """Return what is known of an error that ended a test; None for nothing."""
+        return None
+
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
+        """Return an observation with what is known of the hardware, and how tt-xla compiles."""
+        compiled = self.compiler.configuration if self.compiler is not None else {}
+        if compiled:
+            observation = replace(observation, configuration=Configuration(compiled))
+        if artifact.arch is None:
+            return observation
+        from pytest_ttnn_perf.measure.attached import on_hardware_told
+
+        return on_hardware_told(observation, artifact)
+
+
+class Replaying(Instruments):
+    """Artifacts recorded elsewhere, in the folder ``root``, in place of devices."""
+
+    takes_artifacts = False
+    by_the_clock = False
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def read_output(self, text: str) -> Artifact:  # noqa: ARG002
+        """Return nothing: what tells of this machine is not wanted."""
+        return NO_ARTIFACT
+
+    def end(self, names: Sequence[str], region: str | None) -> Artifact:
+        """Return what was recorded of a test."""
+        from pytest_ttnn_perf.measure.attached import read_recorded
+
+        return read_recorded(self.root, names, region)
+
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
+        """Return the observation as one of the recorded hardware."""
+        from pytest_ttnn_perf.measure.attached import without_own_times
+
+        return without_own_times(observation, artifact)
+
+
+def error_text(kind: str, text: str) -> str:
+    """Return an error in one line; of one of tt-metal's, the cause without the backtrace."""
+    from pytest_ttnn_perf.machine.ttnn import cause_of
+
+    lines = cause_of(text).strip().splitlines()
+    return f"{kind}: {lines[0]}" if lines else kind
+
+
+#: Either of them is there wherever tt-xla is.
+_OF_TT_XLA: Final = ("pjrt_plugin_tt", "torch_xla")
+
+
+def _has(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # something that is no package stands in for it, such as a simulator
+        return False
+
+
+def instruments_for(
+    settings: Settings,
+    profiler: ProfilerKind,
+    assignment: Assignment | None = None,
+    *,
+    own: Path | None = None,
+    opened: Callable[[], None] | None = None,
+) -> Instruments:
+    """Return the instruments of a process.
+
+    ``profiler`` is what this process has been given variables for; ``own`` is its folder if it
+    shares that of the assignment with others; ``opened`` is called before tests open a device.
+    """
+    if settings.replay is not None:
+        return Replaying(settings.replay)
+    instruments = Instruments()
+    if _has("ttnn"):
+        instruments = _with_devices(settings, profiler, assignment, own=own, opened=opened)
+    if any(map(_has, _OF_TT_XLA)):
+        from pytest_ttnn_perf.measure.profilers import Compiler
+
+        instruments.compiler = Compiler()
+        instruments.compiler.observe()
+    return instruments
+
+
+def _with_devices(
+    settings: Settings,
+    profiler: ProfilerKind,
+    assignment: Assignment | None,
+    *,
+    own: Path | None,
+    opened: Callable[[], None] | None,
+) -> Instruments:
+    from pytest_ttnn_perf.machine.environment import program_room, report_in
+    from pytest_ttnn_perf.machine.host import kernels_cached
+    from pytest_ttnn_perf.machine.ttnn import OpenDevices
+
+    reports = settings.artifacts / "reports"
+    needed = Source.DEVICE not in left_out(settings)
+    drafts = own or (assignment.folder if assignment else None)
+    devices = OpenDevices(on_open=opened)
+    devices.observe()
+    if profiler is ProfilerKind.DEVICE and assignment is not None:
+        only = settings.passes is PassChoice.DEVICE  # nobody else captures a graph then
+        return Profiling(
+            devices,
+            reports=reports if only else None,
+            drafts=drafts,
+            needed=needed,
+            report=report_in(own or assignment.folder),
+            log=assignment.folder / "worker.log",
+            room=program_room(os.environ),
+        )
+    if profiler is ProfilerKind.TTLANG:
+        return Printing(devices)
+    if profiler is ProfilerKind.TRACY:
+        return Signposting(devices)
+    return BesideDevices(
+        devices,
+        reports=reports,
+        drafts=drafts,
+        needed=needed,
+        realtime=profiler is ProfilerKind.REALTIME,
+        required=settings.profiler is ProfilerKind.REALTIME,
+        kernels_cached=kernels_cached(os.environ),
+    )
+
+
+# Instruments beside devices: the clock, captures, and the real-time profiler.
+
+
+@dataclass(slots=True)
+class BesideDevices(Instruments):
+    """The clock, while devices run undisturbed.
+
+    The first call, which is not timed for the gate, is captured as a graph, in a folder of this
+    very capture in ``drafts``; once it has been read it is kept in ``reports``, where another run
+    may put its own at any time. A capture that fails is NO_DATA where it is ``needed``: nothing is
+    to be stored without it. With ``realtime``, some more calls follow the samples, told by the
+    real-time profiler.
+    """
+
+    devices: OpenDevices
+    reports: Path | None = None
+    drafts: Path | None = None
+    needed: bool = True
+    realtime: bool = False
+    #: Whether the real-time profiler was asked for by its name: then it must be there.
+    required: bool = False
+    kernels_cached: bool = False
+    _test: str = ""
+    _artifact: Artifact = NO_ARTIFACT
+    _facts: dict[str, Scalar] = field(default_factory=dict)
+    _captures: int = 0
+    _draft: Path | None = None
+
+    @property
+    def knows_devices(self) -> bool:  # type: ignore[override]
+        """There may be some."""
+        return True
+
+    @property
+    def has_opened_device(self) -> bool:
+        """Whether a test, or what it needs, has opened one."""
+        return self.devices.has_opened
+
+    @property
+    def by_the_clock(self) -> bool:  # type: ignore[override]
+        """Whether times count: not those of a simulated device."""
+        used = self.devices.used
+        return used is None or not used.hardware.simulated
+
+    @property
+    def sync(self) -> Callable[[], object] | None:
+        """Waits for the open devices."""
+        return self.devices.synchronize if self.devices.handles else None
+
+    def begin(self, test: str) -> None:
+        """Remember which devices are open from earlier tests."""
+        Instruments.begin(self, test)
+        self.devices.begin_test()
+        self._test, self._captures = test, 0
+        self._facts = {"kernel_cache": "warm" if self.kernels_cached else "cold"}
+
+    def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:
+        """Time the model; what is not to be timed comes before and after."""
+        if not self.devices.handles:
+            self._artifact = NO_ARTIFACT
+            return Instruments.run(self, workload, timings, plan)
+        first = min(plan.warmup, 1)
+        part = workload.part
+        with self._capture() if first else nullcontext(CapturedGraph()) as captured:
+            warm_up(part or workload, Timings() if part else timings, count=first)
+        warm_up(workload, timings, count=plan.warmup - (0 if part else first))
+        self._count("program_cache_entries_before")
+        result = Instruments.run(self, workload, timings, plan._replace(warmup=0))
+        self._count("program_cache_entries_after")
+        self._facts |= telemetry()  # at once: clocks fall when there is nothing to do
+        self._artifact = self._read_capture(captured)
+        return self._in_real_time(workload, result) if self.realtime else result
+
+    def _in_real_time(self, workload: Workload, result: Any) -> Any:
+        profiler = RealtimeProfiler(self.devices)
+        why = profiler.unavailable
+        if why is not None and not self.required:
+            self._facts["realtime_profiler"] = why
+            return result
+        profile, result = profile_calls(profiler, workload, result)
+        artifact = profile_artifact(profile, source=Source.REALTIME, report=None)
+        self._artifact = self._artifact.completed_by(artifact)
+        return result
+
+    def last_measurement(self) -> Artifact:
+        """Return what the capture and the real-time profiler told."""
+        return self._artifact
+
+    def explanation(self, error: str) -> str | None:
+        """Say how full the devices are, or a trace is, of an error that there was no room left."""
+        runtime = self.devices.runtime
+        if runtime is None or not ran_out_of_memory(error):
+            return trace_report(error)
+        return memory_report(runtime, self.devices.handles)
+
+    def end(self, names: Sequence[str], region: str | None) -> Artifact:
+        """Keep the capture, also of a test that raised later."""
+        draft, self._draft = self._draft, None
+        if draft is not None and draft.exists():
+            try:
+                keep(draft, self._place(names[0]))
+            except OSError as error:
+                self._facts["graph_capture"] = f"not kept: {error}"
+                shutil.rmtree(draft, ignore_errors=True)
+        return Instruments.end(self, names, region)
+
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
+        """Return the observation as one of the device that the test used."""
+        used = self.devices.used
+        if used is None:
+            return Instruments.complete(self, observation, artifact)
+        if artifact.arch or artifact.devices:
+            from pytest_ttnn_perf.measure.attached import other_hardware
+
+            problem = other_hardware(used.hardware, artifact)
+            if problem is not None:
+                observation = replace(observation, problems=(*observation.problems, problem))
+        return replace(
+            _without_gated_times(observation) if used.hardware.simulated else observation,
+            hardware=used.hardware,
+            configuration=Configuration(used.configuration),
+            environment={**observation.environment, **artifact.environment, **self._facts},
+        )
+
+    def _count(self, name: str) -> None:
+        """Record the size of the program cache: one that grows while samples are taken was cold."""
+        assert self.devices.runtime is not None
+        entries = self.devices.runtime.program_cache_entries(self.devices.handles)
+        if entries is not None:
+            self._facts.setdefault(name, entries)
+
+    def _capture(self) -> AbstractContextManager[CapturedGraph]:
+        runtime = self.devices.runtime
+        self._captures += 1
+        if self.reports is None or runtime is None or self._captures > 1:
+            return nullcontext(CapturedGraph())
+        self._draft = (self.drafts or self.reports) / f".report-{secrets.token_hex(8)}"
+        return captured_graph(runtime, self._draft)
+
+    def _place(self, test: str) -> Path:
+        assert self.reports is not None
+        return self.reports / ops_path(test).with_suffix("")
+
+    def _read_capture(self, captured: CapturedGraph) -> Artifact:
+        if captured.unavailable is not None:
+            self._facts["graph_capture"] = captured.unavailable
+            return NO_ARTIFACT
+        if captured.problem is not None:
+            return self._failed_capture(captured.problem)
+        if captured.database is None:
+            return NO_ARTIFACT
+        from pytest_ttnn_perf.analysis.readers.report_db import EmptyReportError
+        from pytest_ttnn_perf.measure.attached import read_captured_call
+
+        # Where it is going to be, for who looks.
+        place = str(self._place(self._test))
+        try:
+            return read_captured_call(captured.database, captured.database.with_name(GRAPH_FILE))
+        except EmptyReportError as error:  # a model may call no op: it replays a trace
+            self._facts["graph_capture"] = str(error).replace(str(self._draft), place)
+            return NO_ARTIFACT
+        except TtnnPerfError as error:
+            return self._failed_capture(str(error).replace(str(self._draft), place))
+
+    def _failed_capture(self, problem: str) -> Artifact:
+        self._facts["graph_capture"] = problem
+        if not self.needed:
+            return NO_ARTIFACT
+        why = f"the graph capture failed: {problem}; do without with --ttnn-perf-profiler off"
+        count = recorded_metric(CALL_COUNT, Kind.COUNT)
+        return Artifact((MetricObservation(count, (), note=why),))
+
+
+def _without_gated_times(observation: Observation) -> Observation:
+    """Return an observation whose times by the clock are recorded only: they are the host's."""
+    metrics = {
+        name: replace(observed, gated=False)
+        if observed.metric.source is Source.WALL and observed.metric.compared_by_ratio
+        else observed
+        for name, observed in observation.metrics.items()
+    }
+    return replace(observation, metrics=metrics)
+
+
+#: The time of kernels that tt-lang tells.
+_OF_KERNELS: Final = "kernel_time"
+#: What tt-metal logs when its profiler ran out of room.
+_DROPPED: Final = "markers were dropped"
+#: Before and after each measured call under Tracy.
+SIGNPOST_BEGIN: Final = "ttnn-perf begin"
+SIGNPOST_END: Final = "ttnn-perf end"
+
+
+def signposts_of(test: str, *, run: int, iteration: int) -> tuple[str, str]:
+    """Return the signposts around a measured call; ``run`` tells a test that runs again apart."""
+    return tuple(f"{mark} {run}.{iteration} {test}" for mark in (SIGNPOST_BEGIN, SIGNPOST_END))  # type: ignore[return-value]
+
+
+class _Profiled(BesideDevices):
+    """Instruments of a profiled pass: its wall times are not kept, so nothing checks them."""
+
+    __slots__ = ()
+
+    by_the_clock = False
+
+
+@dataclass(slots=True)
+class Profiling(_Profiled):
+    """The device profiler: few calls, and only what the devices say of them.
+
+    ``report`` is the profiler's own, ``log`` where this process prints to. ``room`` is how many
+    programs the profiler keeps until it is read. A call that runs more is not profiled: most of it
+    would be lost, and in a profiler that has more room as well if it is too large for that.
+    """
+
+    report: Path | None = None
+    log: Path | None = None
+    room: int = PROGRAMS
+    _log_at: int = 0
+    _dropped: bool = False
+    _too_large: bool = False
+
+    def begin(self, test: str) -> None:
+        """Remember where the log of this test begins."""
+        BesideDevices.begin(self, test)
+        self._log_at = self.log.stat().st_size if self.log and self.log.exists() else 0
+        self._dropped = self._too_large = False
+
+    def make_room(self) -> None:
+        """Read the profiler out: it drops what it has no room for."""
+        with suppress(ProfilerError):
+            ProgramProfiler(self.devices).begin()
+
+    def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
+        """Call the model once, then profile some calls."""
+        with self._counting() as counted, self._capture() as captured:
+            warm_up(workload.part or workload, timings, count=1)
+        if not self.devices.handles:
+            self._artifact = _no_data("no device was open when the model was measured")
+            return measure(workload, timings, warmup=0, iterations=1)
+        call = self._read_capture(captured)
+        programs = counted.programs if call.report is None else call.report.program_count
+        if programs is not None and programs > self.room:
+            self._artifact = self._refuse(programs).completed_by(call)
+            return measure(workload, timings, warmup=0, iterations=1)
+        profile, result = profile_calls(ProgramProfiler(self.devices), workload, None)
+        report = self._report() if profile.problem is None else None
+        artifact = profile_artifact(profile, source=Source.DEVICE, report=report)
+        self._artifact = artifact.completed_by(call)
+        return result
+
+    def _counting(self) -> AbstractContextManager[ProgramCount]:
+        """Count the programs of the first call, unless a capture of it tells them anyway."""
+        runtime = self.devices.runtime
+        if runtime is None or self.reports is not None:
+            return nullcontext(ProgramCount())
+        return count_programs(runtime)
+
+    def _refuse(self, programs: int) -> Artifact:
+        """Say that a call is too large; where a profiler with more room may do, that is next."""
+        self._too_large = True
+        self._dropped = self._dropped or programs <= MORE_PROGRAMS
+        room = max(self.room, MORE_PROGRAMS)
+        return _no_data(
+            f"one call runs about {programs:,} programs, and the profiler has room for {room:,}: "
+            "measure fewer layers, or parts of the model by themselves, or do without: "
+            "--ttnn-perf-passes=wall"
+        )
+
+    def read_output(self, text: str) -> Artifact:
+        """Look for what the profiler lost, in what pytest captured and in this process' log."""
+        if not self._too_large and (_DROPPED in text or _DROPPED in self._logged()):
+            self._dropped = True
+            return _no_data("the profiler ran out of room and dropped markers")
+        return Instruments.read_output(self, text)
+
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
+        """Return the device's metrics only: a profiler distorts wall times."""
+        observation = _of_device(observation)
+        if self._dropped:  # what is left of the others is a part that looks whole
+            lost = {n: m for n, m in observation.metrics.items() if n == KERNEL_TIME}
+            observation = replace(observation, metrics=lost, ops=None, dropped=True)
+        return BesideDevices.complete(self, observation, artifact)
+
+    def _report(self) -> OpTable | None:
+        """Read the profiler's report; without one, programs have no names."""
+        if self.report is None or not self.report.exists():
+            return None
+        from pytest_ttnn_perf.analysis.readers.device_csv import read_cpp_report
+
+        try:
+            return read_cpp_report(self.report)
+        except TtnnPerfError as error:
+            self._facts["profiler_report"] = str(error)
+            return None
+
+    def _logged(self) -> str:
+        if self.log is None:
+            return ""
+        try:
+            with self.log.open("rb") as stream:
+                stream.seek(self._log_at)
+                return stream.read().decode(errors="replace")
+        except OSError:
+            return ""
+
+
+@dataclass(slots=True)
+class Printing(_Profiled):
+    """The profilers of tt-lang, which print after each call of a kernel: so there is one."""
+
+    def read_output(self, text: str) -> Artifact:
+        """Return what they printed; that they printed nothing is no data."""
+        artifact = Instruments.read_output(self, text)
+        if artifact.metrics:
+            return artifact
+        time = recorded_metric(_OF_KERNELS, Kind.TIME)
+        why = "tt-lang printed no profile: no kernel of its own ran"
+        return Artifact((MetricObservation(time, (), note=why),))
+
+    def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
+        """Call the model once."""
+        self._artifact = NO_ARTIFACT
+        return measure(workload, timings, warmup=0, iterations=1)
+
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
+        """Return only what the kernels told."""
+        return BesideDevices.complete(self, _of_device(observation), artifact)
+
+
+@dataclass(slots=True)
+class Signposting(_Profiled):
+    """Tracy, which writes a report at its end: each call stands between two signposts."""
+
+    _runs: int = 0
+
+    def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
+        """Call the model once, then some times between signposts."""
+        signpost = import_module("tracy").signpost  # what launched this process
+
+        called = workload.part or workload
+        warm_up(called, timings, count=1)
+        self._artifact, result = NO_ARTIFACT, None
+        self._captures += 1
+        if self._captures > 1:  # a second model of the test: only the first is told
+            return measure(workload, timings, warmup=0, iterations=1)
+        self._runs += 1
+        for number in range(PROFILED_ITERATIONS):
+            before, after = signposts_of(self._test, run=self._runs, iteration=number)
+            self.devices.synchronize()
+            signpost(before)
+            result = None
+            result = measure(called, timings, warmup=0, iterations=1)
+            self.devices.synchronize()
+            signpost(after)
+        return None if workload.part else result
+
+
+def _of_device(observation: Observation) -> Observation:
+    kept = {
+        name: observed
+        for name, observed in observation.metrics.items()
+        if observed.metric.source is not Source.WALL
+    }
+    return replace(observation, metrics=kept)
+
+
+def _no_data(why: str) -> Artifact:
+    return Artifact((MetricObservation(recorded_metric(KERNEL_TIME, Kind.TIME), (), note=why),))

@@ -1,0 +1,511 @@
+"""The fixture without ``--ttnn-perf``: a functional test stays a functional test."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from contextlib import contextmanager
+from inspect import iscoroutinefunction
+from pathlib import Path
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_ttnn_perf.core.codec import LARGEST
+from pytest_ttnn_perf.core.errors import AccuracyError, UsageError
+from pytest_ttnn_perf.core.metric import (
+    SIM_THROUGHPUT_TIME,
+    SIM_TIME,
+    THROUGHPUT_TIME,
+    WALL_TIME,
+    Kind,
+    Metric,
+    Source,
+    metric_in,
+)
+from pytest_ttnn_perf.core.observation import Conditions
+from pytest_ttnn_perf.core.settings import finite_number, whole_number
+from pytest_ttnn_perf.core.text import plain
+from pytest_ttnn_perf.measure.instruments import Plan
+from pytest_ttnn_perf.measure.recorder import (
+    COMPILE,
+    FIRST_CALL,
+    OBSERVED,
+    Recorder,
+    metric_of,
+    numbers_of,
+)
+from pytest_ttnn_perf.measure.timing import (
+    Timings,
+    Workload,
+    input_shapes,
+    measure_awaited,
+    timed_region,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+    from pytest_ttnn_perf.measure.tokens import TokenMarks
+
+
+# What a test does through its fixture, turned into one observation.
+
+
+def bounds_of(
+    option: str, bound: float | Mapping[str, float] | None, values: Mapping[str, float]
+) -> Mapping[str, float]:
+    """Return the bound of each value: one for all, or one by name."""
+    if bound is None:
+        return {}
+    if not isinstance(bound, Mapping):
+        return dict.fromkeys(values, finite_number(option, bound))
+    unknown = sorted(set(bound) - set(values))
+    if unknown:
+        known = ", ".join(values)
+        message = f"{option} names {', '.join(unknown)}, which is not among the values ({known})"
+        raise UsageError(message)
+    return {name: finite_number(option, value) for name, value in bound.items()}
+
+
+#: How a time is called that nobody gave a name: of one call, and of overlapping ones.
+_TIMES: Final = {
+    Source.WALL: (WALL_TIME, THROUGHPUT_TIME),
+    Source.SIM: (SIM_TIME, SIM_THROUGHPUT_TIME),
+}
+
+
+class Observer(Recorder):
+    """The ``ttnn_perf`` fixture: what an author of tests calls."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<ttnn_perf of {self.test}>"
+
+    def measure(  # noqa: PLR0913 (all but the callable are keywords that users know by name)
+        self,
+        fn: Any,
+        /,
+        *args: Any,
+        name: str | None = None,
+        warmup: int | None = None,
+        iterations: int | None = None,
+        sync: Callable[[], object] | None = None,
+        setup: Callable[[], Any] | None = None,
+        pipelined: int | None = None,
+        clock: Callable[[], float] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Time ``fn(*args, **kwargs)``: warm-up, then samples; return the last result.
+
+        ``clock`` is that of a simulated device, in nanoseconds: what it tells is the same on every
+        machine.
+        """
+        __tracebackhide__ = True
+        if not callable(fn):
+            message = f"measure takes a callable and its arguments, not a result: found {fn!r}"
+            raise UsageError(message)
+        if iscoroutinefunction(fn):
+            message = f"measure does not await {fn!r}: use `await ttnn_perf.measure_async(...)`"
+            raise UsageError(message)
+        depth = None if pipelined is None else whole_number("pipelined", pipelined, least=1)
+        plan = self._plan(warmup, iterations)._replace(depth=depth)
+        workload = self._workload(fn, args, kwargs, setup, sync, clock)
+        with self._timing(name, plan, simulated=clock is not None) as timings:
+            if self.conditions is not None:  # before a model changes its inputs
+                usual = _TIMES[Source.WALL if clock is None else Source.SIM][depth is not None]
+                shapes = input_shapes(workload)
+                self.conditions[name or usual] = Conditions(
+                    name or usual, plan.warmup, plan.iterations, depth, shapes
+                )
+            result = self.instruments.run(workload, timings, plan)
+        self._take_measured(name)
+        return result
+
+    async def measure_async(  # noqa: PLR0913 (as ``measure``)
+        self,
+        fn: Any,
+        /,
+        *args: Any,
+        name: str | None = None,
+        warmup: int | None = None,
+        iterations: int | None = None,
+        sync: Callable[[], object] | None = None,
+        setup: Callable[[], Any] | None = None,
+        clock: Callable[[], float] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Time ``await fn(*args, **kwargs)`` in the event loop of the test, as ``measure`` does.
+
+        What else the loop does meanwhile is part of the time. Profilers are not asked.
+        """
+        __tracebackhide__ = True
+        if not callable(fn):
+            message = f"measure_async takes a callable and its arguments, found {fn!r}"
+            raise UsageError(message)
+        plan = self._plan(warmup, iterations)
+        workload = self._workload(fn, args, kwargs, setup, sync, clock)
+        with self._timing(name, plan, simulated=clock is not None) as timings:
+            return await measure_awaited(
+                workload, timings, warmup=plan.warmup, iterations=plan.iterations
+            )
+
+    def _workload(
+        self,
+        fn: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        setup: Callable[[], Any] | None,
+        sync: Callable[[], object] | None,
+        clock: Callable[[], float] | None,
+    ) -> Workload:
+        if self.instruments.compiler is not None:
+            self.instruments.compiler.called(fn)
+        waits = sync or self.instruments.sync
+        return Workload(fn, args, kwargs, setup=setup, sync=waits, clock=clock or perf_counter_ns)
+
+    def _plan(self, warmup: int | None, iterations: int | None) -> Plan:
+        """Return how often a model is called: as asked, else as its test says."""
+        asked = self.settings.warmup if warmup is None else warmup
+        rounds = self.settings.iterations if iterations is None else iterations
+        return Plan(
+            whole_number("warmup", asked, least=0), whole_number("iterations", rounds, least=1)
+        )
+
+    def measure_pipeline(  # noqa: PLR0913 (as ``measure``)
+        self,
+        pipeline: Any,
+        inputs: list[Any],
+        /,
+        *,
+        config: Any = None,
+        name: str | None = None,
+        warmup: int | None = None,
+        iterations: int | None = None,
+        preallocate: bool = False,
+        cleanup: bool = False,
+    ) -> list[Any]:
+        """Compile a pipeline of TT-CNN, then time rounds over all inputs; return the outputs.
+
+        A sample is a round divided by its inputs. Compiling is timed apart, and left out where the
+        test has done it. ``cleanup`` cleans up at the end, as the test otherwise does.
+        """
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.measure.pipelines import pipeline_of
+
+        known = pipeline_of(pipeline, inputs, config, preallocate=preallocate, cleanup=cleanup)
+        plan = self._plan(warmup, iterations)
+        self._series.refuse_second(name or THROUGHPUT_TIME)  # before minutes go into compiling
+        own = f"{name}_" if name not in {None, THROUGHPUT_TIME} else ""
+        try:
+            self._facts = {**{own + fact: v for fact, v in known.facts.items()}, **self._facts}
+            if not known.is_compiled:
+                compiling = metric_of(own + COMPILE, unit="ns", kind=Kind.TIME)
+                keep = self._series.of(compiling, gated=False).samples.append
+                with self.turn, timed_region(keep, self.instruments.sync):
+                    known.compile()
+            if preallocate:
+                known.preallocate()
+            workload = known.workload(self.instruments.sync)
+            timed = self._timing(name or THROUGHPUT_TIME, plan, simulated=False, cold=False)
+            with timed as timings:
+                outputs = self.instruments.run(workload, timings, plan)
+                if outputs is None:
+                    outputs = known.serve(self.instruments.make_room)
+            self._take_measured(name)
+            return list(outputs)
+        finally:
+            if cleanup:
+                pipeline.cleanup()
+
+    def _take_measured(self, name: str | None) -> None:
+        """Take what else is known of the model that was measured last, under its name."""
+        __tracebackhide__ = True
+        artifact = self.instruments.last_measurement()
+        own = name not in {None, WALL_TIME, THROUGHPUT_TIME}
+        self._take(artifact.named(str(name)) if own else artifact, OBSERVED)
+
+    @contextmanager
+    def _timing(
+        self, name: str | None, plan: Plan, *, simulated: bool, cold: bool = True
+    ) -> Iterator[Timings]:
+        """Keep what is timed meanwhile, also of a model that raises.
+
+        With ``cold`` the first two calls of a test are kept by themselves as well.
+        """
+        __tracebackhide__ = True
+        source = Source.SIM if simulated else Source.WALL
+        usual = _TIMES[source][plan.depth is not None]
+        timings = Timings()
+        first = cold and FIRST_CALL not in self._series and not simulated
+        self._series.time(name or usual, timings, source)
+        try:
+            with self.turn:
+                yield timings
+                self._host = self._load()
+            if timings.calls_per_sample > 1:
+                note = f"each sample is the mean of {timings.calls_per_sample} calls"
+                self._series[name or usual].note = note
+        finally:
+            if first:
+                gates = (self.run.gate_first_call_time, self.run.gate_second_call_time)
+                calls_ns = timings.calls_ns if plan.depth is None else timings.warmup_ns
+                self._series.first_calls(calls_ns, gates=gates)
+
+    def measure_io_overlap(
+        self,
+        *,
+        compute: Callable[[], object],
+        transfer: Callable[[], object],
+        both: Callable[[], object],
+        iterations: int | None = None,
+    ) -> None:
+        """Time computing alone, moving data alone, and both as the model does them.
+
+        How much of the smaller of the two disappears in the third is the overlap.
+        """
+        __tracebackhide__ = True
+        for name, part in (("compute", compute), ("transfer", transfer), ("both", both)):
+            self.measure(part, name=f"io_{name}_time", iterations=iterations)
+
+    @contextmanager
+    def region(self, name: str, *, clock: Callable[[], float] | None = None) -> Iterator[None]:
+        """Time a block; the same name again adds a sample. ``clock`` is as for ``measure``."""
+        source = Source.WALL if clock is None else Source.SIM
+        series = self._series.of(metric_of(name, unit="ns", kind=Kind.TIME, source=source))
+        keep, sync = series.samples.append, self.instruments.sync
+        with self.turn, timed_region(keep, sync, clock or perf_counter_ns):
+            yield
+
+    def tokens(
+        self,
+        *,
+        mode: str,
+        users: int = 1,
+        prompt_tokens: int | None = None,
+        warmup: bool = False,
+        compile_steps: int = 1,
+        clock: Callable[[], float] | None = None,
+    ) -> AbstractContextManager[TokenMarks]:
+        """Time the tokens of one generation: ``first()``, then ``step()`` per decode step.
+
+        Of the first generation of a test, ``compile_steps`` steps are recorded apart; so is all of
+        one that is a ``warmup``.
+        """
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.measure.tokens import SERVING, TokenLog, TokenMarks, conditions_of
+
+        conditions = conditions_of(mode, users, prompt_tokens, simulated=clock is not None)
+        sync = None if mode == SERVING else self.instruments.sync
+        compiling = whole_number("compile_steps", compile_steps, least=0)
+        self._tokens = self._tokens or TokenLog()
+        marks = TokenMarks(conditions, sync, clock or perf_counter_ns)
+        return self._tokens.marks(marks, self.turn, warmup=warmup, compile_steps=compiling)
+
+    def record_tokens(  # noqa: PLR0913 (as ``tokens``)
+        self,
+        *,
+        mode: str,
+        step_s: object,
+        first_token_s: float | None = None,
+        users: int = 1,
+        prompt_tokens: int | None = None,
+        warmup: bool = False,
+        compile_steps: int = 1,
+    ) -> None:
+        """Record one generation by times that the test took itself, in seconds."""
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.measure.tokens import TokenLog, conditions_of, steps_from
+
+        conditions = conditions_of(mode, users, prompt_tokens)
+        firsts = [None] if first_token_s is None else steps_from("first_token_s", first_token_s)
+        if len(firsts) != 1:
+            message = f"first_token_s: expected one number, found {len(firsts)}"
+            raise UsageError(message)
+        compiling = whole_number("compile_steps", compile_steps, least=0)
+        steps = steps_from("step_s", step_s)
+        self._tokens = self._tokens or TokenLog()
+        self._tokens.add(conditions, firsts[0], steps, warmup=warmup, compiling=compiling)
+
+    def record(
+        self,
+        name: str,
+        value_or_samples: object,
+        *,
+        unit: str = "",
+        better: str | None = None,
+        kind: str | None = None,
+    ) -> None:
+        """Record any metric; the same name again adds samples."""
+        __tracebackhide__ = True
+        metric = metric_of(name, unit=unit, better=better, kind=kind)
+        series = self._series.of(metric)
+        if series.origin is not None:
+            message = f"{name} comes from {series.origin}; record yours under another name"
+            raise UsageError(message)
+        series.samples.extend(numbers_of(name, value_or_samples))
+
+    def check_pcc(
+        self, expected: object, actual: object, *, at_least: float | None = None, name: str = "pcc"
+    ) -> float:
+        """Correlate ``actual`` with ``expected``; below ``at_least`` the test fails."""
+        __tracebackhide__ = True  # a failure points at the line of the test
+        from pytest_ttnn_perf.measure.pcc import compare
+
+        bound = self._limit_of_pcc(self.settings.pcc if at_least is None else at_least)
+        agreement = compare(expected, actual)
+        self.accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
+        for suffix, error in (
+            ("max_abs_error", agreement.max_abs_error),
+            ("relative_l2", agreement.relative_l2),
+        ):
+            if error is not None:
+                metric = Metric(f"{name}_{suffix}", unit="", kind=Kind.ACCURACY)
+                self._series.of(metric, gated=False).samples.append(error)
+        return agreement.pcc
+
+    def check_layers(
+        self,
+        layers: Mapping[str, tuple[object, object]] | Iterable[tuple[str, object, object]],
+        *,
+        at_least: float | Mapping[str, float] | None = None,
+        name: str = "pcc",
+    ) -> dict[str, float]:
+        """Correlate the outputs of layers in their order; the first below its limit is named.
+
+        The worst is gated as ``name``; each is recorded as ``name.layer``.
+        """
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.measure.pcc import compare_layers, first_below, worst_layer
+
+        own, usual = {}, self.settings.pcc
+        if isinstance(at_least, Mapping):
+            own = {layer: self._limit_of_pcc(bound) for layer, bound in at_least.items()}
+        elif at_least is not None:
+            usual = at_least
+        compared = compare_layers(layers, own, self._limit_of_pcc(usual))
+        for layer in compared:
+            metric = metric_of(metric_in(layer.name, name), unit="", kind=Kind.ACCURACY)
+            self._series.of(metric, gated=False).samples.append(layer.pcc)
+        worst, first = worst_layer(compared), first_below(compared)
+        why = worst.agreement.sentence and f"{worst.name}: {worst.agreement.sentence}"
+        bound = worst.at_least if first else min(layer.at_least for layer in compared)
+        note = ": ".join(filter(None, (first, why))) or None
+        self.accuracy(name, worst.pcc, at_least=bound, note=note)
+        return {layer.name: layer.pcc for layer in compared}
+
+    def _limit_of_pcc(self, asked: float) -> float:
+        limit = self._least("pcc", finite_number("at_least", asked))
+        assert limit is not None
+        return limit
+
+    def check_accuracy(
+        self,
+        *,
+        at_least: float | Mapping[str, float] | None = None,
+        at_most: float | Mapping[str, float] | None = None,
+        **values: float,
+    ) -> None:
+        """Record accuracies (top-1, token accuracy, FID …) with absolute limits.
+
+        A value with ``at_most`` alone is better when lower; any other when higher.
+        """
+        __tracebackhide__ = True
+        lower, upper = (
+            bounds_of("at_least", at_least, values),
+            bounds_of("at_most", at_most, values),
+        )
+        for name, value in values.items():
+            numbers = numbers_of(name, value)
+            if len(numbers) != 1:
+                message = f"{name}: expected one number, found {len(numbers)}"
+                raise UsageError(message)
+            least = lower.get(name) if name in upper else self._least(name, lower.get(name))
+            self.accuracy(name, numbers[0], at_least=least, at_most=upper.get(name))
+
+    def attach(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        region: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+    ) -> None:
+        """Take what a recorded artifact of this test tells, as metrics of their own.
+
+        Of an op table, that of a ``region``, or between the signposts ``start`` and ``end``; all
+        regions without them. Not in a replay, which takes all of them from elsewhere.
+        """
+        __tracebackhide__ = True
+        if region is None and start is None and end is None:
+            region = self.settings.region
+        self._attach(Path(path), f"attach({os.fspath(path)!r})", region, start, end)
+
+    def hardware(self, *, arch: object = None, board: object = None, mesh: object = None) -> None:
+        """State what the results are of, where the test opens no device in its own process."""
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.measure.hardware import StatedHardware
+
+        stated = StatedHardware.of(arch, board, mesh)
+        self._stated = stated if self._stated is None else self._stated.joined(stated)
+
+    def facts(self, **facts: object) -> None:
+        """State configuration that cannot be observed; another value is another configuration."""
+        for name, fact in facts.items():
+            infinite = isinstance(fact, (int, float)) and not -LARGEST <= fact <= LARGEST
+            if infinite or (fact is not None and not isinstance(fact, (str, int, float))):
+                message = f"fact {name}: expected a string, number or boolean, found {fact!r}"
+                raise UsageError(message)
+            self._facts[name] = plain(fact)
+
+
+class FunctionalObserver(Observer):
+    """The fixture without the gate: every callable runs once, accuracy is enforced at once."""
+
+    __slots__ = ()
+
+    def attach(self, path: str | os.PathLike[str], **choice: str | None) -> None:
+        """Leave a capture alone: nothing is compared, and there may be none."""
+
+    def measure(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Run ``fn`` once, prepared and synchronised as it would be under the gate."""
+        kwargs = {**kwargs, "warmup": 0, "iterations": 1}
+        kwargs.pop("pipelined", None)
+        self._series.clear()  # the same model may run as often as the test likes
+        return super().measure(fn, *args, **kwargs)
+
+    def measure_pipeline(self, pipeline: Any, inputs: list[Any], /, **options: Any) -> list[Any]:
+        """Compile a pipeline unless that is done, and run it once over all inputs."""
+        self._series.clear()
+        return super().measure_pipeline(
+            pipeline, inputs, **{**options, "warmup": 0, "iterations": 1}
+        )
+
+    async def measure_async(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Await ``fn`` once."""
+        self._series.clear()
+        return await super().measure_async(fn, *args, **{**kwargs, "warmup": 0, "iterations": 1})
+
+    def accuracy(
+        self,
+        name: str,
+        value: float,
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Raise where a value is not within its limits."""
+        __tracebackhide__ = True
+        if at_least is not None and not value >= at_least:  # so that NaN is caught as well
+            limit = f"at least {at_least:g}"
+        elif at_most is not None and not value <= at_most:
+            limit = f"at most {at_most:g}"
+        elif not math.isfinite(value):
+            limit = "a finite number"
+        else:
+            return
+        message = f"{name} is {value:.6g}, expected {limit}" + (f": {note}" if note else "")
+        raise AccuracyError(message)

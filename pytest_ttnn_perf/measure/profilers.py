@@ -1,0 +1,611 @@
+"""Device times from inside the process that runs the model.
+
+One small protocol: ``begin`` after the warm-up, ``take`` after each iteration. Both synchronise
+first. What cannot be trusted is a problem, never a number.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import math
+import os
+import re
+import shutil
+import sys
+import threading
+import time
+from collections import defaultdict
+from contextlib import contextmanager, suppress
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.text import text_of
+from pytest_ttnn_perf.machine.ttnn import cause_of, plain, when_imported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import ModuleType
+
+    from pytest_ttnn_perf.core.hardware import Scalar
+    from pytest_ttnn_perf.machine.ttnn import OpenDevices, Runtime
+
+
+# How tt-xla compiles models, as far as that can be seen. Neither torch_xla nor jax is imported.
+#
+# Compile options of torch are set for a process; those of jax are given with each function. The
+# runtime reads variables of its own when it opens the device.
+
+#: ``torch_xla.runtime.set_device_type("TT")`` sets it.
+_DEVICE: Final = "PJRT_DEVICE"
+_TRACE_REGION: Final = "TT_RUNTIME_TRACE_REGION_SIZE"
+_PROGRAM_CACHE: Final = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
+#: Where torch_xla hands options over, whichever of its functions they were given to.
+_SET_OPTIONS: Final = "_set_custom_compile_options"
+#: What options are when nobody says: given or not, the same setting is the same.
+_DEFAULTS: Final[Mapping[str, Scalar]] = {
+    "optimization_level": 0,
+    "enable_trace": False,
+    "enable_bfp8_conversion": False,
+}
+#: What older releases had in place of levels.
+_LEVEL, _FORMER_LEVEL = "optimization_level", "enable_optimizer"
+#: How the names of options begin that say what is written, and where to: no model is faster by it.
+_WRITING: Final = ("export_", "dump_", "ttnn_perf_metrics_", "dry_run")
+_WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
+
+
+@dataclass(slots=True)
+class Compiler:
+    """The compile options of this process, and of the test that is running."""
+
+    _of_torch: dict[str, Scalar] | None = None
+    _of_jax: dict[str, Scalar] | None = None
+    _dtype: str | None = None
+
+    def observe(self) -> None:
+        """Take notice of options from now on."""
+        when_imported("torch_xla", self._observe_torch)
+        when_imported("jax", self._observe_jax)
+
+    def begin_test(self) -> None:
+        """Forget what was compiled for other tests; options of torch stay in force."""
+        self._of_jax = self._dtype = None
+
+    def called(self, model: object) -> None:
+        """Take notice of a model that is measured: of a torch module, the format is known."""
+        module = getattr(getattr(sys.modules.get("torch"), "nn", None), "Module", None)
+        if self._dtype is None and module is not None and isinstance(model, module):
+            first: Any = next(iter(model.parameters()), None)
+            self._dtype = None if first is None else str(first.dtype).rpartition(".")[2]
+
+    @property
+    def configuration(self) -> Mapping[str, Scalar]:
+        """How the model of the running test was compiled; nothing where tt-xla did not do it."""
+        options = self._of_jax if self._of_jax is not None else self._of_torch
+        if options is None:
+            if os.environ.get(_DEVICE) != "TT" or "torch_xla" not in sys.modules:
+                return {}
+            options = {}
+        known = {**_DEFAULTS, **options}
+        if _FORMER_LEVEL in options and _LEVEL not in options:
+            del known[_LEVEL]
+        region = os.environ.get(_TRACE_REGION)
+        known[_TRACE_REGION] = None if region is None else _value(region)
+        # The runtime turns the cache off for this text alone.
+        known[_PROGRAM_CACHE] = 0 if os.environ.get(_PROGRAM_CACHE) == "0" else None
+        return known if self._dtype is None else {**known, "torch_dtype": self._dtype}
+
+    def _observe_torch(self, torch_xla: ModuleType) -> None:
+        inner = getattr(torch_xla, "_XLAC", None)
+        original = getattr(inner, _SET_OPTIONS, None)
+        if original is None:
+            return
+
+        @functools.wraps(original)
+        def set_options(options: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+            result = original(options, *args, **kwargs)
+            self._of_torch = _deciding(options)
+            return result
+
+        setattr(inner, _SET_OPTIONS, set_options)
+
+    def _observe_jax(self, jax: ModuleType) -> None:
+        original: Callable[..., Any] | None = getattr(jax, "jit", None)
+        if original is None:
+            return
+
+        @functools.wraps(original)
+        def jit(*args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("compiler_options"):
+                self._of_jax = _deciding(kwargs["compiler_options"])
+            return original(*args, **kwargs)
+
+        setattr(jax, "jit", jit)  # noqa: B010 (mypy knows no such attribute)
+
+
+def _deciding(options: Mapping[str, Any]) -> dict[str, Scalar]:
+    """Return the options that may decide how fast a model is."""
+    return {
+        str(name): _value(value)
+        for name, value in options.items()
+        if not str(name).startswith(_WRITING)
+    }
+
+
+def _value(value: Any) -> Scalar:
+    """Return an option however it is spelt.
+
+    >>> _value("true"), _value(True), _value("1"), _value(1), _value("hifi4")
+    (True, True, 1, 1, 'hifi4')
+    """
+    if not isinstance(value, str):
+        return plain(value)
+    return int(value) if value.isdecimal() else _WORDS.get(value.lower(), value)
+
+
+class ProgramRun(NamedTuple):
+    """One execution of a program on one chip."""
+
+    chip: int
+    kernel_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """The programs of one call of a model, in the order they ran on each chip."""
+
+    programs: tuple[ProgramRun, ...]
+
+    @property
+    def by_chip(self) -> Mapping[int, tuple[ProgramRun, ...]]:
+        """The programs of each chip."""
+        chips: dict[int, list[ProgramRun]] = defaultdict(list)
+        for program in self.programs:
+            chips[program.chip].append(program)
+        return {chip: tuple(programs) for chip, programs in sorted(chips.items())}
+
+    @property
+    def kernel_ns(self) -> float:
+        """The time of the slowest chip: they run side by side."""
+        times = [sum(p.kernel_ns for p in programs) for programs in self.by_chip.values()]
+        return max(times, default=0.0)
+
+    @property
+    def op_count(self) -> int:
+        """The programs of the chip that ran most."""
+        return max(map(len, self.by_chip.values()), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A measured model. ``problem`` says why its numbers are none.
+
+    Each iteration served as many ``inputs``.
+    """
+
+    iterations: tuple[Iteration, ...] = ()
+    problem: str | None = None
+    inputs: int = 1
+
+
+_KERNEL: Final = "DEVICE KERNEL DURATION [ns]"
+#: Records come from another thread; so long none must have come before they are all there ...
+_SETTLED_S: Final = 0.1
+#: ... and so long is waited for them at most.
+_PATIENCE_S: Final = 1.0
+_POLL_S: Final = 0.01
+
+
+class ProfilerError(Exception):
+    """A profiler has nothing that could be trusted; its text says why."""
+
+
+class Profiler(Protocol):
+    """Tells what devices ran."""
+
+    def begin(self) -> None:
+        """Leave out all that ran until now."""
+
+    def take(self) -> Iteration:
+        """Return what ran since the last call.
+
+        Raises:
+            ProfilerError: that is not known, or not wholly.
+        """
+
+    def end(self) -> None:
+        """Stop listening."""
+
+
+@dataclass(slots=True)
+class ProgramProfiler:
+    """The device profiler of Tracy-enabled builds, read out after each iteration."""
+
+    devices: OpenDevices
+
+    def begin(self) -> None:
+        """Read out what the warm-up left."""
+        self._read()
+
+    def take(self) -> Iteration:
+        """Read out what one iteration ran."""
+        self._read()
+        assert self.devices.runtime is not None
+        latest = _ask(self.devices.runtime.ttnn.get_latest_programs_perf_data)
+        iteration = Iteration(tuple(_runs(latest)))
+        if not iteration.programs:
+            message = "the device profiler recorded nothing"
+            raise ProfilerError(message)
+        _check_chips(iteration, self.devices.chips)
+        return iteration
+
+    def end(self) -> None:
+        """Nothing is left open."""
+
+    def _read(self) -> None:
+        runtime = self.devices.runtime
+        assert runtime is not None
+        if runtime.is_capturing_trace(self.devices.handles):
+            message = "a trace is being captured, during which the profiler cannot be read"
+            raise ProfilerError(message)
+        self.devices.synchronize()
+        for handle in self.devices.handles:
+            _ask(runtime.ttnn.ReadDeviceProfiler, handle)
+
+
+def _runs(latest: dict[int, list[Any]]) -> Iterator[ProgramRun]:
+    for chip, programs in sorted(latest.items()):
+        for program in programs:
+            results = program.program_analyses_results
+            if _KERNEL not in results:
+                message = f"a program of chip {chip} has no {_KERNEL}"
+                raise ProfilerError(message)
+            duration = float(results[_KERNEL].duration)
+            if not 0 < duration < math.inf:
+                message = f"a program of chip {chip} has a {_KERNEL} of {duration:g}"
+                raise ProfilerError(message)
+            yield ProgramRun(int(chip), duration)
+
+
+@dataclass(slots=True)
+class RealtimeProfiler:
+    """The real-time profiler of any build, on hardware with fast dispatch.
+
+    To ask for it before a device is open ends the process: it is made when one is.
+    """
+
+    devices: OpenDevices
+    _records: list[Any] = field(default_factory=list)
+    _dropped: int = 0
+    _received_s: float = 0.0
+    _handle: int | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def unavailable(self) -> str | None:
+        """Why there are no records; None where there should be some."""
+        runtime = self.devices.runtime
+        if runtime is None or not self.devices.handles:
+            return "no device is open"
+        active = getattr(runtime.ttnn.device, "IsProgramRealtimeProfilerActive", None)
+        if active is None:
+            return "this ttnn has no real-time profiler"
+        if not _ask(active):
+            return "the real-time profiler is not active on this system"
+        return None
+
+    def begin(self) -> None:
+        """Listen; what comes of the warm-up is left out."""
+        why = self.unavailable
+        if why is not None:
+            raise ProfilerError(why)
+        assert self.devices.runtime is not None
+        if self._handle is None:  # the first handle there is is 0
+            register = self.devices.runtime.ttnn.device.RegisterProgramRealtimeProfilerCallback
+            self._handle = _ask(register, self._receive)
+        self._settle(needed=False)
+        with self._lock:
+            self._records.clear()
+            self._dropped = 0
+
+    def take(self) -> Iteration:
+        """Wait until the records of one iteration are there, and return them."""
+        self._settle(needed=True)
+        with self._lock:
+            records, dropped = list(self._records), self._dropped
+            self._records.clear()
+        if dropped:
+            message = f"the real-time profiler dropped {dropped} records"
+            raise ProfilerError(message)
+        if not records:
+            message = "the real-time profiler recorded nothing"
+            raise ProfilerError(message)
+        iteration = Iteration(tuple(map(_run, records)))
+        _check_chips(iteration, self.devices.chips)
+        return iteration
+
+    def end(self) -> None:
+        """Stop listening."""
+        if self._handle is not None:
+            assert self.devices.runtime is not None
+            self.devices.runtime.ttnn.device.UnregisterProgramRealtimeProfilerCallback(self._handle)
+            self._handle = None
+
+    def _receive(self, batch: Any) -> None:
+        with self._lock:
+            self._records += batch.records
+            self._dropped += batch.dropped
+            self._received_s = time.monotonic()
+
+    def _settle(self, *, needed: bool) -> None:
+        """Wait until nothing has come for a while; not for ever.
+
+        If something is ``needed``, the silence before the first record does not count.
+        """
+        self.devices.synchronize()
+        start = time.monotonic()
+        while True:
+            now = time.monotonic()
+            quiet_s = now - max(self._received_s, start)
+            received = bool(self._records or self._dropped) or not needed
+            if (received and quiet_s >= _SETTLED_S) or now - start >= _PATIENCE_S:
+                return
+            time.sleep(max(_SETTLED_S - quiet_s, _POLL_S))
+
+
+def _run(record: Any) -> ProgramRun:
+    cycles = record.end_timestamp - record.start_timestamp
+    if cycles < 0 or record.frequency <= 0:
+        found = f"{cycles} cycles at {record.frequency} per ns"
+        message = f"the real-time profiler reported an invalid time: {found}"
+        raise ProfilerError(message)
+    return ProgramRun(int(record.chip_id), cycles / record.frequency)
+
+
+def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of ttnn's profilers; one that fails costs the times, not the test."""
+    try:
+        return function(*arguments)
+    except RuntimeError as error:
+        raise ProfilerError(cause_of(text_of(error))) from error
+
+
+def _check_chips(iteration: Iteration, expected: frozenset[int]) -> None:
+    """Refuse to take some chips for all: the slowest may be the one that is missing."""
+    missing = sorted(expected - set(iteration.by_chip))
+    if missing:
+        chips = ", ".join(map(str, missing))
+        message = f"nothing was recorded for chip {chips} of {len(expected)}"
+        raise ProfilerError(message)
+
+
+_DATABASE: Final = "db.sqlite"
+#: The captured graph, beside the database that is made of it.
+GRAPH_FILE: Final = "graph_capture.json"
+_RECORDING_OFF: Final = "disable_python_io_recording"
+_ATTEMPTS: Final = 10
+_TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
+_NEEDED: Final = ("begin_graph_capture", "end_graph_capture_to_file", "import_report")
+
+
+@dataclass(slots=True)
+class CapturedGraph:
+    """What became of a capture: a database, the problem it had, or why this ttnn makes none."""
+
+    database: Path | None = None
+    problem: str | None = None
+    unavailable: str | None = None
+
+
+@contextmanager
+def captured_graph(runtime: Runtime, folder: Path) -> Iterator[CapturedGraph]:
+    """Capture what runs meanwhile into a report database in ``folder``, which is nobody else's.
+
+    A capture that fails costs the database alone: the model runs as it would without.
+    """
+    captured = CapturedGraph()
+    graph = getattr(runtime.ttnn, "graph", None)
+    missing = [name for name in _NEEDED if not hasattr(graph, name)]
+    if missing:
+        captured.unavailable = f"this ttnn has no graph.{missing[0]}"
+        yield captured
+        return
+    assert graph is not None
+    captured.problem = _begun(graph, folder)
+    if captured.problem is not None:
+        yield captured
+        return
+    try:
+        yield captured
+    except BaseException:
+        _give_up(graph)  # the model's own error is what counts
+        raise
+    _end(graph, folder, captured)
+
+
+def keep(folder: Path, place: Path) -> None:
+    """Put the folder of a capture in its place; one that is there goes.
+
+    A folder is moved whole: of captures that are kept at once, one stays.
+
+    Raises:
+        OSError: it cannot be moved.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    before = folder.with_name(f"{folder.name}-before")
+    for attempt in range(_ATTEMPTS):
+        with suppress(FileNotFoundError):
+            place.rename(before)
+        shutil.rmtree(before, ignore_errors=True)
+        try:
+            folder.rename(place)
+        except OSError as error:  # another process was quicker
+            if error.errno not in _TAKEN or attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
+@dataclass(slots=True)
+class ProgramCount:
+    """How many programs a graph tells of; None where it does not."""
+
+    programs: int | None = None
+
+
+@contextmanager
+def count_programs(runtime: Runtime) -> Iterator[ProgramCount]:
+    """Count the programs that run meanwhile, but for those of traces, which no graph tells."""
+    counted = ProgramCount()
+    graph: Any = getattr(runtime.ttnn, "graph", None)
+    if not hasattr(graph, "end_graph_capture") or _begin(graph) is not None:
+        yield counted
+        return
+    try:
+        yield counted
+    except BaseException:
+        _give_up(graph)
+        raise
+    with suppress(Exception):  # whatever a release returns: not known then
+        names = [
+            node["params"].get("name", "")
+            for node in graph.end_graph_capture()
+            if node["node_type"] == "function_start"
+        ]
+        counted.programs = sum("DeviceOperation" in name for name in names) or None
+
+
+def _begun(graph: Any, folder: Path) -> str | None:
+    """Begin a capture into a folder; return why there is none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _DATABASE).unlink(missing_ok=True)  # that of an earlier capture
+    except OSError as error:
+        return _first_line(error)
+    return _begin(graph)
+
+
+def _begin(graph: Any) -> str | None:
+    try:
+        graph.begin_graph_capture(graph.RunMode.NORMAL)
+    except Exception as error:  # noqa: BLE001 (whatever a release raises: no capture then)
+        return _first_line(error)
+    try:
+        if "torch" not in sys.modules and hasattr(graph, _RECORDING_OFF):
+            # Otherwise every op imports torch, which ttnn itself has loaded where there is one.
+            getattr(graph, _RECORDING_OFF)()
+    except Exception as error:  # noqa: BLE001
+        _give_up(graph)
+        return _first_line(error)
+    return None
+
+
+def _end(graph: Any, folder: Path, captured: CapturedGraph) -> None:
+    report, database = folder / GRAPH_FILE, folder / _DATABASE
+    try:
+        graph.end_graph_capture_to_file(str(report))
+    except Exception as error:  # noqa: BLE001
+        _give_up(graph)
+        captured.problem = _first_line(error)
+        return
+    try:
+        graph.import_report(str(report), str(folder))
+    except Exception as error:  # noqa: BLE001
+        captured.problem = _first_line(error)
+        return
+    if database.exists():
+        captured.database = database
+    else:
+        captured.problem = "the capture was imported, but there is no db.sqlite"
+
+
+def _give_up(graph: Any) -> None:
+    with suppress(Exception):
+        graph.end_graph_capture()
+
+
+def _first_line(error: Exception) -> str:
+    lines = cause_of(text_of(error)).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+_OUT_OF_MEMORY: Final = (
+    "Out of Memory",
+    "out of memory",
+    "Not enough space to allocate",  # what older releases say alone
+    "beyond max L1 size",
+    "clash with L1 buffers",
+)
+_KINDS: Final = ("L1", "L1_SMALL", "DRAM", "TRACE")
+_REMEDIES: Final = (
+    "a smaller act_block_h_override makes a convolution take less L1",
+    "slice a convolution in DRAM, or keep skip connections there",
+    "bfloat8_b takes a little more than half of what bfloat16 takes",
+    "deallocate activations that are not used any more; larger l1_small_size takes from L1",
+)
+#: What tt-metal says of a trace that is larger than the memory set aside for traces.
+_TRACE: Final = re.compile(
+    r"trace buffers of size (\d{1,18})B on .{0,80}?but only (\d{1,18})B is allocated for trace",
+    re.S,
+)
+
+
+def ran_out_of_memory(text: str) -> bool:
+    """Tell whether an error says that a device has no memory left."""
+    return any(phrase in text for phrase in _OUT_OF_MEMORY)
+
+
+def trace_report(text: str) -> str | None:
+    """Say what to do about a trace that did not fit; None for any other error.
+
+    >>> trace_report("trace buffers of size 8192B on Device 1, but only 0B is allocated for trace")
+    'the trace takes 8,192 bytes, and 0 are set aside: open the device with trace_region_size=8192'
+    """
+    found = _TRACE.search(text)
+    if found is None:
+        return None
+    needed, there = map(int, found.groups())
+    remedy = f"open the device with trace_region_size={needed}"
+    return f"the trace takes {needed:,} bytes, and {there:,} are set aside: {remedy}"
+
+
+def memory_report(runtime: Runtime, devices: Iterable[Any]) -> str:
+    """Say how full the open devices are, and what may be done."""
+    lines = [line for device in devices for line in _state(runtime, device)]
+    return "\n".join([*lines, *(f"- {remedy}" for remedy in _REMEDIES)])
+
+
+def _state(runtime: Runtime, device: Any) -> Iterator[str]:
+    kinds = getattr(runtime.ttnn, "BufferType", None)
+    view_of = getattr(runtime.ttnn, "get_memory_view", None)
+    for name in _KINDS:
+        kind = getattr(kinds, name, None)
+        if kind is None or view_of is None:
+            continue
+        try:
+            view = view_of(device, kind)
+        except (RuntimeError, TypeError):
+            continue
+        if not view.total_bytes_per_bank:
+            continue
+        used, total = view.total_bytes_allocated_per_bank, view.total_bytes_per_bank
+        yield (
+            f"{name}: {used:,} of {total:,} bytes used in each of {view.num_banks} banks; the "
+            f"largest free block has {view.largest_contiguous_bytes_free_per_bank:,}"
+        )
+
+
+def ops_reports_since(since_s: float, environment: Mapping[str, str], cwd: Path) -> list[Path]:
+    """Return the ops CSVs written since a moment, oldest first."""
+    home = environment.get("TT_METAL_PROFILER_DIR")
+    if not home:
+        home = str(Path(environment.get("TT_METAL_HOME") or cwd) / "generated" / "profiler")
+    found = [
+        (file.stat().st_mtime, file)
+        for file in Path(home).rglob("ops_perf_results*.csv")
+        if file.is_file()
+    ]
+    return [file for written_s, file in sorted(found) if written_s >= since_s]

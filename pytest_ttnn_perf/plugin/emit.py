@@ -1,0 +1,548 @@
+"""Calls the hooks that pytest would call if a worker's tests ran in this session."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import re
+import sys
+import warnings
+from dataclasses import field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pytest
+from _pytest._code.code import (
+    ExceptionChainRepr,
+    ReprEntryNative,
+    ReprFileLocation,
+    ReprTraceback,
+    TerminalRepr,
+)
+from _pytest.reports import CollectErrorRepr
+
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
+from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
+from pytest_ttnn_perf.core.observation import Coverage, Location
+from pytest_ttnn_perf.core.text import repr_of, text_of
+from pytest_ttnn_perf.report.tables import NARROWEST, Style, printed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    Place = tuple[str, int | None, str]
+    from collections.abc import Iterator, Mapping
+
+    from pluggy import HookImpl
+
+    from pytest_ttnn_perf.analysis.checklist.runner import CustomRule
+    from pytest_ttnn_perf.core.observation import Observation, Run
+    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.measure.attached import CaptureFormat
+
+    Extension = TypeVar("Extension", CustomRule, CaptureFormat)
+
+    from _pytest._io import TerminalWriter
+
+    from pytest_ttnn_perf.core.messages import Collected, Warned
+    from pytest_ttnn_perf.report.terminal import LiveLine
+
+
+# Reports that fail, where a test is written, and what was collected: for every role.
+
+#: Set on a report of which pytest sends only the text: it was more than a text where it was made.
+SHOWN: Final = "ttnn_perf_shown"
+#: Before the reason for which a plugin wanted a worker's session to fail.
+FAILED: Final = "Failed: "
+
+
+def fail_report(report: pytest.TestReport, text: str) -> None:
+    """Make ``report`` a failure that shows ``text`` and points at the test.
+
+    A structured representation, not a bare string: short summary, JUnit and annotation plugins
+    read its ``reprcrash``, and pytest's own serialisation keeps it.
+    """
+    file, line, _ = report.location
+    crash = ReprFileLocation(file, (line or 0) + 1, text.splitlines()[0])
+    entry = ReprEntryNative([text + "\n"])
+    trace = ReprTraceback([entry], extraline=None, style="value")
+    report.longrepr = ExceptionChainRepr([(trace, crash, None)])
+    report.outcome = "failed"
+    # An expected failure excuses what the test does, not what it costs.
+    if hasattr(report, "wasxfail"):
+        del report.wasxfail
+
+
+def show_as(report: pytest.TestReport, lines: Sequence[str]) -> None:
+    """Let a report that ``fail_report`` made show other lines; its first stays what it is."""
+    if isinstance(report.longrepr, ExceptionChainRepr):
+        report.longrepr.reprtraceback.reprentries = [
+            ReprEntryNative([f"{line}\n" for line in lines])
+        ]
+
+
+def place_in_code(location: Place) -> Location:
+    """Return where a test is written; pytest counts lines from 0."""
+    file, line, _ = location
+    return Location(file, None if line is None else line + 1)
+
+
+def interruption_text(excinfo: pytest.ExceptionInfo[BaseException]) -> str:
+    """Say where a session was interrupted."""
+    crash = getattr(excinfo.getrepr(), "reprcrash", None)
+    return f"KeyboardInterrupt in {crash.path}:{crash.lineno}" if crash else "KeyboardInterrupt"
+
+
+def live_logs(config: pytest.Config) -> logging.StreamHandler[Any] | None:
+    """Return what prints log records while tests run; None unless the user asked for that."""
+    handler = getattr(config.pluginmanager.get_plugin("logging-plugin"), "log_cli_handler", None)
+    return handler if isinstance(handler, logging.StreamHandler) else None
+
+
+#: Options that select tests, or with which some files are not even looked at, by their names in
+#: pytest's namespace. Marks do not: a job that runs what is marked runs all that it is there for.
+_PARTIAL: Final = ("keyword", "lf", "ignore", "ignore_glob", "pyargs")
+
+
+@dataclass(eq=False, slots=True)
+class TestCollection:
+    """Keeps track of a collection, wherever it takes place: workers' hooks are called here too."""
+
+    config: pytest.Config
+    _not_collected: list[str] = field(default_factory=list)
+    _deselected: list[str] = field(default_factory=list)
+    #: What deselected tests are filed under, where that is not their id.
+    identities: dict[str, str] = field(default_factory=dict)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Keep what was deselected: it is there all the same."""
+        self._deselected += [getattr(item, "nodeid", str(item)) for item in items]
+        real = [item for item in items if hasattr(item, "callspec")]
+        if real:  # else they are of a worker, which has told more of them
+            from pytest_ttnn_perf.plugin.identity import identities_of
+            from pytest_ttnn_perf.plugin.settings import settings_of
+
+            self.identities |= identities_of(real, settings_of(self.config))
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep what could not be collected, or was skipped as a whole: its tests may be there."""
+        if not report.passed:
+            self._not_collected.append(report.nodeid)
+
+    def coverage(self, tests: Iterable[str]) -> Coverage | None:
+        """Return what was collected, with ``tests`` to run; None if it was a selection of files."""
+        option = self.config.option
+        if any(getattr(option, name, None) for name in _PARTIAL):
+            return None
+        found = (_place(argument, self.config) for argument in self.config.args)
+        places = tuple(place for place in found if place is not None)
+        if not places:
+            return None
+        deselected = tuple(self._deselected)
+        return Coverage(places, (*tests, *deselected, *self._not_collected), deselected)
+
+
+def _place(argument: str, config: pytest.Config) -> str | None:
+    """Return where the tests of an argument lie, from the root; None if it is not all of a file."""
+    if "::" in argument:
+        return None
+    place = os.path.relpath(config.invocation_params.dir / argument, config.rootpath)
+    if place.startswith(".."):
+        return None
+    return "" if place == "." else place.replace(os.sep, "/")
+
+
+# Calls of the hooks that other plugins implement.
+#
+# Each implementation is called by itself: one that fails is named, and the others still count.
+
+_CUSTOM_RULES: Final = "pytest_ttnn_perf.analysis.checklist.runner"
+_CUSTOM_FORMATS: Final = "pytest_ttnn_perf.measure.attached"
+#: What an implementation may end with; pytest's outcomes are no Exceptions.
+_RAISED: Final = (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception)
+
+
+class HookError(TtnnPerfError):
+    """An implementation of one of our hooks that raised, or returned what cannot be meant."""
+
+    def __init__(self, owner: str, hook: str, problem: str) -> None:
+        super().__init__(f"{owner}: {hook} {problem}")
+
+
+@dataclasses.dataclass(eq=False)
+class Extensions:
+    """Takes up rules and formats of others, once conftest files are loaded."""
+
+    settings: Settings
+
+    def __post_init__(self) -> None:
+        # An earlier run of this process may have had some of others.
+        if _CUSTOM_RULES in sys.modules:
+            from pytest_ttnn_perf.analysis.checklist.runner import use_custom_rules
+
+            use_custom_rules(None)
+        if _CUSTOM_FORMATS in sys.modules:
+            from pytest_ttnn_perf.measure.attached import use_capture_formats
+
+            use_capture_formats(())
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Ask for them; a mistake stops the run before anything is measured."""
+        try:
+            self._take_rules(config)
+            self._take_formats(config)
+        except TtnnPerfError as error:
+            raise pytest.UsageError(str(error)) from error
+
+    def _take_rules(self, config: pytest.Config) -> None:
+        settings = self.settings
+        named = settings.select or settings.ignore or settings.rules
+        # Most runs have none, and pay for none.
+        if not named and not _implementations(config, "pytest_ttnn_perf_rules"):
+            return
+        from pytest_ttnn_perf.analysis.checklist.runner import (
+            CustomRule,
+            select_rules,
+            use_custom_rules,
+        )
+
+        rules = _all_of(config, "pytest_ttnn_perf_rules", CustomRule)
+        _refuse_double_codes(rules)
+        use_custom_rules(rules)
+        select_rules(settings.select, settings.ignore, settings.rules)
+
+    def _take_formats(self, config: pytest.Config) -> None:
+        if not _implementations(config, "pytest_ttnn_perf_capture_formats"):
+            return
+        from pytest_ttnn_perf.measure.attached import CaptureFormat, use_capture_formats
+
+        use_capture_formats(_all_of(config, "pytest_ttnn_perf_capture_formats", CaptureFormat))
+
+
+def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
+    """Return an observation with what a hook tells of the hardware, where it is not known."""
+    known = observation.hardware
+    if known is not None and UNKNOWN not in {known.arch, known.board}:
+        return observation
+    name = "pytest_ttnn_perf_hardware"
+    try:
+        results = _results(item.config, name, {"item": item, "hardware": known})
+        owner, result = next(((o, r) for o, r in results if r is not None), ("", None))
+    except HookError as error:
+        return replace(observation, problems=(*observation.problems, str(error)))
+    if result is None:
+        return observation
+    if isinstance(result, Hardware) and _is_named(result):
+        return replace(observation, hardware=result)
+    problem = (
+        f"returned {repr_of(result)}: expected Hardware(arch, board, mesh) of non-empty strings"
+    )
+    refused = str(HookError(owner, name, problem))
+    return replace(observation, problems=(*observation.problems, refused))
+
+
+def _is_named(hardware: Hardware) -> bool:
+    parts = (hardware.arch, hardware.board, hardware.mesh)
+    return all(isinstance(part, str) and part.strip() for part in parts[: 2 + bool(hardware.mesh)])
+
+
+def report_run(config: pytest.Config, run: Run) -> list[str]:
+    """Let others report a run; return what went wrong, a sentence each."""
+    name = "pytest_ttnn_perf_report"
+    implementations = _implementations(config, name)
+    if not implementations:
+        return []
+    from pytest_ttnn_perf.gate.record import run_text
+
+    text = run_text(run)
+    errors = []
+    for implementation in implementations:
+        # A document for each: what one changes in it is not what the next one reports.
+        arguments = {"config": config, "run": run, "document": json.loads(text)}
+        try:
+            _call(config, name, implementation, arguments)
+        except HookError as error:
+            errors.append(str(error))
+    return errors
+
+
+def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[tuple[Extension, str]]:
+    """Return the rules or formats of all plugins, each with the plugin that it is of."""
+    found: list[tuple[Extension, str]] = []
+    for owner, result in _results(config, name, {"config": config}):
+        if result is None:
+            continue
+        if not isinstance(result, (list, tuple)):
+            problem = f"returned {type(result).__name__}: expected a list of {kind.__name__}"
+            raise HookError(owner, name, problem)
+        for extension in result:
+            if not isinstance(extension, kind):
+                problem = (
+                    f"returned a list with {repr_of(extension)} in it: expected {kind.__name__}"
+                )
+                raise HookError(owner, name, problem)
+            mistake = extension.problem()
+            if mistake is not None:
+                raise HookError(owner, name, f"returned something that cannot be used: {mistake}")
+            found.append((extension, owner))
+    return found
+
+
+def _refuse_double_codes(rules: list[tuple[CustomRule, str]]) -> None:
+    owners: dict[str, str] = {}
+    for rule, owner in rules:
+        if rule.code in owners:
+            problem = f"returned {rule.code}, which is a rule of {owners[rule.code]} already"
+            raise HookError(owner, "pytest_ttnn_perf_rules", problem)
+        owners[rule.code] = owner
+
+
+def _results(
+    config: pytest.Config, name: str, arguments: Mapping[str, object]
+) -> Iterator[tuple[str, object]]:
+    """Yield what each implementation returns, with the plugin that it is of.
+
+    Raises:
+        HookError: one raised.
+    """
+    for implementation in _implementations(config, name):
+        yield _owner(config, implementation), _call(config, name, implementation, arguments)
+
+
+def _implementations(config: pytest.Config, name: str) -> list[HookImpl]:
+    """Return the implementations of a hook in the order in which pytest would call them."""
+    found: list[HookImpl] = getattr(config.hook, name).get_hookimpls()
+    return found[::-1]
+
+
+def _call(
+    config: pytest.Config, name: str, implementation: HookImpl, arguments: Mapping[str, object]
+) -> object:
+    if implementation.hookwrapper or implementation.wrapper:
+        raise HookError(
+            _owner(config, implementation), name, "is a wrapper, which this hook does not support"
+        )
+    try:
+        return implementation.function(
+            *(arguments[argument] for argument in implementation.argnames)
+        )
+    except _RAISED as error:
+        text = f"raised {type(error).__name__}: {text_of(error)}".rstrip(": ")
+        raise HookError(_owner(config, implementation), name, text) from error
+
+
+def _owner(config: pytest.Config, implementation: HookImpl) -> str:
+    """Name a plugin as its author knows it: a conftest file by its path from the root."""
+    name = str(implementation.plugin_name)
+    path = Path(name)
+    return str(path.relative_to(config.rootpath)) if path.is_relative_to(config.rootpath) else name
+
+
+_INTERRUPTED: Final = re.compile(r"KeyboardInterrupt in ([^\0]+):(\d{1,9})")
+
+
+class TextRepr(TerminalRepr):
+    """A failure of which only the text is left. Not a bare string: pytest cuts those to a line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def toterminal(self, tw: TerminalWriter) -> None:
+        """Print it."""
+        tw.line(self.text)
+
+
+def interruption(text: str) -> KeyboardInterrupt | None:
+    """Return the interruption that a worker told of, as if raised in the same line of code here.
+
+    pytest says where it was interrupted, and that is in a test. None: it told of something else.
+    """
+    found = _INTERRUPTED.fullmatch(text)
+    try:
+        if found is not None:
+            code = compile("raise KeyboardInterrupt", found[1], "exec")
+            exec(code.replace(co_firstlineno=int(found[2])), {})
+    except KeyboardInterrupt as error:
+        return error
+    return KeyboardInterrupt() if text in {"", "KeyboardInterrupt"} else None
+
+
+#: A test that takes no longer shows by its result that there is progress.
+_PATIENCE_S: Final = 3.0
+
+
+def live_line(config: pytest.Config) -> LiveLine | None:
+    """Return the line of a terminal that shows progress; None where others write there too."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    beside = config.getoption("capture") != "fd" or live_logs(config) is not None
+    if reporter is None or not reporter.isatty or beside or os.environ.get("CI"):
+        return None
+    from pytest_ttnn_perf.report.terminal import LiveLine
+
+    return LiveLine(config.get_terminal_writer()._file)  # noqa: SLF001 (it has no other name)
+
+
+def style_of(reporter: pytest.TerminalReporter) -> Style:
+    """Return how wide pytest's own lines are, and whether they have colours."""
+    writer = reporter.config.get_terminal_writer()
+    width = max(writer.fullwidth, NARROWEST)
+    return Style(width, colour=writer.hasmarkup, wrap=bool(reporter.isatty))
+
+
+@dataclass(frozen=True, slots=True)
+class Emitter:
+    """Calls the hooks that pytest would call if the tests ran here."""
+
+    session: pytest.Session
+    #: Where progress is shown on a terminal; None in a log.
+    live: LiveLine | None = None
+
+    @property
+    def hook(self) -> Any:
+        """The hooks of all plugins."""
+        return self.session.config.hook
+
+    @property
+    def terminal(self) -> Any:
+        """The terminal reporter; None without one."""
+        return self.session.config.pluginmanager.get_plugin("terminalreporter")
+
+    def print_line(self, text: str) -> None:
+        """Print a line between the results."""
+        reporter = self.terminal
+        if reporter is not None and reporter.verbosity > -2:
+            self.clear()
+            self._end_line(reporter)
+            for line in printed(text.split("\n"), style_of(reporter)):
+                reporter.write_line(line)
+
+    def progress(self, text: str, milestone: bool = True) -> None:  # noqa: FBT001, FBT002 (as of tickers)
+        """Say how far it is: in a line that is rewritten; in a log, a line per milestone."""
+        reporter = self.terminal
+        if self.live is None:
+            if milestone:
+                self.print_line(text)
+        elif reporter is not None and reporter.verbosity > -2:
+            self._end_line(reporter)
+            self.live.show(text)
+
+    def waiting(self, tests: Sequence[str], silent_s: float) -> None:
+        """Show on a terminal that tests take their time, below what pytest has printed of them."""
+        reporter = self.terminal
+        if self.live is None or not tests or silent_s < _PATIENCE_S or reporter is None:
+            return
+        more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
+        column = self.session.config.get_terminal_writer().width_of_current_line
+        self.live.show_below(f"ttnn-perf: {tests[0]}{more}: running for {silent_s:.0f} s", column)
+
+    def clear(self) -> None:
+        """Leave nothing of the progress."""
+        if self.live is not None:
+            self.live.clear()
+
+    def _end_line(self, reporter: Any) -> None:
+        reporter.ensure_newline()
+        writer = self.session.config.get_terminal_writer()
+        if writer.width_of_current_line:  # letters that no file name stands before
+            writer.line()
+
+    def name_file_of(self, test: str) -> None:
+        """Start a line with the test's file, where results are single letters."""
+        reporter = self.terminal
+        if reporter is not None and reporter.showfspath and not reporter.showlongtestinfo:
+            reporter.write_fspath_result(test, "")
+
+    def show_collection(self, message: Collected) -> None:
+        """Count the tests, and show what the terminal shows once it has seen them."""
+        self.session.testscollected = len(message.tests)
+        self._update_cache(message)
+        if message.deselected:
+            items = [SimpleNamespace(nodeid=test, name=test) for test in message.deselected]
+            self.hook.pytest_deselected(items=items)
+        reporter = self.terminal
+        if reporter is None:
+            return
+        if hasattr(reporter, "tests_count"):  # of pytest-sugar, for its percentages
+            reporter.tests_count = len(message.tests)
+        # It counts the items it sees, and those are in another process.
+        reporter._numcollected = len(message.tests) + len(message.deselected)  # noqa: SLF001
+        reporter.report_collect(final=True)
+        for line in message.lines:
+            reporter.write_line(line)
+
+    def _update_cache(self, message: Collected) -> None:
+        """Give the cache plugin, which looks at items, what --nf and --lf need next time."""
+        find = self.session.config.pluginmanager.get_plugin
+        known, failed = find("nfplugin"), find("lfplugin")
+        if known is not None:
+            known.cached_nodeids.update(map(_key, message.tests))
+        if failed is not None:
+            tests = dict.fromkeys([*message.tests, *message.deselected])
+            for name in [str(name) for name in failed.lastfailed if str(name) not in tests]:
+                # Of a file or class that can be collected again, all is to be run next time.
+                inside = [
+                    _collect_report(t) for t in tests if t.startswith((f"{name}::", f"{name}/"))
+                ]
+                if inside:
+                    failed.pytest_collectreport(report=_collect_report(name, inside))
+
+    def report(self, data: dict[str, Any]) -> Any:
+        """Return the report that a worker serialised, with tuples where JSON has only lists.
+
+        Raises:
+            DecodeError: it is no report.
+        """
+        try:
+            return self._report(data)
+        except (AttributeError, KeyError, TypeError, ValueError) as cause:
+            raise DecodeError((), "a report of pytest", repr(data)[:80]) from cause
+
+    def _report(self, data: dict[str, Any]) -> Any:
+        config, shown = self.session.config, data.pop(SHOWN, False)
+        report = self.hook.pytest_report_from_serializable(config=config, data=data)
+        if shown:
+            kind = TextRepr if isinstance(report, pytest.TestReport) else CollectErrorRepr
+            report.longrepr = kind(report.longrepr)
+        for name in ("location", "longrepr"):
+            if isinstance(getattr(report, name, None), list):
+                setattr(report, name, tuple(getattr(report, name)))
+        for name in ("sections", "user_properties"):
+            setattr(report, name, [tuple(pair) for pair in getattr(report, name, ())])
+        return report
+
+    def internal_error(self, text: str) -> None:
+        """Show an internal error of a worker's pytest, as pytest shows its own."""
+        try:
+            raise RuntimeError(text)
+        except RuntimeError:
+            error = pytest.ExceptionInfo.from_current()
+        self.hook.pytest_internalerror(excrepr=TextRepr(text), excinfo=error)
+
+    def record_warning(self, message: Warned) -> None:
+        """Record a warning; its class is in another process, its name is what is shown."""
+        category = type(message.category, (Warning,), {"__module__": "builtins"})
+        warning = warnings.WarningMessage(
+            category(message.text), category, message.filename, message.line
+        )
+        self.hook.pytest_warning_recorded.call_historic(
+            kwargs={
+                "warning_message": warning,
+                "when": message.when,
+                "nodeid": message.test,
+                "location": None if message.location is None else tuple(message.location),
+            }
+        )
+
+
+def _collect_report(name: str, inside: list[Any] | None = None) -> pytest.CollectReport:
+    """Return a report that stands for what was collected in another process."""
+    return pytest.CollectReport(name, "passed", None, inside or [])
+
+
+def _key(test: str) -> Any:
+    """Return a test's id as this pytest keeps it: newer ones do so in a class of its own."""
+    return getattr(_collect_report(test), "id", test)

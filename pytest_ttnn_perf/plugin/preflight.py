@@ -1,0 +1,308 @@
+"""What must be known, and must not be, before any test of a run is measured."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.core.dataclass import dataclass
+from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
+from pytest_ttnn_perf.core.files import check_writable
+from pytest_ttnn_perf.core.settings import BrokerUse, PassChoice, ProfilerKind
+from pytest_ttnn_perf.gate.record import ignore_folder
+from pytest_ttnn_perf.machine.chips import Touched, lock_folder, take, take_one, visible_chips
+from pytest_ttnn_perf.machine.environment import devices_of, is_simulated
+from pytest_ttnn_perf.machine.processes import interpreter
+from pytest_ttnn_perf.machine.ttnn import installed_ttnn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, MutableMapping
+
+    from pytest_ttnn_perf.core.hardware import Build
+    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.machine.chips import Lease
+
+
+#: Those that need a pass of their own, and a build with Tracy: they slow down what they look at.
+OWN_PASS: Final = frozenset({ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKind.TTLANG})
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilerChoice:
+    """A profiler that is not AUTO, and the reason in a few words.
+
+    ``tracy``: whether ttnn is known to be built with Tracy, and so can be profiled in full.
+    ``guessed``: ttnn did not say what it can do, so a device that a test opens may have times.
+    """
+
+    kind: ProfilerKind
+    why: str
+    tracy: bool = False
+    guessed: bool = False
+
+    def __str__(self) -> str:
+        return f"profiler {self.kind.value} ({self.why})"
+
+
+def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) -> ProfilerChoice:
+    """Return the profiler for a run.
+
+    Raises:
+        UsageError: the one that was asked for cannot work here.
+    """
+    if asked is ProfilerKind.OFF:
+        return ProfilerChoice(asked, "as asked")
+    why_not = _why_not(build, environment)
+    if why_not is not None and asked is ProfilerKind.AUTO:
+        guessed = build.problem is not None and not is_simulated(environment)
+        return ProfilerChoice(ProfilerKind.OFF, why_not, guessed=guessed)
+    if why_not is not None:
+        message = f"--ttnn-perf-profiler {asked.value}: {why_not}; use auto, or off"
+        raise UsageError(message)
+    if asked in OWN_PASS and not build.tracy:
+        message = (
+            f"--ttnn-perf-profiler {asked.value}: ttnn {build.version} is built without Tracy; use "
+            "realtime, or a Tracy-enabled build"
+        )
+        raise UsageError(message)
+    if asked is not ProfilerKind.AUTO:
+        return ProfilerChoice(asked, "as asked")
+    if build.tracy:
+        return ProfilerChoice(ProfilerKind.DEVICE, f"ttnn {build.version} is Tracy-enabled")
+    return ProfilerChoice(ProfilerKind.REALTIME, f"ttnn {build.version} is built without Tracy")
+
+
+def restrict_to_passes(
+    choice: ProfilerChoice, settings: Settings, *, isolated: bool
+) -> ProfilerChoice:
+    """Return a choice as the passes of a run, and the processes that it may start, allow.
+
+    Raises:
+        UsageError: the device pass alone was asked for, and there is none.
+    """
+    alone = settings.passes is PassChoice.DEVICE
+    if settings.passes is PassChoice.WALL:
+        choice = replace(choice, guessed=False)  # the user does without device times
+    if alone and isolated and choice.kind is ProfilerKind.TRACY:
+        message = "--ttnn-perf-passes device: tracy needs a wall pass too; use device"
+        raise UsageError(message)
+    if choice.kind in OWN_PASS and (not isolated or settings.passes is PassChoice.WALL):
+        why = "the wall pass alone" if isolated else f"{choice.kind.value} needs a worker"
+        choice = replace(choice, kind=ProfilerKind.OFF, why=why)
+    if alone and choice.kind not in OWN_PASS:
+        message = f"--ttnn-perf-passes device: there is no device pass: {choice}"
+        raise UsageError(message)
+    return choice
+
+
+def _why_not(build: Build, environment: Mapping[str, str]) -> str | None:
+    if build.version is None:
+        return "no ttnn is installed"
+    if build.timed_out:
+        return f"not known whether ttnn can profile: it {build.problem}; set preflight_timeout"
+    if build.problem is not None:
+        return f"ttnn cannot be used: {build.problem}"
+    if is_simulated(environment):
+        return "a simulated device has no times"
+    return "no device was found" if build.arch is None else None
+
+
+#: There is one for each process: another that ended must only let go of its own.
+_FREE_CHIP_S: Final = 60.0
+
+
+def check_paths(settings: Settings) -> None:
+    """Find out before any test runs whether its result could be written.
+
+    Raises:
+        UsageError: a rule is named that does not exist, or a database needs what is not installed.
+        InputError: the folder of baselines or of recorded artifacts is none.
+        WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
+    """
+    if settings.select or settings.ignore or settings.rules:
+        from pytest_ttnn_perf.analysis.checklist.runner import select_rules
+
+        select_rules(settings.select, settings.ignore, settings.rules)
+    baselines = settings.baselines
+    if baselines.exists() and not baselines.is_dir():
+        raise InputError(baselines, "expected a folder of baselines, found a file")
+    if settings.update is not None:
+        check_writable(baselines)
+    check_writable(settings.artifacts)
+    recorded = settings.replay
+    if recorded is not None and not recorded.is_dir():
+        found = "a file" if recorded.exists() else "nothing"
+        raise InputError(recorded, f"expected a folder of recorded artifacts, found {found}")
+    _check_file(settings.json, "the run record")
+    _check_file(settings.markdown, "the report")
+    _check_file(settings.html, "the page")
+    _check_file(settings.gitlab, "the code quality report")
+    if settings.history is not None:
+        from pytest_ttnn_perf.core.database_url import check_installed
+
+        check_installed(settings.history)
+    if settings.targets is not None:
+        from pytest_ttnn_perf.gate.update import read_targets
+
+        read_targets(settings.targets)
+    results = settings.benchmark_json
+    if results is not None:
+        if results.exists() and not results.is_dir():
+            raise InputError(results, "expected a folder for benchmark results, found a file")
+        check_writable(results)
+
+
+def _check_file(file: Path | None, what: str) -> None:
+    if file is None:
+        return
+    if file.is_dir():
+        raise InputError(file, f"expected a file for {what}, found a folder")
+    check_writable(file.parent)
+
+
+def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> ProfilerChoice:
+    """Return the profiler of a run, and refuse an environment in which no time means anything.
+
+    Raises:
+        UsageError: a variable is in the way, or the profiler that was asked for cannot work.
+    """
+    if settings.replay is not None:
+        return ProfilerChoice(ProfilerKind.OFF, "replaying")
+    found = installed_ttnn()
+    if found.version is not None:
+        from pytest_ttnn_perf.machine.environment import conflicts, impossible
+
+        # The profilers of tt-lang are what `ttlang` asks for.
+        checked = impossible if settings.profiler is ProfilerKind.TTLANG else conflicts
+        in_the_way = checked(environment)
+        if in_the_way:
+            message = "; ".join(map(str, in_the_way))
+            raise UsageError(message)
+    if settings.profiler is ProfilerKind.OFF or found.version is None:
+        return choose(settings.profiler, found, environment)
+    from pytest_ttnn_perf.machine.build import preflight
+
+    ignore_folder(settings.artifacts)
+    build = preflight(
+        interpreter(),
+        environment,
+        settings.artifacts,
+        devices=devices_of(environment),
+        timeout_s=settings.preflight_timeout,
+    )
+    return replace(choose(settings.profiler, build, environment), tracy=bool(build.tracy))
+
+
+def has_devices(environment: Mapping[str, str]) -> bool:
+    """Tell whether tests may open a device here; asks none."""
+    there = devices_of(environment).is_dir() or is_simulated(environment)
+    return there and installed_ttnn().version is not None
+
+
+def check_chips(environment: Mapping[str, str], *, processes: int) -> tuple[int, ...]:
+    """Return the chips of this machine; none where there are none.
+
+    Raises:
+        UsageError: there are fewer than processes that run side by side.
+    """
+    chips = visible_chips(environment, devices_of(environment))
+    if chips and processes > len(chips):
+        there = "is 1 chip" if len(chips) == 1 else f"are {len(chips)} chips"
+        message = f"-n {processes}: each process needs a chip of its own, and there {there}"
+        raise UsageError(f"{message}: use -n {len(chips)}")
+    return chips
+
+
+def check_untouched(touched: Touched, environment: Mapping[str, str]) -> None:
+    """Refuse to start workers where this process has the chips that they would wait for.
+
+    Raises:
+        UsageError: it has, with the call that took them.
+    """
+    if touched.by is not None and not is_simulated(environment):
+        message = f"--ttnn-perf: {touched.by} took the chips, so no worker can use them"
+        raise UsageError(f"{message}: call it in a fixture, or use --ttnn-perf-isolate inline")
+
+
+def own_folder(environment: MutableMapping[str, str], shared: Path) -> Path:
+    """Make a folder for one of pytest-xdist's processes, in which ttnn is to write its files.
+
+    Raises:
+        WriteError: it cannot be made.
+    """
+    from pytest_ttnn_perf.machine.environment import move_folders
+
+    own = shared / environment.get("PYTEST_XDIST_WORKER", str(os.getpid()))
+    try:
+        own.mkdir(exist_ok=True)
+    except OSError as cause:
+        raise WriteError(own, cause) from cause
+    environment.update(move_folders(environment, shared, own))
+    return own
+
+
+def own_chip(environment: MutableMapping[str, str], folder: Path) -> Lease | None:
+    """Take a chip for one of pytest-xdist's processes, and show it no other; None without chips.
+
+    The chip is its own for as long as the lease is kept.
+
+    Raises:
+        UsageError: there are fewer chips than processes.
+    """
+    chips = check_chips(
+        environment, processes=int(environment.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    )
+    if not chips:
+        return None
+    own = take_one(chips, folder / "chips", timeout_s=_FREE_CHIP_S, print_line=lambda _: None)
+    environment.update(own.environment)
+    return own
+
+
+def lease(
+    settings: Settings, environment: Mapping[str, str], print_line: Callable[[str], None]
+) -> Lease:
+    """Take the chips of this machine for a run; none where there are none.
+
+    Raises:
+        UsageError: another run has had one of them for too long, or left them unusable.
+    """
+    chips = visible_chips(environment, devices_of(environment))
+    if chips:
+        _check_sharing(settings, environment)
+    return take(
+        chips,
+        settings.lock_folder or lock_folder(),
+        timeout_s=settings.lock_timeout,
+        print_line=print_line,
+    )
+
+
+def _check_sharing(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Refuse a run on devices that others are using, or that are handed out by a queue.
+
+    Raises:
+        UsageError: so it is, with who does, and what to do.
+    """
+    from pytest_ttnn_perf.machine.chips import BROKER, RESET, find_broker, in_the_way
+    from pytest_ttnn_perf.report.sentences import command_line
+
+    broker = find_broker(environment)
+    if broker is not None and not broker.runs_us and settings.broker is BrokerUse.QUEUE:
+        message = f"the device broker {BROKER} is up ({broker.socket}): "
+        if broker.runs_us is None:
+            message += "it is not known whether this run is one of its jobs; if it is, set "
+            raise UsageError(f'{message}broker = "ignore"')
+        queued = command_line(BROKER, "run", command_line(*_own_command()))
+        raise UsageError(f"{message}runs on its devices go through its queue: {queued}")
+    why_not = in_the_way(reset=broker.reset if broker else RESET)
+    if why_not is not None:
+        raise UsageError(why_not)
+
+
+def _own_command() -> list[str]:
+    program = Path(sys.argv[0]).name
+    return ["pytest" if program == "__main__.py" else program, *sys.argv[1:]]

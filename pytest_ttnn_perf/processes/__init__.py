@@ -1,1 +1,0 @@
-"""Child processes: starting one, hearing it, and never leaving one behind."""

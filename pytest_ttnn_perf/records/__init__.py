@@ -1,1 +1,0 @@
-"""Records that several rooms share."""

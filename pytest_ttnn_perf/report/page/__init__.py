@@ -1,1 +1,0 @@
-"""One page for a browser, which needs nothing beside it: what it shows, and how it is written."""

@@ -1,1 +1,0 @@
-"""The orchestrator's side of one gated run."""
