@@ -37,6 +37,7 @@ from pytest_ttnn_perf.report.sentences import change_in_words, command_line
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
     METRIC,
+    OUTCOME_COLOURS,
     Column,
     Columns,
     Fit,
@@ -46,7 +47,6 @@ from pytest_ttnn_perf.report.tables import (
     format_fraction,
     format_value,
     id_column,
-    outcome_colour,
 )
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def _columns(ref: str) -> Columns[Compared]:
         Column("high", lambda c: c.paired.high),
         Column("limit", lambda c: c.verdict.limit),
         Column("outcome", lambda c: c.word, "verdict",
-               colour=lambda c: outcome_colour(c.outcome)),
+               colour=lambda c: OUTCOME_COLOURS.get(c.outcome)),
         Column("rounds", lambda c: c.rounds),
         Column("sentence", lambda c: ab_sentence(c, ref)),
         Column("by_op", lambda c: c.by_op),

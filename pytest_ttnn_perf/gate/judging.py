@@ -408,7 +408,7 @@ def swept(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
     """Yield what the points of sweeps amount to."""
     points = [judged for judged in tests if judged.observation.sweep is not None]
     if points:
-        from pytest_ttnn_perf.report.sweeps import sweeps_of
+        from pytest_ttnn_perf.gate.sweeps import sweeps_of
 
         yield from sweeps_of(points)
 

@@ -17,6 +17,7 @@ from pytest_ttnn_perf.report.tables import (
     BELOW,
     DROPPED,
     METRIC,
+    OUTCOME_COLOURS,
     UNLIMITED,
     Column,
     Columns,
@@ -26,7 +27,6 @@ from pytest_ttnn_perf.report.tables import (
     format_change,
     format_value,
     id_column,
-    outcome_colour,
     stdout_style,
 )
 
@@ -196,7 +196,7 @@ def _verdict(point: Point) -> str | None:
 
 def _verdict_colour(point: Point) -> str | None:
     verdict = point.reading.verdict
-    return outcome_colour(verdict.outcome) if verdict else None
+    return OUTCOME_COLOURS.get(verdict.outcome) if verdict else None
 
 
 _OVERVIEW: Final[Columns[Series]] = Columns(

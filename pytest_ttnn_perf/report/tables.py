@@ -1,4 +1,4 @@
-"""Numbers, tables and listings as people read them, and what a command prints."""
+"""Numbers, tables and listings as people read them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pytest_ttnn_perf.core.text import (
 from pytest_ttnn_perf.core.verdict import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 # Lines and tables in the width there is: what is wrapped, cut, left out and coloured.
@@ -40,10 +40,7 @@ NARROWEST: Final = 40
 
 
 class Style(NamedTuple):
-    """How wide a line may be, whether it may have colours, and whether sentences are wrapped.
-
-    They are on a terminal. In a file each is one line, which can be searched.
-    """
+    """The look of an output; sentences are wrapped on a terminal, not in a file."""
 
     width: int = UNLIMITED
     colour: bool = False
@@ -51,7 +48,7 @@ class Style(NamedTuple):
 
 
 def stdout_style() -> Style:
-    """Return the style of what commands print: that of the terminal, or of ``COLUMNS``."""
+    """Return the style of the terminal, or of ``COLUMNS``."""
     terminal = sys.stdout.isatty()
     colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     if not terminal and not os.environ.get("COLUMNS", "").isdecimal():
@@ -61,7 +58,7 @@ def stdout_style() -> Style:
 
 
 def shown_path(path: Path, cwd: Path) -> str:
-    """Return a path as seen from the folder the user stands in, if it is inside that."""
+    """Return a path relative to ``cwd``, if it is inside."""
     nearer = Path(os.path.relpath(path, cwd))
     return str(path) if os.pardir in nearer.parts else str(nearer)
 
@@ -85,11 +82,10 @@ class Painted(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What a column does in a table that is too wide.
+    """The fate of a column in a table that is too wide.
 
     It is cut to no less than ``least`` columns (None: not at all), in the ``middle`` or at its end.
-    Columns are left out in the order of ``drop`` (None: never). One that is ``below`` stands below
-    its row.
+    Columns are left out in the order of ``drop`` (None: never), or stand ``below`` their row.
     """
 
     least: int | None = None
@@ -113,12 +109,25 @@ class Row(NamedTuple):
     title: str = ""
 
 
+#: A column is this much wider than its heading, where there is room.
+_PADDING: Final = 2
+_BETWEEN: Final = 2
+_INDENT: Final = "    "
+_CUT: Final = "…"
+#: The text of an empty cell.
+NOTHING: Final = frozenset({"", "-"})
+#: A column that may not be cut is cut to this before it is left out, where nothing else helps.
+_LEAST: Final = 6
+#: The first of the letters that stand for a cell; nothing printable uses them.
+_STAND_IN: Final = 0xF0000
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under their headings, laid out once it is known how wide a line may be.
+    """Rows under their headings, laid out once the width of a line is known.
 
-    Columns in ``right`` are aligned to the right. ``narrower`` is what is laid out instead where
-    this one does not fit.
+    Columns in ``right`` are aligned to the right. ``narrower`` is laid out instead where this one
+    does not fit.
     """
 
     headings: Sequence[str]
@@ -129,56 +138,65 @@ class Table:
 
     def lines(self, style: Style = Style()) -> list[str]:  # noqa: B008 (it cannot change)
         """Return the lines of the table."""
-        widths = self._natural(padding=_PADDING)
-        every = range(len(self.headings))
-        if sum(widths) + len(_BETWEEN) * (len(widths) - 1) <= style.width:
-            return list(self._laid_out(every, widths, style, below=()))
+        columns = range(len(self.headings))
+        cells = [row.cells for row in self.rows if row.cells]
+        widths = [max(columns_of(each[i]) for each in (self.headings, *cells)) for i in columns]
+        padded = [
+            max(width, columns_of(heading) + _PADDING)
+            for width, heading in zip(widths, self.headings, strict=True)
+        ]
+        if sum(padded) + _BETWEEN * (len(padded) - 1) <= style.width:
+            return list(self._laid_out(dict(enumerate(padded)), style))
         if self.narrower is not None:
             return self.narrower().lines(style)
-        widths, fits = self._natural(padding=0), self._fits()
-        below = [index for index in every if fits[index].below]
-        kept = _kept([index for index in every if index not in below], widths, fits, style.width)
-        widths = _narrowed(kept, widths, fits, style.width)
-        return list(self._laid_out(kept, widths, style, below=below))
-
-    def _fits(self) -> Sequence[Fit]:
-        return self.fits or [Fit()] * len(self.headings)
-
-    def _natural(self, *, padding: int) -> list[int]:
-        rows = [row.cells for row in self.rows if row.cells]
-        columns: Iterable[Sequence[str]] = zip(*rows, strict=True) if rows else ()
-        widths = [columns_of(heading) + padding for heading in self.headings]
-        for index, column in enumerate(columns):
-            widths[index] = max(widths[index], *map(columns_of, column))
-        return widths
+        fits = dict(enumerate(self.fits or [Fit()] * len(self.headings)))
+        below = [index for index in columns if fits[index].below]
+        kept = {index: widths[index] for index in columns if index not in below}
+        return list(self._laid_out(_fit_columns(kept, fits, style.width), style, below))
 
     def _laid_out(
-        self, kept: Sequence[int], widths: Sequence[int], style: Style, *, below: Sequence[int]
+        self, widths: Mapping[int, int], style: Style, below: Sequence[int] = ()
     ) -> Iterator[str]:
-        fits = self._fits()
+        from tabulate import tabulate
 
-        def line(cells: Sequence[str], colours: Sequence[str | None] = ()) -> str:
-            shown = []
-            for index in kept:
-                text = _cut(cells[index], widths[index], middle=fits[index].middle)
-                space = " " * (widths[index] - columns_of(text))
-                text = coloured(text, colours[index] if colours else None, style)
-                shown.append(f"{space}{text}" if index in self.right else f"{text}{space}")
-            return _BETWEEN.join(shown).rstrip()
+        shown: list[str] = []
 
-        yield line(self.headings)
-        yield line(["-" * width for width in widths])
+        def stand_in(index: int, text: str, colour: str | None = None) -> str:
+            """Return letters of the cell's width: tabulate counts letters, not columns."""
+            cut = cut_end
+            if self.fits and self.fits[index].middle:
+                cut = cut_id if "::" in text else cut_middle
+            text = cut(text, widths[index])
+            shown.append(coloured(text, colour, style))
+            return chr(_STAND_IN + len(shown) - 1) * columns_of(text)
+
+        rows = [row for row in self.rows if not row.title]
+        table = [
+            [stand_in(index, self.headings[index]) for index in widths],
+            ["-" * width for width in widths.values()],
+            *(
+                [stand_in(i, row.cells[i], row.colours[i] if row.colours else None) for i in widths]
+                for row in rows
+            ),
+        ]
+        align = ["right" if index in self.right else "left" for index in widths]
+        text = tabulate(table, tablefmt="plain", disable_numparse=True, colalign=align)
+        text = _STAND_INS.sub(lambda found: shown[ord(found[1]) - _STAND_IN], text)
+        lines = (line.rstrip() for line in text.split("\n"))
+        yield from (next(lines, ""), next(lines, ""))
         for row in self.rows:
             if row.title:
                 yield cut_middle(row.title, style.width)
                 continue
-            yield line(row.cells, row.colours)
+            yield next(lines, "")
             for index in below:
                 if row.cells[index] not in NOTHING:
                     text = f"{_INDENT}{row.cells[index]}"
                     yield from wrapped(text, style.width, hanging=len(_INDENT))
 
 
+#: Every letter that stands for a cell, as often as the cell is wide.
+_STAND_INS: Final = re.compile(f"([{chr(_STAND_IN)}-{chr(sys.maxunicode)}])\\1*")
 #: A part of an output.
 Block = str | Line | Painted | Table
 
@@ -190,61 +208,38 @@ def table_of(
     right: frozenset[int] = frozenset(),
     fits: Sequence[Fit] = (),
 ) -> Table:
-    """Return a table of texts that others may have written: all of them are only read."""
+    """Return a table of untrusted texts."""
     shown = [Row([inert(cell).strip() for cell in row]) for row in rows]
     return Table([inert(heading) for heading in headings], shown, right, fits)
 
 
-#: A column is this much wider than its heading, where there is room.
-_PADDING: Final = 2
-_BETWEEN: Final = "  "
-_INDENT: Final = "    "
-_CUT: Final = "…"
-#: What is in a cell that tells nothing.
-NOTHING: Final = frozenset({"", "-"})
-#: A column that may not be cut is cut to this before it is left out, where nothing else helps.
-_LEAST: Final = 6
+def _fit_columns(widths: dict[int, int], fits: Mapping[int, Fit], most: int) -> dict[int, int]:
+    """Return the widths of the columns that there is room for.
 
+    Columns are left out in the order of ``drop``, then from the right; of those that stay, the
+    widest that may be cut gives way first.
+    """
 
-def _kept(
-    columns: Sequence[int], widths: Sequence[int], fits: Sequence[Fit], width: int
-) -> list[int]:
-    """Return the columns that have room once those that may be cut are."""
+    def excess(of: Mapping[int, int]) -> int:
+        return sum(of.values()) + _BETWEEN * (len(of) - 1) - most
 
-    def least(index: int) -> int:
-        least = fits[index].least
-        return widths[index] if least is None else min(widths[index], least)
-
-    def needed(kept: Sequence[int], room: Callable[[int], int]) -> int:
-        return sum(map(room, kept)) + len(_BETWEEN) * (len(kept) - 1)
-
-    kept = list(columns)
-    order = [index for index in columns if fits[index].drop is not None]
-    for index in sorted(order, key=lambda each: fits[each].drop or 0):
-        if needed(kept, least) > width:
-            kept.remove(index)
-    while len(kept) > 1 and needed(kept, lambda index: min(widths[index], _LEAST)) > width:
+    leasts = {i: min(width, fits[i].least or width) for i, width in widths.items()}
+    droppable = [i for i in widths if fits[i].drop is not None]
+    for index in sorted(droppable, key=lambda i: fits[i].drop or 0):
+        if excess(leasts) > 0:
+            del leasts[index]
+    kept = list(leasts)
+    while len(kept) > 1 and excess({i: min(widths[i], _LEAST) for i in kept}) > 0:
         kept.pop()
-    return kept
-
-
-def _narrowed(
-    kept: Sequence[int], widths: Sequence[int], fits: Sequence[Fit], width: int
-) -> list[int]:
-    """Return widths that fit: the widest column that may be cut gives way first."""
-    narrow = list(widths)
-    given = [fit.least for fit in fits]
-    leasts = [own if least is None else least for own, least in zip(widths, given, strict=True)]
-    too_wide = sum(widths[index] for index in kept) + len(_BETWEEN) * (len(kept) - 1) - width
-    for least in (leasts, [_LEAST] * len(widths)):
-        while too_wide > 0 and (able := [index for index in kept if narrow[index] > least[index]]):
+    narrow = {i: widths[i] for i in kept}
+    for least in (leasts, dict.fromkeys(kept, _LEAST)):
+        while excess(narrow) > 0 and (able := [i for i in kept if narrow[i] > least[i]]):
             narrow[max(able, key=narrow.__getitem__)] -= 1
-            too_wide -= 1
     return narrow
 
 
 def columns_of(text: str) -> int:
-    """Return how many columns of a terminal a text takes.
+    """Return the columns of a terminal that a text takes.
 
     >>> columns_of("op"), columns_of("漢字")
     (2, 4)
@@ -254,14 +249,8 @@ def columns_of(text: str) -> int:
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def _cut(text: str, width: int, *, middle: bool) -> str:
-    if middle:
-        return cut_id(text, width) if "::" in text else cut_middle(text, width)
-    return cut_end(text, width)
-
-
 def cut_end(text: str, width: int) -> str:
-    """Return the beginning of a text that takes more than ``width`` columns.
+    """Cut a text at its end to ``width`` columns.
 
     >>> cut_end("MatmulDeviceOperation", 9)
     'MatmulDe…'
@@ -270,7 +259,7 @@ def cut_end(text: str, width: int) -> str:
 
 
 def cut_middle(text: str, width: int) -> str:
-    """Return the beginning and the end of a text that takes more than ``width`` columns.
+    """Cut a text in its middle to ``width`` columns.
 
     >>> cut_middle("test_model[a-very-long-parameter]", 21)
     'test_model…parameter]'
@@ -282,7 +271,7 @@ def cut_middle(text: str, width: int) -> str:
 
 
 def cut_id(test: str, width: int) -> str:
-    """Return a test id in ``width`` columns: its folders tell least.
+    """Cut a test id to ``width`` columns: its folders first.
 
     >>> cut_id("models/llama/test_decode.py::test_layer[8]", 34)
     '…/test_decode.py::test_layer[8]'
@@ -311,9 +300,7 @@ _HANGING: Final = 6
 
 
 def wrapped(text: str, width: int, *, hanging: int | None = None) -> Iterator[str]:
-    """Yield a text in lines of at most ``width`` columns, those after the first indented.
-
-    Long test ids in it are cut.
+    """Yield a text in lines of at most ``width`` columns; long test ids are cut.
 
     >>> list(wrapped("  by op: Matmul 1x1x32x4096 +61 us", 26))
     ['  by op: Matmul', '        1x1x32x4096 +61 us']
@@ -338,7 +325,6 @@ def wrapped(text: str, width: int, *, hanging: int | None = None) -> Iterator[st
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    """Yield a word whole, or in pieces that have room in a line."""
     while columns_of(word) > width:
         first = _first(word, width)
         if word[len(first) :].startswith("::"):  # no line begins as a command to CI does
@@ -356,8 +342,7 @@ _WORDS: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*")+""")
 def fitted(text: str, width: int) -> Iterator[str]:
     """Yield a line as a terminal of this ``width`` shows it.
 
-    A command at its end can still be copied: it is broken between its words alone, and so that a
-    shell reads it as one.
+    A command at its end can still be copied: it is broken between words, as a shell reads it.
     """
     found = _COMMAND.search(text) if columns_of(text) > width else None
     if found is None:
@@ -377,10 +362,7 @@ def fitted(text: str, width: int) -> Iterator[str]:
 
 
 def printed(blocks: Iterable[Block], style: Style) -> Iterator[str]:
-    """Yield the lines of an output as they are printed.
-
-    What others wrote is only read: none of it moves the cursor, or is a command to CI.
-    """
+    """Yield the lines of an output; no text in it moves the cursor or commands CI."""
     for block in blocks:
         if isinstance(block, Table):
             yield from block.lines(style)
@@ -408,10 +390,7 @@ _COUNTED: Final = frozenset({Kind.COUNT, Kind.BYTES})
 
 
 def format_value(metric: Metric, value: float | None, *, beside: float | None = None) -> str:
-    """Return a value with its unit.
-
-    ``beside`` is the value it stands next to: both are shown in one unit, chosen for that one, so
-    that a reader never compares milliseconds with microseconds.
+    """Return a value with its unit; that of ``beside``, the value it is compared with.
 
     >>> format_value(Metric("wall_time", "ns"), 12_410_000)
     '12.41 ms'
@@ -419,7 +398,9 @@ def format_value(metric: Metric, value: float | None, *, beside: float | None = 
     if value is None:
         return "-"
     if metric.kind is Kind.ACCURACY:
-        return _with_unit(_accuracy(value), metric.unit)
+        text = f"{value:.6g}"
+        text = ">0.999999" if text == "1" and value < 1 else text  # short of 1 never reads as 1
+        return f"{text} {metric.unit}".rstrip()
     if metric.unit in NANOSECONDS_IN:
         factor = NANOSECONDS_IN[metric.unit]
         return scaled(
@@ -428,12 +409,12 @@ def format_value(metric: Metric, value: float | None, *, beside: float | None = 
     if metric.unit == "B":
         return scaled(value, BYTE_UNITS, beside=beside)
     if value == int(value) and (metric.kind in _COUNTED or metric.better is Better.EQUAL):
-        return _with_unit(str(int(value)), metric.unit)
-    return _with_unit(digits(value), metric.unit)
+        return f"{int(value)} {metric.unit}".rstrip()
+    return f"{digits(value)} {metric.unit}".rstrip()
 
 
 def display_unit(metric: Metric, value: float | None) -> tuple[str, float]:
-    """Return the unit that a value is shown in, and what it is multiplied by for that.
+    """Return the unit that a value is shown in, and its factor.
 
     >>> display_unit(Metric("wall_time", "us"), 12_410.0)
     ('ms', 0.001)
@@ -478,20 +459,6 @@ def format_fraction(fraction: float | None) -> str:
     return "-" if fraction is None else percent(abs(fraction))
 
 
-def _accuracy(value: float) -> str:
-    """Return six significant digits; what is short of 1 never reads as 1.
-
-    >>> _accuracy(0.99123456), _accuracy(0.99999998), _accuracy(1.0)
-    ('0.991235', '>0.999999', '1')
-    """
-    text = f"{value:.6g}"
-    return ">0.999999" if text == "1" and value < 1 else text
-
-
-def _with_unit(text: str, unit: str) -> str:
-    return f"{text} {unit}" if unit else text
-
-
 T = TypeVar("T")
 
 
@@ -499,13 +466,11 @@ T = TypeVar("T")
 class Column(Generic[T]):
     """One column of a listing.
 
-    Programs read ``value`` under ``name``, people read ``cell`` (or else the value) under
-    ``heading``. A column without a name is for people only, one without a heading for programs
-    only. Cells ``once`` are left empty where all of these have the same values as the row above.
+    Programs read ``value`` under ``name``, people ``cell`` (or the value) under ``heading``;
+    either may be missing. Cells ``once`` are empty where all such columns repeat the row above.
 
-    In a table that is too wide, people read ``short`` instead, and the column does as ``fit`` says.
-    ``title`` is then the part of it that rows share, such as the file of tests: it stands in a line
-    of its own above them. ``colour`` is that of a cell.
+    In a table that is too wide, ``short`` is shown instead, as ``fit`` says, below a line with the
+    ``title`` that rows share, such as the file of tests.
     """
 
     name: str
@@ -520,22 +485,18 @@ class Column(Generic[T]):
     colour: Callable[[T], str | None] | None = None
 
     def text(self, record: T, *, narrow: bool = False) -> str:
-        """Return what people read."""
+        """Return the text of a cell."""
         if narrow and self.short:
             return inert(self.short(record))
         return inert(self.cell(record) if self.cell else str(self.value(record))).strip()
 
 
-_COLOURS: Final = {
+#: The colours of verdicts that are not as before.
+OUTCOME_COLOURS: Final = {
     **dict.fromkeys((Outcome.REGRESSED, Outcome.TOO_NOISY, Outcome.NO_DATA), RED),
     **dict.fromkeys((Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE, Outcome.SHIFTED), YELLOW),
     Outcome.IMPROVED: GREEN,
 }
-
-
-def outcome_colour(outcome: Outcome) -> str | None:
-    """Return the colour of a verdict; None for what is as before."""
-    return _COLOURS.get(outcome)
 
 
 def id_column(
@@ -544,7 +505,7 @@ def id_column(
     renamed_to: Callable[[T], str | None] = lambda _: None,
     name: str = "test",
 ) -> Column[T]:
-    """Return the column of test ids; where there is little room, they are grouped by file."""
+    """Return the column of test ids, grouped by file where there is little room."""
 
     def both(record: T, part: Callable[[str], str] = str) -> str:
         ids = filter(None, (test(record), renamed_to(record)))
@@ -560,7 +521,7 @@ def id_column(
 
 
 class Columns(Generic[T]):
-    """The columns of a listing, which lay out records as a table, as CSV and as JSON."""
+    """The columns of a listing: as a table, as CSV and as JSON."""
 
     __slots__ = ("_named", "_shown", "names")
 
@@ -570,28 +531,28 @@ class Columns(Generic[T]):
         self.names = tuple(column.name for column in self._named)
 
     def table(self, records: Iterable[T]) -> list[Table]:
-        """Return the table of records; none without records."""
+        """Return the table of records; empty without records."""
         found = list(records)
-        return [self._table(found, lambda: self._table(found, None))] if found else []
 
-    def _table(self, records: list[T], narrower: Callable[[], Table] | None) -> Table:
-        narrow = narrower is None
-        shown = [one for one in self._shown if not (narrow and self._is_needless(one, records))]
-        return Table(
-            [inert(column.heading) for column in shown],
-            list(self._rows_of(records, shown, narrow=narrow)),
-            frozenset(index for index, column in enumerate(shown) if column.right),
-            [column.fit for column in shown],
-            narrower,
-        )
+        def is_needed(column: Column[T]) -> bool:
+            if column.title and not column.short:
+                return False  # it stands above its rows
+            droppable = column.fit.drop is not None
+            return not droppable or any(column.text(each) not in NOTHING for each in found)
 
-    @staticmethod
-    def _is_needless(column: Column[T], records: list[T]) -> bool:
-        """Return whether a column stands above its rows, or may be left out and tells nothing."""
-        if column.title and not column.short:
-            return True
-        droppable = column.fit.drop is not None
-        return droppable and all(column.text(record) in NOTHING for record in records)
+        def laid_out(shown: list[Column[T]], narrower: Callable[[], Table] | None) -> Table:
+            return Table(
+                [inert(column.heading) for column in shown],
+                list(self._rows_of(found, shown, narrow=narrower is None)),
+                frozenset(index for index, column in enumerate(shown) if column.right),
+                [column.fit for column in shown],
+                narrower,
+            )
+
+        def narrow() -> Table:
+            return laid_out([column for column in self._shown if is_needed(column)], None)
+
+        return [laid_out(self._shown, narrow)] if found else []
 
     def _rows_of(self, records: list[T], shown: list[Column[T]], *, narrow: bool) -> Iterator[Row]:
         known: list[object] | None = None
@@ -611,17 +572,17 @@ class Columns(Generic[T]):
             )  # fmt: skip
 
     def rows(self, records: Iterable[T]) -> tuple[tuple[object, ...], ...]:
-        """Return what programs read, as the rows of a CSV."""
+        """Return the values of records, as the rows of a CSV."""
         return tuple(tuple(column.value(record) for column in self._named) for record in records)
 
     def objects(self, records: Iterable[T]) -> list[dict[str, object]]:
-        """Return what programs read, as the objects of a JSON list."""
+        """Return the values of records, as the objects of a JSON list."""
         return [dict(zip(self.names, row, strict=True)) for row in self.rows(records)]
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a command prints. ``document`` is plain JSON; ``rows`` are under ``headings``."""
+    """The output of a command; ``document`` is its plain JSON, ``rows`` its CSV."""
 
     lines: tuple[Block, ...]
     document: object
@@ -629,7 +590,7 @@ class Listing:
     rows: tuple[tuple[object, ...], ...]
 
     def text(self, shape: str, style: Style | None = None) -> str:
-        """Return the result as ``table``, ``json`` or ``csv``; a table in the style of stdout."""
+        """Return the result as ``table``, ``json`` or ``csv``."""
         if shape == "json":
             return json_text(self.document)
         if shape == "csv":
@@ -642,7 +603,7 @@ class Listing:
 
 
 def json_text(document: object) -> str:
-    """Return a document as it is printed: CI systems find no commands in it."""
+    """Return a document as printed JSON, without commands to CI systems."""
     # Two of these stand in strings only, where one may be spelt.
     return json.dumps(document, indent=2).replace("##", r"#\u0023") + "\n"
 
@@ -652,7 +613,6 @@ _FORMULA_BEGINS: Final = tuple("=+-@＝＋－＠")
 
 
 def _csv_cell(value: object) -> object:
-    """Return a cell: numbers as such, and text that is only text, also to a spreadsheet."""
     if value is None or isinstance(value, (int, float)):
         return value
     text = inert(str(value))
@@ -661,12 +621,11 @@ def _csv_cell(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The text to print, and whether it is bad news for the shell.
+    """The text to print, and the outcome for the shell.
 
-    ``shifted``: no test is to blame, but the machine is slower as a whole. ``inconclusive``: it is
-    not known whether there is bad news. ``errors`` is what goes to stderr. ``then`` is what is done
-    once the text is out, so that a change is read before it is made; what it returns is printed
-    after it.
+    ``shifted``: no test is to blame, but the machine is slower as a whole. ``errors`` go to stderr.
+    ``then`` is called once the text is out, so that a change is read before it is made; its result
+    is printed after it.
     """
 
     text: str

@@ -46,6 +46,7 @@ from pytest_ttnn_perf.report.tables import (
     GREEN,
     METRIC,
     NAME,
+    OUTCOME_COLOURS,
     Column,
     Columns,
     Fit,
@@ -55,7 +56,6 @@ from pytest_ttnn_perf.report.tables import (
     format_fraction,
     format_value,
     id_column,
-    outcome_colour,
     table_of,
 )
 
@@ -599,7 +599,7 @@ def _what_was_written(verdict: Verdict) -> str:
 
 
 def _colour(row: _Row) -> str | None:
-    colour = outcome_colour(row.verdict.outcome) if row.verdict else None
+    colour = OUTCOME_COLOURS.get(row.verdict.outcome) if row.verdict else None
     return GREEN if colour and row.metric.name in row.judged.written else colour
 
 

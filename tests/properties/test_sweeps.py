@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, SweepPoint
+from pytest_ttnn_perf.gate.sweeps import sweeps_of
 from pytest_ttnn_perf.measure.timing import CONFIDENCE, least_count, quantile
-from pytest_ttnn_perf.report.sweeps import sweeps_of
 from tests.properties.strategies import MANY, SOME
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pytest_ttnn_perf.core.hardware import Configuration
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, SweepPoint
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Role, Verdict
-from pytest_ttnn_perf.report.sweeps import Measured, sweeps_of
+from pytest_ttnn_perf.gate.sweeps import Estimate, sweeps_of
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Scalar
@@ -54,8 +54,8 @@ def rates(*values: float) -> Sweep:
 
 
 def test_simulated_times_without_any_noise_are_compared_as_the_gate_does() -> None:
-    assert not Measured(100.4, 0.0).exceeds(Measured(100.0, 0.0))
-    assert Measured(110.0, 0.0).exceeds(Measured(100.0, 0.0))
+    assert not Estimate(100.4, 0.0).exceeds(Estimate(100.0, 0.0))
+    assert Estimate(110.0, 0.0).exceeds(Estimate(100.0, 0.0))
 
 
 def test_what_cannot_be_told_apart_is_all_best() -> None:

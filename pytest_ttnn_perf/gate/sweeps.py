@@ -1,0 +1,285 @@
+"""Sweeps: the best of their points, and the effect of each axis."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import hypot, inf, isfinite, log, log1p, sqrt
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.text import NANOSECONDS_IN, quantity
+from pytest_ttnn_perf.core.verdict import (
+    AxisEffect,
+    Outcome,
+    PointResult,
+    PointState,
+    Role,
+    Sweep,
+    SweepMetric,
+)
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, representative
+from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.core.hardware import Scalar
+    from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation
+    from pytest_ttnn_perf.core.ops import OpGroups
+
+
+class Estimate(NamedTuple):
+    """A value, and its standard error as a fraction of it."""
+
+    value: float
+    error: float
+
+    def exceeds(self, other: Estimate) -> bool:
+        """Return whether this is more than another by more than noise."""
+        if not (self.value > 0 and other.value > 0):
+            return self.value > other.value
+        reach = DEFAULT_POLICY.deviations * hypot(self.error, other.error)
+        return log(self.value / other.value) > max(reach, log1p(DEFAULT_POLICY.floor))
+
+
+def _estimate(judged: JudgedTest, name: str) -> Estimate | None:
+    """Return the value of a metric with its noise; None without usable samples.
+
+    Points are measured one after another, so the noise between runs is part of it: as much as the
+    gate assumes, or more where the runs of the baseline show more.
+    """
+    observed = judged.observation.metrics.get(name)
+    if observed is None or not observed.samples or not all(map(isfinite, observed.samples)):
+        return None
+    metric, samples, policy = observed.metric, observed.samples, DEFAULT_POLICY
+    value = representative(metric, samples)
+    if not metric.compared_by_ratio:
+        return Estimate(value, 0.0)
+    if value <= 0:
+        return None
+    within = MEDIAN_ERROR * MAD_TO_SIGMA * mad(samples, value) / value / sqrt(len(samples))
+    by_clock = metric.source is Source.WALL
+    error = hypot(within, policy.prior_wall if by_clock else policy.prior_device)
+    verdict = next((each for each in judged.verdicts if each.metric.name == name), None)
+    if verdict is None or verdict.centre is None:
+        return Estimate(value, error)
+    if verdict.confirmed and verdict.observed:
+        value = verdict.observed  # all that was measured, as the gate sees it
+    if verdict.limit and not verdict.provisional and observed.limits.tolerance is None:
+        error = max(error, log1p(verdict.limit) / policy.deviations)
+    return Estimate(value, error)
+
+
+def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
+    """Yield the sweeps of a run; points with other axes are another sweep."""
+    found: dict[tuple[str, tuple[str, ...]], list[JudgedTest]] = {}
+    for judged in tests:
+        point = judged.observation.sweep
+        if point is not None:
+            found.setdefault((point.sweep, tuple(point.axes)), []).append(judged)
+    for (name, axes), unordered in found.items():
+        points = _in_order(unordered, axes)
+        observations = [each.observation for each in points if not _ended(each.observation)]
+        metrics = tuple(_metrics(observations))
+        numbers = {each.observation.test: _numbers(each, metrics) for each in points}
+        results = tuple(_point(each, numbers[each.observation.test]) for each in points)
+        measured = {role for values in numbers.values() for role in values}
+        by = next((role for role in (Role.THROUGHPUT, Role.LATENCY) if role in measured), None)
+        first = points[0].observation.sweep
+        yield Sweep(
+            name,
+            axes=tuple(_effects(points)),
+            metrics=metrics,
+            points=results,
+            best=_best(results, numbers, by) if by else (),
+            best_by=by,
+            require=first.require if first else {},
+        )
+
+
+def _axes(judged: JudgedTest) -> Mapping[str, Scalar]:
+    return judged.observation.sweep.axes if judged.observation.sweep else {}
+
+
+def _in_order(tests: Sequence[JudgedTest], axes: Sequence[str]) -> Sequence[JudgedTest]:
+    """Sort points by their axes; several processes report them in any order."""
+    order: dict[str, list[Scalar]] = {}
+    for axis in axes:
+        values = list(dict.fromkeys(_axes(judged)[axis] for judged in tests))
+        if all(isinstance(value, (int, float)) for value in values):
+            values.sort(key=lambda value: float(value or 0))
+        order[axis] = values
+    return sorted(tests, key=lambda each: [order[axis].index(_axes(each)[axis]) for axis in axes])
+
+
+def _ended(observation: Observation) -> str | None:
+    return observation.out_of_memory or observation.error or observation.lost
+
+
+#: The kind of a role, and what stands for it where a test records it, the first there is.
+_ROLES: Final = {
+    Role.THROUGHPUT: (Kind.THROUGHPUT, ("samples_per_second",)),
+    Role.LATENCY: (Kind.TIME, ("wall_time", "sim_time", "device_kernel_time")),
+    Role.MEMORY: (Kind.BYTES, ("dram_added_bytes", "l1_added_bytes")),
+    Role.ACCURACY: (Kind.ACCURACY, ("pcc",)),
+}
+#: How tokens of all users are counted: a sweep over users is about those of the machine.
+_ALL_TOKENS: Final = "_tokens_per_second"
+_RATE: Final = Metric("samples_per_second", "samples/s", Better.HIGHER, Kind.THROUGHPUT)
+
+
+def _metrics(observations: Sequence[Observation]) -> Iterator[SweepMetric]:
+    """Yield the metric that stands for each role, where a point has one."""
+    known: dict[str, MetricObservation] = {}
+    for observation in observations:
+        for name, observed in observation.metrics.items():
+            if observed.samples:
+                known.setdefault(name, observed)
+    for role, (kind, usual) in _ROLES.items():
+        names = [name for name, observed in known.items() if observed.metric.kind is kind]
+        recorded = [name for name in usual if name in names]
+        tokens = [name for name in names if name.endswith(_ALL_TOKENS)]
+        gated = [name for name in names if known[name].gated]
+        chosen = next(iter((*recorded, *tokens, *gated)), None)
+        if chosen is not None:
+            metric = known[chosen].metric
+        elif role is Role.THROUGHPUT and any(map(_batch, observations)):
+            metric = _RATE  # follows from the time of a batch
+        else:
+            continue
+        yield SweepMetric(role, metric.name, metric.unit, metric.better, metric.kind)
+
+
+def _batch(observation: Observation) -> float:
+    batch = observation.environment.get("batch")
+    return batch if isinstance(batch, (int, float)) else 0
+
+
+def _numbers(judged: JudgedTest, metrics: Sequence[SweepMetric]) -> Mapping[Role, Estimate]:
+    """Return the estimate of each role at one point."""
+    if _ended(judged.observation):
+        return {}
+    estimates = {each.role: _estimate(judged, each.name) for each in metrics}
+    found = {role: number for role, number in estimates.items() if number is not None}
+    time, batch = found.get(Role.LATENCY), _batch(judged.observation)
+    if Role.THROUGHPUT not in found and time is not None and batch:
+        unit = next(each.unit for each in metrics if each.role is Role.LATENCY)
+        seconds = time.value * NANOSECONDS_IN.get(unit, inf) / 1e9
+        if isfinite(seconds):
+            found[Role.THROUGHPUT] = Estimate(batch / seconds, time.error)
+    return found
+
+
+def _point(judged: JudgedTest, numbers: Mapping[Role, Estimate]) -> PointResult:
+    observation = judged.observation
+    state = PointState.FAILED if _ended(observation) else PointState.MEASURED
+    if observation.out_of_memory is not None:
+        state = PointState.OUT_OF_MEMORY
+    return PointResult(
+        observation.test,
+        _axes(judged),
+        state,
+        {role.value: number.value for role, number in numbers.items()},
+        _ended(observation),
+        tuple(_unmet(judged)) if state is PointState.MEASURED else (),
+    )
+
+
+def _unmet(judged: JudgedTest) -> Iterator[str]:
+    """Yield the reasons why a point cannot be the best."""
+    observation = judged.observation
+    yield from observation.problems
+    for verdict in judged.verdicts:
+        failed = verdict.outcome in {Outcome.REGRESSED, Outcome.NO_DATA}
+        if failed and verdict.metric.kind is Kind.ACCURACY:
+            yield f"{verdict.metric.name} is {verdict.outcome.value}"
+    required = observation.sweep.require if observation.sweep else {}
+    for name, bound in required.items():
+        number = _estimate(judged, name)
+        if number is None:
+            yield f"{name} was not measured"
+            continue
+        metric = observation.metrics[name].metric
+        limit = quantity(bound, unit=metric.unit) if isinstance(bound, str) else bound
+        if limit is None:
+            yield f"{name} cannot be compared with {bound}"
+        elif metric.better is Better.HIGHER and not number.value >= limit:
+            yield f"{name} below {bound}"
+        elif metric.better is Better.LOWER and not number.value <= limit:
+            yield f"{name} above {bound}"
+        elif metric.better is Better.EQUAL and number.value != limit:
+            yield f"{name} not {bound}"
+
+
+def _best(
+    points: Sequence[PointResult], numbers: Mapping[str, Mapping[Role, Estimate]], role: Role
+) -> tuple[str, ...]:
+    """Return the able points that no other exceeds by more than noise."""
+    able = {
+        point.test: numbers[point.test][role]
+        for point in points
+        if not point.unmet and role in numbers[point.test]
+    }
+    if role is Role.LATENCY:
+        near = [test for test in able if not able[test].exceeds(min(able.values()))]
+        return tuple(sorted(near, key=lambda test: able[test].value))
+    near = [test for test in able if not max(able.values()).exceeds(able[test])]
+    return tuple(sorted(near, key=lambda test: -able[test].value))
+
+
+def _effects(tests: Sequence[JudgedTest]) -> Iterator[AxisEffect]:
+    """Yield for each axis whether points that differ in it alone differ in anything."""
+    points = [each for each in tests if not (each.observation.raised or each.observation.lost)]
+    for axis in _axes(tests[0]):
+        values: dict[Scalar, None] = dict.fromkeys(_axes(each)[axis] for each in tests)
+        alike: dict[tuple[Scalar, ...], list[JudgedTest]] = {}
+        for each in points:
+            others = tuple(value for name, value in _axes(each).items() if name != axis)
+            alike.setdefault(others, []).append(each)
+        pairs = [pair for line in alike.values() for pair in combinations(line, 2)]
+        took_effect = any(_differ(one, other, axis) for one, other in pairs)
+        yield AxisEffect(axis, tuple(values), len(pairs), took_effect)
+
+
+def _differ(first: JudgedTest, second: JudgedTest, axis: str) -> bool:
+    """Return whether two points differ in anything but the axis itself.
+
+    A throughput proves nothing, as it may have been reckoned from the axis; neither does a fact
+    that only repeats the axis.
+    """
+    one, other = first.observation, second.observation
+    if one.out_of_memory is not None or other.out_of_memory is not None:
+        return (one.out_of_memory is None) != (other.out_of_memory is None)
+    of_axis = (_axes(first)[axis], _axes(second)[axis])
+    facts = ((fact, other.facts.get(name)) for name, fact in one.facts.items())
+    return (
+        one.configuration.first_difference(other.configuration) is not None
+        or any(pair[0] != pair[1] and pair != of_axis for pair in facts)
+        or _ops(one.ops) != _ops(other.ops)
+        or any(
+            _moved(first, second, name)
+            for name, observed in one.metrics.items()
+            if observed.metric.kind is not Kind.THROUGHPUT
+            # A first call takes what it takes.
+            and (observed.gated or observed.metric.kind is not Kind.TIME)
+        )
+    )
+
+
+def _ops(table: OpGroups | None) -> list[tuple[object, ...]] | None:
+    """Return the ops that ran, without their times."""
+    if table is None:
+        return None
+    return [
+        (each.region, each.signature, each.cores, each.fidelity, each.settings, each.count)
+        for each in table.groups
+    ]
+
+
+def _moved(first: JudgedTest, second: JudgedTest, name: str) -> bool:
+    one, other = _estimate(first, name), _estimate(second, name)
+    if one is None or other is None:
+        return False
+    if not first.observation.metrics[name].metric.compared_by_ratio:
+        return one.value != other.value
+    return one.exceeds(other) or other.exceeds(one)
