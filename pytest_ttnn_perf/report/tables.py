@@ -163,7 +163,7 @@ class Table:
 
         def stand_in(index: int, text: str, colour: str | None = None) -> str:
             """Return letters of the cell's width: tabulate counts letters, not columns."""
-            cut = cut_end
+            cut: Callable[[str, int], str] = cut_end
             if self.fits and self.fits[index].middle:
                 cut = cut_id if "::" in text else cut_middle
             text = cut(text, widths[index])
