@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 
 import pytest_ttnn_perf
+from pytest_ttnn_perf.core import wings
 from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
 from tests.harness.baselines import Desk
 from tests.harness.histories import Histories
@@ -24,6 +25,9 @@ from tests.harness.quick_starts import start_quickly
 
 for module in pkgutil.walk_packages(pytest_ttnn_perf.__path__, "pytest_ttnn_perf."):
     importlib.import_module(module.name)
+
+# Units are called without a run that would register them.
+wings.register("pytest_ttnn_perf.plugin.activation:WINGS")
 
 # The same examples each time, or a change would be refused by chance for what it has not changed.
 # New ones are looked for with --hypothesis-profile=search. A machine may stall for longer than any

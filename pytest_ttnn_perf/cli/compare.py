@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from pytest_ttnn_perf.analysis.readers.attach import ARTIFACTS, read_artifact
 from pytest_ttnn_perf.analysis.readers.compare import (
     CallChange,
     ChangedCalls,
@@ -26,7 +27,6 @@ from pytest_ttnn_perf.core.metric import Better
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.compare_runs import Pair, Reading, compare_runs
 from pytest_ttnn_perf.gate.judge import representative
-from pytest_ttnn_perf.measure.attached import ARTIFACTS, read_artifact
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
     METRIC,

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf import __version__
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.text import inert_lines
 
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> ExitCode:
+    wings.register("pytest_ttnn_perf.plugin.activation:WINGS")
     options = parse(words)
     module, _, function = options.run.partition(":")
     try:

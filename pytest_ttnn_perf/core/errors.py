@@ -70,6 +70,10 @@ class InputError(TtnnPerfError):
         return visible(f"{place}: {self.problem}")
 
 
+class EmptyReportError(InputError):
+    """A report of a program that called no op."""
+
+
 class WriteError(TtnnPerfError):
     """A file that cannot be written or removed; what was there before is still there."""
 

@@ -60,6 +60,19 @@ class Region:
         return sorted(row for step in self.steps for rows in step.values() for row in rows)
 
 
+class HelperWindow(NamedTuple):
+    """What a call of a helper takes of a report.
+
+    ``skipped_rows`` are left out at the beginning. ``by_execution``: every row of an op is a
+    sample, where the others take the sum of all rows.
+    """
+
+    op_name: str = ""
+    has_signposts: bool = False
+    skipped_rows: int = 0
+    by_execution: bool = False
+
+
 class RegionChoice(NamedTuple):
     """What of a capture a test is about: a region by its name, or what is between two signposts.
 
@@ -744,3 +757,55 @@ def found_troubles(troubles: Sequence[Trouble]) -> Answer:
         unit=first.unit,
         evidence=(Evidence(trouble.text, trouble.value, trouble.unit) for trouble in troubles),
     )
+
+
+#: Our own codes; nobody else's begin so.
+OURS: Final = "TTP"
+_CODE: Final = re.compile(r"[A-Z]{3}[0-9]{3}")
+
+
+@dataclass(frozen=True, slots=True)
+class CustomRule:
+    """A rule of one's own. ``check`` is called for each test that has one of the inputs needed.
+
+    ``code`` is three letters of your own and three digits, the first of which is the step of
+    optimizing a model that the rule belongs to, as in our codes. ``fix`` says in a sentence what to
+    do about a finding.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    check: Callable[[Subject], Answer]
+    fix: str = ""
+    needs: tuple[Input, ...] = ()
+
+    def problem(self) -> str | None:
+        """Return what is wrong with the rule itself; None if nothing is."""
+        code: object = self.code
+        if not isinstance(code, str) or not _CODE.fullmatch(code):
+            return f"a code is three capital letters and three digits, found {code!r}"
+        if code.startswith(OURS):
+            return f"{code}: codes that begin with {OURS} are those of ttnn-perf"
+        parts: tuple[tuple[str, object, bool], ...] = (
+            ("a name", self.name, isinstance(self.name, str) and bool(self.name.strip())),
+            ("a severity", self.severity, isinstance(self.severity, Severity)),
+            ("a function of a subject as check", self.check, callable(self.check)),
+            (
+                "a tuple of Input as needs",
+                self.needs,
+                isinstance(self.needs, tuple)
+                and all(isinstance(needed, Input) for needed in self.needs),
+            ),
+        )
+        for expected, value, right in parts:
+            if not right:
+                return f"{code}: expected {expected}, found {value!r}"
+        return None
+
+
+class Answered(NamedTuple):
+    """What rules say, and why some say nothing."""
+
+    findings: tuple[Finding, ...]
+    unanswered: tuple[Unanswered, ...]

@@ -29,8 +29,10 @@ THROUGHPUT_TIME: Final = "throughput_time"
 SIM_TIME: Final = "sim_time"
 SIM_THROUGHPUT_TIME: Final = "sim_throughput_time"
 #: How many ops a profiler saw, and how many calls a graph has.
-_COUNTED_BY_PROFILERS: Final = ("op_count", "program_count")
-COUNTED_IN_GRAPHS: Final = ("report_op_count", "graph_op_count")
+OP_COUNT: Final = "op_count"
+CALL_COUNT: Final = "report_op_count"
+_COUNTED_BY_PROFILERS: Final = (OP_COUNT, "program_count")
+COUNTED_IN_GRAPHS: Final = (CALL_COUNT, "graph_op_count")
 
 
 #: Stands before the name of a region in that of a metric: ``device_kernel_time.decode``.
@@ -245,3 +247,17 @@ def median_of_sorted(ordered: Sequence[float]) -> float:
         return high
     low = ordered[middle - 1]
     return high if low == high else (low + high) / 2
+
+
+_UNITS_OF_KINDS: Final = {Kind.TIME: "ns", Kind.BYTES: "B"}
+
+
+def recorded_metric(
+    name: str, kind: Kind, *, better: Better | None = None, source: Source = Source.DEVICE
+) -> Metric:
+    """Return the metric of a recorded quantity; its kind tells the unit and which way is better.
+
+    >>> recorded_metric("l1_peak_bytes", Kind.BYTES).unit
+    'B'
+    """
+    return Metric(name, _UNITS_OF_KINDS.get(kind, ""), better or kind.usual_direction, kind, source)

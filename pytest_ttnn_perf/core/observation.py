@@ -35,7 +35,8 @@ from pytest_ttnn_perf.core.ops import CALLS, OpGroups, decode_groups, encode_gro
 from pytest_ttnn_perf.core.verdict import Outcome, Shift, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from pytest_ttnn_perf.analysis.readers.report_db import Report
     from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
@@ -497,3 +498,29 @@ def _with_times(first: OpGroups | None, second: OpGroups | None) -> OpGroups | N
 
 #: What a test without artifacts has.
 NO_ARTIFACT: Final = Artifact()
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureFormat:
+    """A format of one's own, known by its content.
+
+    ``recognises`` gets what the file begins with, unpacked if it is gzipped: all of it up to 256
+    KiB. ``read`` gets the file, and returns what it tells of a test.
+    """
+
+    name: str
+    recognises: Callable[[bytes], bool]
+    read: Callable[[Path], Artifact]
+
+    def problem(self) -> str | None:
+        """Say what is wrong with the format itself; None for nothing."""
+        if not isinstance(self.name, str) or not self.name.strip():
+            return f"a name is a non-empty string, found {self.name!r}"
+        functions: tuple[tuple[str, object], ...] = (
+            ("recognises", self.recognises),
+            ("read", self.read),
+        )
+        for name, function in functions:
+            if not callable(function):
+                return f"{self.name}: {name} is a function, found {function!r}"
+        return None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import RuleError
 from pytest_ttnn_perf.core.finding import Finding, Input, RuleOutcome, Subject, Unanswered
 from pytest_ttnn_perf.core.observation import TELLS
@@ -16,8 +17,7 @@ from pytest_ttnn_perf.core.settings import Checklist
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.analysis.checklist.runner import Answered
-    from pytest_ttnn_perf.core.finding import HelperPcc
+    from pytest_ttnn_perf.core.finding import Answered, HelperPcc
     from pytest_ttnn_perf.core.hardware import Conflict, Scalar
     from pytest_ttnn_perf.core.observation import Artifact, JudgedTest, Observation
     from pytest_ttnn_perf.core.settings import Settings
@@ -93,13 +93,11 @@ def check_test(
         conflicts=_conflicts() if by_the_clock else None,
         helper_pccs=helper_pccs,
     )
-    findings, unanswered = _ask(subject, settings)
+    findings, unanswered = wings.call("find", subject, settings)
     checked = replace(observation, findings=findings, unanswered=unanswered)
     if subject.ops is None and subject.kernels is None and not times_of_parts(observation):
         return checked  # a time alone does not tell what it is made of
-    from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
-
-    bottleneck, kind = held_back(subject, settings.rules)
+    bottleneck, kind = wings.call("bottleneck", subject, settings.rules)
     return replace(checked, bottleneck=bottleneck, model_kind=kind.value if kind else None)
 
 
@@ -110,7 +108,7 @@ def check_numbers_again(observation: Observation, settings: Settings) -> Observa
         return observation
     subject = Subject(observation=observation, facts=_facts(observation))
     try:
-        return _replace_answers(observation, _ask(subject, settings, only=Input.TEST))
+        return _replace_answers(observation, wings.call("find", subject, settings, only=Input.TEST))
     except RuleError as error:
         return _with_problem(observation, error)
 
@@ -124,7 +122,7 @@ def check_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
         return judged
     subject = Subject(observation=observation, verdicts=judged.verdicts)
     try:
-        again = _ask(subject, replace(settings, select=asked, ignore=()))
+        again = wings.call("find", subject, replace(settings, select=asked, ignore=()))
     except RuleError as error:
         return replace(judged, observation=_with_problem(observation, error))
     return replace(judged, observation=_replace_answers(observation, again))
@@ -140,7 +138,7 @@ def check_axes(judged: JudgedTest, axes: tuple[AxisEffect, ...], settings: Setti
     if OF_AXES not in observation.outcomes:
         return judged
     subject = Subject(observation=observation, axes=axes)
-    again = _ask(subject, replace(settings, select=(OF_AXES,), ignore=()))
+    again = wings.call("find", subject, replace(settings, select=(OF_AXES,), ignore=()))
     return replace(judged, observation=_replace_answers(observation, again))
 
 
@@ -178,20 +176,3 @@ def _facts(observation: Observation) -> Mapping[str, Scalar]:
     """Return what is known of devices; of none, where nobody opened or stated one."""
     setting = observation.setting.values
     return {**observation.environment, **setting} if setting else {}
-
-
-def _ask(subject: Subject, settings: Settings, *, only: Input | None = None) -> Answered:
-    """Ask the rules that a project selects; with ``only``, those that need just that input."""
-    from pytest_ttnn_perf.analysis.checklist.runner import (
-        as_configured,
-        ask_in_regions,
-        select_rules,
-    )
-
-    groups = select_rules(settings.select, settings.ignore, settings.rules)
-    if only is not None:
-        groups = tuple(group for group in groups if group.needs == (only,))
-    waived = subject.observation.waived if subject.observation else {}
-    by_project = {code for code, rule in settings.rules.items() if rule.waive}
-    answered = ask_in_regions(groups, subject, by_project | waived.keys())
-    return answered._replace(findings=as_configured(answered.findings, settings.rules, waived))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
@@ -43,20 +44,14 @@ def change_by_op(before: OpGroups, after: OpGroups, times_ns: RegionTimes) -> st
 
     None where the tables have none of these regions in common.
     """
-    from pytest_ttnn_perf.analysis.ops.align import attribute_regions
-    from pytest_ttnn_perf.analysis.show.attribution import attribution_sentence, calls_sentence
-
     if before.kernel_time == after.kernel_time == CALLS:
-        return calls_sentence(before, after) or "the same calls"
-    found = list(attribute_regions(before, after, times_ns))
-    if found and before.kernel_time != after.kernel_time:
+        return wings.call("changed_calls", before, after) or "the same calls"
+    if before.kernel_time != after.kernel_time and not times_ns.keys().isdisjoint(
+        {*before.regions} & {*after.regions}
+    ):
         return f"cannot be determined: {_other_times(before.kernel_time, after.kernel_time)}"
-    texts = (
-        ": ".join(filter(None, (region, attribution_sentence(attribution))))
-        for region, attribution in found
-        if attribution is not None
-    )
-    return "; ".join(texts) or None
+    text: str | None = wings.call("change_by_op", before, after, times_ns)
+    return text
 
 
 def _other_times(then: str, now: str) -> str:
@@ -117,13 +112,11 @@ def _changed_calls(
     test: str, now: OpGroups, store: BaselineStore, hardware: Hardware
 ) -> str | None:
     """Say which calls a model makes that it did not make before; None where it makes the same."""
-    from pytest_ttnn_perf.analysis.show.attribution import calls_sentence
-
     try:
         then = store.ops_of(hardware, test)
     except InputError as error:
         return f"cannot be determined: {error}"
-    changed = calls_sentence(then, now) if _are_alike(then, now) else None
+    changed = wings.call("changed_calls", then, now) if _are_alike(then, now) else None
     return f"no times of ops, but other calls; {changed}" if changed else None
 
 
@@ -283,8 +276,6 @@ def _with_changed_ops(judged: JudgedTest, store: BaselineStore, hardware: Hardwa
     now = judged.observation.ops
     if now is None or not any(verdict.is_of_changed_ops for verdict in judged.verdicts):
         return judged
-    from pytest_ttnn_perf.analysis.show.attribution import calls_sentence
-
     try:
         then = store.ops_of(hardware, judged.observation.test)
     except InputError:
@@ -297,7 +288,7 @@ def _with_changed_ops(judged: JudgedTest, store: BaselineStore, hardware: Hardwa
             _, region = split_metric(verdict.metric.name)
             known = region in {*then.regions, *now.regions}
             tables = (then.of(region), now.of(region)) if known else (then, now)
-            verdict = verdict._replace(detail=calls_sentence(*tables))  # noqa: PLW2901
+            verdict = verdict._replace(detail=wings.call("changed_calls", *tables))  # noqa: PLW2901
         verdicts.append(verdict)
     return replace(judged, verdicts=tuple(verdicts))
 
@@ -433,12 +424,11 @@ def progress_of_test(judged: JudgedTest) -> Progress | None:
     observation = judged.observation
     if not any(finding.code[3] in _STEPS for finding in observation.findings):
         return None
-    from pytest_ttnn_perf.analysis.checklist.progress import progress_of
-
     compared = any(verdict.centre is not None for verdict in judged.verdicts)
     has_baseline = compared or bool(judged.written)
     kind = next((known for known in ModelKind if known.value == observation.model_kind), None)
-    progress = progress_of(
+    progress: Progress = wings.call(
+        "progress",
         observation.findings,
         unanswered=observation.unanswered,
         has_baseline=has_baseline,
@@ -467,9 +457,7 @@ def _needless_of(judged: JudgedTest) -> Iterator[NeedlessWaiver]:
     observation = judged.observation
     if not observation.waived or not (outcomes := observation.outcomes):
         return
-    from pytest_ttnn_perf.analysis.checklist.runner import codes
-
-    known = codes()
+    known = wings.call("rule_codes")
     for code in observation.waived:
         if code not in known or outcomes.get(code) in _NOTHING:
             yield NeedlessWaiver(code, observation.test, known=code in known)

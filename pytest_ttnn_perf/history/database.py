@@ -66,6 +66,7 @@ from pytest_ttnn_perf.gate.record import run_text
 from pytest_ttnn_perf.history.runs import (
     Reading,
     RecordedRun,
+    RecordFile,
     arranged,
     kept_of,
     recorded_run,
@@ -355,6 +356,11 @@ def send(database: Database, run: Run, source: RecordSource, *, text: str | None
     readings = {_digest(*_identity(reading)): reading for reading in recorded.readings}
     packed = zlib.compress(record, 3)  # digits of samples are not worth a longer search
     return database.write(partial(_write, _run_row(recorded), readings, packed))
+
+
+def send_run(url: DatabaseUrl, run: Run, record: Path, text: str | None) -> None:
+    """Send the run that has just finished; ``text`` is its record, if it was written."""
+    send(Database(url), run, RecordFile(record), text=text)
 
 
 def _run_row(run: RecordedRun) -> Row:

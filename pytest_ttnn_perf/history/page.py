@@ -761,7 +761,7 @@ class CaptureSearch:
     def _files(self, observation: Observation) -> Iterator[Path]:
         yield from (self.folder / name for name in observation.attached)
         if self.replay is not None:
-            from pytest_ttnn_perf.measure.attached import recorded_files
+            from pytest_ttnn_perf.analysis.readers.attach import recorded_files
 
             for name in dict.fromkeys(filter(None, (observation.test, observation.node_id))):
                 yield from recorded_files(self.replay, name)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware, member_name
+from pytest_ttnn_perf.core.metric import THROUGHPUT_TIME, WALL_TIME, Source
 from pytest_ttnn_perf.core.text import did_you_mean
-from pytest_ttnn_perf.measure.attached import hardware_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,6 +105,72 @@ def _mesh(mesh: object) -> str | None:
         message = f"hardware(mesh=...): expected a shape such as '1x8' or (1, 8), found {mesh!r}"
         raise UsageError(message)
     return text
+
+
+def hardware_of(artifact: Artifact) -> Hardware | None:
+    """Return the hardware that an artifact tells; None where it tells nothing of it."""
+    if artifact.hardware is not None:
+        return artifact.hardware
+    if not (artifact.arch or artifact.board or artifact.devices):
+        return None
+    mesh = f"1x{artifact.devices or 1}"
+    return Hardware(artifact.arch or UNKNOWN, artifact.board or UNKNOWN, mesh)
+
+
+#: What this machine's clock told, also without a warm-up.
+_BY_THE_CLOCK: Final = frozenset({WALL_TIME, THROUGHPUT_TIME, "call_time"})
+
+
+def on_hardware_told(observation: Observation, artifact: Artifact) -> Observation:
+    """Return an observation of a test that opened no device as one of the hardware it was told of.
+
+    What this machine took is gated beside captures made meanwhile. Beside one that was there
+    before, which may be of any machine, it is recorded only.
+    """
+    hardware = hardware_of(artifact)
+    if hardware is None or artifact.arch is None:
+        return observation
+    metrics = observation.metrics
+    if any(observed.capture is not None for observed in metrics.values()):
+        note = f"of this machine, while the capture is of {hardware.key}: recorded only"
+        metrics = {
+            name: replace(observed, gated=False, note=note)
+            if observed.metric.source is not Source.SIM
+            and (observed.warmup or name in _BY_THE_CLOCK)
+            else observed
+            for name, observed in metrics.items()
+        }
+    return replace(observation, metrics=metrics, hardware=hardware)
+
+
+def other_hardware(opened: Hardware, artifact: Artifact) -> str | None:
+    """Say that an artifact cannot be of the device that a test opened; None if it may be."""
+    told = hardware_of(artifact)
+    if told is None:
+        return None
+    if artifact.arch is not None and artifact.arch.lower() != opened.arch.lower():
+        found = f"a capture of {artifact.arch}"
+    elif artifact.devices is not None and artifact.devices > _devices(opened.mesh or "1"):
+        found = f"a capture of {artifact.devices} devices"
+    else:
+        return None
+    return (
+        f"{found} is attached, and the test opened {opened.key}: attach one of that hardware, or "
+        "gate it in a test of its own that opens no device"
+    )
+
+
+def without_own_times(observation: Observation, artifact: Artifact) -> Observation:
+    """Return an observation as one of the recorded hardware.
+
+    What this machine took is left out: it would be filed as the time of a device that it lacks.
+    """
+    metrics = {
+        name: observed
+        for name, observed in observation.metrics.items()
+        if observed.metric.source is not Source.WALL or not observed.metric.compared_by_ratio
+    }
+    return replace(observation, metrics=metrics, hardware=hardware_of(artifact))
 
 
 def with_hardware(

@@ -15,19 +15,19 @@ from importlib.util import find_spec
 from statistics import median_low
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.ops.validity import why_invalid
-from pytest_ttnn_perf.analysis.readers.device_csv import (
-    CALL_COUNT,
-    OP_COUNT,
-    device_metrics,
-    gated_ops,
-    recorded_metric,
-)
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.baseline import ops_path
 from pytest_ttnn_perf.core.dataclass import dataclass
-from pytest_ttnn_perf.core.errors import TtnnPerfError
+from pytest_ttnn_perf.core.errors import EmptyReportError, TtnnPerfError
 from pytest_ttnn_perf.core.hardware import Configuration
-from pytest_ttnn_perf.core.metric import KERNEL_TIME, Kind, Source
+from pytest_ttnn_perf.core.metric import (
+    CALL_COUNT,
+    KERNEL_TIME,
+    OP_COUNT,
+    Kind,
+    Source,
+    recorded_metric,
+)
 from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact, MetricObservation
 from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind, left_out
 from pytest_ttnn_perf.machine.environment import MORE_PROGRAMS, PROGRAMS
@@ -50,7 +50,7 @@ from pytest_ttnn_perf.measure.profilers import (
 from pytest_ttnn_perf.measure.timing import Timings, measure, measure_pipelined, warm_up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -121,12 +121,18 @@ def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None
     named = _middle_iteration(profile, report) if report is not None and inputs == 1 else None
     if named is None:
         return Artifact(tuple(metrics))
-    invalid = why_invalid(named, "the profiler's report")
-    if invalid is not None:
-        return Artifact((MetricObservation(time, (), note=invalid),), table=named)
-    whole = _without_traces(named)
-    metrics += _categories(whole, source)
-    return Artifact(tuple(metrics), ops=gated_ops(whole), table=named)
+    checked: Artifact = wings.call("measure_ops", named, "the profiler's report")
+    if checked.ops is None:
+        why = checked.metrics[0].note
+        return Artifact((MetricObservation(time, (), note=why),), table=named)
+    measured: Artifact = wings.call("measure_ops", _without_traces(named), "the profiler's report")
+    # The whole and the count are known from all iterations.
+    metrics += [
+        MetricObservation(replace(each.metric, source=source), each.samples)
+        for each in measured.metrics
+        if each.metric.is_part_of_kernel_time
+    ]
+    return Artifact(tuple(metrics), ops=measured.ops, table=named)
 
 
 def _without_traces(call: OpTable) -> OpTable:
@@ -172,14 +178,6 @@ def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
             return None
         kept += rows
     return replace(report.select(sorted(kept)), windowed=True)
-
-
-def _categories(table: OpTable, source: Source) -> Iterator[MetricObservation]:
-    """Yield the times by category; the whole and the count are known from all iterations."""
-    for observed in device_metrics(table, file="report"):
-        if observed.metric.is_part_of_kernel_time:
-            metric = recorded_metric(observed.metric.name, Kind.TIME, source=source)
-            yield MetricObservation(metric, observed.samples)
 
 
 # What a model is measured with: a clock alone, recorded artifacts, or a clock beside devices.
@@ -242,9 +240,8 @@ class Instruments:
         """Return what the output of the test tells."""
         if not text:
             return NO_ARTIFACT
-        from pytest_ttnn_perf.measure.attached import printed_artifact
-
-        return printed_artifact(text)
+        artifact: Artifact = wings.call("read_printed", text)
+        return artifact
 
     def end(self, names: Sequence[str], region: str | None) -> Artifact:  # noqa: ARG002 (what others ask for)
         """Return what is known of a test, or a region of it, once it has ended.
@@ -264,7 +261,7 @@ class Instruments:
             observation = replace(observation, configuration=Configuration(compiled))
         if artifact.arch is None:
             return observation
-        from pytest_ttnn_perf.measure.attached import on_hardware_told
+        from pytest_ttnn_perf.measure.hardware import on_hardware_told
 
         return on_hardware_told(observation, artifact)
 
@@ -284,13 +281,12 @@ class Replaying(Instruments):
 
     def end(self, names: Sequence[str], region: str | None) -> Artifact:
         """Return what was recorded of a test."""
-        from pytest_ttnn_perf.measure.attached import read_recorded
-
-        return read_recorded(self.root, names, region)
+        artifact: Artifact = wings.call("read_recorded", self.root, names, region)
+        return artifact
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return the observation as one of the recorded hardware."""
-        from pytest_ttnn_perf.measure.attached import without_own_times
+        from pytest_ttnn_perf.measure.hardware import without_own_times
 
         return without_own_times(observation, artifact)
 
@@ -495,7 +491,7 @@ class BesideDevices(Instruments):
         if used is None:
             return Instruments.complete(self, observation, artifact)
         if artifact.arch or artifact.devices:
-            from pytest_ttnn_perf.measure.attached import other_hardware
+            from pytest_ttnn_perf.measure.hardware import other_hardware
 
             problem = other_hardware(used.hardware, artifact)
             if problem is not None:
@@ -534,13 +530,12 @@ class BesideDevices(Instruments):
             return self._failed_capture(captured.problem)
         if captured.database is None:
             return NO_ARTIFACT
-        from pytest_ttnn_perf.analysis.readers.report_db import EmptyReportError
-        from pytest_ttnn_perf.measure.attached import read_captured_call
-
         # Where it is going to be, for who looks.
         place = str(self._place(self._test))
         try:
-            return read_captured_call(captured.database, captured.database.with_name(GRAPH_FILE))
+            graph = captured.database.with_name(GRAPH_FILE)
+            artifact: Artifact = wings.call("read_call", captured.database, graph)
+            return artifact
         except EmptyReportError as error:  # a model may call no op: it replays a trace
             self._facts["graph_capture"] = str(error).replace(str(self._draft), place)
             return NO_ARTIFACT
@@ -671,10 +666,9 @@ class Profiling(_Profiled):
         """Read the profiler's report; without one, programs have no names."""
         if self.report is None or not self.report.exists():
             return None
-        from pytest_ttnn_perf.analysis.readers.device_csv import read_cpp_report
-
         try:
-            return read_cpp_report(self.report)
+            table: OpTable = wings.call("read_ops", self.report)
+            return table
         except TtnnPerfError as error:
             self._facts["profiler_report"] = str(error)
             return None

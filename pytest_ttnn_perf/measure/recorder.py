@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, SupportsFloat, TypeVar
 
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.metric import (
@@ -403,10 +404,11 @@ class Recorder:
         if not self.instruments.takes_artifacts:
             return
         from pytest_ttnn_perf.core.finding import RegionChoice
-        from pytest_ttnn_perf.measure.attached import read_attached
 
         try:
-            artifact = read_attached(file, RegionChoice(*choice), began_s=self.began_s)
+            artifact: Artifact = wings.call(
+                "read_attached", file, RegionChoice(*choice), began_s=self.began_s
+            )
         except TtnnPerfError as error:
             # A mistake in the test, or in its files: where we found it helps nobody.
             raise error.with_traceback(None) from None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import field, replace
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf.analysis.ops.roofline import board_of_arch
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median
@@ -20,7 +20,6 @@ from pytest_ttnn_perf.measure.timing import CONFIDENCE, least_count, quantile
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.ops.roofline import Board
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.measure.recorder import SeriesTable
@@ -70,7 +69,7 @@ def _rooflines(observation: Observation, log: TokenLog) -> Iterator[MetricObserv
 def _least_ns(observation: Observation, phase: str, tokens: int) -> float | str:
     """Return the least time of a phase; or what is missing to tell it."""
     hardware = observation.hardware
-    board = board_of_arch(hardware.arch) if hardware else None
+    board = wings.call("peaks_of", hardware.arch) if hardware else None
     if hardware is None or board is None or hardware.simulated:
         return "the peaks of this hardware are not known"
     setting, chips = observation.setting.values, _product(hardware.mesh or "1") or 1
@@ -78,14 +77,14 @@ def _least_ns(observation: Observation, phase: str, tokens: int) -> float | str:
         size = setting.get("weight_bytes")
         if not isinstance(size, (int, float)) or isinstance(size, bool) or size <= 0:
             return "needs facts(weight_bytes=...), the bytes of weights that a step reads"
-        return size / (board.dram_gb_s * chips)  # GB/s are bytes in a ns
+        return float(size / (board.dram_gb_s * chips))  # GB/s are bytes in a ns
     params, fidelity = setting.get("params"), setting.get("math_fidelity")
     cores = _product(str(setting.get("cores") or setting.get("grid") or ""))
     return _prefill_ns(board, cores * chips, tokens, params, fidelity)
 
 
 def _prefill_ns(
-    board: Board, cores: int, tokens: int, params: object, fidelity: object
+    board: Any, cores: int, tokens: int, params: object, fidelity: object
 ) -> float | str:
     """Return the least time of two floating-point operations per weight and token."""
     if not isinstance(params, (int, float)) or isinstance(params, bool) or params <= 0:
@@ -95,7 +94,7 @@ def _prefill_ns(
         return f"needs facts(math_fidelity=...), one of {', '.join(board.tflops)}"
     if not cores:
         return "needs facts(cores=...), the cores of a chip that compute"
-    return 2 * params * tokens / (peak * cores * 1000)  # TFLOPS are thousands in a ns
+    return float(2 * params * tokens / (peak * cores * 1000))  # TFLOPS are thousands in a ns
 
 
 def _product(sizes: str) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.messages import PassKind
 from pytest_ttnn_perf.core.settings import Checklist, Isolate, ProfilerKind
@@ -42,6 +43,57 @@ class OtherRank:
         """Say who judges."""
         return f"ttnn-perf: {self.rank}: measured here, judged and written by rank 0"
 
+
+#: What the gate's rooms reach of the wings, by the name of the door: see ``core/wings.py``.
+WINGS: Final = {
+    # Read a capture.
+    #: (file, RegionChoice, began_s=) -> Artifact; one from before ``began_s`` is named by content
+    "read_attached": "pytest_ttnn_perf.analysis.readers.attach:read_attached",
+    #: (folder, names of the test, region) -> Artifact of all that a replay has of a test
+    "read_recorded": "pytest_ttnn_perf.analysis.readers.attach:read_recorded",
+    #: (output of a test) -> Artifact of what tt-lang printed there
+    "read_printed": "pytest_ttnn_perf.analysis.readers.attach:printed_artifact",
+    #: (database, graph) -> Artifact of one captured call
+    "read_call": "pytest_ttnn_perf.analysis.readers.attach:read_captured_call",
+    #: (file, HelperWindow, region) -> Artifact of what a helper of tt-metal takes of a report
+    "read_window": "pytest_ttnn_perf.analysis.readers.attach:read_window",
+    #: (file) -> OpTable
+    "read_ops": "pytest_ttnn_perf.analysis.readers.detect:op_table_of",
+    #: (OpTable, pairs of signposts) -> OpTable of the calls between them
+    "calls_between": "pytest_ttnn_perf.analysis.ops.regions:calls_between",
+    #: (OpTable, file name) -> Artifact with its metrics, its ops, and the table
+    "measure_ops": "pytest_ttnn_perf.analysis.readers.attach:measured_ops",
+    #: (name, step) -> Metric, and why it is not gated
+    "known_metric": "pytest_ttnn_perf.analysis.readers.benchmark_json:metric_of_measurement",
+    #: (architecture) -> the peaks of a chip, or None
+    "peaks_of": "pytest_ttnn_perf.analysis.ops.roofline:board_of_arch",
+    #: (pairs of CaptureFormat and plugin)
+    "use_formats": "pytest_ttnn_perf.analysis.readers.attach:use_capture_formats",
+    # Find what is wrong or changed.
+    #: (Subject, Settings, only=Input) -> Answered: findings, and why some rules say nothing
+    "find": "pytest_ttnn_perf.analysis.checklist.runner:find",
+    #: (Subject, rule settings) -> the sentence of the bottleneck, ModelKind; both may be None
+    "bottleneck": "pytest_ttnn_perf.analysis.checklist.bottleneck:held_back",
+    #: (findings, unanswered=, has_baseline=, kind=) -> Progress
+    "progress": "pytest_ttnn_perf.analysis.checklist.progress:progress_of",
+    #: (OpGroups before, after, times by region) -> the change by op of each region, as sentences
+    "change_by_op": "pytest_ttnn_perf.analysis.show.attribution:regions_sentence",
+    #: (OpGroups before, after) -> which calls came and went, as a sentence, or None
+    "changed_calls": "pytest_ttnn_perf.analysis.show.attribution:calls_sentence",
+    #: (select, ignore, rule settings): raises UsageError for what there is not
+    "select_rules": "pytest_ttnn_perf.analysis.checklist.runner:select_rules",
+    #: () -> codes of all rules
+    "rule_codes": "pytest_ttnn_perf.analysis.checklist.runner:codes",
+    #: (pairs of CustomRule and plugin, or None)
+    "use_rules": "pytest_ttnn_perf.analysis.checklist.runner:use_custom_rules",
+    # A run has finished.
+    #: (artifacts, project) -> journals for a page, notes
+    "journals": "pytest_ttnn_perf.experiments.journal:journals_of",
+    #: (RunResult, journals, notes) -> the file of the HTML page
+    "write_page": "pytest_ttnn_perf.history.page:write_page_of_run",
+    #: (DatabaseUrl, Run, record file, its text) to the history database
+    "send_run": "pytest_ttnn_perf.history.database:send_run",
+}
 
 #: Options that need the tests in this process, by their names in pytest's namespace.
 _DEBUGGING: Final = {"usepdb": "--pdb", "trace": "--trace"}
@@ -78,6 +130,7 @@ def activate(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: the options cannot be meant, or results could not be written.
     """
+    wings.register(f"{__name__}:WINGS")
     with errors_end_pytest():
         _take_up_role(config)
 

@@ -8,14 +8,12 @@ from dataclasses import field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.ops.regions import calls_between
-from pytest_ttnn_perf.analysis.readers.detect import op_table_of
-from pytest_ttnn_perf.analysis.readers.device_csv import device_metrics, gated_ops, recorded_metric
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.core.messages import Collected, Finished, PassKind, ProfilesItself, Reported
-from pytest_ttnn_perf.core.metric import KERNEL_TIME, THROUGHPUT_TIME, Kind, Source
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, THROUGHPUT_TIME, Kind, Source, recorded_metric
 from pytest_ttnn_perf.core.observation import Artifact, MetricObservation, Observation
 from pytest_ttnn_perf.gate.checklist import join_answers
 from pytest_ttnn_perf.gate.gated_run import DeviceResults
@@ -229,7 +227,7 @@ def profile_with_tracy(
     files = sorted(output.glob("reports/*/ops_perf_results*.csv"))
     try:
         if files:
-            found = dict(_read_report(op_table_of(files[-1]), settings))
+            found = dict(_read_report(wings.call("read_ops", files[-1]), settings))
             workers.discard(folder)
             return DeviceResults(found, stopped=stopped, made=True)
         why = f"Tracy {ending} without a report; see {folder}"
@@ -253,7 +251,7 @@ def _read_report(table: OpTable, settings: Settings) -> Iterator[tuple[str, Obse
         names = runs[max(runs)]  # a test that ran again counts as it ended
         try:
             marks = [(n, SIGNPOST_END + n.removeprefix(SIGNPOST_BEGIN)) for n in names]
-            calls = calls_between(table, marks)
+            calls: OpTable = wings.call("calls_between", table, marks)
         except TtnnPerfError as error:  # a call that raised has no end
             yield test, unavailable(test, str(error), Source.TRACY)
         else:
@@ -271,10 +269,11 @@ def _observation(test: str, calls: OpTable) -> Observation:
         return unavailable(
             test, f"the iterations ran different numbers of ops: {listed}", Source.TRACY
         )
+    measured: Artifact = wings.call("measure_ops", calls, "Tracy's report")
     metrics = {
         observed.metric.name: replace(
             observed, metric=replace(observed.metric, source=Source.TRACY)
         )
-        for observed in device_metrics(calls, file="Tracy's report")
+        for observed in measured.metrics
     }
-    return Observation(test, metrics, ops=gated_ops(calls))
+    return Observation(test, metrics, ops=measured.ops)

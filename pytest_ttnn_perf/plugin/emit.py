@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import sys
 import warnings
 from dataclasses import field, replace
 from pathlib import Path
@@ -24,10 +23,12 @@ from _pytest._code.code import (
 )
 from _pytest.reports import CollectErrorRepr
 
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
+from pytest_ttnn_perf.core.finding import CustomRule
 from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
-from pytest_ttnn_perf.core.observation import Coverage, Location
+from pytest_ttnn_perf.core.observation import CaptureFormat, Coverage, Location
 from pytest_ttnn_perf.core.text import repr_of, text_of
 from pytest_ttnn_perf.report.tables import NARROWEST, Style, printed
 
@@ -39,10 +40,8 @@ if TYPE_CHECKING:
 
     from pluggy import HookImpl
 
-    from pytest_ttnn_perf.analysis.checklist.runner import CustomRule
     from pytest_ttnn_perf.core.observation import Observation, Run
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.measure.attached import CaptureFormat
 
     Extension = TypeVar("Extension", CustomRule, CaptureFormat)
 
@@ -160,8 +159,6 @@ def _place(argument: str, config: pytest.Config) -> str | None:
 #
 # Each implementation is called by itself: one that fails is named, and the others still count.
 
-_CUSTOM_RULES: Final = "pytest_ttnn_perf.analysis.checklist.runner"
-_CUSTOM_FORMATS: Final = "pytest_ttnn_perf.measure.attached"
 #: What an implementation may end with; pytest's outcomes are no Exceptions.
 _RAISED: Final = (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception)
 
@@ -181,14 +178,10 @@ class Extensions:
 
     def __post_init__(self) -> None:
         # An earlier run of this process may have had some of others.
-        if _CUSTOM_RULES in sys.modules:
-            from pytest_ttnn_perf.analysis.checklist.runner import use_custom_rules
-
-            use_custom_rules(None)
-        if _CUSTOM_FORMATS in sys.modules:
-            from pytest_ttnn_perf.measure.attached import use_capture_formats
-
-            use_capture_formats(())
+        if wings.is_loaded("use_rules"):
+            wings.call("use_rules", None)
+        if wings.is_loaded("use_formats"):
+            wings.call("use_formats", ())
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Ask for them; a mistake stops the run before anything is measured."""
@@ -204,23 +197,16 @@ class Extensions:
         # Most runs have none, and pay for none.
         if not named and not _implementations(config, "pytest_ttnn_perf_rules"):
             return
-        from pytest_ttnn_perf.analysis.checklist.runner import (
-            CustomRule,
-            select_rules,
-            use_custom_rules,
-        )
-
         rules = _all_of(config, "pytest_ttnn_perf_rules", CustomRule)
         _refuse_double_codes(rules)
-        use_custom_rules(rules)
-        select_rules(settings.select, settings.ignore, settings.rules)
+        wings.call("use_rules", rules)
+        wings.call("select_rules", settings.select, settings.ignore, settings.rules)
 
     def _take_formats(self, config: pytest.Config) -> None:
         if not _implementations(config, "pytest_ttnn_perf_capture_formats"):
             return
-        from pytest_ttnn_perf.measure.attached import CaptureFormat, use_capture_formats
-
-        use_capture_formats(_all_of(config, "pytest_ttnn_perf_capture_formats", CaptureFormat))
+        formats = _all_of(config, "pytest_ttnn_perf_capture_formats", CaptureFormat)
+        wings.call("use_formats", formats)
 
 
 def with_hardware(item: pytest.Item, observation: Observation) -> Observation:

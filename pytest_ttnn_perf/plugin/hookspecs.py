@@ -12,10 +12,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.runner import CustomRule
+    from pytest_ttnn_perf.core.finding import CustomRule
     from pytest_ttnn_perf.core.hardware import Hardware
-    from pytest_ttnn_perf.core.observation import Run
-    from pytest_ttnn_perf.measure.attached import CaptureFormat
+    from pytest_ttnn_perf.core.observation import CaptureFormat, Run
 
 
 @pytest.hookspec

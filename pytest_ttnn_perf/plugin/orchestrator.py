@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.core.files import read_text
@@ -590,13 +591,10 @@ def _with_page(result: RunResult) -> RunResult:
     """Write the page, if one is wanted: one that cannot be written costs no record."""
     if result.context.settings.html is None:
         return result
-    from pytest_ttnn_perf.experiments.journal import journals_of
-    from pytest_ttnn_perf.history.page import write_page_of_run
-
     context = result.context
     try:
-        journals, notes = journals_of(context.settings.artifacts, context.project)
-        return replace(result, page=write_page_of_run(result, journals, notes))
+        journals, notes = wings.call("journals", context.settings.artifacts, context.project)
+        return replace(result, page=wings.call("write_page", result, journals, notes))
     except TtnnPerfError as error:
         result.errors.append(str(error))
         return result
@@ -607,14 +605,10 @@ def _send_run(result: RunResult, url: DatabaseUrl, *, url_given: bool) -> Line:
 
     ``url_given``: by the command line, so that the command which sends it later needs it too.
     """
-    from pytest_ttnn_perf.history.database import Database, send
-    from pytest_ttnn_perf.history.runs import RecordFile
-
     record = result.records[0] if result.records else None
     try:
-        source = RecordFile(record or result.context.settings.artifacts)
         text = None if record is None else read_text(record).rstrip()
-        send(Database(url), result.run, source, text=text)
+        wings.call("send_run", url, result.run, record or result.context.settings.artifacts, text)
     except TtnnPerfError as error:
         if record is None:
             return Line(f"history: not sent: {error}", bad=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import check_writable
@@ -123,9 +124,7 @@ def check_paths(settings: Settings) -> None:
         WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
     """
     if settings.select or settings.ignore or settings.rules:
-        from pytest_ttnn_perf.analysis.checklist.runner import select_rules
-
-        select_rules(settings.select, settings.ignore, settings.rules)
+        wings.call("select_rules", settings.select, settings.ignore, settings.rules)
     baselines = settings.baselines
     if baselines.exists() and not baselines.is_dir():
         raise InputError(baselines, "expected a folder of baselines, found a file")

@@ -147,7 +147,9 @@ def test_ctrl_c_takes_fixtures_down_and_leaves_the_record_and_no_process(
 def test_a_second_ctrl_c_waits_for_no_fixture(project: Project) -> None:
     write_waiting(project, start=CHILD, teardown='(HERE / "teardown").touch(); time.sleep(1000)')
     # Nor for the grace that a worker is given after the first: here it has no end.
-    project.write(conftest="from pytest_ttnn_perf.machine import processes; processes._GRACE_S = 1000")
+    project.write(
+        conftest="from pytest_ttnn_perf.machine import processes; processes._GRACE_S = 1000"
+    )
     with running(project) as under_way:
         under_way.wait_for("waiting")
         under_way.send(signal.SIGINT)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.analysis.readers.attach import read_captured_call
 from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json, read_held
 from pytest_ttnn_perf.analysis.readers.report_db import (
     BufferType,
@@ -19,7 +20,6 @@ from pytest_ttnn_perf.analysis.readers.report_db import (
     read_report_db,
 )
 from pytest_ttnn_perf.core.metric import Source
-from pytest_ttnn_perf.measure.attached import read_captured_call
 from tests.harness.corpus import corpus
 
 if TYPE_CHECKING:

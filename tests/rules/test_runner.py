@@ -12,7 +12,6 @@ import pytest
 from pytest_ttnn_perf.analysis import rules
 from pytest_ttnn_perf.analysis.checklist import runner
 from pytest_ttnn_perf.analysis.checklist.runner import (
-    Answered,
     Group,
     all_rules,
     as_configured,
@@ -23,6 +22,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
 from pytest_ttnn_perf.core.errors import RuleError, UsageError
 from pytest_ttnn_perf.core.finding import (
     Answer,
+    Answered,
     Evidence,
     Finding,
     Input,

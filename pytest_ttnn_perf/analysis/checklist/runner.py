@@ -9,10 +9,10 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import RuleError, UsageError
 from pytest_ttnn_perf.core.finding import (
     Answer,
+    Answered,
     Basis,
     Input,
     Rule,
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import Saving
-    from pytest_ttnn_perf.core.finding import Finding, Subject
+    from pytest_ttnn_perf.core.finding import CustomRule, Finding, Subject
+    from pytest_ttnn_perf.core.settings import Settings
 
 
 # Makes findings of what rules answer: what each saves beside the others, and who has a line.
@@ -366,7 +367,6 @@ RULES: Final[dict[str, dict[str, tuple[str, tuple[Input, ...]]]]] = {
 #: The beginning of the codes of rules that ask whether a capture can be trusted.
 _VALIDITY: Final = "TTP0"
 #: The first digit of a code tells its step.
-_CODE: Final = re.compile(r"[A-Z]{3}[0-9]{3}")
 #: Rules that are not ours, by their code.
 _REGISTERED: Final[dict[str, Rule]] = {}
 
@@ -412,50 +412,8 @@ def _modules() -> Mapping[str, _Module]:
     }
 
 
-#: Our own codes; nobody else's begin so.
-OURS: Final = "TTP"
 #: The beginning of a code that is not ours.
 _PREFIX: Final = re.compile(r"(?!TTP)[A-Z]{3}\d{0,3}")
-
-
-@dataclass(frozen=True, slots=True)
-class CustomRule:
-    """A rule of one's own. ``check`` is called for each test that has one of the inputs needed.
-
-    ``code`` is three letters of your own and three digits, the first of which is the step of
-    optimizing a model that the rule belongs to, as in our codes. ``fix`` says in a sentence what to
-    do about a finding.
-    """
-
-    code: str
-    name: str
-    severity: Severity
-    check: Callable[[Subject], Answer]
-    fix: str = ""
-    needs: tuple[Input, ...] = ()
-
-    def problem(self) -> str | None:
-        """Return what is wrong with the rule itself; None if nothing is."""
-        code: object = self.code
-        if not isinstance(code, str) or not _CODE.fullmatch(code):
-            return f"a code is three capital letters and three digits, found {code!r}"
-        if code.startswith(OURS):
-            return f"{code}: codes that begin with {OURS} are those of ttnn-perf"
-        parts: tuple[tuple[str, object, bool], ...] = (
-            ("a name", self.name, isinstance(self.name, str) and bool(self.name.strip())),
-            ("a severity", self.severity, isinstance(self.severity, Severity)),
-            ("a function of a subject as check", self.check, callable(self.check)),
-            (
-                "a tuple of Input as needs",
-                self.needs,
-                isinstance(self.needs, tuple)
-                and all(isinstance(needed, Input) for needed in self.needs),
-            ),
-        )
-        for expected, value, right in parts:
-            if not right:
-                return f"{code}: expected {expected}, found {value!r}"
-        return None
 
 
 _known = False
@@ -533,13 +491,6 @@ class Group:
         )
 
 
-class Answered(NamedTuple):
-    """What rules say, and why some say nothing."""
-
-    findings: tuple[Finding, ...]
-    unanswered: tuple[Unanswered, ...]
-
-
 def run_rules(
     rules: Iterable[Rule], subject: Subject, waived: Collection[str] = ()
 ) -> tuple[Finding, ...]:
@@ -592,6 +543,17 @@ def ask_in_regions(
         tuple(chain.from_iterable(one.findings for one in answered)),
         tuple(chain.from_iterable(one.unanswered for one in answered)),
     )
+
+
+def find(subject: Subject, settings: Settings, *, only: Input | None = None) -> Answered:
+    """Ask the rules that a project selects; with ``only``, those that need just that input."""
+    groups = select_rules(settings.select, settings.ignore, settings.rules)
+    if only is not None:
+        groups = tuple(group for group in groups if group.needs == (only,))
+    waived = subject.observation.waived if subject.observation else {}
+    by_project = {code for code, rule in settings.rules.items() if rule.waive}
+    answered = ask_in_regions(groups, subject, by_project | waived.keys())
+    return answered._replace(findings=as_configured(answered.findings, settings.rules, waived))
 
 
 def trusted(subject: Subject) -> Subject:

@@ -41,15 +41,18 @@ from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.files import reading, unpacked
 from pytest_ttnn_perf.core.finding import region_name
 from pytest_ttnn_perf.core.metric import (
+    CALL_COUNT,
     CB_PEAK,
     DRAM_ADDED,
     KERNEL_TIME,
     L1_ADDED,
+    OP_COUNT,
     Better,
     Kind,
     Metric,
     Source,
     metric_in,
+    recorded_metric,
 )
 from pytest_ttnn_perf.core.observation import Limits, MetricObservation
 from pytest_ttnn_perf.core.ops import (
@@ -463,23 +466,6 @@ def _table(rows: list[_Row]) -> OpTable:
     )
 
 
-_UNITS: Final = {Kind.TIME: "ns", Kind.BYTES: "B"}
-
-
-def recorded_metric(
-    name: str, kind: Kind, *, better: Better | None = None, source: Source = Source.DEVICE
-) -> Metric:
-    """Return the metric of a recorded quantity; its kind tells the unit and which way is better.
-
-    >>> recorded_metric("l1_peak_bytes", Kind.BYTES).unit
-    'B'
-    """
-    return Metric(name, _UNITS.get(kind, ""), better or kind.usual_direction, kind, source)
-
-
-OP_COUNT: Final = "op_count"
-#: The calls of a report, and so of a captured graph.
-CALL_COUNT: Final = "report_op_count"
 #: What belongs to no region, as a metric that is recorded only.
 OUTSIDE: Final = "outside"
 

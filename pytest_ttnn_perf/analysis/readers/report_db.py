@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES
 from pytest_ttnn_perf.core.codec import Value, describe
 from pytest_ttnn_perf.core.dataclass import dataclass
-from pytest_ttnn_perf.core.errors import DecodeError, InputError
+from pytest_ttnn_perf.core.errors import DecodeError, EmptyReportError, InputError
 from pytest_ttnn_perf.core.files import loads, open_file
 from pytest_ttnn_perf.core.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
 
@@ -938,10 +938,6 @@ def _add_graphs(tables: Tables, parts: dict[int, _Parts]) -> None:
         except (DecodeError, ValueError) as cause:
             problem = cause if isinstance(cause, DecodeError) else f"not valid JSON: {cause}"
             raise InputError(tables.file, f"{place}: {problem}") from cause
-
-
-class EmptyReportError(InputError):
-    """A report of a program that called no op."""
 
 
 MAGIC: Final = b"SQLite format 3\x00"

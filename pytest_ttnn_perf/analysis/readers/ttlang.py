@@ -9,12 +9,11 @@ from dataclasses import field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from pytest_ttnn_perf.analysis.readers.device_csv import recorded_metric
 from pytest_ttnn_perf.core.codec import LARGEST_COUNT, Value
 from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, InputError
 from pytest_ttnn_perf.core.files import loads, parse_json, reading, unpacked, with_plain_ends
-from pytest_ttnn_perf.core.metric import Kind, Metric, Source
+from pytest_ttnn_perf.core.metric import Kind, Metric, Source, recorded_metric
 from pytest_ttnn_perf.core.observation import MetricObservation
 
 if TYPE_CHECKING:

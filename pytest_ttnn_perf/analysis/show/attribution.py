@@ -6,7 +6,13 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.ops.align import Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.analysis.ops.align import (
+    Attribution,
+    Cause,
+    ChangeKind,
+    Part,
+    attribute_regions,
+)
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.ops import short_code
 from pytest_ttnn_perf.core.text import counted
@@ -22,7 +28,7 @@ from pytest_ttnn_perf.report.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.ops.align import CaptureComparison
     from pytest_ttnn_perf.core.ops import OpGroups
@@ -158,6 +164,18 @@ def attribution_sentence(attribution: Attribution) -> str:
     told = unexplained.startswith(("+", "-"))
     left = f"; {_others(attribution)} {unexplained}" if told else ""
     return f"{head} = {', '.join(texts)}{left}"
+
+
+def regions_sentence(
+    before: OpGroups, after: OpGroups, times_ns: Mapping[str, tuple[float, float]]
+) -> str | None:
+    """Say which ops make up the change of each region; None where no region has an answer."""
+    texts = (
+        ": ".join(filter(None, (region, attribution_sentence(attribution))))
+        for region, attribution in attribute_regions(before, after, times_ns)
+        if attribution is not None
+    )
+    return "; ".join(texts) or None
 
 
 def calls_sentence(before: OpGroups, after: OpGroups) -> str | None:

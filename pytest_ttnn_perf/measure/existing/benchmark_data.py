@@ -11,7 +11,7 @@ from numbers import Number
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf.analysis.readers.benchmark_json import metric_of_measurement
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Kind, metric_in
 from pytest_ttnn_perf.core.text import plain
 from pytest_ttnn_perf.measure.recorder import metric_of
@@ -73,7 +73,7 @@ class BenchmarkCalls:
     def _measured(self, told: Mapping[str, Any]) -> None:
         step_name, value = told.get("step_name"), told.get("value")
         name = told.get("name", told.get("measurement_name"))
-        metric, why = metric_of_measurement(plain(str(name)), plain(str(step_name)))
+        metric, why = wings.call("known_metric", plain(str(name)), plain(str(step_name)))
         number, target = _number(value), _number(told.get("target"))
         if number is None:
             why = f"not a number: {plain(repr(value))[:40]}"

@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 
 # Lets calls of a function be observed, wherever its name was imported to.
 #
-# Most tests say ``from helpers import comp_pcc``, and keep the function under a name of their
-# own, in
-# a table or as a local. So it is the function itself that changes, not the names of it: its
-# code is
-# replaced by one that hands every call on. Name, signature, identity and attributes stay as they are.
+# Most tests say ``from helpers import comp_pcc``, and keep the function under a name of their own,
+# in a table or as a local. So it is the function itself that changes, not the names of it: its code
+# is replaced by one that hands every call on. Name, signature, identity and attributes stay.
 
 
 class Call(NamedTuple):

@@ -9,26 +9,21 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf.analysis.ops.regions import between
-from pytest_ttnn_perf.analysis.ops.validity import why_invalid
-from pytest_ttnn_perf.analysis.readers.detect import op_table_of
-from pytest_ttnn_perf.analysis.readers.device_csv import device_metrics, gated_ops, recorded_metric
-from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf.core.finding import region_name
+from pytest_ttnn_perf.core import wings
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.finding import HelperWindow, region_name
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Kind, Source, metric_in
-from pytest_ttnn_perf.core.observation import Artifact, MetricObservation
 from pytest_ttnn_perf.core.settings import HelperAsserts
 from pytest_ttnn_perf.core.text import plain
 from pytest_ttnn_perf.measure.recorder import metric_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.core.observation import Artifact
     from pytest_ttnn_perf.measure.existing.finder import Call
     from pytest_ttnn_perf.measure.recorder import Recorder
 
@@ -44,22 +39,6 @@ if TYPE_CHECKING:
 _LATEST: Final = "get_latest_ops_log_filename"
 _DURATION: Final = "AVG DEVICE KERNEL DURATION [ns]"
 _RATE: Final = "AVG DEVICE KERNEL SAMPLES/S"
-#: The signposts that the helpers look for: the first of each.
-_START: Final = "start"
-_STOP: Final = "stop"
-
-
-class HelperWindow(NamedTuple):
-    """What a call of a helper takes of a report.
-
-    ``skipped_rows`` are left out at the beginning. ``by_execution``: every row of an op is a
-    sample, where the others take the sum of all rows.
-    """
-
-    op_name: str = ""
-    has_signposts: bool = False
-    skipped_rows: int = 0
-    by_execution: bool = False
 
 
 class DevicePerfCalls:
@@ -113,7 +92,7 @@ class DevicePerfCalls:
         region = self._region(subdir, window)
         if (file, region) not in self._read:
             self._read.add((file, region))
-            artifact = read_window(file, window, region)
+            artifact: Artifact = wings.call("read_window", file, window, region)
             self._devices = max(self._devices, artifact.devices or 1)
             self._recorder.take_report(file, artifact)
 
@@ -155,112 +134,6 @@ def _report(call: Call, subdir: str) -> Path | None:
     except (OSError, LookupError, TypeError):  # the helper itself has just said so
         return None
     return file if file.is_file() else None
-
-
-def read_window(file: Path, window: HelperWindow, region: str) -> Artifact:
-    """Return what a report tells of a helper's window; why not, where it does not."""
-    time = recorded_metric(metric_in(region, KERNEL_TIME), Kind.TIME)
-    try:
-        whole = op_table_of(file)
-    except TtnnPerfError as error:
-        return Artifact((MetricObservation(time, (), note=str(error)),))
-    told = Artifact(arch=whole.arch, devices=len(whole.devices) or None)
-    try:
-        part = _between_signposts(whole, window)
-        table = _as_helper_sums(part, window, region=region)
-    except TtnnPerfError as error:
-        return replace(told, metrics=(MetricObservation(time, (), note=f"{file.name}: {error}"),))
-    flaw = why_invalid(part, file.name)
-    if flaw is not None:
-        return replace(told, metrics=(MetricObservation(time, (), note=flaw),), table=part)
-    metrics = tuple(device_metrics(table, file=file.name))
-    return replace(told, metrics=metrics, ops=gated_ops(table), table=part)
-
-
-def _between_signposts(table: OpTable, window: HelperWindow) -> OpTable:
-    """Return what is between the signposts that a helper asks for, or all.
-
-    Raises:
-        UsageError: the report does not have them, or in another order.
-    """
-    if not window.has_signposts:
-        return table
-    names = [signpost.name for signpost in table.signposts]
-    for name in (_START, _STOP):
-        if name not in names:
-            known = ", ".join(map(repr, dict.fromkeys(names))) or "none"
-            message = f"the report has no signpost {name!r}; its signposts: {known}"
-            raise UsageError(message)
-    start, stop = names.index(_START), names.index(_STOP)
-    if stop < start:
-        message = f"the first signpost {_STOP!r} of the report is before the first {_START!r}"
-        raise UsageError(message)
-    return between(table, [(start, stop)])
-
-
-def _as_helper_sums(part: OpTable, window: HelperWindow, *, region: str = "") -> OpTable:
-    """Return the ops that a helper sums, as one measured call, or as one for each execution.
-
-    Replays of traces are not told apart: the helpers do not either.
-
-    Raises:
-        UsageError: no op has the name that is asked for.
-    """
-    rows = [row for row, host in enumerate(part.columns.host) if not host]
-    if window.op_name:
-        rows = _named(part, rows, window.op_name)
-    rows = rows if not window.by_execution else _interleaved(part, rows)
-    rows = rows[window.skipped_rows :]
-    chosen = part.select(rows)
-    nothing = [None] * len(rows)
-    return replace(
-        chosen,
-        columns=replace(chosen.columns, trace=nothing, replay=nothing),
-        unread=part.unread,
-        windowed=True,
-        calls=_executions(chosen) if window.by_execution else (),
-        region=region,
-    )
-
-
-def _named(table: OpTable, rows: Sequence[int], name: str) -> list[int]:
-    """Return the rows of an op: of its code, or else of what its code ends with or holds."""
-    codes = [signature.op for signature in table.signatures]
-    signature = table.columns.signature
-    for matches in (
-        lambda code: code == name,
-        lambda code: code.endswith(f"::{name}"),
-        lambda code: f"::{name}" in code or f"{name}>" in code,
-    ):
-        known = {number for number, code in enumerate(codes) if matches(code)}
-        found = [row for row in rows if signature[row] in known]
-        if found:
-            return found
-    message = f"the report has no op {name!r}"
-    raise UsageError(message)
-
-
-def _interleaved(table: OpTable, rows: Sequence[int]) -> list[int]:
-    """Return rows by execution: the first of every device, then the second of every device."""
-    count: dict[int, int] = {}
-    ordered = []
-    for row in rows:
-        device = table.columns.device[row]
-        count[device] = count.get(device, -1) + 1
-        ordered.append((count[device], device, row))
-    return [row for _, _, row in sorted(ordered)]
-
-
-def _executions(table: OpTable) -> tuple[int, ...]:
-    """Return where each execution begins: where a device comes again."""
-    seen: set[int] = set()
-    begins: list[int] = []
-    for row, device in enumerate(table.columns.device):
-        if device in seen or not begins:
-            begins.append(row)
-            seen.clear()
-        seen.add(device)
-    return tuple(begins)
 
 
 # tt-metal's helpers around the real-time profiler: the device time of programs, as they run.

@@ -1,16 +1,15 @@
-"""What a recorded artifact tells, whichever format it has."""
+"""Read captures for the gate: formats by content, metrics and ops, replays, printed profiles."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import replace
 from functools import reduce
 from hashlib import blake2b
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf.analysis.ops.regions import between
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid
 from pytest_ttnn_perf.analysis.readers.benchmark_json import read_benchmarks
 from pytest_ttnn_perf.analysis.readers.detect import (
@@ -29,7 +28,6 @@ from pytest_ttnn_perf.analysis.readers.device_csv import (
     log_metrics,
     missing_region,
     read_device_log,
-    recorded_metric,
     report_metrics,
     sim_metrics,
 )
@@ -46,48 +44,28 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
 )
 from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.core.baseline import CAPTURE, ops_path, split_test_id
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import open_file, reading
 from pytest_ttnn_perf.core.finding import EVERYTHING, RegionChoice
-from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
-from pytest_ttnn_perf.core.metric import KERNEL_TIME, THROUGHPUT_TIME, WALL_TIME, Kind, Source
+from pytest_ttnn_perf.core.metric import (
+    KERNEL_TIME,
+    Kind,
+    Source,
+    metric_in,
+    recorded_metric,
+)
 from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact, MetricObservation
 from pytest_ttnn_perf.core.text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.observation import Observation
+    from pytest_ttnn_perf.core.finding import HelperWindow
+    from pytest_ttnn_perf.core.observation import CaptureFormat
+    from pytest_ttnn_perf.core.ops import OpTable
 
 
 # Capture formats of other plugins and of conftest files, for ``attach`` and replays.
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureFormat:
-    """A format of one's own, known by its content.
-
-    ``recognises`` gets what the file begins with, unpacked if it is gzipped: all of it up to 256
-    KiB. ``read`` gets the file, and returns what it tells of a test.
-    """
-
-    name: str
-    recognises: Callable[[bytes], bool]
-    read: Callable[[Path], Artifact]
-
-    def problem(self) -> str | None:
-        """Say what is wrong with the format itself; None for nothing."""
-        if not isinstance(self.name, str) or not self.name.strip():
-            return f"a name is a non-empty string, found {self.name!r}"
-        functions: tuple[tuple[str, object], ...] = (
-            ("recognises", self.recognises),
-            ("read", self.read),
-        )
-        for name, function in functions:
-            if not callable(function):
-                return f"{self.name}: {name} is a function, found {function!r}"
-        return None
 
 
 _formats: tuple[tuple[CaptureFormat, str], ...] = ()
@@ -210,9 +188,7 @@ def _op_table(file: Path, choice: RegionChoice = EVERYTHING) -> Artifact:
     except UsageError as error:
         # The test may ask for what only this capture lacks: its baseline knows.
         return replace(told, metrics=(missing_region(choice, str(error)),))
-    ops = gated_ops(table) if why_invalid(table, file.name) is None else None
-    metrics = tuple(device_metrics(table, file=file.name))
-    return replace(told, metrics=metrics, ops=ops, table=table)
+    return told.completed_by(measured_ops(table, file.name))
 
 
 def _device_log(file: Path) -> Artifact:
@@ -371,76 +347,6 @@ def _told_twice(read: Mapping[Path, Artifact]) -> str | None:
     return None
 
 
-def hardware_of(artifact: Artifact) -> Hardware | None:
-    """Return the hardware that an artifact tells; None where it tells nothing of it."""
-    if artifact.hardware is not None:
-        return artifact.hardware
-    if not (artifact.arch or artifact.board or artifact.devices):
-        return None
-    mesh = f"1x{artifact.devices or 1}"
-    return Hardware(artifact.arch or UNKNOWN, artifact.board or UNKNOWN, mesh)
-
-
-#: What this machine's clock told, also without a warm-up.
-_BY_THE_CLOCK: Final = frozenset({WALL_TIME, THROUGHPUT_TIME, "call_time"})
-
-
-def on_hardware_told(observation: Observation, artifact: Artifact) -> Observation:
-    """Return an observation of a test that opened no device as one of the hardware it was told of.
-
-    What this machine took is gated beside captures made meanwhile. Beside one that was there
-    before, which may be of any machine, it is recorded only.
-    """
-    hardware = hardware_of(artifact)
-    if hardware is None or artifact.arch is None:
-        return observation
-    metrics = observation.metrics
-    if any(observed.capture is not None for observed in metrics.values()):
-        note = f"of this machine, while the capture is of {hardware.key}: recorded only"
-        metrics = {
-            name: replace(observed, gated=False, note=note)
-            if observed.metric.source is not Source.SIM
-            and (observed.warmup or name in _BY_THE_CLOCK)
-            else observed
-            for name, observed in metrics.items()
-        }
-    return replace(observation, metrics=metrics, hardware=hardware)
-
-
-def other_hardware(opened: Hardware, artifact: Artifact) -> str | None:
-    """Say that an artifact cannot be of the device that a test opened; None if it may be."""
-    told = hardware_of(artifact)
-    if told is None:
-        return None
-    if artifact.arch is not None and artifact.arch.lower() != opened.arch.lower():
-        found = f"a capture of {artifact.arch}"
-    elif artifact.devices is not None and artifact.devices > _devices_of(opened):
-        found = f"a capture of {artifact.devices} devices"
-    else:
-        return None
-    return (
-        f"{found} is attached, and the test opened {opened.key}: attach one of that hardware, or "
-        "gate it in a test of its own that opens no device"
-    )
-
-
-def _devices_of(hardware: Hardware) -> int:
-    return prod(int(extent) for extent in re.findall(r"\d+", hardware.mesh or "1"))
-
-
-def without_own_times(observation: Observation, artifact: Artifact) -> Observation:
-    """Return an observation as one of the recorded hardware.
-
-    What this machine took is left out: it would be filed as the time of a device that it lacks.
-    """
-    metrics = {
-        name: observed
-        for name, observed in observation.metrics.items()
-        if observed.metric.source is not Source.WALL or not observed.metric.compared_by_ratio
-    }
-    return replace(observation, metrics=metrics, hardware=hardware_of(artifact))
-
-
 def _places(root: Path, test: str) -> Iterator[Path]:
     """Yield where the artifacts of a test may be: by its name, or as baselines spell it."""
     test_file, name = split_test_id(test)
@@ -487,3 +393,121 @@ def _as_replayed(observed: MetricObservation) -> MetricObservation:
 def _nothing(why: str) -> Artifact:
     time = recorded_metric(KERNEL_TIME, Kind.TIME, source=Source.REPLAY)
     return Artifact((MetricObservation(time, (), note=why),))
+
+
+def measured_ops(table: OpTable, file: str) -> Artifact:
+    """Return the metrics and ops of a table; those of an invalid one have no samples."""
+    return Artifact(tuple(device_metrics(table, file=file)), ops=gated_ops(table), table=table)
+
+
+# What tt-metal's device-perf helpers take of a report.
+
+#: The signposts that the helpers look for: the first of each.
+_START: Final = "start"
+_STOP: Final = "stop"
+
+
+def read_window(file: Path, window: HelperWindow, region: str) -> Artifact:
+    """Return what a report tells of a helper's window; why not, where it does not."""
+    time = recorded_metric(metric_in(region, KERNEL_TIME), Kind.TIME)
+    try:
+        whole = op_table_of(file)
+    except TtnnPerfError as error:
+        return Artifact((MetricObservation(time, (), note=str(error)),))
+    told = Artifact(arch=whole.arch, devices=len(whole.devices) or None)
+    try:
+        part = _between_signposts(whole, window)
+        table = _as_helper_sums(part, window, region=region)
+    except TtnnPerfError as error:
+        return replace(told, metrics=(MetricObservation(time, (), note=f"{file.name}: {error}"),))
+    flaw = why_invalid(part, file.name)
+    if flaw is not None:
+        return replace(told, metrics=(MetricObservation(time, (), note=flaw),), table=part)
+    metrics = tuple(device_metrics(table, file=file.name))
+    return replace(told, metrics=metrics, ops=gated_ops(table), table=part)
+
+
+def _between_signposts(table: OpTable, window: HelperWindow) -> OpTable:
+    """Return what is between the signposts that a helper asks for, or all.
+
+    Raises:
+        UsageError: the report does not have them, or in another order.
+    """
+    if not window.has_signposts:
+        return table
+    names = [signpost.name for signpost in table.signposts]
+    for name in (_START, _STOP):
+        if name not in names:
+            known = ", ".join(map(repr, dict.fromkeys(names))) or "none"
+            message = f"the report has no signpost {name!r}; its signposts: {known}"
+            raise UsageError(message)
+    start, stop = names.index(_START), names.index(_STOP)
+    if stop < start:
+        message = f"the first signpost {_STOP!r} of the report is before the first {_START!r}"
+        raise UsageError(message)
+    return between(table, [(start, stop)])
+
+
+def _as_helper_sums(part: OpTable, window: HelperWindow, *, region: str = "") -> OpTable:
+    """Return the ops that a helper sums, as one measured call, or as one for each execution.
+
+    Replays of traces are not told apart: the helpers do not either.
+
+    Raises:
+        UsageError: no op has the name that is asked for.
+    """
+    rows = [row for row, host in enumerate(part.columns.host) if not host]
+    if window.op_name:
+        rows = _named(part, rows, window.op_name)
+    rows = rows if not window.by_execution else _interleaved(part, rows)
+    rows = rows[window.skipped_rows :]
+    chosen = part.select(rows)
+    nothing = [None] * len(rows)
+    return replace(
+        chosen,
+        columns=replace(chosen.columns, trace=nothing, replay=nothing),
+        unread=part.unread,
+        windowed=True,
+        calls=_executions(chosen) if window.by_execution else (),
+        region=region,
+    )
+
+
+def _named(table: OpTable, rows: Sequence[int], name: str) -> list[int]:
+    """Return the rows of an op: of its code, or else of what its code ends with or holds."""
+    codes = [signature.op for signature in table.signatures]
+    signature = table.columns.signature
+    for matches in (
+        lambda code: code == name,
+        lambda code: code.endswith(f"::{name}"),
+        lambda code: f"::{name}" in code or f"{name}>" in code,
+    ):
+        known = {number for number, code in enumerate(codes) if matches(code)}
+        found = [row for row in rows if signature[row] in known]
+        if found:
+            return found
+    message = f"the report has no op {name!r}"
+    raise UsageError(message)
+
+
+def _interleaved(table: OpTable, rows: Sequence[int]) -> list[int]:
+    """Return rows by execution: the first of every device, then the second of every device."""
+    count: dict[int, int] = {}
+    ordered = []
+    for row in rows:
+        device = table.columns.device[row]
+        count[device] = count.get(device, -1) + 1
+        ordered.append((count[device], device, row))
+    return [row for _, _, row in sorted(ordered)]
+
+
+def _executions(table: OpTable) -> tuple[int, ...]:
+    """Return where each execution begins: where a device comes again."""
+    seen: set[int] = set()
+    begins: list[int] = []
+    for row, device in enumerate(table.columns.device):
+        if device in seen or not begins:
+            begins.append(row)
+            seen.clear()
+        seen.add(device)
+    return tuple(begins)
