@@ -18,8 +18,9 @@ from math import isfinite
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, Final, TypeGuard
 
+from msgspec import Struct
+
 from pytest_ttnn_perf import __version__
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES
 from pytest_ttnn_perf.core.settings import project_settings
@@ -87,8 +88,7 @@ class ProtocolError(TtnnPerfError):
         return {"jsonrpc": "2.0", "id": self.request, "error": error}
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What a client asks for; ``stateless``: in a revision without a handshake."""
 
     id: Id
@@ -119,8 +119,7 @@ class Request:
         raise self.error(BAD_PARAMS, f"{expected}, found {shown(token)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(Struct, frozen=True):
     """A request that the client does not wait for any more."""
 
     id: Id
@@ -459,8 +458,7 @@ _MOST_TEXTS: Final = 100
 _JSON: Final = ("--format", "json")
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """Something that an agent says: one text, or with ``many`` a list of them.
 
     ``is_free``: whatever it begins with, it stands where no option could.
@@ -525,8 +523,7 @@ def _repr(value: object) -> str:
 Said = Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A command for agents. ``words`` makes its command line of what was said.
 
     ``changes``: it writes something; ``replaces``: it changes baselines.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.detect import read_run
 from pytest_ttnn_perf.cli.baseline_edits import (
@@ -28,7 +30,6 @@ from pytest_ttnn_perf.core.baseline import (
     key_folder,
     split_test_id,
 )
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import parse_json
 from pytest_ttnn_perf.core.hardware import Hardware, typed_hardware
@@ -77,8 +78,7 @@ if TYPE_CHECKING:
 # ``ttnn-perf baseline list``: what is stored, and who accepted it and why.
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
+class _Stored(Struct, frozen=True):
     """A stored metric of a test."""
 
     key: str
@@ -150,8 +150,7 @@ def _stored_in(file: StoredFile) -> Iterator[_Stored]:
             yield _Stored(key, nodeid, metric, baseline, test.accepted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+class _Version(Struct, frozen=True):
     """A baseline file as a commit left it; None is the file as it is now, in no commit."""
 
     content: BaselineFile
@@ -212,8 +211,7 @@ def _acceptances(
         yield _Acceptance(file.content.hardware.key, test, baseline, committed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Acceptance:
+class _Acceptance(Struct, frozen=True):
     """A baseline as it was accepted; ``committed`` is None where no commit has it."""
 
     key: str
@@ -260,8 +258,7 @@ _ACCEPTANCE_COLUMNS: Final[Columns[_Acceptance]] = Columns(
 _REMEDY: Final = 'ttnn-perf baseline accept RUN.json --reason "why"'
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
+class _Problem(Struct, frozen=True):
     """What is wrong with a file, or with a test in it."""
 
     file: str

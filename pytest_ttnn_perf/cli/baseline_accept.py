@@ -6,12 +6,14 @@ nobody has accepted it.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from functools import partial
 from itertools import chain, product
 from math import expm1, isfinite, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.detect import read_run
 from pytest_ttnn_perf.cli.baseline_edits import (
@@ -26,7 +28,6 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     show_then_write,
 )
 from pytest_ttnn_perf.cli.history import wanted_history
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, median
@@ -77,8 +78,7 @@ if TYPE_CHECKING:
 # ``ttnn-perf baseline accept``: takes the results of recorded runs into the baselines.
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """A test as one record tells it, judged by itself; ``record`` is the record's name."""
 
     record: str
@@ -254,8 +254,7 @@ _WORDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(Struct, frozen=True):
     """What is asked for: the records, the tests in them (all if none is named), what of it, why.
 
     ``tests`` may be patterns and folders, ``ids`` are tests and nothing else. ``options`` are those
@@ -372,17 +371,16 @@ def _check_whole(path: Path, run: Run, asked: Acceptance) -> None:
         raise UsageError(f"{message} what looked different; {hint}")
 
 
-@dataclass(slots=True)
-class _Accepting:
+class _Accepting(Struct):
     """Goes through the tests of some records, key by key."""
 
     asked: Acceptance
     settings: Settings
     store: BaselineStore
     runs: dict[Path, Run]
-    refusals: list[Refusal] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
-    _changes: dict[Hardware, dict[str, Change]] = field(default_factory=dict)
+    refusals: list[Refusal] = []
+    remarks: list[str] = []
+    _changes: dict[Hardware, dict[str, Change]] = {}
 
     def decide(self) -> None:
         """Find out what each test changes, or why it must not."""
@@ -544,8 +542,7 @@ def run_refresh(options: Namespace) -> Result:
     return show_then_write(shown, options, write, failed=bool(refusals))
 
 
-@dataclass(frozen=True, slots=True)
-class _Refreshed:
+class _Refreshed(Struct, frozen=True):
     """What a refresh makes of the baseline of a test.
 
     Those of its times that did not get better still know what was ``accepted``.
@@ -608,14 +605,13 @@ def _windows(history: RunHistory, policies: Policies) -> list[_Window]:
     return [window for _, window in sorted(found.items())]
 
 
-@dataclass(slots=True)
-class _Window:
+class _Window(Struct):
     """The runs of a test on one hardware, the oldest first; ``unfit`` ones are passed over."""
 
     hardware: Hardware
     test: str
     policies: Policies
-    runs: list[tuple[RecordedRun, Measured]] = field(default_factory=list)
+    runs: list[tuple[RecordedRun, Measured]] = []
     unfit: int = 0
 
     @property

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import asdict, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.baseline import baseline_path, key_folder, ops_path, split_test_id
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.metric import Better
 from pytest_ttnn_perf.core.observation import lies_in
@@ -51,16 +52,14 @@ class FileFate(Enum):
     REMOVE = "remove"
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """What a metric is compared with: the centre, in its unit, and the sessions it is taken of."""
 
     centre: float
     sessions: int
 
 
-@dataclass(frozen=True, slots=True)
-class MetricEdit:
+class MetricEdit(Struct, frozen=True):
     """One metric before and after; None where it is not stored.
 
     ``change`` is a fraction of the baseline, plus is worse; None where there is none.
@@ -73,8 +72,7 @@ class MetricEdit:
     change: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TestEdit:
+class TestEdit(Struct, frozen=True):
     """One test's baseline. ``renamed_to`` is its new id, if that is what changes."""
 
     __test__ = False  # a record, not something for pytest to collect
@@ -86,16 +84,14 @@ class TestEdit:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileEdit:
+class FileEdit(Struct, frozen=True):
     """A file, as the user would name it from where they stand, and what becomes of it."""
 
     path: str
     fate: FileFate
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A test whose result is not accepted, why, and what to do about it."""
 
     key: str
@@ -104,8 +100,7 @@ class Refusal:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class Edits:
+class Edits(Struct, frozen=True):
     """All that a command would do. ``remarks`` are said beside it."""
 
     tests: tuple[TestEdit, ...] = ()
@@ -260,8 +255,8 @@ def _document(edits: Edits, *, dry_run: bool) -> dict[str, object]:
                         "metric": metric.metric.name,
                         "unit": metric.metric.unit,
                         "what": metric.what,
-                        "before": metric.before and asdict(metric.before),
-                        "after": metric.after and asdict(metric.after),
+                        "before": metric.before and to_builtins(metric.before),
+                        "after": metric.after and to_builtins(metric.after),
                         "change": metric.change,
                     }
                     for metric in edit.metrics
@@ -269,7 +264,7 @@ def _document(edits: Edits, *, dry_run: bool) -> dict[str, object]:
             }
             for edit in edits.tests
         ],
-        "refused": [asdict(refusal) for refusal in edits.refusals],
+        "refused": [to_builtins(refusal) for refusal in edits.refusals],
         "files": [{"path": file.path, "fate": file.fate.value} for file in edits.files],
         "remarks": list(edits.remarks),
     }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import (
     MAX_SESSIONS,
@@ -19,7 +21,6 @@ from pytest_ttnn_perf.core.baseline import (
     key_folder,
     ops_path,
 )
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import no_file_at, parse_json, read_text, write_text
 from pytest_ttnn_perf.core.settings import Take, project_settings
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
 # Changes to stored baselines: giving them another name, and merging two branches.
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A test that both sides changed; None is a side that removed it. ``taken`` is whose was kept.
 
     ``settled``: the user had said whose to take.
@@ -58,8 +58,7 @@ class Conflict:
     settled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """The file, what could not be joined, and the tests that took sessions of both sides."""
 
     file: BaselineFile
@@ -348,8 +347,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One side's baseline of a test: who accepted it, and centre and sessions of each metric."""
 
     accepted: Accepted
@@ -454,8 +452,7 @@ def _cells(side: Side | None, name: str) -> tuple[Metric | None, float | None, i
     return side.values[name]
 
 
-@dataclass(frozen=True, slots=True)
-class _Versions:
+class _Versions(Struct, frozen=True):
     """The texts of the three versions, and the file that the result goes to."""
 
     base: str

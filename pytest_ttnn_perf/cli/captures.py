@@ -6,13 +6,15 @@ import shlex
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, fields, is_dataclass, replace
 from enum import Enum
 from math import inf, isnan
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import asdict, replace
 
 from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
 from pytest_ttnn_perf.analysis.checklist.plan import (
@@ -78,7 +80,6 @@ from pytest_ttnn_perf.cli.common import (
     newest_record,
 )
 from pytest_ttnn_perf.core.codec import encode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Basis, Input, Outside, RuleOutcome
 from pytest_ttnn_perf.core.observation import encode_run
@@ -295,8 +296,7 @@ def run_rules(options: argparse.Namespace) -> Result:
     raise UsageError(message)
 
 
-@dataclass(frozen=True, slots=True)
-class LimitRow:
+class LimitRow(Struct, frozen=True):
     """A limit of a rule, and where its figure comes from."""
 
     name: str
@@ -305,8 +305,7 @@ class LimitRow:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class RulePage:
+class RulePage(Struct, frozen=True):
     """All that is known of a rule; ``text`` is Markdown, its first line what the rule finds."""
 
     code: str
@@ -360,7 +359,7 @@ def rule_listing(page: RulePage) -> Listing:
     headings = ("code", "name", "severity", "step", "limit", "default", "unit", "from")
     first = (page.code, page.name, page.severity.value, page.step)
     rows = tuple((*first, *asdict(row).values()) for row in page.limits) or ((*first, *[""] * 4),)
-    document = {**asdict(page), "severity": page.severity.value}
+    document = to_builtins(page)
     return Listing(tuple(page.lines()), document, headings, rows)
 
 
@@ -576,8 +575,7 @@ def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
 # ``ttnn-perf show FILE``: what a run record or a capture holds.
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """Ops of one code, over all devices."""
 
     op: str
@@ -639,7 +637,7 @@ def ops_listing(table: OpTable, *, name: str) -> Listing:
             {"device": t.device, "trace": t.trace, "replays": t.replays, "complete": t.complete}
             for t in table.traces
         ],
-        "regions": [asdict(each) | {"basis": each.basis.value} for each in _step_times(table)],
+        "regions": [to_builtins(each) for each in _step_times(table)],
         "signposts": [{"name": s.name, "position": s.position} for s in table.signposts],
         "by_op": _OP_COLUMNS.objects(groups),
     }
@@ -709,8 +707,7 @@ def _notes(table: OpTable) -> Iterator[str]:
     yield f"rows: {table.rows}; dropped: {reasons or 'none'}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
+class _Measured(Struct, frozen=True):
     """A metric of a test in a run; ``session`` is None without a finite sample."""
 
     test: str
@@ -840,8 +837,8 @@ def plain(value: object) -> Any:
     """Return records, enums and tuples as plain JSON."""
     if isinstance(value, Enum):
         return value.value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Struct):
+        return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {field: plain(member) for field, member in zip(value._fields, value, strict=True)}
     if isinstance(value, Mapping):

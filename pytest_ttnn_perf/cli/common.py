@@ -11,11 +11,13 @@ import os
 import re
 import shlex
 import time
-from dataclasses import replace
 from fnmatch import fnmatch
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.detect import (
     DATABASE,
@@ -26,7 +28,6 @@ from pytest_ttnn_perf.analysis.readers.detect import (
     op_table_of,
     report_of,
 )
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Input, Subject
 from pytest_ttnn_perf.report.tables import Listing, Result
@@ -143,8 +144,7 @@ def newest_record(settings: Settings) -> Path | None:
     return None if found is None else from_here(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A file, what it is read as, and in words what was found.
 
     ``searched``: it was found in a folder.
@@ -156,8 +156,7 @@ class Source:
     searched: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
+class Capture(Struct, frozen=True):
     """Files of one program. ``heading`` names them where the command does not make that clear."""
 
     sources: tuple[Source, ...]

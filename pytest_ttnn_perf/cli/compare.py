@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import to_builtins
 
 from pytest_ttnn_perf.analysis.readers.attach import ARTIFACTS, read_artifact
 from pytest_ttnn_perf.analysis.readers.compare import (
@@ -77,9 +78,9 @@ def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> 
         "before": _heading(before),
         "after": _heading(after),
         "metrics": _COLUMNS.objects(pairs),
-        "environment": [asdict(difference) for difference in comparison.environment],
-        "troubles": [asdict(trouble) for trouble in comparison.troubles],
-        "by_op": [asdict(change) for change in comparison.by_op],
+        "environment": [to_builtins(difference) for difference in comparison.environment],
+        "troubles": [to_builtins(trouble) for trouble in comparison.troubles],
+        "by_op": [to_builtins(change) for change in comparison.by_op],
     }
     lines += [_count_line(pairs), _NO_GATE]
     return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(pairs))

@@ -8,14 +8,15 @@ import shlex
 import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import asdict, astuple
 from importlib import metadata
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+from msgspec.structs import asdict, astuple
+
 from pytest_ttnn_perf.analysis.readers.tt_smi import board_facts, board_of, read_tt_smi
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.hardware import Hardware, member_name
@@ -57,8 +58,7 @@ if TYPE_CHECKING:
 # The checks of ``ttnn-perf doctor``: what was found out is judged, each fact with its remedy.
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One thing that was looked at. ``ok`` is None where it is not known.
 
     ``blocks`` says that a gate would fail here for it; others only make it worse.
@@ -75,8 +75,7 @@ _STEADY: Final = frozenset({"performance"})
 _SMI_REMEDY: Final = "pip install tt-smi"
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """All that was found out. ``mute`` and ``unknown`` say why snapshot or hardware is None."""
 
     build: Build
@@ -351,8 +350,7 @@ def _chip_list(chips: tuple[int, ...]) -> str:
     return f"{'chip' if len(chips) == 1 else 'chips'} {', '.join(map(str, chips))}"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """``key`` is None where the hardware is not known; ``profiler`` is what auto chooses."""
 
     key: str | None
@@ -405,8 +403,7 @@ _ONE_DEVICE: Final = "1x1"
 _NO_SYSTEM: Final = frozenset({"invalid"})
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What is looked at: variables, the file system below ``root``, and the folder of locks."""
 
     environment: Mapping[str, str]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.cli.common import add_baselines, add_format, number_within
 from pytest_ttnn_perf.core.errors import UsageError

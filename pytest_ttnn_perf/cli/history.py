@@ -9,12 +9,14 @@ import sys
 import time
 from collections import Counter
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.agents.mcp import Server, Toolbox
 from pytest_ttnn_perf.analysis.checklist.runner import select_rules
@@ -34,7 +36,6 @@ from pytest_ttnn_perf.cli.common import (
     number_within,
 )
 from pytest_ttnn_perf.core.database_url import INSTALL, check_installed
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import check_writable, read_text, write_text
 from pytest_ttnn_perf.core.finding import Input
@@ -551,8 +552,7 @@ def _split_files(words: Sequence[str]) -> tuple[list[Path], list[str]]:
     return records, captures
 
 
-@dataclass(frozen=True, slots=True)
-class _JoinedRun:
+class _JoinedRun(Struct, frozen=True):
     """A run, and the files that it was read from."""
 
     run: Run
@@ -594,8 +594,7 @@ def _with_hardware(run: Run) -> Iterator[tuple[str, JudgedTest]]:
         yield name, replace(judged, observation=replace(observation, hardware=own))
 
 
-@dataclass(frozen=True, slots=True)
-class _CaptureTest:
+class _CaptureTest(Struct, frozen=True):
     """A capture as a test, its op table and its problem."""
 
     judged: JudgedTest

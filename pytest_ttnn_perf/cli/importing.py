@@ -6,10 +6,11 @@ import json
 from math import isnan
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.analysis.readers.benchmark_json import joined_run
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, head_of, kind_of
 from pytest_ttnn_perf.analysis.readers.targets import NotTaken, is_target_file, read_target_file
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.hardware import typed_hardware
@@ -93,8 +94,7 @@ def import_targets(options: argparse.Namespace, *, hardware: Hardware | None) ->
     return Result(listing.text(options.format), failed=not entries)
 
 
-@dataclass(frozen=True, slots=True)
-class _Imported:
+class _Imported(Struct, frozen=True):
     """A metric of a test, as it will be in the record."""
 
     test: str

@@ -9,10 +9,11 @@ import argparse
 import io
 import re
 import sys
-from dataclasses import replace
 from enum import IntEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf.core import wings

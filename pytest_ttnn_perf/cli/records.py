@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, read_run
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.cli.captures import presumed_kind_of
 from pytest_ttnn_perf.cli.common import add_format, add_gate, add_window, from_here, newest_record
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
 from pytest_ttnn_perf.core.settings import Checklist, Missing, find_root, project_settings
@@ -89,8 +90,7 @@ def gate_document(
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """The settings that recorded runs are judged by, and the CI job that reads the result."""
 
     settings: Settings
@@ -143,8 +143,7 @@ class Gate:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Gated:
+class Gated(Struct, frozen=True):
     """A run that was judged anew, as the settings say."""
 
     run: Run
@@ -224,14 +223,13 @@ def gate_of(options: argparse.Namespace) -> Gate:
 # ``ttnn-perf merge RUN.json...``: the records of several shards and systems, judged as one.
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Struct):
     """The shards of one run on one system: no test is in two of them."""
 
     hardware: Hardware
     first: Run
-    tests: dict[str, JudgedTest] = field(default_factory=dict)
-    records: list[Path] = field(default_factory=list)
+    tests: dict[str, JudgedTest] = {}
+    records: list[Path] = []
     complete: bool = True
     coverage: Coverage | None = None
     environment: Environment | None = None
@@ -398,8 +396,7 @@ def _markdown(
 # ``ttnn-perf status``: what is stored, what the last run said of it, and what is missing.
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """What is in the folder of baselines."""
 
     folder: str
@@ -408,8 +405,7 @@ class Stored:
     metrics: int
 
 
-@dataclass(frozen=True, slots=True)
-class LastRun:
+class LastRun(Struct, frozen=True):
     """The newest run record, judged against the baselines as they are now.
 
     ``failed`` and ``without_baseline`` have tests with what is wrong: what they measured, or that

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Final, NamedTuple
 from urllib.parse import unquote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import (
     INLINE,
@@ -22,7 +24,6 @@ from pytest_ttnn_perf.core.codec import (
     decode_format,
     encode,
 )
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError
 from pytest_ttnn_perf.core.hardware import Configuration, Hardware, PlainConfiguration, Scalar
 from pytest_ttnn_perf.core.metric import Metric
@@ -58,8 +59,7 @@ class Session(NamedTuple):
 CAPTURE: Final = "capture-"
 
 
-@dataclass(frozen=True, slots=True)
-class MetricBaseline:
+class MetricBaseline(Struct, frozen=True):
     """The sessions of one metric, newest last; those from ``since`` on follow the last accept.
 
     ``accepted_value`` is what it was when somebody last accepted it, if sessions were refreshed
@@ -149,8 +149,7 @@ def _read_place(value: Value) -> str:
     return place
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """Who the stored numbers come from: when, at which commit, why, with which ttnn.
 
     ``environment`` is what else a change of the whole machine might be explained with.
@@ -160,19 +159,17 @@ class Accepted:
     commit: str | None = None
     reason: str | None = None
     ttnn: str | None = None
-    environment: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
+    environment: Omit[Mapping[str, Scalar]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Former:
+class Former(Struct, frozen=True):
     """What a test was filed under before its baseline was renamed."""
 
     key: str
     test: str
 
 
-@dataclass(frozen=True, slots=True)
-class TestBaseline:
+class TestBaseline(Struct, frozen=True):
     """The stored numbers of one test.
 
     ``ops`` is the place of its op table, relative to the key's folder; ``op_table`` that table
@@ -214,15 +211,14 @@ class TestBaseline:
         return replace(self, metrics=metrics)
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineFile:
+class BaselineFile(Struct, frozen=True):
     """The baselines of one test file on one hardware key.
 
     ``test_file`` is stated only where the file's own name does not tell (shortened names).
     """
 
     hardware: Hardware
-    tests: Annotated[Mapping[str, TestBaseline], Mark.REQUIRED] = field(default_factory=dict)
+    tests: Annotated[Mapping[str, TestBaseline], Mark.REQUIRED] = {}
     test_file: str | None = None
 
 
@@ -309,8 +305,7 @@ def _inline(members: Mapping[str, object]) -> str:
     return json.dumps(members, sort_keys=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Orphan:
+class Orphan(Struct, frozen=True):
     """A stored baseline that no test is compared with any more.
 
     ``looks_like`` is a new test that it resembles; ``taken`` says that that one has a baseline of
@@ -324,8 +319,7 @@ class Orphan:
     in_use: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Renaming:
+class Renaming(Struct, frozen=True):
     """What one rename command would do for some orphans: a test, a function or a file."""
 
     before: str
@@ -333,8 +327,7 @@ class Renaming:
     orphans: tuple[Orphan, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Orphaned:
+class Orphaned(Struct, frozen=True):
     """The orphans of a run, what may be renamed, and what the commands for it need to be told.
 
     ``record`` is where the record of the run is; ``options`` are words for every command.
@@ -346,8 +339,7 @@ class Orphaned:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(Struct, frozen=True):
     """What a test ran and measured: its value of each metric, in the metric's unit, and its ops."""
 
     values: Mapping[Metric, float]

@@ -29,7 +29,8 @@ from typing import (
     get_type_hints,
 )
 
-from pytest_ttnn_perf.core.dataclass import defaults_of
+from msgspec import NODEFAULT
+
 from pytest_ttnn_perf.core.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -272,7 +273,7 @@ class _Codec:
         self._absent: dict[str, Any] = {}
         self._read: list[tuple[str, str, _Read, bool]] = []
         self._written: list[tuple[str, str, Callable[..., Any] | None, object]] = []
-        defaults = _defaults(kind)
+        defaults = defaults_of(kind)
         for name, hint in _hints(kind).items():
             kept, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             default = defaults.get(name, _ALWAYS)
@@ -370,9 +371,17 @@ def _hints(kind: Any) -> dict[str, Any]:
     return found
 
 
-def _defaults(kind: Any) -> dict[str, object]:
-    """Return the defaults of a named tuple's fields, or of a dataclass'."""
-    return dict(kind._field_defaults) if _is_named_tuple(kind) else defaults_of(kind)
+def defaults_of(kind: Any) -> dict[str, object]:
+    """Return the defaults of a record's fields."""
+    if _is_named_tuple(kind):
+        return dict(kind._field_defaults)
+    names, values = kind.__struct_fields__, kind.__struct_defaults__
+    defaults = zip(names[len(names) - len(values) :], values, strict=True)
+    return {
+        name: default.factory() if hasattr(default, "factory") else default
+        for name, default in defaults
+        if default is not NODEFAULT
+    }
 
 
 def _there(raw: dict[str, object], member: str) -> object:
@@ -465,8 +474,7 @@ def _is_named_tuple(hint: Any) -> bool:
 
 
 def _is_record(hint: Any) -> bool:
-    # Not is_dataclass, which has the fields of each class described.
-    return _is_named_tuple(hint) or "__dataclass_fields__" in getattr(hint, "__dict__", ())
+    return _is_named_tuple(hint) or hasattr(hint, "__struct_fields__")
 
 
 def _enum_reader(kind: type[Enum]) -> _Read:

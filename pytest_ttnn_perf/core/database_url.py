@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ _EXPECTED: Final = (
 _SECRET: Final = frozenset({"password", "sslpassword", "user", "host", "hostaddr", "service"})
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseUrl:
+class DatabaseUrl(Struct, frozen=True):
     """Where a database is. ``str()`` leaves out the password, and so does ``repr()``.
 
     ``file`` is that of SQLite. The others are of PostgreSQL; ``options`` are parameters of its

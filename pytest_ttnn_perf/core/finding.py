@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import field, fields, replace
 from enum import Enum
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.codec import Coded, Omit
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ class Basis(Enum):
     WHOLE = "whole capture"
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """Ops that are measured as one. A step is one execution of them: a replay, a window, a call.
 
     ``name`` is "" for what needs none: the measured calls of a test, the one trace of a capture, or
@@ -87,16 +87,14 @@ class RegionChoice(NamedTuple):
 EVERYTHING: Final = RegionChoice()
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """What belongs to no region: loading, compilation, warm-up. Times of the device with most."""
 
     ops: int = 0
     kernel_ns: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class StepTime:
+class StepTime(Struct, frozen=True):
     """What a step of a region takes: the time of the middle one, of its slowest device.
 
     Of two in the middle, the mean. ``devices_ns`` are the times of all devices in the same steps,
@@ -113,8 +111,7 @@ class StepTime:
     gaps_ns: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Regions:
+class Regions(Struct, frozen=True):
     """The regions of a capture in the order in which they begin, and what is in none of them."""
 
     regions: tuple[Region, ...]
@@ -182,8 +179,7 @@ def _read_codes(value: Value) -> tuple[str, ...]:
     return tuple(map(_read_code, value.array()))
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """One place where a rule's condition holds, with its own number.
 
     ``share`` is that number as a fraction of the time that the rule weighs; None where it is no
@@ -195,11 +191,19 @@ class Evidence:
     value: float | None = None
     unit: str = ""
     share: Omit[float | None] = None
-    ops: Omit[tuple[int, ...]] = field(default=(), compare=False)
+    ops: Omit[tuple[int, ...]] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Evidence) and self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def _compared(self) -> tuple[object, ...]:
+        return self.subject, self.value, self.unit, self.share
 
 
-@dataclass(frozen=True, slots=True)
-class Unanswered:
+class Unanswered(Struct, frozen=True):
     """Rules that have no answer, all for one reason: not measured, or not applicable.
 
     Most rules say so of most tests; one record for all of a kind keeps that cheap. ``region`` is
@@ -212,8 +216,7 @@ class Unanswered:
     region: Omit[str] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NeedlessWaiver:
+class NeedlessWaiver(Struct, frozen=True):
     """A waiver that hides nothing; ``test`` is None for one of the configuration.
 
     What is not ``known`` is no rule at all.
@@ -224,8 +227,7 @@ class NeedlessWaiver:
     known: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """The outcome of one rule on one test; ``value`` and ``limit`` are in ``unit``.
 
     ``fix`` says what to do about what was found, ``waived`` why the project does without that.
@@ -283,8 +285,7 @@ class Input(Enum):
     HELPERS = "a test that compares with a known PCC helper"
 
 
-@dataclass(frozen=True, slots=True)
-class HelperPcc:
+class HelperPcc(Struct, frozen=True):
     """A PCC that a helper of the project told, and that the values do not confirm.
 
     ``told`` is None where the helper gave no number; ``ours`` is NaN where the PCC does not exist.
@@ -298,8 +299,7 @@ class HelperPcc:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """The inputs of a checklist; None for those that there are none of.
 
     ``ops`` are of one ``region``: of a test, its measured calls. ``facts`` are what the author
@@ -318,10 +318,10 @@ class Subject:
     report: Report | None = None
     kernels: TtlangLog | None = None
     observation: Observation | None = None
-    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    facts: Mapping[str, Scalar] = {}
     conflicts: tuple[Conflict, ...] | None = None
     verdicts: tuple[Verdict, ...] | None = None
-    absent: Mapping[Input, str] = field(default_factory=dict)
+    absent: Mapping[Input, str] = {}
     region: str = ""
     claimed: Mapping[int, float] | None = None
     counts_gaps: bool = True
@@ -370,8 +370,7 @@ class ModelKind(Enum):
     MEMORY_BOUND = "memory-bound model"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A step; ``open_rules`` are the codes of the rules that keep it open, or from being done.
 
     Of a step that is done, ``unmeasured`` rules could not tell.
@@ -383,8 +382,7 @@ class Step:
     unmeasured: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class First:
+class First(Struct, frozen=True):
     """The finding to begin with: what it adds to all others, of a step of its region.
 
     ``saving_ns`` is None where no finding says what it would save.
@@ -398,8 +396,7 @@ class First:
     at_most: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """From the first measurement to the last check; ``steps`` are in the order of their numbers.
 
     ``kind`` is None where the ops do not tell it. ``first`` is the finding to begin with; None
@@ -436,8 +433,7 @@ class AnalysisOutcome(Enum):
     NOT_APPLICABLE = "NOT_APPLICABLE"
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """One number of the whole; fractions have a unit "of" something."""
 
     label: str
@@ -445,8 +441,7 @@ class Figure:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One bar of a section. ``count`` is of the ops, tensors or calls that make up the value."""
 
     label: str
@@ -455,8 +450,7 @@ class Row:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """Rows in the order in which they are worth reading.
 
     Values are in ``unit``, and shares are fractions ``of`` something, such as "of kernel time".
@@ -468,8 +462,7 @@ class Section:
     of: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(Struct, frozen=True):
     """What is to be said on one subject; ``reason`` says why there is nothing."""
 
     name: str
@@ -499,11 +492,10 @@ STEPS: Final = {
 _SENTENCE_END: Final = re.compile(r"(?<=\.)\s")
 #: What the function of a rule can take: a part of the subject by its name, or all of it.
 #: ``step`` is the op table of one step, on all devices, of the region that ``ops`` are of.
-_INPUTS: Final = frozenset({"subject", "step", *(part.name for part in fields(Subject))})
+_INPUTS: Final = frozenset({"subject", "step", *Subject.__struct_fields__})
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a rule says of one subject; ``value`` against ``limit``, both in ``unit``.
 
     ``severity`` is set where it is other than the rule's own. ``savings`` are estimates of what
@@ -522,7 +514,7 @@ class Answer:
     unit: str = ""
     evidence: tuple[Evidence, ...] = ()
     severity: Severity | None = None
-    savings: Mapping[int, float] = field(default_factory=dict)
+    savings: Mapping[int, float] = {}
     waiting_ns: float = 0.0
     arithmetic: str | None = None
     fix: str | None = None
@@ -585,8 +577,7 @@ class Answer:
         return cls(RuleOutcome.NOT_APPLICABLE, reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """What a number is compared with. Users set ``value``; ``source`` tells where it comes from."""
 
     value: float
@@ -614,8 +605,7 @@ class Limit:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One question; ``rule`` makes it of a function, ``look``, that takes ``inputs`` and limits.
 
     One of the inputs in ``needs`` must be there; a rule without any is always asked.
@@ -764,8 +754,7 @@ OURS: Final = "TTP"
 _CODE: Final = re.compile(r"[A-Z]{3}[0-9]{3}")
 
 
-@dataclass(frozen=True, slots=True)
-class CustomRule:
+class CustomRule(Struct, frozen=True):
     """A rule of one's own. ``check`` is called for each test that has one of the inputs needed.
 
     ``code`` is three letters of your own and three digits, the first of which is the step of

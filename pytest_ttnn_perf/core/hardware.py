@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.codec import Coded, Omit
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.text import did_you_mean
 
@@ -25,8 +26,7 @@ UNKNOWN: Final = "unknown"
 Scalar = str | int | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Hardware:
+class Hardware(Struct, frozen=True):
     """The physical system and the mesh that a test opened; ``mesh`` is None without a device.
 
     ``simulated``: a mock or a simulator stands in for it. ``host`` is the machine, where machines
@@ -98,11 +98,10 @@ def member_name(enumerated: str) -> str:
     return enumerated.rpartition(".")[2].lower()
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """Settings of the device and the model under which a test ran."""
 
-    values: Mapping[str, Scalar] = field(default_factory=dict)
+    values: Mapping[str, Scalar] = {}
 
     def completed_by(self, facts: Mapping[str, Scalar]) -> Configuration:
         """Return this configuration with what the test's author stated added to it."""
@@ -134,8 +133,7 @@ PlainConfiguration = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """What was true of the host and the software during a run; recorded, never keyed on.
 
     ``branch`` is what was checked out or, for a ``pull_request`` (its number or ref), what it came
@@ -204,8 +202,7 @@ _LASTING: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(Struct, frozen=True):
     """An installed ttnn; ``version`` is None where there is none.
 
     ``tracy`` and ``arch`` are None where they are not known: ``arch`` also where there is no
@@ -221,8 +218,7 @@ class Build:
     timed_out: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A variable of the environment, or several joined by ``+``, with which no time means anything.
 
     ``why`` goes on from the variable: "makes kernels check themselves".
@@ -243,8 +239,7 @@ class Conflict:
         return f"{self.sentence}: {self.remedy}"
 
 
-@dataclass(frozen=True, slots=True)
-class CiJob:
+class CiJob(Struct, frozen=True):
     """What the variables of a CI system tell of a job; nothing outside of one.
 
     ``annotates``: it turns lines of the output into annotations, as GitHub does. ``step_summary``

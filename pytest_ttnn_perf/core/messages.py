@@ -7,13 +7,13 @@ observation it may carry.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.codec import Coded, Value, decode, encode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError
 from pytest_ttnn_perf.core.observation import SweepPoint
 from pytest_ttnn_perf.core.settings import ProfilerKind
@@ -26,8 +26,7 @@ IDENTITY: Final = "ttnn_perf_identity"
 APART: Final = "ttnn_perf_apart"
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """Something that a worker says."""
 
     def document(self) -> dict[str, object]:
@@ -76,8 +75,7 @@ def _read_word(value: Value) -> str:
 Word = Annotated[str, Coded(_read_word)]
 
 
-@dataclass(frozen=True, slots=True)
-class Collected(Message):
+class Collected(Message, frozen=True):
     """The tests to come. ``measured`` is None where the worker only distributes them.
 
     ``baselines`` and ``confirm`` are what its options and configuration say, ``root`` is pytest's
@@ -93,20 +91,18 @@ class Collected(Message):
     baselines: str | None = None
     confirm: Annotated[int | None, Coded(_read_whole)] = None
     root: str | None = None
-    identities: Mapping[str, str] = field(default_factory=dict)
-    points: Mapping[str, SweepPoint] = field(default_factory=dict)
+    identities: Mapping[str, str] = {}
+    points: Mapping[str, SweepPoint] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Started(Message):
+class Started(Message, frozen=True):
     """A test starts; ``location`` is file, line and name."""
 
     test: str
     location: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Reported(Message):
+class Reported(Message, frozen=True):
     """One phase of a test has ended."""
 
     report: dict[str, Any]
@@ -133,15 +129,13 @@ class Reported(Message):
         return told if isinstance(told, str) else None
 
 
-@dataclass(frozen=True, slots=True)
-class CollectionReported(Message):
+class CollectionReported(Message, frozen=True):
     """A file or class that could not be collected, or was skipped."""
 
     report: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Warned(Message):
+class Warned(Message, frozen=True):
     """A warning was recorded."""
 
     text: str
@@ -153,13 +147,11 @@ class Warned(Message):
     location: Annotated[list[Any] | None, Coded(_read_location)]
 
 
-@dataclass(frozen=True, slots=True)
-class Opened(Message):
+class Opened(Message, frozen=True):
     """A device is opened; from now on its chips are this worker's."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProfilesItself(Message):
+class ProfilesItself(Message, frozen=True):
     """A test was stopped before it started a profiled process: it needs a worker of its own.
 
     The profiled process waits for the chips that this one has, or is given its profiler's folder.
@@ -168,45 +160,39 @@ class ProfilesItself(Message):
     test: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finished(Message):
+class Finished(Message, frozen=True):
     """A test is over, teardown included."""
 
     test: str
     location: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Refused(Message):
+class Refused(Message, frozen=True):
     """The worker found a mistake of the user's."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Broke(Message):
+class Broke(Message, frozen=True):
     """The worker's pytest ended in an internal error."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped(Message):
+class Stopped(Message, frozen=True):
     """A test or a plugin ended the worker's session; ``code`` is the exit code it asked for."""
 
     text: str
     code: Annotated[int | None, Coded(_read_whole)]
 
 
-@dataclass(frozen=True, slots=True)
-class Strayed(Message):
+class Strayed(Message, frozen=True):
     """Modules that are not of the version under test: the name and the file of each."""
 
     modules: list[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Ended(Message):
+class Ended(Message, frozen=True):
     """The last message of a worker that came to its end."""
 
     status: Whole
@@ -229,7 +215,7 @@ def message_of(document: Any) -> Message:
     """
     try:
         kind = _KINDS[document["kind"]]
-        if not document.keys() >= kind.__dataclass_fields__.keys():
+        if not document.keys() >= set(kind.__struct_fields__):
             raise KeyError
         message = decode(kind, document)
         if isinstance(message, (Reported, CollectionReported)):
@@ -251,8 +237,7 @@ class PassKind(Enum):
     AB = "ab"
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedVersions:
+class ComparedVersions(Struct, frozen=True):
     """Two versions of one project: a worker runs the tests of its ``own`` and not the ``other``'s.
 
     What lies below ``shared``, relative to either, may be the other's. ``settings`` is the folder
@@ -268,8 +253,7 @@ class ComparedVersions:
     checklist: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """One worker's task, which it reads from a file: thousands of ids fit no command line.
 
     ``descriptor`` is its end of the channel; None for one that has nobody to tell anything.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Final
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.codec import Mark
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.text import BYTES_IN, NANOSECONDS_IN
 
 if TYPE_CHECKING:
@@ -106,8 +107,7 @@ class Source(Enum):
 OF_DEVICE: Final = (Source.DEVICE, Source.GRAPH, Source.REALTIME, Source.TRACY)
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """One measured quantity. ``unit`` is a display unit ("ns", "tok/s"); "" means a bare number."""
 
     name: Annotated[str, Mark.KEY]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import (
     INLINE,
@@ -20,7 +22,6 @@ from pytest_ttnn_perf.core.codec import (
     decode_known,
     encode,
 )
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError
 from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Unanswered
 from pytest_ttnn_perf.core.hardware import (
@@ -47,8 +48,7 @@ if TYPE_CHECKING:
 RUN_FORMAT: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What the author of a test asked for, for one metric; None means the gate's default.
 
     ``tolerance`` and ``max_regression`` are fractions (0.05 = 5 %); for accuracy, ``tolerance``
@@ -109,8 +109,7 @@ def _read_move(value: Value) -> float:
     return move
 
 
-@dataclass(frozen=True, slots=True)
-class MetricObservation:
+class MetricObservation(Struct, frozen=True):
     """The samples of one metric, in the order they were taken. NaN stands for "not finite".
 
     ``machine`` is, once there are ``confirmations``, how much worse tests that were not suspect
@@ -139,16 +138,14 @@ class Asked(Enum):
     PROJECT = "project"
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     """Where a test is written: a file as seen from where ids start, and a line, from 1."""
 
     file: str
     line: Annotated[int | None, Mark.OMIT, Coded(lambda value: value.integer(at_least=1))] = None
 
 
-@dataclass(frozen=True, slots=True)
-class SweepPoint:
+class SweepPoint(Struct, frozen=True):
     """Where a test stands in a sweep. ``sweep`` is the id that all of its points share.
 
     ``require`` is what a point must reach to count as the best one, by metric: a number in the
@@ -157,11 +154,10 @@ class SweepPoint:
 
     sweep: str
     axes: Annotated[Mapping[str, Scalar], Mark.REQUIRED]
-    require: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
+    require: Omit[Mapping[str, Scalar]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """How the samples of one metric were taken; ``inputs`` are shapes."""
 
     metric: Annotated[str, Mark.KEY]
@@ -175,8 +171,7 @@ class Conditions:
 _LONGEST_ERROR: Final = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """Everything one test recorded. ``raised`` is set when its body did not reach the end.
 
     ``problems`` are mistakes in how the test uses the plugin; each fails the test. ``lost`` says
@@ -197,16 +192,16 @@ class Observation:
 
     # In the order of the file.
     test: Annotated[str, Mark.KEY]
-    metrics: Annotated[Mapping[str, MetricObservation], Mark.REQUIRED] = field(default_factory=dict)
+    metrics: Annotated[Mapping[str, MetricObservation], Mark.REQUIRED] = {}
     configuration: PlainConfiguration = Configuration()
-    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    facts: Mapping[str, Scalar] = {}
     ops: Annotated[OpGroups | None, Coded(decode_groups, encode_groups)] = None
-    waived: Mapping[str, str] = field(default_factory=dict)
+    waived: Mapping[str, str] = {}
     findings: tuple[Finding, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
     hardware: Omit[Hardware | None] = None
     location: Omit[Location | None] = None
-    environment: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
+    environment: Omit[Mapping[str, Scalar]] = {}
     left_out: Omit[tuple[Source, ...]] = ()
     problems: Omit[tuple[str, ...]] = ()
     dropped: Omit[bool] = False
@@ -222,7 +217,7 @@ class Observation:
     sweep: Omit[SweepPoint | None] = None
     out_of_memory: Omit[str | None] = None
     attached: Omit[tuple[str, ...]] = ()
-    conditions: Omit[Mapping[str, Conditions]] = field(default_factory=dict)
+    conditions: Omit[Mapping[str, Conditions]] = {}
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:
@@ -256,8 +251,7 @@ class Observation:
         return self.is_simulated and any(observed.metric.compared_by_ratio for observed in own)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedTest:
+class JudgedTest(Struct, frozen=True):
     """An observation with its verdicts. ``written`` names the metrics whose baseline it changes.
 
     ``by_op`` says which ops make up a change of its times; None where nothing changed, or one side
@@ -300,8 +294,7 @@ def _is_said(finding: Finding, metrics: set[str]) -> bool:
     return finding.code == _OF_TARGET
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One run of the gate. A test without hardware of its own ran on ``hardware``.
 
     A run that is not ``complete`` was cut short: some of its tests may be missing. ``coverage`` is
@@ -371,8 +364,7 @@ def function_of(test: str) -> str:
     return file + separator + name.partition("[")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """What a run has collected. ``places`` are the folders and files of which it collected all.
 
     ``others`` are tests that there are and that have no result in the run: deselected, skipped, not
@@ -435,8 +427,7 @@ def _and_identities(tests: tuple[str, ...], identities: Mapping[str, str]) -> tu
     return (*tests, *(identities[test] for test in tests if test in identities))
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(Struct, frozen=True):
     """What one artifact tells, or several of one test; None for what they do not.
 
     ``arch``, ``board`` and ``devices`` are of the hardware that it was recorded on, ``hardware`` is
@@ -451,8 +442,8 @@ class Artifact:
     board: str | None = None
     devices: int | None = None
     hardware: Hardware | None = None
-    facts: Mapping[str, Scalar] = field(default_factory=dict)
-    environment: Mapping[str, Scalar] = field(default_factory=dict)
+    facts: Mapping[str, Scalar] = {}
+    environment: Mapping[str, Scalar] = {}
     table: OpTable | None = None
     report: Report | None = None
     kernels: TtlangLog | None = None
@@ -500,8 +491,7 @@ def _with_times(first: OpGroups | None, second: OpGroups | None) -> OpGroups | N
 NO_ARTIFACT: Final = Artifact()
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureFormat:
+class CaptureFormat(Struct, frozen=True):
     """A format of one's own, known by its content.
 
     ``recognises`` gets what the file begins with, unpacked if it is gzipped: all of it up to 256

@@ -7,12 +7,12 @@ only in their numbers. What repeats, the signature of an operation, is stored on
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -93,8 +93,7 @@ class Op(NamedTuple):
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """The kept ops of a table, column by column, in the order of the host's calls.
 
     The ops of one replay of a trace are in the order in which their device began them.
@@ -122,14 +121,13 @@ class Columns:
 
     def at(self, places: Sequence[int]) -> Columns:
         """Return the rows at some places, in that order."""
-        columns = ((name, getattr(self, name)) for name in Columns.__dataclass_fields__)
+        columns = ((name, getattr(self, name)) for name in Columns.__struct_fields__)
         return Columns(
             **{name: [column[at] for at in places] if column else () for name, column in columns}
         )
 
 
-@dataclass(frozen=True, slots=True)
-class TraceReplays:
+class TraceReplays(Struct, frozen=True):
     """The executions of one trace on one device; complete if all ran the same ops."""
 
     device: int
@@ -138,8 +136,7 @@ class TraceReplays:
     complete: bool
 
 
-@dataclass(frozen=True, slots=True)
-class OpTable:
+class OpTable(Struct, frozen=True, dict=True):
     """A capture of one program. Nothing is dropped in silence: ``dropped`` counts rows by reason.
 
     ``unread`` are those of them that are ops of a device: without them no sum of times is whole.
@@ -159,7 +156,7 @@ class OpTable:
     attribute_texts: Sequence[str] = ()
     signposts: tuple[Signpost, ...] = ()
     traces: tuple[TraceReplays, ...] = ()
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = {}
     unread: tuple[Unread, ...] = ()
     arch: str | None = None
     available_cores: int | None = None
@@ -169,8 +166,11 @@ class OpTable:
     region: str = ""
     processors: bool | None = None
     clock_mhz: float | None = None
-    #: What others worked out from the table; kept with it, so that it lives no longer.
-    derived: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def derived(self) -> dict[object, Any]:
+        """Results worked out from the table; kept with it, so that they live no longer."""
+        return {}
 
     def __len__(self) -> int:
         return len(self.columns.kernel_ns)
@@ -233,8 +233,7 @@ class OpTable:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OpGroup:
+class OpGroup(Struct, frozen=True):
     """Ops of one signature that are set up alike, of one execution on one device.
 
     Of several devices, ``count`` is that of the device that runs most of them, ``total_ns`` the
@@ -252,8 +251,7 @@ class OpGroup:
     region: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OpGroups:
+class OpGroups(Struct, frozen=True):
     """The groups of a table, sorted. ``kernel_time`` names the column that the times are from."""
 
     kernel_time: str

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.codec import LARGEST, Value
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, UsageError
 from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, read_text
 from pytest_ttnn_perf.core.finding import Severity
@@ -52,11 +53,10 @@ class Checklist(Enum):
     OFF = "off"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleSettings:
+class RuleSettings(Struct, frozen=True):
     """What is other than usual for one rule; ``waive`` is the reason to do without it."""
 
-    limits: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float] = {}
     severity: Severity | None = None
     waive: str | None = None
 
@@ -136,8 +136,7 @@ class BrokerUse(Enum):
 IDENTITY_IGNORES: Final = ("expected*", "*target*", "*margin*", "*threshold*", "*tolerance*")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The settings of a run. Paths are absolute.
 
     ``timeout`` is the longest silence of a worker, in seconds, before it is killed; 0 for never.
@@ -185,7 +184,7 @@ class Settings:
     checklist: Checklist = Checklist.ENFORCE
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    rules: Mapping[str, RuleSettings] = field(default_factory=dict)
+    rules: Mapping[str, RuleSettings] = {}
     lock_folder: Path | None = None
     lock_timeout: float = 3600.0
     preflight_timeout: float = 300.0
@@ -204,8 +203,7 @@ class Settings:
     agents_accept: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class TestSettings:
+class TestSettings(Struct, frozen=True):
     """What a test's marker asks for, completed by the run's settings.
 
     A bare number in ``tolerance`` or ``max_regression`` is stored under the name ``"*"``. ``gate``
@@ -219,10 +217,10 @@ class TestSettings:
     iterations: int
     pcc: float
     batch: int | None = None
-    tolerance: Mapping[str, float] = field(default_factory=dict)
-    max_regression: Mapping[str, float] = field(default_factory=dict)
-    target: Mapping[str, str | float] = field(default_factory=dict)
-    waive: Mapping[str, str] = field(default_factory=dict)
+    tolerance: Mapping[str, float] = {}
+    max_regression: Mapping[str, float] = {}
+    target: Mapping[str, str | float] = {}
+    waive: Mapping[str, str] = {}
     gate: tuple[str, ...] = ()
     region: str | None = None
     sweep: SweepPoint | None = None

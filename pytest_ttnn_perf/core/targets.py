@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.codec import Omit, Value, decode, decode_format, encode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.metric import Kind, Metric, split_metric
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
 
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 TARGETS_FORMAT: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A goal for one metric, by the names that tests may record it under."""
 
     names: tuple[str, ...]
@@ -41,8 +41,7 @@ class Target:
         return self.value if both == {Kind.THROUGHPUT} else None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetEntry:
+class TargetEntry(Struct, frozen=True):
     """The goals for a model on a system; None for what holds for any board, batch or length.
 
     ``models`` are its names, of which a test states one.
@@ -96,8 +95,7 @@ def _fact(facts: Mapping[str, Scalar], *names: str) -> Scalar:
     return next((facts[name] for name in names if facts.get(name) is not None), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     targets: tuple[TargetEntry, ...]
 
 

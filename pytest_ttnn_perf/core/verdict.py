@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 from typing import Annotated, Final, NamedTuple
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.codec import Inline, Omit, decode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.hardware import Scalar
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 
@@ -32,8 +32,7 @@ class PointState(Enum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class SweepMetric:
+class SweepMetric(Struct, frozen=True):
     """The metric that stands for a role."""
 
     role: Role
@@ -48,8 +47,7 @@ class SweepMetric:
         return Metric(self.name, self.unit, self.better, self.kind)
 
 
-@dataclass(frozen=True, slots=True)
-class PointResult:
+class PointResult(Struct, frozen=True):
     """One point. ``values`` are by role, in the unit of its metric.
 
     ``why`` says what it had no room for, or what it raised. ``unmet`` says which requirements it
@@ -59,7 +57,7 @@ class PointResult:
     test: str
     axes: Mapping[str, Scalar]
     state: PointState
-    values: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, float] = {}
     why: Omit[str | None] = None
     unmet: Omit[tuple[str, ...]] = ()
 
@@ -68,8 +66,7 @@ class PointResult:
         return self.values.get(role.value)
 
 
-@dataclass(frozen=True, slots=True)
-class AxisEffect:
+class AxisEffect(Struct, frozen=True):
     """Whether points that differ in one axis alone differ in anything else.
 
     ``compared`` is the number of such pairs: without any, nobody can tell.
@@ -81,8 +78,7 @@ class AxisEffect:
     took_effect: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """A sweep and what its points amount to; tests are named by their ids.
 
     ``best`` cannot be told apart from each other in ``best_by``.
@@ -94,7 +90,7 @@ class Sweep:
     points: tuple[PointResult, ...]
     best: tuple[str, ...] = ()
     best_by: Role | None = None
-    require: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
+    require: Omit[Mapping[str, Scalar]] = {}
 
 
 class Outcome(Enum):
@@ -233,8 +229,7 @@ class Verdict(NamedTuple):
         return None if read is None else abs(read)
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """Most tests moved the same way, which no single change to the code explains.
 
     ``change`` is the median change over the tests that vote, as a fraction; positive is worse.
@@ -260,8 +255,7 @@ class DriftKind(Enum):
     STEP = "step"
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Struct, frozen=True):
     """Samples that do not belong to one level, so that their median stands for none.
 
     ``change`` is a fraction: how much larger the end is than the start, negative for smaller
@@ -273,8 +267,7 @@ class Drift:
     position: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Drifting:
+class Drifting(Struct, frozen=True):
     """What drifted: a metric of a test over its samples, or, without both, a run over its tests."""
 
     test: str | None
@@ -283,8 +276,7 @@ class Drifting:
     drift: Drift
 
 
-@dataclass(frozen=True, slots=True)
-class Stale:
+class Stale(Struct, frozen=True):
     """Baselines that say little of today, all for one reason; ``oldest`` was accepted first."""
 
     why: str
@@ -293,8 +285,7 @@ class Stale:
     oldest_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineHealth:
+class BaselineHealth(Struct, frozen=True):
     """What a run shows of its project's baselines.
 
     ``lost`` are tests with a baseline that have no result in a full run, where one is required.

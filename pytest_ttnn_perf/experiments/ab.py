@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import field, fields, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.messages import ComparedVersions
@@ -63,8 +64,7 @@ if TYPE_CHECKING:
 # A commit against the working tree, laid out.
 
 
-@dataclass(frozen=True, slots=True)
-class StrayCode:
+class StrayCode(Struct, frozen=True):
     """The first of ``count`` modules that are not of the side whose tests ran them.
 
     ``folder`` has that side's own version of it. Both paths are as the user would type them.
@@ -84,8 +84,7 @@ _FAILING: Final = frozenset({Outcome.REGRESSED, Outcome.TOO_NOISY, Outcome.NO_DA
 _KNOWN: Final = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.WITHIN})
 
 
-@dataclass(frozen=True, slots=True)
-class AbResult:
+class AbResult(Struct, frozen=True):
     """What rounds tell. ``ref`` is the commit as the user named it.
 
     There are ``whole`` rounds of the tests that took most, of ``wanted`` at most; ``stopped`` says
@@ -100,7 +99,7 @@ class AbResult:
     compared: tuple[Compared, ...] = ()
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
-    troubles: Mapping[str, str] = field(default_factory=dict)
+    troubles: Mapping[str, str] = {}
     stopped: str | None = None
     remarks: tuple[str, ...] = ()
 
@@ -347,8 +346,7 @@ _ENDED: Final = True
 _PLACES: Final = frozenset({"baselines", "artifacts", "json", "replay", "lock_folder", "label"})
 
 
-@dataclass(frozen=True, slots=True)
-class Ab:
+class Ab(Struct, frozen=True):
     """What is asked for: a commit, pytest's arguments, the most rounds, what both sides share.
 
     ``command`` are the words before these arguments, as the user would type them again.
@@ -528,7 +526,7 @@ class _Both:
             theirs = load_settings(Path(self.move.path(str(root))))
         except InputError:  # what is wrong with theirs does not matter here
             return []
-        names = (field.name for field in fields(ours) if field.name not in _PLACES)
+        names = (name for name in ours.__struct_fields__ if name not in _PLACES)
         return [name for name in names if getattr(ours, name) != getattr(theirs, name)]
 
 

@@ -12,13 +12,14 @@ import json
 import os
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import field, replace
 from enum import Enum
 from math import ceil, expm1, log1p, log2
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.codec import decode, encode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import check_writable, read_json, remove_file, write_text
 from pytest_ttnn_perf.core.metric import Better
@@ -87,8 +88,7 @@ class What(Enum):
     UNDECIDED = "undecided"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A commit that was tried, against the good one. ``why`` it was skipped.
 
     ``change``, ``low`` and ``high`` are fractions, plus is worse; None where nothing was measured.
@@ -103,8 +103,7 @@ class Step:
     why: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
+class Followed(Struct, frozen=True):
     """The metric that is slower in the bad commit, by how much, and all tests that are.
 
     ``is_rate``: of which more is better; its changes are those of a time all the same.
@@ -166,8 +165,7 @@ class Search:
         return None if nearest is None else self.commits[nearest]
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """What is known so far, to go on with after Ctrl-C; ``spent_s`` is the time it took."""
 
     followed: Followed | None = None
@@ -229,8 +227,7 @@ class End(Enum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True)
-class Bisect:
+class Bisect(Struct, frozen=True):
     """What is asked for: two commits, pytest's arguments, the most rounds of each comparison.
 
     ``metric`` is the one to follow; None for that which is clearest. ``shared`` is what all commits
@@ -246,8 +243,7 @@ class Bisect:
     metric: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a search tells.
 
     One of ``suspects`` made it slower; ``before`` is the commit before them. ``effects`` compares
@@ -542,8 +538,7 @@ def state_file(artifacts: Path, good: Commit, bad: Commit, asked: Bisect) -> Pat
     return artifacts / "bisect" / f"{good.id[:12]}-{bad.id[:12]}-{digest}.json"
 
 
-@dataclass(frozen=True, slots=True)
-class _Checkouts:
+class _Checkouts(Struct, frozen=True):
     """Checks commits out, and starts their workers; the good one stays for the whole command."""
 
     root: Path
@@ -552,7 +547,7 @@ class _Checkouts:
     good: Commit
     stack: ExitStack
     tell: Callable[[RoundProgress], None]
-    _kept: list[Path] = field(default_factory=list)
+    _kept: list[Path] = []
 
     @contextmanager
     def turns(
@@ -811,7 +806,7 @@ class Hunt:
 
     def _keep(self, **known: object) -> None:
         spent_s = self._spent_s + time.monotonic() - self._start_s
-        self.state = replace(self.state, spent_s=spent_s, **known)  # type: ignore[arg-type]
+        self.state = replace(self.state, spent_s=spent_s, **known)
         ignore_folder(self.file.parent.parent)
         write_state(self.file, self.state)
 

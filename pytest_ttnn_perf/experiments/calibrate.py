@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from functools import partial
 from math import expm1, hypot, log1p
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.baseline import Accepted, TestBaseline
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.messages import PassKind
@@ -54,8 +55,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.tables import Block
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far sessions have come. ``tests`` is None before the first collection."""
 
     session: int
@@ -76,8 +76,7 @@ class Progress:
         return self.elapsed_s * (1 / self.fraction - 1) if self.fraction else None
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
+class Calibrated(Struct, frozen=True):
     """One metric of one test. Fractions (0.05 = 5 %); None with fewer than two sessions.
 
     ``within`` and ``between`` are standard deviations, of samples in a session and of sessions'
@@ -277,8 +276,7 @@ _ENDED: Final = True
 _ENOUGH: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """What is asked for: pytest's arguments, how many sessions, whether and where to store them.
 
     ``baselines`` is None for where the tests' own pytest has them. ``reason`` accepts what is worse

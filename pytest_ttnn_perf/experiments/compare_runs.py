@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.hardware import Environment
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.gate.judge import settled_value
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import MetricObservation, Run
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A field that is not the same in both runs; None where a run does not have it."""
 
     field: str
@@ -29,16 +28,14 @@ class Difference:
     after: Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What one run says of a metric; ``value`` is None without a finite number."""
 
     metric: Metric
     value: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """One metric of one test in both runs; None in a run that does not have it.
 
     ``obstacle`` is what forbids to compare the two.
@@ -79,8 +76,7 @@ class Pair:
         return change if isfinite(change) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """Why one run (``before`` or ``after``) may lack metrics of a test."""
 
     run: str
@@ -88,16 +84,14 @@ class Trouble:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class ByOp:
+class ByOp(Struct, frozen=True):
     """Which ops make up the change of a test's times, in a sentence."""
 
     test: str
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunComparison:
+class RunComparison(Struct, frozen=True):
     """Every metric of either run, what differs around them, and what went wrong in them.
 
     ``by_op`` is of the tests that have an op table in both runs.
@@ -182,10 +176,10 @@ def _reading(observed: MetricObservation | None) -> Reading | None:
 
 
 def _changed_environment(before: Environment, after: Environment) -> Iterator[Difference]:
-    for field in fields(Environment):
-        then, now = getattr(before, field.name), getattr(after, field.name)
-        if then != now and field.name not in _FLEETING:
-            yield Difference(field.name, then, now)
+    for name in Environment.__struct_fields__:
+        then, now = getattr(before, name), getattr(after, name)
+        if then != now and name not in _FLEETING:
+            yield Difference(name, then, now)
 
 
 def _troubles(name: str, run: Run) -> Iterator[Trouble]:

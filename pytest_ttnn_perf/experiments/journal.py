@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, split_metric
 from pytest_ttnn_perf.core.text import counted, visible
@@ -48,8 +49,7 @@ if TYPE_CHECKING:
 _ROUNDING: Final = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One step of a test. ``effect`` is that on its main metric; None where it has none.
 
     ``counts`` is what it adds to the whole, in the unit of the metric: nothing where it does not
@@ -65,8 +65,7 @@ class Part:
     counts: float
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """The way of one test: ``first`` and all parts and the ``unexplained`` sum to ``now``."""
 
     test: str

@@ -11,7 +11,8 @@ from itertools import pairwise
 from math import erfc, exp, expm1, hypot, isfinite, log, log1p, pi, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
@@ -94,8 +95,7 @@ class Round(NamedTuple):
 _LOOKS: Final = (4, 6, 8, 10, 14, 20, 28, 40)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """At most so many ``rounds``, and so many ``comparisons`` that share one chance to be wrong."""
 
     rounds: int
@@ -116,8 +116,7 @@ class Plan:
             yield look, (look - before) / max(self.rounds, done)
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
+class Paired(Struct, frozen=True):
     """A verdict on rounds, with the interval that its change lies in, and the rounds it took.
 
     ``low`` and ``high`` are fractions as the verdict's ``change`` is one: plus is worse. None where
@@ -382,8 +381,7 @@ _ROOT_2: Final = sqrt(2)
 _TOP_GAP: Final = 2 / sqrt(pi)
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(Struct, frozen=True):
     """What a baseline's current sessions show of the noise of a metric, as fractions.
 
     ``within_sd`` is that of samples in one session, ``between_sd`` that of the sessions' medians,
@@ -417,8 +415,7 @@ def noise_of(baseline: MetricBaseline) -> Noise:
     return Noise(within_sd, between_sd, MEDIAN_ERROR * between_sd / sqrt(count), count)
 
 
-@dataclass(frozen=True, slots=True)
-class Seeing:
+class Seeing(Struct, frozen=True):
     """What decides how well a gate sees: its limit, and the noise of what is held against it.
 
     ``session_sd`` is new in each process of a run, ``run_sd`` the same in all of them, and

@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.baseline import Accepted, TestBaseline
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.messages import Collected, ComparedVersions, PassKind, Strayed
 from pytest_ttnn_perf.core.metric import Better, median
@@ -59,16 +61,14 @@ _WITH_PATH: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """Words for the other side. ``narrowed``: some tests that were asked for are not there."""
 
     argv: tuple[str, ...]
     narrowed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """From the project in ``root`` to the one in ``tree``; the user stands in ``cwd``.
 
     Both are the same for the version that the user has.
@@ -157,8 +157,7 @@ def experiment_workers(
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Measuring:
+class Measuring(Struct, frozen=True):
     """What holds for all versions that a command measures.
 
     ``argv`` are pytest's arguments as the user gave them, ``shared`` what all take from the
@@ -174,8 +173,7 @@ class Measuring:
     receipts: bool = False
 
 
-@dataclass(slots=True)
-class Version:
+class Version(Struct):
     """A version that is measured: how people call it, where it is, and its workers.
 
     ``other`` is a folder whose code it must not run. ``tests`` are those to run at first; None for
@@ -234,8 +232,7 @@ class Version:
 INCONCLUSIVE: Final = "INCONCLUSIVE"
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """One metric of one test on both sides. ``obstacle`` is what forbids to compare the two.
 
     ``before`` and ``after`` are the values of the rounds, in the order in which these were run;
@@ -508,8 +505,7 @@ class StrayedError(UsageError):
         self.strays = tuple(strays)
 
 
-@dataclass(frozen=True, slots=True)
-class RoundProgress:
+class RoundProgress(Struct, frozen=True):
     """How far rounds have come. ``tests`` is None before the first collection.
 
     ``version`` is being measured. ``left_s`` is what all rounds that there may be will take at this
@@ -530,8 +526,7 @@ class RoundProgress:
         return self.done == self.tests
 
 
-@dataclass(slots=True)
-class _Side:
+class _Side(Struct):
     version: Version
     factory: WorkerFactory
     found: Sessions

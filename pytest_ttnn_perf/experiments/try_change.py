@@ -6,19 +6,20 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping  # noqa: TC003  # read when a step is decoded
 from contextlib import suppress
-from dataclasses import field, replace
 from datetime import datetime, timezone
 from enum import Enum
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, is_step, order_of_step
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
 from pytest_ttnn_perf.core.codec import Mark, Omit, Value, decode, decode_format, encode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import read_json, write_text
 from pytest_ttnn_perf.core.finding import ModelKind, RuleOutcome
@@ -103,8 +104,7 @@ class Edit(Enum):
     METRICS = "metric no longer gated"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """One reason why a step is not comparable: what it is called, and what was found where.
 
     ``edit`` is the text of an ``Edit``: records of before know more of them.
@@ -114,8 +114,7 @@ class Refusal:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """What a step did to one metric of one test.
 
     ``change``, ``low`` and ``high`` are fractions as a reader finds them from two values: minus is
@@ -151,8 +150,7 @@ class Effect:
         return self.after - self.before
 
 
-@dataclass(frozen=True, slots=True)
-class StepFinding:
+class StepFinding(Struct, frozen=True):
     """A finding of one test; ``saving_ns`` is what no other finding saves already.
 
     Of those that a step closed, the one that saves most counts whole: what it has in common with
@@ -174,8 +172,7 @@ class StepFinding:
         return max(0.0, (self.saving_ns or 0.0) - self.gaps_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Struct, frozen=True):
     """What the findings that a step closed promised, beside what was measured of ``metric``.
 
     ``at_most``: one of them promised no more than a bound.
@@ -189,8 +186,7 @@ class Prediction:
     at_most: Omit[bool] = False
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """Where one test stands after a step; None where that is not known.
 
     ``roofline_ns`` is the least time of its ops on the chip, of ``kernel_ns``.
@@ -203,19 +199,17 @@ class Situation:
     by_op: Omit[str | None] = None
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Struct, frozen=True):
     """What both sides had in common: files, by the hash of their content.
 
     ``diff`` is a hash of all that the step changed.
     """
 
     diff: str
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A step. ``base`` and ``state`` are commits that hold both sides, ``*_tree`` their trees.
 
     ``head`` is what was checked out, and ``reasons`` say why the decision is what it is.
@@ -239,7 +233,7 @@ class Step:
     closed: tuple[StepFinding, ...] = ()
     predictions: tuple[Prediction, ...] = ()
     candidates: tuple[StepFinding, ...] = ()
-    situations: Mapping[str, Situation] = field(default_factory=dict)
+    situations: Mapping[str, Situation] = {}
     receipt: Omit[Receipt | None] = None
 
     @property
@@ -272,8 +266,7 @@ def decode_step(document: object) -> Step:
 _FOLDER = "steps"
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(Struct, frozen=True):
     """What a step is compared with: a state, in words which one it is, and why no other."""
 
     name: str
@@ -450,8 +443,7 @@ _DECIDING: Final = re.compile(
 _SHOWN: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """What must not change, as paths from the root of the repository.
 
     ``tests`` are files and folders of tests, ``baselines`` and ``targets`` what they are compared
@@ -587,8 +579,7 @@ CANDIDATES: Final = 3
 HOLDS: Final = "HOLDS"
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Struct, frozen=True):
     """What both sides of a step measured, and what was seen meanwhile."""
 
     result: AbResult
@@ -1201,8 +1192,7 @@ TUNED: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
+class Try(Struct, frozen=True):
     """What is asked for: a message, pytest's arguments, the most rounds, what both sides share.
 
     ``base`` is a commit to compare with; None for the last kept state.
@@ -1216,8 +1206,7 @@ class Try:
     base: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """A step that is over: its record and the file of it, and what it was compared with.
 
     ``new_files`` are those that neither the base nor HEAD has, ``changed_files`` all others that

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.baseline import split_test_id
 from pytest_ttnn_perf.core.codec import decode, encode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.observation import Location, Observation, Run
 from pytest_ttnn_perf.core.settings import Update
@@ -58,8 +60,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.gate.confirm import MachineMoves
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceResults:
+class DeviceResults(Struct, frozen=True):
     """What the device pass measured, by test; nothing where there was no such pass.
 
     ``unavailable`` says why nothing is known of any test. After ``stopped``, no worker may follow:
@@ -67,7 +68,7 @@ class DeviceResults:
     ``unknown`` says why there was none, though the devices that tests open may have times.
     """
 
-    observations: Mapping[str, Observation] = field(default_factory=dict)
+    observations: Mapping[str, Observation] = {}
     unavailable: str | None = None
     stopped: str | None = None
     made: bool = False
@@ -103,7 +104,7 @@ class GateRun:
 
     context: RunContext
     #: What the device pass measured, which is over before the first test is judged.
-    device: DeviceResults = DeviceResults()
+    device: DeviceResults = field(default_factory=DeviceResults)
     _store: BaselineStore = field(init=False)
     _policies: Policies = field(init=False)
     _updates: Updates = field(init=False)

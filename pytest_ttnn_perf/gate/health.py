@@ -8,16 +8,17 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter, defaultdict
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.baseline import Orphan, Orphaned, Renaming, Traits, split_test_id
 from pytest_ttnn_perf.core.codec import decode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import read_json
 from pytest_ttnn_perf.core.observation import Coverage, function_of
@@ -431,8 +432,7 @@ def _nearest(
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Face:
+class Face(Struct, frozen=True):
     """What is compared of a test, counted once.
 
     Ops count where both sides have them, and then both ops and numbers must be alike: two models

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.baseline import Session
 from pytest_ttnn_perf.core.codec import LARGEST
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median
 from pytest_ttnn_perf.core.observation import NO_LIMITS
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """Default limits. All are fractions unless their name says otherwise."""
 
     #: No regression below this is ever reported, however quiet a test looks.
@@ -136,8 +136,7 @@ def _has_own_limit(observed: MetricObservation | None) -> bool:
 NO_METRIC: Final = Metric("-", unit="")
 
 
-@dataclass(frozen=True, slots=True)
-class _Obstacle:
+class _Obstacle(Struct, frozen=True):
     """Why a whole test cannot be compared."""
 
     outcome: Outcome

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
 from pytest_ttnn_perf.core.metric import Kind, Source, split_metric
@@ -232,12 +233,11 @@ def drifts_of(tests: Iterable[JudgedTest]) -> Iterator[Drifting]:
         yield Drifting(None, None, len(ratios), drift)
 
 
-@dataclass(slots=True)
-class Policies:
+class Policies(Struct):
     """The gate's constants for each hardware key, as its baselines in ``store`` teach them."""
 
     store: BaselineStore
-    _learned: dict[Hardware, Policy] = field(default_factory=dict)
+    _learned: dict[Hardware, Policy] = {}
 
     def of(self, hardware: Hardware, metrics: Iterable[MetricObservation]) -> Policy:
         """Return the constants for a test with these metrics."""

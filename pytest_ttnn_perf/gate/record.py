@@ -8,15 +8,16 @@ import os
 import re
 import shutil
 import time
-from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.codec import encode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.hardware import CiJob
@@ -48,8 +49,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 
-@dataclass(slots=True)
-class Journal:
+class Journal(Struct):
     """One line per test, written before the test is judged: a killed run keeps what it has."""
 
     file: Path
@@ -303,8 +303,7 @@ def environment_of(project: Path, job: CiJob = CiJob()) -> Environment:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(Struct, frozen=True):
     """What is known of a run before its first test."""
 
     settings: Settings
@@ -346,8 +345,7 @@ class RunContext:
         return ", ".join([*parts, f"{replayed}, times of this machine are left out"])
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Struct, frozen=True):
     """A run that is over: what was judged and written, and what could not be written."""
 
     context: RunContext
@@ -357,7 +355,7 @@ class RunResult:
     #: The baseline files that were changed.
     written: Sequence[Path] = ()
     records: Sequence[Path] = ()
-    errors: list[str] = field(default_factory=list)
+    errors: list[str] = []
     #: What the reports for CI are made of; None if none of them is wanted.
     ci_report: CiReport | None = None
     #: The page for a browser, if one was written.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.finding import (
     Answer,

@@ -8,9 +8,11 @@ import io
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import (
     BaselineFile,
@@ -24,7 +26,6 @@ from pytest_ttnn_perf.core.baseline import (
     test_file_of,
 )
 from pytest_ttnn_perf.core.codec import Value
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, WriteError
 from pytest_ttnn_perf.core.files import (
     LARGEST_TEXT_BYTES,
@@ -126,8 +127,7 @@ _IGNORED: Final = "/.lock\n/.gitignore\n/.undo.json\n.*.ttnn_perf.new\n"
 _FORMER_IGNORED: Final = b"/.lock\n/.gitignore\n"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
+class StoredFile(Struct, frozen=True):
     """A baseline file as found on disk; ``test_file`` is None where nothing tells it."""
 
     path: Path
@@ -135,16 +135,15 @@ class StoredFile:
     content: BaselineFile
 
 
-@dataclass(slots=True)
-class BaselineStore:
+class BaselineStore(Struct):
     """The baselines under one folder. Files are read once; writing reads them again."""
 
     root: Path
     #: What pytest knows tests by that are filed under something else: older baselines of theirs
     #: are filed under that. They move when they are written.
-    node_ids: dict[str, str] = field(default_factory=dict)
-    _read: dict[Path, BaselineFile | None] = field(default_factory=dict)
-    _found: dict[tuple[Hardware, str], BaselineFile | None] = field(default_factory=dict)
+    node_ids: dict[str, str] = {}
+    _read: dict[Path, BaselineFile | None] = {}
+    _found: dict[tuple[Hardware, str], BaselineFile | None] = {}
     _settled: bool = False
 
     def find(self, hardware: Hardware, test: str) -> TestBaseline | None:

@@ -15,8 +15,9 @@ import shlex
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.codec import Coded, Value, decode, decode_format, encode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, WriteError
 from pytest_ttnn_perf.core.files import (
     encoded,
@@ -58,8 +59,7 @@ def _read_before(value: Value) -> str:
     return value.string()
 
 
-@dataclass(frozen=True, slots=True)
-class _Touched:
+class _Touched(Struct, frozen=True):
     """A file that is changed, from the folder of baselines; None is a file that is not there.
 
     ``before`` is its text, bytes that are no UTF-8 as surrogates; ``after`` the SHA-256 of what
@@ -71,8 +71,7 @@ class _Touched:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Undo:
+class _Undo(Struct, frozen=True):
     """What ``.undo.json`` holds."""
 
     files: tuple[_Touched, ...]

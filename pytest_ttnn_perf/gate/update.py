@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from datetime import datetime, timezone
 from enum import Enum, auto
 from functools import cache
 from math import expm1, log, log1p
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import (
     CAPTURE,
@@ -18,7 +20,6 @@ from pytest_ttnn_perf.core.baseline import (
     TestBaseline,
     split_test_id,
 )
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, parse_json, read_text
 from pytest_ttnn_perf.core.metric import Kind
@@ -140,8 +141,7 @@ class Action(Enum):
     BLOCK = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The change that one test's result makes to its baseline; applied to what is stored then."""
 
     observation: Observation
@@ -390,21 +390,19 @@ def _noted(change: Change) -> Iterator[tuple[str, MetricObservation]]:
 _TOO_NOISY: Final = "recorded, but too noisy to gate: noise alone reaches {:.1f} %"
 
 
-@dataclass(frozen=True, slots=True)
-class NotWritten:
+class NotWritten(Struct, frozen=True):
     """A baseline file that could not be changed, and the tests this concerns."""
 
     error: str
     tests: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class Updates:
+class Updates(Struct):
     """What will be written, by hardware and test file; nothing without an ``update``."""
 
     store: BaselineStore
     update: Update | None
-    _changes: dict[tuple[Hardware, str], dict[str, Change]] = field(default_factory=dict)
+    _changes: dict[tuple[Hardware, str], dict[str, Change]] = {}
 
     def decide(
         self, judged: JudgedTest, *, hardware: Hardware, accepted: Callable[[], Accepted], run: str

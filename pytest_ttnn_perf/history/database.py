@@ -15,7 +15,6 @@ import time
 import zlib
 from collections import defaultdict
 from contextlib import closing
-from dataclasses import replace
 from enum import Enum
 from functools import partial
 from hashlib import sha256
@@ -24,6 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
+from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import (
     URL,
     BigInteger,
@@ -54,7 +55,6 @@ from sqlalchemy.pool import NullPool
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf.core.codec import Value, decode, decode_known, encode
 from pytest_ttnn_perf.core.database_url import INSTALL
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.core.files import LARGEST_RECORD_BYTES, parse_json
 from pytest_ttnn_perf.core.hardware import Environment
@@ -470,8 +470,7 @@ def _delete_runs(connection: Connection, numbers: Iterable[int]) -> None:
         connection.execute(delete(RUN).where(RUN.c.id.in_(chunk)))
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
+class StoredRecord(Struct, frozen=True):
     """The record of a run in a database; ``number`` is its row id."""
 
     database: Database
@@ -514,8 +513,7 @@ class StoredRecord:
             raise HistoryError(self.database.url, problem) from cause
 
 
-@dataclass(frozen=True, slots=True)
-class RunFilter:
+class RunFilter(Struct, frozen=True):
     """Filter of runs: ``last`` N, some tests, one metric; None for all.
 
     ``tests`` chooses among the names of all tests.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from dataclasses import field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.align import attribute_regions, group_ops
 from pytest_ttnn_perf.analysis.ops.names import op_and_function, op_name
@@ -24,7 +26,6 @@ from pytest_ttnn_perf.analysis.readers.detect import DATABASE, OP_TABLES, kind_o
 from pytest_ttnn_perf.analysis.readers.device_csv import gated_ops
 from pytest_ttnn_perf.analysis.show.attribution import waterfall_of
 from pytest_ttnn_perf.core.baseline import ops_path
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import RuleOutcome
@@ -276,8 +277,7 @@ _MOST_TESTS: Final = 50
 _NO_HISTORY: Final = PageHistory()
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierRuns:
+class EarlierRuns(Struct, frozen=True):
     """Runs, the history of each metric, and trends."""
 
     runs: tuple[Part, ...] = ()
@@ -725,8 +725,7 @@ _gated: Final = once_per_table(gated_ops)
 _CONFIG: Final = "config.json"
 
 
-@dataclass(slots=True)
-class CaptureSearch:
+class CaptureSearch(Struct):
     """Finds the capture of a test among files; each is read once.
 
     ``folder`` is where tests ran, ``replay`` where captures of them were recorded, ``artifacts``
@@ -739,7 +738,7 @@ class CaptureSearch:
     given: tuple[OpTable, ...] = ()
     #: Tests that were not looked for, as too many files were read already.
     skipped: int = 0
-    _read: dict[Path, OpTable | None] = field(default_factory=dict)
+    _read: dict[Path, OpTable | None] = {}
 
     def table_of(self, observation: Observation) -> OpTable | None:
         """Find the capture of a test's ops, if it still exists."""
@@ -803,8 +802,7 @@ def _times(ops: OpGroups) -> Mapping[tuple[str, int, float], int]:
 # The page of a run: its tests, its ops, what came before it, and what limits all that.
 
 
-@dataclass(frozen=True, slots=True)
-class PageSource:
+class PageSource(Struct, frozen=True):
     """Input of a page: a run as reported, and related captures and runs.
 
     By the ids of tests, ``tables`` are captures, ``report_folders`` what ttnn-visualizer opens, and
@@ -815,9 +813,9 @@ class PageSource:
     report: CiReport
     store: BaselineStore
     history: RunHistory = RunHistory(())
-    tables: Mapping[str, OpTable] = field(default_factory=dict)
-    report_folders: Mapping[str, str] = field(default_factory=dict)
-    traces: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, OpTable] = {}
+    report_folders: Mapping[str, str] = {}
+    traces: Mapping[str, str] = {}
     journals: tuple[dict[str, Any], ...] = ()
     headline: str | None = None
     notes: tuple[str, ...] = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import json
 import math
@@ -12,7 +11,9 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf.core.dataclass import dataclass, defaults_of
+from msgspec import Struct
+
+from pytest_ttnn_perf.core.codec import defaults_of
 from pytest_ttnn_perf.core.text import digits, visible
 from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.report.sentences import ACCEPTED
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 Part = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class PageHistory:
+class PageHistory(Struct, frozen=True):
     """Numbers of one metric, run after run, as parallel columns.
 
     ``runs`` are places in the page's runs. ``marks`` say what a run did to the baseline: accepted,
@@ -40,8 +40,7 @@ class PageHistory:
     changes: tuple[Part, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PageMetric:
+class PageMetric(Struct, frozen=True):
     """One metric of a test: its numbers and its verdict.
 
     ``scale`` is what numbers are multiplied by to be shown in ``unit`` (1e-6 and ms for
@@ -69,8 +68,7 @@ class PageMetric:
     change: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PageTest:
+class PageTest(Struct, frozen=True):
     """One test; ``worst`` sorts tests, 0 is the worst."""
 
     id: str
@@ -91,8 +89,7 @@ class PageTest:
     trace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A page: ``facts`` head it, ``notes`` limit it."""
 
     title: str
@@ -183,7 +180,7 @@ def _plain(value: Any) -> Any:
         return _history(value)
     if isinstance(value, (tuple, list)):
         return [_plain(one) for one in value]
-    if dataclasses.is_dataclass(value):
+    if isinstance(value, Struct):
         return _record(value)
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
@@ -191,7 +188,7 @@ def _plain(value: Any) -> Any:
 
 
 def _record(record: Any) -> dict[str, Any]:
-    found = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    found = {name: getattr(record, name) for name in record.__struct_fields__}
     if isinstance(record, _MANY):
         defaults = defaults_of(type(record))
         found = {
@@ -266,8 +263,7 @@ def page_html(page: Page) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """A test without scripts; ``points`` draw its sparkline."""
 
     test: PageTest

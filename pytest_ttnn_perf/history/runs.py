@@ -7,14 +7,15 @@ import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import field, replace
 from datetime import datetime, timedelta, timezone
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.analysis.readers.detect import read_run
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.gate.judge import settled_value
 from pytest_ttnn_perf.machine.git import lineage_of
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
 # Git knows the order of some commits. Of others, records name the parents, and when they were made.
 
 
-@dataclass(slots=True, eq=False)
-class _Commit:
+class _Commit(Struct, eq=False):
     """A commit and its runs; a run without a commit stands alone.
 
     ``made_s`` is when it was made, None where nobody says so; ``begun_s`` when its first run
@@ -49,8 +49,8 @@ class _Commit:
     parents: tuple[str, ...]
     made_s: float | None
     begun_s: float
-    earlier: set[_Commit] = field(default_factory=set)
-    later: set[_Commit] = field(default_factory=set)
+    earlier: set[_Commit] = set()
+    later: set[_Commit] = set()
 
     def follows(self, other: _Commit) -> None:
         """Note that another one comes before it."""
@@ -249,8 +249,7 @@ def _with_later(names: Sequence[Name]) -> Iterator[tuple[Name, Sequence[Name]]]:
         yield name, names[place:]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """One value of a metric of a test in a run.
 
     ``setting`` is the configuration it was measured in: numbers of different ones are not
@@ -293,8 +292,7 @@ class Source(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFile:
+class RecordFile(Struct, frozen=True):
     """A record in a file."""
 
     path: Path
@@ -315,8 +313,7 @@ class RecordFile:
         return read_run(self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedRun:
+class RecordedRun(Struct, frozen=True):
     """A run from its record; ``place`` is its commit's position in git.
 
     ``software`` is what changes without a commit: versions, firmware, driver, kernel, governor.
@@ -358,8 +355,7 @@ class RecordedRun:
         return (self.commit or "-")[:9]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Selected runs: of one branch (None: the main one) or of all."""
 
     branch: str | None = None
@@ -367,8 +363,7 @@ class Wanted:
     dirty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RunHistory:
+class RunHistory(Struct, frozen=True):
     """Runs in the order of their commits, and the excluded ones.
 
     ``unreadable`` are files, each with what is wrong with it. ``left_out`` counts runs by why.

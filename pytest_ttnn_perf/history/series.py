@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from functools import cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import median
 from pytest_ttnn_perf.core.text import counted
@@ -55,8 +56,7 @@ class Point(NamedTuple):
     reading: Reading
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """Comparable values of one metric of a test, in run order.
 
     ``setting`` is the configuration of the test: with another one, another series begins.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from dataclasses import replace
 from enum import Enum
 from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from math import expm1, log
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.text import counted, percent
@@ -246,8 +247,7 @@ class Difference(NamedTuple):
     after: Scalar = None
 
 
-@dataclass(frozen=True, slots=True)
-class Track:
+class Track(Struct, frozen=True):
     """A series as logarithms of values; more is worse.
 
     Tracks of one ``group`` can be slow together: they ran on one kind of hardware, and were
@@ -259,8 +259,7 @@ class Track:
     logs: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(Struct, frozen=True):
     """A change of one track, or of most (``track`` is None).
 
     ``good`` and ``bad`` are the numbers of the last run that is surely before it and of the first
@@ -642,8 +641,7 @@ def _went(differs: Difference) -> str:
     return f"{differs.what} {differs.before} → {differs.after}"
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """Changes grouped by cause, and counts of series.
 
     ``too_short`` are series of too few runs, ``others`` those of no gated time or throughput.

@@ -6,13 +6,14 @@ import contextlib
 import hashlib
 import json
 import tempfile
-from dataclasses import field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.codec import Value
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.files import read_json, write_text
 from pytest_ttnn_perf.core.hardware import Build, member_name
@@ -79,12 +80,11 @@ class Question(Enum):
     CLUSTER = "cluster"
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Struct, frozen=True):
     """What ttnn answered, as text. ``problem`` says why a question has neither answer nor error."""
 
-    says: Mapping[Question, str] = field(default_factory=dict)
-    errors: Mapping[Question, str] = field(default_factory=dict)
+    says: Mapping[Question, str] = {}
+    errors: Mapping[Question, str] = {}
     problem: str | None = None
     timed_out: bool = False
 

@@ -15,12 +15,12 @@ import stat
 import sys
 import tempfile
 import time
-from dataclasses import field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.hardware import System, card_of, system_of_chips
 from pytest_ttnn_perf.machine.environment import devices_of, is_simulated
@@ -127,8 +127,7 @@ _OF_HOST: Final = "run/tt-device-broker/broker.sock"
 _JOB: Final = "ttdev-job-"
 
 
-@dataclass(frozen=True, slots=True)
-class Broker:
+class Broker(Struct, frozen=True):
     """A broker that is up: tests go through its queue, and it alone resets the devices.
 
     ``runs_us``: whether this process belongs to one of its jobs; None where that cannot be told.
@@ -237,15 +236,14 @@ _SHARED_FILE: Final = 0o666
 _LONGEST_COMMAND: Final = 60
 
 
-@dataclass(slots=True)
-class Lease:
+class Lease(Struct):
     """The chips that this process may use; used as a context, they are given back when it ends.
 
     So they are when nothing refers to it any more.
     """
 
     chips: tuple[int, ...]
-    _locks: list[tuple[BaseFileLock, Path]] = field(default_factory=list)
+    _locks: list[tuple[BaseFileLock, Path]] = []
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -341,8 +339,7 @@ def is_held(lock: Path) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Wait:
+class _Wait(Struct, frozen=True):
     """For the first of some chips, until the deadline."""
 
     chips: tuple[int, ...]
@@ -451,8 +448,7 @@ _TOUCHING: Final = (
 _OF_CLUSTER: Final = ("get_cluster_type", "serialize_cluster_descriptor")
 
 
-@dataclass(slots=True)
-class Touched:
+class Touched(Struct):
     """Remembers the first call that touched a chip."""
 
     by: str | None = None

@@ -10,7 +10,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.hardware import Conflict
 from pytest_ttnn_perf.core.settings import ProfilerKind
 
@@ -84,8 +85,7 @@ def _not_zero(value: str) -> bool:
     return value not in {"", "0"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
+class _Option(Struct, frozen=True):
     """Why a variable must not be set, and which of its values set it."""
 
     why: str

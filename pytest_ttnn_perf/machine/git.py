@@ -20,7 +20,8 @@ from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, open_file, read_text
 from pytest_ttnn_perf.core.text import visible
@@ -110,8 +111,7 @@ def _is_top(folder: Path) -> bool:
     return own.is_file() or os.path.lexists(own / "HEAD")
 
 
-@dataclass(frozen=True, slots=True)
-class Git:
+class Git(Struct, frozen=True):
     """The git of the working tree that begins in a folder."""
 
     folder: Path
@@ -198,8 +198,7 @@ _BETWEEN: Final = "\x00"
 _FIELDS: Final = "%x00".join(("%H", "%an", "%aI"))
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Struct, frozen=True):
     """A commit that changed a file, by whom, when, and where the file was then."""
 
     commit: str
@@ -439,8 +438,7 @@ def _bytes(top: Path | None, *words: str, given: bytes = b"") -> bytes | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """A repository with a working tree in ``root``."""
 
     root: Path
@@ -540,8 +538,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 _TIMEOUT_S: Final = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Lineage:
+class Lineage(Struct, frozen=True):
     """What a repository knows of some commits.
 
     ``known`` gives the full name of each by the name that it was asked for. ``places`` are the

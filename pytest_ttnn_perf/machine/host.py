@@ -9,14 +9,15 @@ import platform
 import re
 import shutil
 import tempfile
-from dataclasses import replace
 from datetime import datetime, timezone
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.hardware import Environment, Hardware
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.machine.chips import Broker
 
 
-@dataclass(frozen=True, slots=True)
-class Tenant:
+class Tenant(Struct, frozen=True):
     """A process that has a chip open."""
 
     chip: int
@@ -35,8 +35,7 @@ class Tenant:
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """What a host tells about itself and its chips, with no chip touched; None is unknown.
 
     ``tenants_known`` is false where processes of other users cannot be seen. ``locked`` and

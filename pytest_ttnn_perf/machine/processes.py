@@ -16,13 +16,15 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
+import msgspec
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.codec import decode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.files import read_json
 from pytest_ttnn_perf.core.messages import Assignment
@@ -637,8 +639,7 @@ def _signals_handled(
             signal.signal(number, signal.SIG_DFL if usual is None else usual)
 
 
-@dataclass(slots=True)
-class Interrupts:
+class Interrupts(Struct):
     """Ctrl-C, which waits while it is held for what must not be left half done.
 
     A second one does not wait. One that somebody else has a handler for is theirs.
@@ -687,8 +688,7 @@ ROLE: Final = "TTNN_PERF_ROLE"
 WORKER: Final = "worker"
 
 
-@dataclass(frozen=True, slots=True)
-class OrchestratorLink:
+class OrchestratorLink(Struct, frozen=True):
     """A worker's assignment, the file it came in, and its channel."""
 
     file: Path
@@ -748,14 +748,13 @@ _CRASH: Final = "Fatal Python error"
 _CRASHED: Final = "Current thread"
 
 
-@dataclass(slots=True)
-class Output:
+class Output(Struct):
     """One of a worker's two streams."""
 
     pipe: IO[bytes]
     shown: Callable[[], TextIO]
     log: IO[bytes]
-    _decoder: codecs.IncrementalDecoder = field(
+    _decoder: codecs.IncrementalDecoder = msgspec.field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
     )
 
@@ -851,8 +850,7 @@ def _last(lines: list[str], start: str) -> int | None:
     return max((at for at, line in enumerate(lines) if line.startswith(start)), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """``code`` as Popen has it; ``silent_s`` when it was killed for being silent so long.
 
     ``cut`` says that its last message was incomplete; ``damaged`` that it was killed for one that
@@ -879,8 +877,7 @@ class Ending:
         return text + (", in the middle of a message" if self.cut else "")
 
 
-@dataclass(frozen=True, slots=True)
-class LostWorker:
+class LostWorker(Struct, frozen=True):
     """A worker that did not come to its end, and the tests that it was running.
 
     ``dirty``: it was killed while it had a device open. After one that ``hung``, no other worker

@@ -11,13 +11,13 @@ import inspect
 import os
 import re
 import sys
-from dataclasses import field
 from enum import Enum
 from importlib.abc import Loader, MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.hardware import Build, Hardware
 from pytest_ttnn_perf.machine.environment import MOCK, SIMULATOR, SLOW_DISPATCH, is_simulated
 from pytest_ttnn_perf.machine.host import installed_version
@@ -37,8 +37,7 @@ _MODULES: Final = ("ttnn", "ttnn.device", "ttnn.distributed", "ttnn.distributed.
 _SIZES: Final = re.compile(r"[\[(]\s*(\d+(?:\s*,\s*\d+)*)\s*[\])]")
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(Struct, frozen=True):
     """The loaded module."""
 
     ttnn: ModuleType
@@ -211,8 +210,7 @@ _DEFAULTS: Final[Mapping[str, Scalar]] = {
 }
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class UsedDevice:
+class UsedDevice(Struct, frozen=True, eq=False):
     """A device or mesh, as it was when it was opened. Does not keep it open."""
 
     hardware: Hardware
@@ -220,16 +218,15 @@ class UsedDevice:
     configuration: Mapping[str, Scalar]
 
 
-@dataclass(slots=True)
-class OpenDevices:
+class OpenDevices(Struct):
     """The devices of this process. Nothing is opened, queried or imported that tests would not."""
 
     on_open: Callable[[], None] | None = None
     runtime: Runtime | None = None
     #: Whether a device was opened: its chips are this process' until it exits, closed or not.
     has_opened: bool = False
-    _open: list[tuple[Any, UsedDevice]] = field(default_factory=list)
-    _used: list[UsedDevice] = field(default_factory=list)
+    _open: list[tuple[Any, UsedDevice]] = []
+    _used: list[UsedDevice] = []
     _fabric: str | None = None
 
     def observe(self) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware, member_name
 from pytest_ttnn_perf.core.metric import THROUGHPUT_TIME, WALL_TIME, Source
@@ -23,8 +24,7 @@ _WORD: Final = re.compile(r"[a-z][a-z0-9_]*")
 _MESH: Final = re.compile(r"[1-9][0-9]*(?:x[1-9][0-9]*)*")
 
 
-@dataclass(frozen=True, slots=True)
-class StatedHardware:
+class StatedHardware(Struct, frozen=True):
     """What an author says that a test runs on; None for what is left to be found out."""
 
     arch: str | None = None

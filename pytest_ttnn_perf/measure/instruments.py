@@ -9,15 +9,16 @@ import os
 import secrets
 import shutil
 from contextlib import nullcontext, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from statistics import median_low
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.baseline import ops_path
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import EmptyReportError, TtnnPerfError
 from pytest_ttnn_perf.core.hardware import Configuration
 from pytest_ttnn_perf.core.metric import (

@@ -8,7 +8,8 @@ from itertools import product
 from math import frexp, inf, isfinite, isnan, ldexp, nan, prod, sqrt
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.text import counted, text_of, visible
 
@@ -110,8 +111,7 @@ _SAFE_EXPONENT: Final = 300
 _HALF_OF_RANGE: Final = 2.0**1022
 
 
-@dataclass(slots=True)
-class Side:
+class Side(Struct):
     """What one side holds; ``first`` is the flat position of its first value that is not finite.
 
     ``lowest`` and ``highest`` are over the finite values.
@@ -157,8 +157,7 @@ class Side:
             self.highest = max(self.highest, float(values.max()))
 
 
-@dataclass(slots=True)
-class _Centred:
+class _Centred(Struct):
     """Means and centred sums of products, merged chunk by chunk.
 
     The merge is that of Chan, Golub and LeVeque: nothing is subtracted from the sums of squares,
@@ -195,8 +194,7 @@ class _Centred:
         return max(-1.0, min(1.0, self.xy / (sqrt(self.xx) * sqrt(self.yy))))
 
 
-@dataclass(slots=True)
-class _Norm:
+class _Norm(Struct):
     """An L2 norm as ``peak`` (the largest magnitude) times the root of ``total``.
 
     Dividing by the peak before squaring keeps tiny errors from vanishing.
@@ -224,8 +222,7 @@ class _Norm:
         return self.peak / other.peak * sqrt(self.total / other.total)
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """PCC is None if a side is constant; both sides are finite."""
 
     pcc: float | None
@@ -313,8 +310,7 @@ _ACCEPTED: Final = "a numpy array, a torch tensor, a ttnn tensor or an object wi
 _TORCH_GRAIN: Final = 32_768
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """One side of a comparison.
 
     ``data`` is a numpy array, or a torch tensor of a type numpy lacks (bfloat16, float8).
@@ -455,8 +451,7 @@ def _first_line(error: Exception) -> str:
     return text_of(error).partition("\n")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Struct, frozen=True):
     """Pearson correlation and errors of ``actual`` against ``expected``.
 
     ``pcc`` is NaN where it does not exist. ``sentence`` says why that is so, or that a side is
@@ -599,8 +594,7 @@ _SHARE_LEFT: Final = 1e-4
 _TINY: Final = 1e-280
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
+class Moments(Struct, frozen=True):
     """Raw sums over x and d = y - x, x being expected and y actual.
 
     The difference is summed in place of y because the errors need it anyway; y's moments follow.
@@ -733,8 +727,7 @@ _WIDTH: Final = 80
 _FORMS: Final = "a mapping from names to (expected, actual), or (name, expected, actual) each"
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """A layer, how its output agrees with what was expected, and how much it has to."""
 
     name: str

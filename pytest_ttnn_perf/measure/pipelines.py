@@ -10,7 +10,8 @@ from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.measure.timing import Workload
 
@@ -35,8 +36,7 @@ _FORMER_SEPARATE: Final = "separate_io_queue"
 _QUEUE, _QUEUE_OF_OPS = "CQ_", "CQ_OPS"
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True):
     """A pipeline with the inputs that it is measured with."""
 
     pipeline: Any

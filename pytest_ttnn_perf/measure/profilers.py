@@ -17,11 +17,11 @@ import threading
 import time
 from collections import defaultdict
 from contextlib import contextmanager, suppress
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct, field
+
 from pytest_ttnn_perf.core.text import text_of
 from pytest_ttnn_perf.machine.ttnn import cause_of, plain, when_imported
 
@@ -57,8 +57,7 @@ _WRITING: Final = ("export_", "dump_", "ttnn_perf_metrics_", "dry_run")
 _WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
-@dataclass(slots=True)
-class Compiler:
+class Compiler(Struct):
     """The compile options of this process, and of the test that is running."""
 
     _of_torch: dict[str, Scalar] | None = None
@@ -153,8 +152,7 @@ class ProgramRun(NamedTuple):
     kernel_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
+class Iteration(Struct, frozen=True):
     """The programs of one call of a model, in the order they ran on each chip."""
 
     programs: tuple[ProgramRun, ...]
@@ -179,8 +177,7 @@ class Iteration:
         return max(map(len, self.by_chip.values()), default=0)
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """A measured model. ``problem`` says why its numbers are none.
 
     Each iteration served as many ``inputs``.
@@ -220,8 +217,7 @@ class Profiler(Protocol):
         """Stop listening."""
 
 
-@dataclass(slots=True)
-class ProgramProfiler:
+class ProgramProfiler(Struct):
     """The device profiler of Tracy-enabled builds, read out after each iteration."""
 
     devices: OpenDevices
@@ -270,15 +266,14 @@ def _runs(latest: dict[int, list[Any]]) -> Iterator[ProgramRun]:
             yield ProgramRun(int(chip), duration)
 
 
-@dataclass(slots=True)
-class RealtimeProfiler:
+class RealtimeProfiler(Struct):
     """The real-time profiler of any build, on hardware with fast dispatch.
 
     To ask for it before a device is open ends the process: it is made when one is.
     """
 
     devices: OpenDevices
-    _records: list[Any] = field(default_factory=list)
+    _records: list[Any] = []
     _dropped: int = 0
     _received_s: float = 0.0
     _handle: int | None = None
@@ -391,8 +386,7 @@ _TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 _NEEDED: Final = ("begin_graph_capture", "end_graph_capture_to_file", "import_report")
 
 
-@dataclass(slots=True)
-class CapturedGraph:
+class CapturedGraph(Struct):
     """What became of a capture: a database, the problem it had, or why this ttnn makes none."""
 
     database: Path | None = None
@@ -449,8 +443,7 @@ def keep(folder: Path, place: Path) -> None:
             return
 
 
-@dataclass(slots=True)
-class ProgramCount:
+class ProgramCount(Struct):
     """How many programs a graph tells of; None where it does not."""
 
     programs: int | None = None

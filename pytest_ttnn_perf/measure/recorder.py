@@ -6,13 +6,15 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, SupportsFloat, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.metric import (
     COUNTED_IN_GRAPHS,
@@ -61,8 +63,7 @@ if TYPE_CHECKING:
 EVERY: Final = "*"
 
 
-@dataclass(slots=True)
-class Series:
+class Series(Struct):
     """A metric with the samples it has so far; none of them counts if some were ``lost``.
 
     ``origin`` is what told it, if that is a capture and not the test itself; ``capture`` names one
@@ -72,8 +73,8 @@ class Series:
     """
 
     metric: Metric
-    samples: list[float] = field(default_factory=list)
-    warmup: list[float] = field(default_factory=list)
+    samples: list[float] = []
+    warmup: list[float] = []
     gated: bool = True
     note: str | None = None
     lost: str | None = None

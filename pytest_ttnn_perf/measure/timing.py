@@ -5,14 +5,15 @@ from __future__ import annotations
 import gc
 import sys
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, exp, lgamma, log
 from threading import Lock
 from time import perf_counter_ns
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -81,8 +82,7 @@ def _log_binomial(count: int, hits: int, fraction: float) -> float:
     return choices + hits * log(fraction) + (count - hits) * log(1 - fraction)
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Struct, frozen=True):
     """What is called, and what surrounds each call.
 
     ``setup`` runs untimed before each call and may return the arguments: None keeps those given,
@@ -94,7 +94,7 @@ class Workload:
 
     call: Callable[..., Any]
     args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
+    kwargs: dict[str, Any] = {}
     setup: Callable[[], Any] | None = None
     sync: Callable[[], object] | None = None
     clock: Callable[[], float] = perf_counter_ns
@@ -130,15 +130,14 @@ def _shapes(value: object) -> Iterator[str]:
             yield from _shapes(part)
 
 
-@dataclass(slots=True)
-class Timings:
+class Timings(Struct):
     """Nanoseconds per call, filled while measuring: a call that raises leaves those before it.
 
     A sample is the mean of ``calls_per_sample``.
     """
 
-    warmup_ns: list[float] = field(default_factory=list)
-    samples_ns: list[float] = field(default_factory=list)
+    warmup_ns: list[float] = []
+    samples_ns: list[float] = []
     calls_per_sample: int = 1
 
     @property

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median
 from pytest_ttnn_perf.core.observation import MetricObservation
@@ -112,8 +113,7 @@ PERCENTILES: Final = (50, 90, 95, 99)
 _TIME_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """Under which tokens were made: what must be the same for two numbers to be compared.
 
     Without ``prompt_tokens`` there is no prefill, and no first token of its own.
@@ -148,15 +148,14 @@ def conditions_of(
     return Conditions(mode, whole_number("users", users, least=1), prompt, source)
 
 
-@dataclass(slots=True)
-class TokenMarks:
+class TokenMarks(Struct):
     """What a test calls while tokens come: ``first()`` once, then ``step()`` per decode step."""
 
     conditions: Conditions
     sync: Callable[[], object] | None
     clock: Callable[[], float]
     first_ns: float | None = None
-    steps_ns: list[float] = field(default_factory=list)
+    steps_ns: list[float] = []
     _last_ns: float | None = None
 
     def start(self) -> None:
@@ -193,8 +192,7 @@ class TokenMarks:
         return self.clock()
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(Struct, frozen=True):
     """The tokens of one prompt. ``compiling`` steps came before those that count."""
 
     conditions: Conditions
@@ -204,11 +202,10 @@ class Generation:
     warmup: bool = False
 
 
-@dataclass(slots=True)
-class TokenLog:
+class TokenLog(Struct):
     """The generations of one test."""
 
-    generations: list[Generation] = field(default_factory=list)
+    generations: list[Generation] = []
 
     @contextmanager
     def marks(
@@ -282,8 +279,7 @@ def steps_from(name: str, seconds: object) -> list[float]:
     return [number * 1e9 for number in numbers]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     """The metrics of one mode."""
 
     series: SeriesTable

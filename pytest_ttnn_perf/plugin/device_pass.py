@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.codec import decode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.core.messages import Collected, Finished, PassKind, ProfilesItself, Reported
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, THROUGHPUT_TIME, Kind, Source, recorded_metric

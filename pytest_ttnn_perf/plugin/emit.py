@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import warnings
-from dataclasses import field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -22,9 +21,10 @@ from _pytest._code.code import (
     TerminalRepr,
 )
 from _pytest.reports import CollectErrorRepr
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.core.finding import CustomRule
 from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
@@ -107,15 +107,14 @@ def live_logs(config: pytest.Config) -> logging.StreamHandler[Any] | None:
 _PARTIAL: Final = ("keyword", "lf", "ignore", "ignore_glob", "pyargs")
 
 
-@dataclass(eq=False, slots=True)
-class TestCollection:
+class TestCollection(Struct, eq=False):
     """Keeps track of a collection, wherever it takes place: workers' hooks are called here too."""
 
     config: pytest.Config
-    _not_collected: list[str] = field(default_factory=list)
-    _deselected: list[str] = field(default_factory=list)
+    _not_collected: list[str] = []
+    _deselected: list[str] = []
     #: What deselected tests are filed under, where that is not their id.
-    identities: dict[str, str] = field(default_factory=dict)
+    identities: dict[str, str] = {}
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Keep what was deselected: it is there all the same."""
@@ -379,8 +378,7 @@ def style_of(reporter: pytest.TerminalReporter) -> Style:
     return Style(width, colour=writer.hasmarkup, wrap=bool(reporter.isatty))
 
 
-@dataclass(frozen=True, slots=True)
-class Emitter:
+class Emitter(Struct, frozen=True):
     """Calls the hooks that pytest would call if the tests ran here."""
 
     session: pytest.Session

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.settings import BrokerUse, PassChoice, ProfilerKind
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 OWN_PASS: Final = frozenset({ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKind.TTLANG})
 
 
-@dataclass(frozen=True, slots=True)
-class ProfilerChoice:
+class ProfilerChoice(Struct, frozen=True):
     """A profiler that is not AUTO, and the reason in a few words.
 
     ``tracy``: whether ttnn is known to be built with Tracy, and so can be profiled in full.

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter_ns, time
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from _pytest.capture import CaptureIO, FDCapture
 from _pytest.config import create_terminal_writer
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import TtnnPerfError

@@ -9,13 +9,16 @@ import re
 import shlex
 import shutil
 import time
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, TestBaseline
 from pytest_ttnn_perf.core.codec import decode, encode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import new_folder
 from pytest_ttnn_perf.core.messages import (
@@ -70,8 +73,7 @@ _FILE: Final = "assignment.json"
 _OF_NOBODY: Final = frozenset({PassKind.DEVICE, PassKind.AB})
 
 
-@dataclass(slots=True)
-class WorkerLauncher:
+class WorkerLauncher(Struct):
     """How workers of this run are started.
 
     ``arguments`` returns what follows the interpreter, given a worker's own folder. ``folder``
@@ -83,7 +85,7 @@ class WorkerLauncher:
     cwd: Path
     folder: Path
     shown: bool = False
-    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    environment: dict[str, str] = msgspec.field(default_factory=lambda: dict(os.environ))
     profiler: ProfilerKind = ProfilerKind.OFF
     variables: Callable[[Path], Mapping[str, str]] = lambda _: {}
     #: Makes a device usable again after its worker was killed; returns why it cannot.
@@ -96,9 +98,9 @@ class WorkerLauncher:
     #: The workers of tests that start a profiled process of their own; None for these.
     unprofiled: WorkerLauncher | None = None
     #: The passes of the workers so far, which all workers of a run are numbered by.
-    _started: list[PassKind] = field(default_factory=list)
+    _started: list[PassKind] = []
     #: The tests that are known to start a profiled process of their own, to all passes of a run.
-    apart: dict[str, None] = field(default_factory=dict)
+    apart: dict[str, None] = {}
 
     def start(
         self, kind: PassKind, tests: Sequence[str] | None, *, alone: bool = False
@@ -211,8 +213,7 @@ _UNUSABLE: Final = "left a device in an unusable state"
 _REMEDY: Final = "reset it, and let --ttnn-perf-reset 'tt-smi -r' do so next time"
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerFactory:
+class WorkerFactory(Struct, frozen=True):
     """Starts the workers of a run's passes; ``plain`` are those of a run without devices."""
 
     settings: Settings
@@ -368,8 +369,7 @@ class ResultListener(Listener):
             self.give_up(test, self.trouble or why)
 
 
-@dataclass(slots=True)
-class Pass:
+class Pass(Struct):
     """One pass. A worker that dies or hangs costs the tests it was running; the rest go on.
 
     Tests that start a profiled process of their own come last, each in a worker of its own, unless
@@ -382,8 +382,8 @@ class Pass:
     silence_s: float
     runs_apart: bool = True
     _left: dict[str, None] | None = None
-    _apart: dict[str, None] = field(default_factory=dict)
-    _running: dict[str, Started] = field(default_factory=dict)
+    _apart: dict[str, None] = {}
+    _running: dict[str, Started] = {}
     _done: int = 0
     _opened: bool = False
     #: Why no other worker was started; None if there was no need to, or nothing against it.
@@ -533,8 +533,7 @@ class Pass:
         return LostWorker(running, str(ending), log, text, dirty=dirty, hung=ending.hung)
 
 
-@dataclass(slots=True)
-class Sessions:
+class Sessions(Struct):
     """What sessions have measured so far, by what tests are filed under.
 
     ``troubles`` says why a test has no result, ``stopped`` why there are fewer sessions than
@@ -544,11 +543,11 @@ class Sessions:
 
     wanted: int
     completed: int = 0
-    measured: dict[str, list[Observation]] = field(default_factory=dict)
-    troubles: dict[str, str] = field(default_factory=dict)
+    measured: dict[str, list[Observation]] = {}
+    troubles: dict[str, str] = {}
     stopped: str | None = None
     collected: Collected | None = None
-    no_room: dict[str, str] = field(default_factory=dict)
+    no_room: dict[str, str] = {}
 
     def good(self) -> dict[str, list[Observation]]:
         """Return the tests that had no trouble in any session."""

@@ -6,14 +6,15 @@ import json
 import os
 import platform
 import re
-from dataclasses import replace
 from datetime import datetime, timezone
 from hashlib import blake2b
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.codec import encode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.metric import split_metric
 from pytest_ttnn_perf.gate.judge import representative
@@ -34,8 +35,7 @@ OURS: Final = "ttnn_perf"
 WHOLE_RUN: Final = "run"
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Struct, frozen=True):
     """One number of a benchmark. NaN stands for a value that is no finite number.
 
     Times are ISO 8601 with a time zone. ``device_power`` is in watts, ``device_temperature`` in
@@ -54,8 +54,7 @@ class Measurement:
     device_temperature: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkRun:
+class BenchmarkRun(Struct, frozen=True):
     """What was benchmarked, on what, and the numbers; None for what is not known.
 
     ``concurrency`` is of a server's benchmark, and not part of the schema.
@@ -104,8 +103,7 @@ _INPUT: Final = ("input_sequence_length", "isl", "sequence_length", "seq_len")
 _OUTPUT: Final = ("output_sequence_length", "osl")
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where a run comes from; None for what is not known. Names are those of the schema."""
 
     run_start_ts: str
@@ -180,7 +178,7 @@ def benchmark_of(judged: JudgedTest, hardware: Hardware | None, origin: Origin) 
         input_sequence_length=_count(known, *_INPUT),
         output_sequence_length=_count(known, *_OUTPUT),
         image_dimension=_text(known, "image_dimension"),
-        **{name: getattr(origin, name) for name in Origin.__dataclass_fields__},
+        **{name: getattr(origin, name) for name in Origin.__struct_fields__},
     )
 
 

@@ -6,7 +6,8 @@ import hashlib
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.finding import Severity
 from pytest_ttnn_perf.core.hardware import CiJob
 from pytest_ttnn_perf.core.metric import Kind, median
@@ -36,8 +37,7 @@ class Level(Enum):
     NOTICE = "notice"
 
 
-@dataclass(frozen=True, slots=True)
-class CiReport:
+class CiReport(Struct, frozen=True):
     """A judged run, and how it is reported.
 
     ``differences`` is what is not as it was when the baselines were accepted; ``record`` where the

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct, to_builtins
+
 from pytest_ttnn_perf.core.finding import RuleOutcome, Severity, State
 from pytest_ttnn_perf.core.observation import TELLS
 from pytest_ttnn_perf.core.text import counted, microseconds, percent, size, unit_for
@@ -58,9 +58,9 @@ def progress_block(progress: Progress) -> Iterator[str]:
 
 def _progress_document(progress: Progress) -> dict[str, object]:
     return {
-        "steps": [asdict(step) | {"state": step.state.value} for step in progress.all],
+        "steps": [to_builtins(step) for step in progress.all],
         "model_kind": progress.kind.value if progress.kind else None,
-        "first": asdict(progress.first) if progress.first else None,
+        "first": to_builtins(progress.first) if progress.first else None,
         "invalid": list(progress.invalid),
     }
 
@@ -105,8 +105,7 @@ _FIELDS: Final = (
 VALIDITY: Final = "TTP0"
 
 
-@dataclass(frozen=True, slots=True)
-class Checklist:
+class Checklist(Struct, frozen=True):
     """What the rules say of artifacts, and of which regions; ``doubt`` is why they say no more."""
 
     findings: tuple[Finding, ...]
@@ -148,8 +147,8 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
         "doubt": report.doubt,
         "bottleneck": report.bottleneck,
         "progress": _progress_document(report.progress) if report.progress else None,
-        "regions": [asdict(each) | {"basis": each.basis.value} for each in report.regions],
-        "outside": None if report.outside is None else asdict(report.outside),
+        "regions": [to_builtins(each) for each in report.regions],
+        "outside": None if report.outside is None else to_builtins(report.outside),
     }
     return Listing((*lines, count_line(findings)), document, _FIELDS, rows)
 
@@ -317,10 +316,9 @@ def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
 
 def finding_document(finding: Finding) -> dict[str, object]:
     """Return a finding as plain JSON."""
-    # Not asdict, which copies every value: a capture has a hundred findings.
-    plain = {name: getattr(finding, name) for name in finding.__dataclass_fields__}
+    plain = {name: getattr(finding, name) for name in finding.__struct_fields__}
     named = {"severity": finding.severity.value, "outcome": finding.outcome.value}
-    return plain | named | {"evidence": tuple(map(asdict, finding.evidence))}
+    return plain | named | {"evidence": tuple(map(to_builtins, finding.evidence))}
 
 
 def shown(value: float, unit: str) -> str:

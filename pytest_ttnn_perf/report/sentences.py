@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.metric import OF_DEVICE, Better, Kind
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, inert
@@ -462,8 +462,7 @@ def rename_command(before: str, after: str, options: Sequence[str]) -> str:
     return command_line("ttnn-perf", "baseline", "rename", *words)
 
 
-@dataclass(frozen=True, slots=True)
-class Rerun:
+class Rerun(Struct, frozen=True):
     """How a user runs one test again from where they stand, or accepts what it measured.
 
     ``folder`` leads from there to the folder that test ids start from; ``options`` are those of
@@ -481,8 +480,8 @@ class Rerun:
     selection: tuple[str, ...] = ()
     record: str | None = None
     records: tuple[str, ...] = ()
-    renamed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    node_ids: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, tuple[str, str]] = {}
+    node_ids: Mapping[str, str] = {}
     tracy: bool = False
     update: Update | None = None
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from unicodedata import combining, east_asian_width
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.text import (
     BYTE_UNITS,
@@ -122,8 +123,7 @@ _LEAST: Final = 6
 _STAND_IN: Final = 0xF0000
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows under their headings, laid out once the width of a line is known.
 
     Columns in ``right`` are aligned to the right. ``narrower`` is laid out instead where this one
@@ -462,8 +462,7 @@ def format_fraction(fraction: float | None) -> str:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Column(Generic[T]):
+class Column(Struct, Generic[T], frozen=True):
     """One column of a listing.
 
     Programs read ``value`` under ``name``, people ``cell`` (or the value) under ``heading``;
@@ -580,8 +579,7 @@ class Columns(Generic[T]):
         return [dict(zip(self.names, row, strict=True)) for row in self.rows(records)]
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The output of a command; ``document`` is its plain JSON, ``rows`` its CSV."""
 
     lines: tuple[Block, ...]
@@ -619,8 +617,7 @@ def _csv_cell(value: object) -> object:
     return f"'{text}" if text.startswith(_FORMULA_BEGINS) else text
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """The text to print, and the outcome for the shell.
 
     ``shifted``: no test is to blame, but the machine is slower as a whole. ``errors`` go to stderr.

@@ -6,10 +6,10 @@ import os
 import shutil
 import sys
 from collections import Counter
-from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct, field
+
 from pytest_ttnn_perf.core.finding import State
 from pytest_ttnn_perf.core.hardware import UNKNOWN
 from pytest_ttnn_perf.core.settings import Update
@@ -78,8 +78,7 @@ _CLEAR = "\r\x1b[2K"
 _UP = "\x1b[A"
 
 
-@dataclass(slots=True)
-class LiveLine:
+class LiveLine(Struct):
     """One line of a terminal that is rewritten; nothing of it stays once it is cleared."""
 
     stream: TextIO
@@ -126,8 +125,7 @@ class LiveLine:
         self._is_shown, self._above = False, None
 
 
-@dataclass(slots=True)
-class Ticker:
+class Ticker(Struct):
     """Shows the progress of a command on stderr; in a log, a line per milestone."""
 
     line: LiveLine = field(default_factory=lambda: LiveLine(sys.stderr))
@@ -356,8 +354,7 @@ def _orphan_lines(found: Orphaned | None) -> Iterator[Line]:
         yield from orphan_lines(found)
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryOptions:
+class SummaryOptions(Struct, frozen=True):
     """What a summary needs beside the tests: what failed, how to run it again, what is silent.
 
     ``told`` are the tests whose failure the reader has seen already. ``verbosity`` is pytest's:
@@ -664,8 +661,7 @@ def _full_profile(judged: JudgedTest, rerun: Rerun) -> Iterator[str]:
         yield f"  full profile: {command}"
 
 
-@dataclass(slots=True)
-class _ByOp:
+class _ByOp(Struct):
     """Which ops did it: said once, beside the first change of a time."""
 
     sentence: str | None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.experiments.try_change import write_step
 from tests.behaviour.model import write_latency
@@ -33,14 +33,14 @@ OPS = capture(
 @pytest.fixture
 def pages(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the pages that are drawn from now on, as plain JSON."""
-    from dataclasses import asdict
+    from msgspec import to_builtins
 
     from pytest_ttnn_perf.history import page as write
 
     drawn: list[Any] = []
 
     def draw(page: Any) -> str:
-        drawn.append(json.loads(json.dumps(asdict(page))))
+        drawn.append(json.loads(json.dumps(to_builtins(page))))
         return f"<title>{page.title}</title>"
 
     monkeypatch.setattr(write, "page_html", draw)

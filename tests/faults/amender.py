@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import (
     Accepted,

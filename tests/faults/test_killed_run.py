@@ -6,10 +6,10 @@ import json
 import os
 import signal
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.detect import read_run
 from pytest_ttnn_perf.core.codec import encode

@@ -7,10 +7,10 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.cli.baseline_merge import move
 from pytest_ttnn_perf.core import files as files_module

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind
 from pytest_ttnn_perf.experiments.journal import journal_listing, journal_markdown, ways_of

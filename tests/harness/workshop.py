@@ -13,10 +13,12 @@ import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.settings import Checklist, ProfilerKind, Settings, TestSettings

@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-HEAVY = ("pandas", "numpy", "torch", "ttnn", "sqlite3", "filelock", "tomllib")
+HEAVY = ("pandas", "numpy", "torch", "ttnn", "sqlite3", "filelock", "msgspec", "tomllib")
 
 #: Runs pytest in a child and prints what it must not do: heavy modules loaded, processes started.
 IDLE_RUN = f"""

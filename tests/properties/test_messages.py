@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +117,8 @@ def test_a_message_with_another_value_is_refused_or_can_be_read(
 @given(
     JSON
     | st.dictionaries(
-        st.sampled_from(["kind", *{field.name for kind in KINDS for field in fields(kind)}]), JSON
+        st.sampled_from(["kind", *{name for kind in KINDS for name in kind.__struct_fields__}]),
+        JSON,
     )
 )
 @example({"kind": "Message"})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import Traits
 from pytest_ttnn_perf.core.metric import Metric

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Limit, Subject
@@ -33,12 +35,11 @@ class Saved(NamedTuple):
     arithmetic: str | None
 
 
-@dataclass(frozen=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """Asks the rule of a code about a subject, or about one with the parts that are given."""
 
     code: str
-    limits: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float] = {}
 
     def __call__(self, subject: Subject = NOTHING, **parts: Any) -> Answer:
         """Return the whole answer."""

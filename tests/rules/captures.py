@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
 from functools import cache
+
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import region_table, regions_of
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv

@@ -77,7 +77,7 @@ def table(
     texts = list(dict.fromkeys(row.attributes for row in rows if row.attributes))
     same = {
         name: [getattr(row, name) for row in rows]
-        for name in Columns.__dataclass_fields__
+        for name in Columns.__struct_fields__
         if name not in {"signature", "fidelity", "attributes"}
     }
     for name in ("core_min_ns", "core_max_ns"):  # as in most captures

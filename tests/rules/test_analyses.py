@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard
 from pytest_ttnn_perf.analysis.show.groups import ANALYSES

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist import bottleneck
 from pytest_ttnn_perf.analysis.checklist.bottleneck import Bottleneck, BottleneckKind

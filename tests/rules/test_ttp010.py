@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.ops import Unread
 from tests.rules.answers import Ask, Evidence, limit

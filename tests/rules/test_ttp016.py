@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.report_db import OperationError
 from tests.rules.answers import Ask, Evidence, limit, not_measured

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.report_db import OperationError
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.convolving import DEVICE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Device
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_measured

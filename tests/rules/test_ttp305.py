@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.report_db import Device
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured

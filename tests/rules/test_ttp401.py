@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.ops import Signpost

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.ttlang import Roofline, ThreadWork, TtlangLog
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured

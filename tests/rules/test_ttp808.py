@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.kernels import hot_lines
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules

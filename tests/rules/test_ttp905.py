@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured

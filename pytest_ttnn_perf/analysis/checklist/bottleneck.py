@@ -7,6 +7,8 @@ from enum import Enum
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.analysis.checklist.cores import searches
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
 from pytest_ttnn_perf.analysis.checklist.matmuls import TILE_ROWS, is_dense_matmul
@@ -23,7 +25,6 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     rooflines,
     size_of,
 )
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.finding import ModelKind, RuleOutcome
 from pytest_ttnn_perf.core.ops import Category, category_of, short_code
 from pytest_ttnn_perf.core.text import percent
@@ -59,8 +60,7 @@ class BottleneckKind(Enum):
     MIXED = "mixed"
 
 
-@dataclass(frozen=True, slots=True)
-class Bottleneck:
+class Bottleneck(Struct, frozen=True):
     """A bottleneck, and the number that decided: ``value`` against ``limit``, both in ``unit``."""
 
     kind: BottleneckKind

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from enum import Enum
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of, model_kind
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
@@ -21,7 +23,6 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     rooflines,
     work_of,
 )
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.finding import ModelKind, RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import (
     KERNEL_TIME,
@@ -59,8 +60,7 @@ if TYPE_CHECKING:
 # which not all need be computed.
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """What a step of a region takes now, and the least that it can take; None if not known.
 
     ``gaps_ns`` of it are gaps between ops, of a step that is not ``replayed`` at most so much: a
@@ -95,8 +95,7 @@ class PlanStep(NamedTuple):
     alone_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The steps for a region, in the order to take them.
 
     ``stopped``: there is more to save than the chip allows. ``untold`` are findings that cannot say
@@ -388,8 +387,7 @@ def _shape(tensor: Tensor) -> tuple[int, ...]:
     return tensor.logical or tensor.padded
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """The plan of one region of a capture, or of a test; ``why_not`` says why there is none.
 
     ``source`` is the file or the test, "" where the command names nothing else. ``unanswered`` is

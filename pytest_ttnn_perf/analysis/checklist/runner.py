@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.errors import RuleError, UsageError
 from pytest_ttnn_perf.core.finding import (

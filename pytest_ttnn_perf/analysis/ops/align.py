@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict, deque
-from dataclasses import field, replace
 from enum import Enum
 from functools import cache, lru_cache
 from itertools import chain, compress, pairwise, repeat
@@ -12,6 +11,9 @@ from math import prod
 from operator import ne
 from statistics import median, median_low
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.names import (
     BLOCKS,
@@ -35,7 +37,6 @@ from pytest_ttnn_perf.analysis.ops.names import (
     shape_text,
 )
 from pytest_ttnn_perf.analysis.ops.regions import Lane, lanes_of, middle_lanes
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.finding import Basis
 from pytest_ttnn_perf.core.ops import Columns, OpGroup, OpGroups, OpTable, short_code
 
@@ -66,8 +67,7 @@ class ChangeKind(Enum):
     REMOVED = "removed"
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """A difference between matched ops that may explain their times, e.g. cores 64 → 32."""
 
     what: str
@@ -78,8 +78,7 @@ class Cause:
         return f"{self.what} {self.before} → {self.after}"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A group of like ops that changed alike. ``delta_ns`` is the change they make to the total.
 
     ``op`` is the op's code, ``signature`` its operands in one line, ``shape`` the shape to call it
@@ -101,8 +100,7 @@ class Part:
     beside: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(Struct, frozen=True):
     """The change of a total in parts: ``after − before = sum of parts + unexplained``, exactly.
 
     The totals are kernel times of one device: the mean where there are several. ``unexplained_ns``
@@ -131,8 +129,7 @@ class Attribution:
         return any(part.change in {ChangeKind.ADDED, ChangeKind.REMOVED} for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Unmatched:
+class Unmatched(Struct, frozen=True):
     """A region that only one of two captures has, and the time of a step of it."""
 
     side: str
@@ -140,8 +137,7 @@ class Unmatched:
     step_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureComparison:
+class CaptureComparison(Struct, frozen=True):
     """Two captures, region by region; ``notes`` say what is particular about them."""
 
     regions: tuple[Attribution, ...]
@@ -164,8 +160,7 @@ class Variant(NamedTuple):
     attributes: str
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueLikeness:
+class CatalogueLikeness(Struct, frozen=True):
     """In what variants can be alike: for each variant a number; equal ones are alike in that.
 
     ``code``: what it computes. ``exact``: that and its operands. ``padded``, ``logical``: that and
@@ -173,12 +168,12 @@ class CatalogueLikeness:
     first output. ``format``: whatever is told of the operands but sizes and memory.
     """
 
-    exact: list[int] = field(default_factory=list)
-    padded: list[int] = field(default_factory=list)
-    logical: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    code: list[int] = field(default_factory=list)
-    format: list[int] = field(default_factory=list)
+    exact: list[int] = []
+    padded: list[int] = []
+    logical: list[int] = []
+    ends: list[int] = []
+    code: list[int] = []
+    format: list[int] = []
 
 
 class _Numbered(dict[tuple[int, int | None, int, int], int]):
@@ -898,8 +893,7 @@ NOISE_NS: Final = 250.0
 _MEDIANS: Final = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(Struct, frozen=True):
     """The noise of a comparison: ``factor`` times the usual, at most 1."""
 
     factor: float = 1.0
@@ -934,8 +928,7 @@ def _usual(kernel_ns: float) -> float:
     return NOISE_NS + NOISE_FRACTION * kernel_ns
 
 
-@dataclass(eq=False, slots=True)
-class Kind:
+class Kind(Struct, eq=False):
     """What changes alike have in common; equal only to itself, so that it is found quickly.
 
     ``listed`` tells that the op came or went. ``variant`` is that of after, if there is one;
@@ -981,15 +974,14 @@ class Batch(NamedTuple):
         return self._replace(before_units=list(before), after_units=list(after))
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """Ops that changed alike."""
 
     kind: Kind
     before_units: int = 0
     after_units: int = 0
-    counts: dict[int, int] = field(default_factory=dict)
-    moves: dict[int, int] = field(default_factory=dict)
+    counts: dict[int, int] = {}
+    moves: dict[int, int] = {}
 
     def add(self, batch: Batch) -> None:
         """Add ops."""

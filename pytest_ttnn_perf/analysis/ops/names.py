@@ -9,6 +9,8 @@ from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.analysis.ops.regions import (
     find_layers,
     middle_steps,
@@ -16,7 +18,6 @@ from pytest_ttnn_perf.analysis.ops.regions import (
     slowest_rows,
 )
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.ops import short_code
 
 if TYPE_CHECKING:
@@ -501,8 +502,7 @@ class OpRow(NamedTuple):
     stale: bool
 
 
-@dataclass(frozen=True, slots=True)
-class OpView:
+class OpView(Struct, frozen=True):
     """One step of a region, as its slowest device ran it; ``layers`` are places in ``rows``."""
 
     region: Region

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import replace
 from functools import wraps
 from itertools import groupby, pairwise
 from operator import eq
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.finding import Basis, Outside, Region, Regions, StepTime, region_name

@@ -12,9 +12,10 @@ from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.analysis.ops.names import op_rows
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.files import write_parts
 from pytest_ttnn_perf.core.ops import Category, category_of
 from pytest_ttnn_perf.core.text import visible
@@ -70,8 +71,7 @@ class Span(NamedTuple):
         return self.start_ns + self.kernel_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """What devices did, each in the order of starts, and how far that can be trusted."""
 
     lanes: Mapping[int, Sequence[Span]]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from functools import reduce
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import between
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid

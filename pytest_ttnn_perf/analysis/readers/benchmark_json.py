@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from dataclasses import replace
 from hashlib import blake2b
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.analysis.readers.ttlang import bounded_text
 from pytest_ttnn_perf.core.codec import LARGEST, LARGEST_COUNT, Value, decode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, InputError
 from pytest_ttnn_perf.core.files import open_file, parse_json, reading
 from pytest_ttnn_perf.core.hardware import Configuration, Environment, Hardware, Scalar, system_of
@@ -47,8 +48,7 @@ if TYPE_CHECKING:
 UNKNOWN_NAME: Final = "unknown measurement name"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownMeasurement:
+class KnownMeasurement(Struct, frozen=True):
     """What a measurement's name says. ``why_ungated`` is None for one that is gated."""
 
     unit: str
@@ -432,8 +432,7 @@ _MESH: Final = re.compile(r"[1-9]\d{0,3}(?:x[1-9]\d{0,3})*")
 _RESULTS: Final = "ttnn_"
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """What a benchmark says of the hardware; None for what it does not."""
 
     arch: str | None = None

@@ -7,11 +7,12 @@ from difflib import SequenceMatcher
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.analysis.ops.align import CaptureComparison, Unmatched, attribute
 from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_times_ns
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.metric import median
 
@@ -245,8 +246,7 @@ class CallChange(Enum):
     CHANGED = "changed"
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedCalls:
+class ChangedCalls(Struct, frozen=True):
     """Calls that changed alike: ``call`` is the name with the first shape, ``what`` the causes."""
 
     change: CallChange

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import region_named, region_table, window
 from pytest_ttnn_perf.analysis.readers.benchmark_json import is_benchmark_json

@@ -6,8 +6,9 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.align import group_ops
 from pytest_ttnn_perf.analysis.ops.regions import (

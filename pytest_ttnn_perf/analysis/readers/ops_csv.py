@@ -9,9 +9,10 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.analysis.ops.regions import count_replays, replays_in
 from pytest_ttnn_perf.core.codec import LARGEST
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.files import reading, unpacked
 from pytest_ttnn_perf.core.ops import HOST, Columns, OpTable, Signature, Signpost, Tensor, Unread
@@ -71,8 +72,7 @@ DIMENSIONS: Final = ("W", "Z", "Y", "X")
 _TENSOR_PARTS: Final = (*DIMENSIONS, "LAYOUT", "DATATYPE", "MEMORY")
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """The columns of an input or output. ``parts`` names what each holds, e.g. W or LAYOUT.
 
     ``places`` are positions in the record of an op's code and all its operands.
@@ -84,8 +84,7 @@ class Operand:
     places: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """A header, understood. Columns are by position in a split row.
 
     The operands mostly stand side by side. They are then left together when a row is split: one

@@ -7,16 +7,16 @@ import re
 import sqlite3
 from collections import Counter, defaultdict
 from contextlib import contextmanager
-from dataclasses import field
 from enum import Enum
 from functools import lru_cache
 from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct, field
+
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES
 from pytest_ttnn_perf.core.codec import Value, describe
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, EmptyReportError, InputError
 from pytest_ttnn_perf.core.files import loads, open_file
 from pytest_ttnn_perf.core.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
@@ -135,8 +135,7 @@ class ConvConfig(NamedTuple):
     full_inner_dim: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """A call of the program, with what ran inside it.
 
     ``inputs`` and ``outputs`` are ids of tensors. ``device_operations`` are in the order of their
@@ -152,7 +151,7 @@ class Operation:
     id: int
     name: str
     duration_s: float | None = None
-    arguments: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str] = {}
     inputs: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
     device_operations: tuple[str, ...] = ()
@@ -160,8 +159,8 @@ class Operation:
     fidelity: str | None = None
     conv: ConvConfig | None = None
     reshard: Reshard = Reshard.UNKNOWN
-    bytes_per_bank: Mapping[BufferType, int] = field(default_factory=dict)
-    l1_by_core: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    bytes_per_bank: Mapping[BufferType, int] = {}
+    l1_by_core: Mapping[tuple[int, int], int] = {}
     queues: tuple[int, ...] = ()
 
 
@@ -191,8 +190,7 @@ class OperationError(NamedTuple):
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """One rank of a report database, or a captured graph.
 
     ``edges`` lead from the last operation before it that gave the tensor. Tensors that came in from
@@ -233,8 +231,7 @@ def _peaks(operations: tuple[Operation, ...]) -> dict[BufferType, int]:
     return peaks
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramTime:
+class ProgramTime(Struct, frozen=True):
     """One execution of a program on one device, from its first kernel's start to the last's end.
 
     Times are None where a marker is missing: the profiler dropped it, or the log is cut.
@@ -254,8 +251,7 @@ class ProgramTime:
         return self.kernel_ns is not None
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceLog:
+class DeviceLog(Struct, frozen=True):
     """A raw device log. Programs are by device, and in the order in which they began."""
 
     arch: str
@@ -270,8 +266,7 @@ class DeviceLog:
         return all(program.complete for program in self.programs)
 
 
-@dataclass(frozen=True, slots=True)
-class Board:
+class Board(Struct, frozen=True):
     """A board as tt-smi sees it at one moment; None where it says nothing, or ``N/A``.
 
     ``firmware`` is the version of the bundle. ``throttler`` is not 0 where it held itself back.
@@ -285,8 +280,7 @@ class Board:
     throttler: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TtSmi:
+class TtSmi(Struct, frozen=True):
     """A snapshot of tt-smi. ``processes`` counts those that hold a device; None where unknown."""
 
     boards: tuple[Board, ...]
@@ -621,22 +615,20 @@ class Work(NamedTuple):
     queues: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class _Function:
+class _Function(Struct):
     name: str
     fidelities: frozenset[str]
     on_device: bool = False
 
 
-@dataclass(slots=True)
-class Inside:
+class Inside(Struct):
     """Takes the nodes of an operation in their order, and tells at the end what they were."""
 
-    _functions: list[_Function] = field(default_factory=list)
-    _open: list[_Function] = field(default_factory=list)
+    _functions: list[_Function] = []
+    _open: list[_Function] = []
     _circular: Counter[tuple[int, CoreRange]] = field(default_factory=Counter)
     _fullest: int | None = None
-    _queues: list[int] = field(default_factory=list)
+    _queues: list[int] = []
 
     def add(self, node: Node) -> None:
         """Take the next node; DecodeError where it makes no sense."""
@@ -815,20 +807,19 @@ LONGEST_ARGUMENT: Final = 20_000
 LONGEST_GRAPH: Final = 32_000_000
 
 
-@dataclass(slots=True)
-class _Parts:
+class _Parts(Struct):
     """Collects the parts of one operation from several tables."""
 
     id: int
     name: str
     duration_s: float | None
-    arguments: dict[str, str] = field(default_factory=dict)
-    inputs: list[int] = field(default_factory=list)
-    outputs: list[int] = field(default_factory=list)
+    arguments: dict[str, str] = {}
+    inputs: list[int] = []
+    outputs: list[int] = []
     inside: Inside | None = None
     buffers: Counter[tuple[int, BufferType]] = field(default_factory=Counter)
-    cores: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
-    queues: list[int] = field(default_factory=list)
+    cores: dict[int, dict[tuple[int, int], int]] = {}
+    queues: list[int] = []
 
     def operation(self) -> Operation:
         work = None if self.inside is None else self.inside.work()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.codec import LARGEST
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, parse_json, read_text
 from pytest_ttnn_perf.core.hardware import WORMHOLE, System, system_of
@@ -19,16 +20,14 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Hardware
 
 
-@dataclass(frozen=True, slots=True)
-class NotTaken:
+class NotTaken(Struct, frozen=True):
     """Something in a file that does not become a target, and why."""
 
     place: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTargets:
+class ReadTargets(Struct, frozen=True):
     """What a file of targets holds."""
 
     entries: tuple[TargetEntry, ...]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from dataclasses import field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.codec import LARGEST_COUNT, Value
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import DecodeError, InputError
 from pytest_ttnn_perf.core.files import loads, parse_json, reading, unpacked, with_plain_ends
 from pytest_ttnn_perf.core.metric import Kind, Metric, Source, recorded_metric
@@ -99,8 +100,7 @@ class Barriers(NamedTuple):
     transfers_each: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramPerf:
+class ProgramPerf(Struct, frozen=True):
     """One program of a perf summary. None where the summary says nothing.
 
     ``grid`` is of the cores that sent anything. ``bandwidth_gb_s`` is in decimal gigabytes.
@@ -129,8 +129,7 @@ class ProgramPerf:
     kernel_times: tuple[KernelTime, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PerfSummary:
+class PerfSummary(Struct, frozen=True):
     """A perf summary: of every program whose traces were found, older runs' included.
 
     ``arch``, ``clock_mhz`` and ``max_compute_cores`` are None where tt-lang did not know the chip.
@@ -163,8 +162,7 @@ class Wait(NamedTuple):
     cycles: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LineProfile:
+class LineProfile(Struct, frozen=True):
     """A source line of a kernel. A line that was not hit has only its number and source.
 
     ``hits`` is None where the line is told by its ``ops``. ``barriers`` are the circular buffers
@@ -210,8 +208,7 @@ class ThreadWork(NamedTuple):
     work_cycles: int
 
 
-@dataclass(frozen=True, slots=True)
-class Roofline:
+class Roofline(Struct, frozen=True):
     """What bounds a kernel: memory, compute or balanced. Early ones lack threads, count waits."""
 
     bound: str | None = None
@@ -223,8 +220,7 @@ class Roofline:
     threads: tuple[ThreadWork, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AutoProfile:
+class AutoProfile(Struct, frozen=True):
     """An auto-profile report. ``buffers`` are the circular buffers its colours tell apart."""
 
     total_operations: int | None
@@ -299,8 +295,7 @@ class PipeGraph(NamedTuple):
     pipes: tuple[Pipe, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TtlangLog:
+class TtlangLog(Struct, frozen=True):
     """All that tt-lang printed in one log, each kind in the order of its calls.
 
     ``sim`` is what its simulator counted instead, which tells no times.
@@ -327,8 +322,7 @@ class SimTensor(NamedTuple):
     counters: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class SimCounters:
+class SimCounters(Struct, frozen=True):
     """What the simulator counted, by name: the same in every run of the same program.
 
     They depend on the grid and the scheduler, and say nothing about time.
@@ -1342,15 +1336,14 @@ def _admission(line: str) -> ProblemKind | None:
     return ProblemKind.NO_PROFILE if _IGNORED_SIGNPOST.search(line) else None
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     """Collects the sections of a log."""
 
-    perf_summaries: list[PerfSummary] = field(default_factory=list)
-    auto_profiles: list[AutoProfile] = field(default_factory=list)
-    signpost_profiles: list[SignpostProfile] = field(default_factory=list)
-    flow_graphs: list[FlowGraph | None] = field(default_factory=list)
-    pipe_graphs: list[PipeGraph | None] = field(default_factory=list)
+    perf_summaries: list[PerfSummary] = []
+    auto_profiles: list[AutoProfile] = []
+    signpost_profiles: list[SignpostProfile] = []
+    flow_graphs: list[FlowGraph | None] = []
+    pipe_graphs: list[PipeGraph | None] = []
 
     def read(self, lines: Lines) -> None:
         """Read the section that begins with the next line, or pass over the line."""

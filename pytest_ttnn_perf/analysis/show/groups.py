@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import asdict, replace
 from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, placed_in
 from pytest_ttnn_perf.analysis.checklist.matmuls import (
@@ -44,7 +46,6 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, in_dram, size_of
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard, allocated_bytes
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.finding import (
     Analysis,
     AnalysisOutcome,
@@ -94,8 +95,7 @@ _OF_BYTES: Final = "of operand bytes"
 Told = Figure | Section | str | Answer
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysesKind:
+class AnalysesKind(Struct, frozen=True):
     """An analysis. ``look`` is asked if one of ``needs`` is there.
 
     ``why`` says why nothing else will do, where that is not plain.
@@ -762,7 +762,7 @@ def analysis_listing(analyses: Sequence[tuple[str, Analysis]]) -> Listing:
         lines += _lines(analysis)
         name, outcome = analysis.name, analysis.outcome.value
         rows += ((name, outcome, *cells, region) for cells in _rows(analysis))
-        document = asdict(analysis)
+        document = to_builtins(analysis)
         del document["name"]
         documents.append({"analysis": name, **document, "outcome": outcome, "region": region})
     return Listing(tuple(lines), {**documents[0], "regions": documents}, _FIELDS, tuple(rows))

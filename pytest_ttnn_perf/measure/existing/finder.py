@@ -12,7 +12,7 @@ import sys
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from pytest_ttnn_perf.core.dataclass import dataclass
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -98,8 +98,7 @@ def can_be_observed(function: object) -> bool:
     return isinstance(function, FunctionType) and not function.__code__.co_flags & _NO_PLAIN_CALL
 
 
-@dataclass(slots=True)
-class Observed:
+class Observed(Struct):
     """A function whose calls are observed, until that is undone."""
 
     function: FunctionType

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Metric, Source
 from pytest_ttnn_perf.core.observation import Conditions, Limits, MetricObservation, Observation
@@ -29,7 +28,7 @@ def edits(after: Observation) -> list[str]:
 
 
 def measured(**conditions: object) -> Observation:
-    return replace(BEFORE, conditions={"wall_time": replace(WALL, **conditions)})  # type: ignore[arg-type]
+    return replace(BEFORE, conditions={"wall_time": replace(WALL, **conditions)})
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, Unanswered
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, Source

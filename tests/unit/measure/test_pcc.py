@@ -6,7 +6,6 @@ import math
 import subprocess
 import sys
 import tracemalloc
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.measure import pcc as careful
 from pytest_ttnn_perf.measure import pcc as moments

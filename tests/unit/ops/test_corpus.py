@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.align import NOISE_FRACTION, NOISE_NS, ChangeKind, attribute
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from math import exp, hypot, log, nan
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.hardware import Configuration, Hardware

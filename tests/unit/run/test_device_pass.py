@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.hardware import Configuration, Hardware

@@ -7,10 +7,10 @@ import json
 import os
 import socket
 import tempfile
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.cli import doctor as module
 from pytest_ttnn_perf.cli.doctor import Check, diagnose

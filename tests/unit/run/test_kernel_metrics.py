@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.ttlang import (
     AutoProfile,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.device_csv import call_metrics, graph_metrics, report_metrics
 from pytest_ttnn_perf.analysis.readers.report_db import (

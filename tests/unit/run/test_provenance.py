@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import Environment
 from pytest_ttnn_perf.gate.record import ci_job, environment_of, of_split
