@@ -597,7 +597,7 @@ def _remedies(report: CiReport, judged: JudgedTest) -> tuple[list[str], list[str
     blocked = failed and any(finding.fails for finding in judged.findings)
     shifted = options.shift is not None
     groups = by_remedy(judged, told, rerun=options.rerun, blocked=blocked, shifted=shifted)
-    remedies = [group.remedy for group in groups if group.remedy is not None]
+    remedies = [remedy for remedy in groups if remedy is not None]
     commands = [remedy.command for remedy in remedies if remedy.command is not None]
     profile = options.rerun.full_profile(judged.observation) if failed else None
     if profile is not None and not judged.observation.problems:

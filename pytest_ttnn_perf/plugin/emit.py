@@ -421,7 +421,7 @@ class Emitter(Struct, frozen=True):
             return
         more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
         column = self.session.config.get_terminal_writer().width_of_current_line
-        self.live.show_below(f"ttnn-perf: {tests[0]}{more}: running for {silent_s:.0f} s", column)
+        self.live.show(f"ttnn-perf: {tests[0]}{more}: running for {silent_s:.0f} s", below=column)
 
     def clear(self) -> None:
         """Leave nothing of the progress."""

@@ -1,4 +1,4 @@
-"""Writes a run for dashboards: where it comes from, and one file for each test."""
+"""A run for dashboards: one ``CompleteBenchmarkRun`` of Tenstorrent for each test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from datetime import datetime, timezone
 from hashlib import blake2b
 from math import isfinite, prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,14 +20,12 @@ from pytest_ttnn_perf.core.metric import split_metric
 from pytest_ttnn_perf.gate.judge import representative
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Hardware, Scalar
     from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Run
 
-
-# One run of a benchmark as dashboards take it: Tenstorrent's ``CompleteBenchmarkRun``.
 
 #: The member of ``config_params`` that says what no field of the schema has room for.
 OURS: Final = "ttnn_perf"
@@ -36,10 +34,9 @@ WHOLE_RUN: Final = "run"
 
 
 class Measurement(Struct, frozen=True):
-    """One number of a benchmark. NaN stands for a value that is no finite number.
+    """One number of a benchmark; NaN for one that is not finite.
 
-    Times are ISO 8601 with a time zone. ``device_power`` is in watts, ``device_temperature`` in
-    degrees Celsius.
+    Times are ISO 8601 with a time zone, power is in watts, temperature in degrees Celsius.
     """
 
     step_start_ts: str | None
@@ -55,12 +52,8 @@ class Measurement(Struct, frozen=True):
 
 
 class BenchmarkRun(Struct, frozen=True):
-    """What was benchmarked, on what, and the numbers; None for what is not known.
+    """One benchmark, with the names and the order of the schema; None for unknown fields."""
 
-    ``concurrency`` is of a server's benchmark, and not part of the schema.
-    """
-
-    # In the order of the schema, with its names.
     run_start_ts: str | None
     run_end_ts: str | None
     run_type: str
@@ -92,67 +85,50 @@ class BenchmarkRun(Struct, frozen=True):
     training: bool | None = None
 
 
-# A run as dashboards take it: one ``CompleteBenchmarkRun`` for each test.
-
-#: What runs of this plugin are called.
+#: The run type of this plugin.
 RUN_TYPE: Final = "ttnn_perf"
-#: How facts and settings may be called that the schema has a field for.
-_MODEL: Final = ("model", "model_name", "ml_model_name")
-_BATCH: Final = ("batch", "batch_size")
-_INPUT: Final = ("input_sequence_length", "isl", "sequence_length", "seq_len")
-_OUTPUT: Final = ("output_sequence_length", "osl")
 
 
-class Origin(Struct, frozen=True):
-    """Where a run comes from; None for what is not known. Names are those of the schema."""
+def write_benchmarks(run: Run, folder: Path) -> None:
+    """Write a file for each test that reached its end, and has a number.
 
-    run_start_ts: str
-    run_end_ts: str
-    device_hostname: str
-    git_repo_name: str | None = None
-    git_commit_hash: str | None = None
-    git_commit_ts: str | None = None
-    git_branch_name: str | None = None
-    github_pipeline_id: int | None = None
-    github_pipeline_link: str | None = None
-    github_job_id: int | None = None
-    user_name: str | None = None
-
-
-class BenchmarkFile(NamedTuple):
-    """The file of one test."""
-
-    name: str
-    text: str
-
-
-def benchmark_files(run: Run, origin: Origin) -> Iterator[BenchmarkFile]:
-    """Yield the files of a run: of tests that reached their end, and have a number."""
+    Raises:
+        WriteError: the folder or the disk refused.
+    """
+    origin = _origin(run, os.environ, now=datetime.now(timezone.utc))
     for test, judged in run.tests.items():
         observation = judged.observation
         if observation.raised is not None or observation.lost is not None:
             continue
-        benchmark = benchmark_of(judged, observation.hardware or run.hardware, origin)
+        benchmark = _benchmark(judged, observation.hardware or run.hardware, origin)
         if benchmark.measurements:
-            yield BenchmarkFile(_file_name(test, origin), json.dumps(encode(benchmark)) + "\n")
+            text = json.dumps(encode(benchmark)) + "\n"
+            write_text(folder / _file_name(test, benchmark), text)
 
 
-def _file_name(test: str, origin: Origin) -> str:
-    """Return a name that ends with the id of the job, if that is known.
-
-    Validators look for ``complete_run_*.json``, collectors for the job's id behind the last ``_``.
-    """
+def _file_name(test: str, benchmark: BenchmarkRun) -> str:
+    # Validators look for complete_run_*.json, collectors for the job's id behind the last "_".
     readable = re.sub(r"[^A-Za-z0-9]+", "-", test).strip("-")[:80]
     digest = blake2b(test.encode(errors="surrogatepass"), digest_size=3).hexdigest()
-    moment = re.sub(r"[-:]|\.\d+", "", origin.run_start_ts).replace("+0000", "Z")
-    job = "" if origin.github_job_id is None else f"_{origin.github_job_id}"
+    moment = re.sub(r"[-:]|\.\d+", "", benchmark.run_start_ts or "").replace("+0000", "Z")
+    job = "" if benchmark.github_job_id is None else f"_{benchmark.github_job_id}"
     return f"complete_run_{readable}-{digest}_{moment}{job}.json"
 
 
-def benchmark_of(judged: JudgedTest, hardware: Hardware | None, origin: Origin) -> BenchmarkRun:
-    """Return what one test measured. What is not known is None: nothing is made up."""
+def _benchmark(
+    judged: JudgedTest, hardware: Hardware | None, origin: Mapping[str, Any]
+) -> BenchmarkRun:
     observation = judged.observation
     known = {**observation.environment, **observation.setting.values}
+
+    def text(*names: str) -> str | None:
+        found = (known.get(name) for name in names)
+        return next((value for value in found if isinstance(value, str) and value), None)
+
+    def count(*names: str) -> int | None:
+        found = (known.get(name) for name in names)
+        return next((value for value in found if type(value) is int), None)
+
     measured = {
         name: value
         for name, observed in observation.metrics.items()
@@ -160,64 +136,70 @@ def benchmark_of(judged: JudgedTest, hardware: Hardware | None, origin: Origin) 
     }
     return BenchmarkRun(
         run_type=RUN_TYPE,
-        ml_model_name=_text(known, *_MODEL) or observation.test,
+        ml_model_name=text("model", "model_name", "ml_model_name") or observation.test,
         measurements=tuple(
             _measurement(observation.metrics[name], value, known, origin)
             for name, value in measured.items()
         ),
         device_info=_device_info(hardware),
-        ml_model_type=_text(known, "model_type", "ml_model_type") or observation.model_kind,
-        num_layers=_count(known, "num_layers", "layers"),
-        batch_size=_count(known, *_BATCH),
+        ml_model_type=text("model_type", "ml_model_type") or observation.model_kind,
+        num_layers=count("num_layers", "layers"),
+        batch_size=count("batch", "batch_size"),
         config_params={
             **observation.configuration.values,
-            OURS: _beside(judged, hardware, frozenset(measured)),
+            OURS: _own_members(judged, hardware, frozenset(measured)),
         },
-        precision=_text(known, "precision"),
-        dataset_name=_text(known, "dataset", "dataset_name"),
-        input_sequence_length=_count(known, *_INPUT),
-        output_sequence_length=_count(known, *_OUTPUT),
-        image_dimension=_text(known, "image_dimension"),
-        **{name: getattr(origin, name) for name in Origin.__struct_fields__},
+        precision=text("precision"),
+        dataset_name=text("dataset", "dataset_name"),
+        input_sequence_length=count("input_sequence_length", "isl", "sequence_length", "seq_len"),
+        output_sequence_length=count("output_sequence_length", "osl"),
+        image_dimension=text("image_dimension"),
+        **origin,
     )
 
 
 def _value_of(judged: JudgedTest, observed: MetricObservation) -> float | None:
-    """Return the number that was judged, or stands for the samples; None if one is not finite."""
     for verdict in judged.verdicts:
         if verdict.metric.name == observed.metric.name and verdict.observed is not None:
             return verdict.observed
     samples = observed.samples
-    if not samples or not all(map(isfinite, samples)):
-        return None
-    return representative(observed.metric, samples)
+    finite = samples and all(map(isfinite, samples))
+    return representative(observed.metric, samples) if finite else None
 
 
 def _measurement(
-    observed: MetricObservation, value: float, known: Mapping[str, Scalar], origin: Origin
+    observed: MetricObservation,
+    value: float,
+    known: Mapping[str, Scalar],
+    origin: Mapping[str, Any],
 ) -> Measurement:
-    # When a metric was measured is not recorded: in the time of the run.
     name, step = split_metric(observed.metric.name)
     if step == WHOLE_RUN:  # a region that happens to have this name is not the whole run
         name, step = observed.metric.name, ""
+
+    def number(fact: str) -> float | None:
+        value = known.get(fact)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return float(value) if is_number and value is not None else None
+
     return Measurement(
-        origin.run_start_ts,
-        origin.run_end_ts,
+        origin["run_start_ts"],  # when a metric was measured is not recorded
+        origin["run_end_ts"],
         iteration=0,
         step_name=step or WHOLE_RUN,
         step_warm_up_num_iterations=len(observed.warmup) or None,
         name=name,
         value=value,
         target=observed.limits.target,
-        device_power=_number(known, "power_w"),
-        device_temperature=_number(known, "temperature_c"),
+        device_power=number("power_w"),
+        device_temperature=number("temperature_c"),
     )
 
 
-def _beside(
+def _own_members(
     judged: JudgedTest, hardware: Hardware | None, measured: frozenset[str]
 ) -> dict[str, Any]:
-    """Return what the schema has no field for: with it, the file can be judged as the test is."""
+    """Return the members without a field of the schema: the file can be judged as the test is."""
     observation = judged.observation
     outcomes = {verdict.metric.name: verdict.outcome.value for verdict in judged.verdicts}
     return {
@@ -256,57 +238,29 @@ def _device_info(hardware: Hardware | None) -> dict[str, Any] | None:
     return info
 
 
-def _text(known: Mapping[str, Scalar], *names: str) -> str | None:
-    found = (known.get(name) for name in names)
-    return next((value for value in found if isinstance(value, str) and value), None)
-
-
-def _count(known: Mapping[str, Scalar], *names: str) -> int | None:
-    found = (known.get(name) for name in names)
-    return next((value for value in found if type(value) is int), None)
-
-
-def _number(known: Mapping[str, Scalar], name: str) -> float | None:
-    value = known.get(name)
-    return float(value) if type(value) in {int, float} and isinstance(value, (int, float)) else None
-
-
-def write_benchmarks(run: Run, folder: Path) -> None:
-    """Write the tests of a run that ends now into a folder.
-
-    Raises:
-        WriteError: the folder or the disk refused.
-    """
-    now = datetime.now(timezone.utc)
-    for file in benchmark_files(run, origin_of(run, os.environ, now=now)):
-        write_text(folder / file.name, file.text)
-
-
-def origin_of(run: Run, variables: Mapping[str, str], *, now: datetime) -> Origin:
-    """Return what GitHub's variables and the run itself tell of a run that ends now."""
+def _origin(run: Run, variables: Mapping[str, str], *, now: datetime) -> dict[str, Any]:
+    """Return the fields of the schema that say where a run comes from."""
     ended = now.isoformat(timespec="seconds")
     repository, pipeline = variables.get("GITHUB_REPOSITORY"), variables.get("GITHUB_RUN_ID")
-    server = variables.get("GITHUB_SERVER_URL")
+    server, branch = variables.get("GITHUB_SERVER_URL"), variables.get("GITHUB_HEAD_REF")
     actor = variables.get("GITHUB_TRIGGERING_ACTOR") or variables.get("GITHUB_ACTOR")
     linked = server and repository and pipeline
-    return Origin(
-        run_start_ts=_utc(run.environment.started_at) or ended,
-        run_end_ts=ended,
-        device_hostname=variables.get("RUNNER_NAME") or platform.node(),
-        git_repo_name=repository or None,
-        git_commit_hash=run.environment.commit,
-        git_commit_ts=_utc(run.environment.committed_at),
-        git_branch_name=_branch(variables) or run.environment.branch,
-        github_pipeline_id=_id(pipeline),
-        github_pipeline_link=f"{server}/{repository}/actions/runs/{pipeline}" if linked else None,
+    return {
+        "run_start_ts": _utc(run.environment.started_at) or ended,
+        "run_end_ts": ended,
+        "device_hostname": variables.get("RUNNER_NAME") or platform.node(),
+        "git_repo_name": repository or None,
+        "git_commit_hash": run.environment.commit,
+        "git_commit_ts": _utc(run.environment.committed_at),
+        "git_branch_name": branch or variables.get("GITHUB_REF_NAME") or run.environment.branch,
+        "github_pipeline_id": _id(pipeline),
+        "github_pipeline_link": f"{server}/{repository}/actions/runs/{pipeline}"
+        if linked
+        else None,
         # GitHub does not tell a job its id: a step before has to ask for it.
-        github_job_id=_id(variables.get("GITHUB_JOB_ID")),
-        user_name=actor or None,
-    )
-
-
-def _branch(variables: Mapping[str, str]) -> str | None:
-    return variables.get("GITHUB_HEAD_REF") or variables.get("GITHUB_REF_NAME") or None
+        "github_job_id": _id(variables.get("GITHUB_JOB_ID")),
+        "user_name": actor or None,
+    }
 
 
 def _id(text: str | None) -> int | None:
@@ -314,7 +268,6 @@ def _id(text: str | None) -> int | None:
 
 
 def _utc(text: str | None) -> str | None:
-    """Return a time with its zone as that of UTC; None for one that has none."""
     try:
         moment = datetime.fromisoformat((text or "").replace("Z", "+00:00"))
     except ValueError:

@@ -16,8 +16,9 @@ from pytest_ttnn_perf.core.settings import Missing
 from pytest_ttnn_perf.core.text import counted, shortened, visible
 from pytest_ttnn_perf.core.verdict import QUIET, WITHOUT_BASELINE, Outcome, Reason
 from pytest_ttnn_perf.report.findings import title
-from pytest_ttnn_perf.report.sentences import remedy, sentence, worst_first
+from pytest_ttnn_perf.report.sentences import remedy_of, sentence, worst_first
 from pytest_ttnn_perf.report.tables import json_text
+from pytest_ttnn_perf.report.terminal import shift_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Level(Enum):
-    """How much something asks for attention."""
+    """The attention that something asks for."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -38,10 +39,10 @@ class Level(Enum):
 
 
 class CiReport(Struct, frozen=True):
-    """A judged run, and how it is reported.
+    """A judged run for reports.
 
-    ``differences`` is what is not as it was when the baselines were accepted; ``record`` where the
-    whole run can be read. ``enforced``: errors of the checklist fail their test.
+    ``differences`` are those of the environment since the baselines were accepted; ``record`` is
+    the file with the whole run. ``enforced``: errors of the checklist fail their test.
     """
 
     run: Run
@@ -59,7 +60,7 @@ class CiReport(Struct, frozen=True):
 
     @property
     def headline(self) -> str:
-        """How it went in one line, and for how many tests."""
+        """The result of the run in one line."""
         gated = sum(1 for judged in self.tests if judged.verdicts)
         options = self.summary_options
         text = f"{counted(gated, 'test')} gated, all passed"
@@ -76,13 +77,13 @@ class CiReport(Struct, frozen=True):
 
     @property
     def is_bad(self) -> bool:
-        """Whether the run fails: by a test, by its machine, or as some of it is missing."""
+        """True for a run that fails: by a test, by its machine, or by being incomplete."""
         options = self.summary_options
         slower = options.shift is not None and options.shift.worse
         return bool(options.failed or options.health.lost or slower) or not self.run.complete
 
     def place(self, judged: JudgedTest) -> Location:
-        """Return where a test is written, from the repository's root; else what its id tells."""
+        """Return the place of a test, from the repository's root."""
         test, found = judged.observation.test, judged.observation.location
         file = found.file if found else test.partition("::")[0]
         return Location(self.job.path(file), found.line if found else None)
@@ -92,7 +93,7 @@ class CiReport(Struct, frozen=True):
         return judged.observation.test in self.summary_options.failed
 
     def level(self, judged: JudgedTest, verdict: Verdict) -> Level | None:
-        """Return how much a verdict asks for attention; None for not at all."""
+        """Return the level of a verdict; None for one without news."""
         if verdict.metric.name in judged.written or verdict.outcome in QUIET:
             return None
         if verdict.outcome is Outcome.IMPROVED:
@@ -106,7 +107,7 @@ class CiReport(Struct, frozen=True):
         return Level.ERROR if self.failed(judged) else Level.WARNING
 
     def level_of_finding(self, finding: Finding) -> Level | None:
-        """Return the same for what the checklist found."""
+        """Return the level of a finding; None for one without news."""
         if not finding.stands or finding.severity is Severity.INFO:
             return None
         return Level.ERROR if finding.fails and self.enforced else Level.WARNING
@@ -118,7 +119,7 @@ _LONGEST_TITLE: Final = 120
 
 
 class Annotation(NamedTuple):
-    """What is said of one test, or of none, at one level."""
+    """A message of GitHub about one test, or about the run."""
 
     level: Level
     title: str
@@ -127,7 +128,7 @@ class Annotation(NamedTuple):
     line: int | None = None
 
     def __str__(self) -> str:
-        """Return the command, which is one line whatever is in it."""
+        """Return the command, always in one line."""
         named = {"file": self.file, "line": self.line, "title": self.title}
         properties = ",".join(
             f"{name}={escape_property(visible(str(value)))}"
@@ -139,7 +140,7 @@ class Annotation(NamedTuple):
 
 
 def annotation_lines(report: CiReport, *, failures: bool = True) -> Iterator[str]:
-    """Yield the annotations of a run, errors first; no more than are shown, the rest counted.
+    """Yield the annotations that GitHub shows of a run, errors first; the rest is counted.
 
     ``failures``: also of tests that failed, unless something else annotates those.
     """
@@ -180,8 +181,6 @@ def _of_run(report: CiReport) -> Iterator[Annotation]:
     if shift is not None and shift.worse:
         # Where a test failed, that is what the job failed for.
         level = Level.WARNING if report.summary_options.failed else Level.ERROR
-        from pytest_ttnn_perf.report.terminal import shift_line
-
         yield Annotation(level, "ttnn-perf: environment shifted", (shift_line(shift),))
     lost = report.summary_options.health.lost
     if lost:
@@ -193,22 +192,22 @@ def _of_run(report: CiReport) -> Iterator[Annotation]:
 
 
 def _of_test(report: CiReport, judged: JudgedTest) -> Iterator[Annotation]:
-    """Yield one annotation for each level at which there is something to say of a test."""
     for level in Level:
         verdicts = [v for v in judged.verdicts if report.level(judged, v) is level]
-        errors = [f for f in judged.findings if report.level_of_finding(f) is level]
-        findings = errors if level is Level.ERROR else []  # warnings: once for all tests
-        lines = list(judged.observation.problems) if level is Level.ERROR else []
-        lines += [line for finding in findings for line in _finding_lines(finding)]
+        lines, names = [], [verdict.outcome.value for verdict in verdicts]
+        if level is Level.ERROR:  # warnings of the checklist: once for all tests
+            errors = [f for f in judged.findings if report.level_of_finding(f) is level]
+            lines = list(judged.observation.problems)
+            lines += [line for finding in errors for line in _finding_lines(finding)]
+            names += [finding.code for finding in errors]
         lines += _verdict_lines(report, judged, verdicts)
-        names = [verdict.outcome.value for verdict in verdicts] + [f.code for f in findings]
         if lines:
             what = ", ".join(dict.fromkeys(names)) or "ttnn-perf"
             yield _place(report, judged, Annotation(level, what, tuple(lines)))
 
 
 def _of_rules(report: CiReport) -> Iterator[Annotation]:
-    """Yield one warning for each rule, beside the first test that it is about.
+    """Yield one warning for each rule, at the first test that it is about.
 
     A rule often finds the same in most tests, and GitHub shows only so many.
     """
@@ -223,31 +222,27 @@ def _of_rules(report: CiReport) -> Iterator[Annotation]:
         yield _place(report, judged, Annotation(Level.WARNING, code, lines))
 
 
-def _finding_lines(finding: Finding) -> Iterator[str]:
-    yield title(finding)
-    if finding.fix is not None:
-        yield f"  fix: {finding.fix}"
+def _finding_lines(finding: Finding) -> list[str]:
+    return [title(finding), *([] if finding.fix is None else [f"  fix: {finding.fix}"])]
 
 
 def _verdict_lines(report: CiReport, judged: JudgedTest, verdicts: list[Verdict]) -> Iterator[str]:
     of = judged.observation
     updates = report.summary_options.rerun.updates(of.test, of.hardware)
-    remedies: dict[str, None] = {}
-    for verdict in worst_first(verdicts):
-        yield f"{verdict.outcome.value}: {sentence(verdict)}"
-        advice = None if judged.observation.problems else remedy(verdict, updates)
-        remedies |= {advice: None} if advice else {}
+    ordered = worst_first(verdicts)
+    yield from (f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in ordered)
     if judged.by_op is not None and any(verdict.is_of_changed_time for verdict in verdicts):
         yield f"  by op: {judged.by_op}"
-    yield from (f"  {advice}" for advice in remedies)
+    if not of.problems:
+        remedies = dict.fromkeys(remedy_of(verdict, updates) for verdict in ordered)
+        yield from (f"  {remedy}" for remedy in remedies if remedy)
 
 
 def _place(report: CiReport, judged: JudgedTest, annotation: Annotation) -> Annotation:
-    test = judged.observation.test
-    _, _, name = test.partition("::")
-    where = report.place(judged)
+    test, where = judged.observation.test, report.place(judged)
+    name = test.partition("::")[2] or test
     return annotation._replace(
-        title=shortened(visible(f"{annotation.title} {name or test}"), _LONGEST_TITLE),
+        title=shortened(visible(f"{annotation.title} {name}"), _LONGEST_TITLE),
         file=where.file,
         line=where.line,
     )
@@ -262,35 +257,44 @@ _LONGEST_ID: Final = 200
 
 
 def gitlab_text(report: CiReport) -> str:
-    """Return the code quality report: what got worse or has no result, and all findings."""
-    issues = [issue for judged in report.tests for issue in _issues(report, judged)]
-    return json_text(issues)
+    """Return the code quality report of GitLab: problems, bad verdicts, all findings."""
+    return json_text([issue for judged in report.tests for issue in _issues(report, judged)])
 
 
 def _issues(report: CiReport, judged: JudgedTest) -> Iterator[dict[str, object]]:
+    own = judged.observation.hardware or report.run.hardware
+    key = own.key if own else ""
+    test, where = judged.observation.test, report.place(judged)
+
+    def issue(kind: str, name: str, check: str, text: str, severity: str) -> dict[str, object]:
+        # Neither value nor outcome nor line: the same trouble in two runs is one; but one test on
+        # two systems has two troubles.
+        known_by = "\0".join((key, test, kind, name)).encode("utf-8", errors="surrogatepass")
+        return {
+            "description": f"{shortened(visible(test), _LONGEST_ID)} ({key}): {visible(text)}",
+            "check_name": visible(f"ttnn-perf/{check}"),
+            "fingerprint": hashlib.sha256(known_by).hexdigest(),
+            "severity": severity,
+            "location": {"path": visible(where.file), "lines": {"begin": where.line or 1}},
+        }
+
     for number, problem in enumerate(judged.observation.problems):
-        yield _issue(
-            report, judged, ("problem", str(number)), "ttnn-perf/problem", problem, "major"
-        )
+        yield issue("problem", str(number), "problem", problem, "major")
     for verdict in judged.verdicts:
         level = report.level(judged, verdict)
         if level in {Level.ERROR, Level.WARNING}:
-            check = f"ttnn-perf/{verdict.outcome.value}"
             text = f"{verdict.outcome.value}: {sentence(verdict)}"
-            by_op = judged.by_op if verdict.is_of_changed_time else None
-            text += f"; by op: {by_op}" if by_op else ""
-            severity = _severity(verdict, level)
-            yield _issue(report, judged, ("metric", verdict.metric.name), check, text, severity)
+            if judged.by_op and verdict.is_of_changed_time:
+                text += f"; by op: {judged.by_op}"
+            severity = "info" if level is Level.WARNING else _severity(verdict)
+            yield issue("metric", verdict.metric.name, verdict.outcome.value, text, severity)
     for finding in judged.findings:
         if finding.stands:
-            check = f"ttnn-perf/{finding.code}"
             severity = _OF_FINDING[finding.severity]
-            yield _issue(report, judged, ("rule", finding.code), check, title(finding), severity)
+            yield issue("rule", finding.code, finding.code, title(finding), severity)
 
 
-def _severity(verdict: Verdict, level: Level | None) -> str:
-    if level is Level.WARNING:
-        return "info"
+def _severity(verdict: Verdict) -> str:
     if verdict.outcome in WITHOUT_BASELINE:
         return "minor"
     # A model that is wrong is worse than one that is slow.
@@ -298,93 +302,53 @@ def _severity(verdict: Verdict, level: Level | None) -> str:
     return "critical" if wrong else "major"
 
 
-def _issue(
-    report: CiReport,
-    judged: JudgedTest,
-    identity: tuple[str, str],
-    check: str,
-    text: str,
-    severity: str,
-) -> dict[str, object]:
-    test, where = judged.observation.test, report.place(judged)
-    # Neither value nor outcome nor line: the same trouble in two runs is one.
-    own = judged.observation.hardware or report.run.hardware
-    key = own.key if own else ""  # one test on two systems has two troubles
-    known_by = "\0".join((key, test, *identity)).encode("utf-8", errors="surrogatepass")
-    return {
-        "description": f"{shortened(visible(test), _LONGEST_ID)} ({key}): {visible(text)}",
-        "check_name": visible(check),
-        "fingerprint": hashlib.sha256(known_by).hexdigest(),
-        "severity": severity,
-        "location": {
-            "path": visible(where.file),
-            "lines": {"begin": where.line or 1},
-        },
-    }
-
-
-_PREFIX: Final = "ttnn_perf"
 _NO_METRIC: Final = "-"
 #: Of several verdicts the first of these is the test's.
 _WORST: Final = (
-    Outcome.NO_DATA,
-    Outcome.REGRESSED,
-    Outcome.SHIFTED,
-    Outcome.TOO_NOISY,
-    Outcome.NOT_COMPARABLE,
-    Outcome.NO_BASELINE,
-    Outcome.IMPROVED,
-    Outcome.WITHIN,
+    *(Outcome.NO_DATA, Outcome.REGRESSED, Outcome.SHIFTED, Outcome.TOO_NOISY),
+    *(Outcome.NOT_COMPARABLE, Outcome.NO_BASELINE, Outcome.IMPROVED, Outcome.WITHIN),
 )
 
 
 def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[str, str]]:
-    """Return what is known of a test; numbers are in the metric's own unit, as in the record."""
-    pairs = []
-    own = judged.observation.hardware or hardware
+    """Return the JUnit properties of a test; numbers are in the metric's own unit."""
+    pairs: list[tuple[str, str]] = []
+    observation = judged.observation
+    own = observation.hardware or hardware
     if own is not None:
-        pairs.append((f"{_PREFIX}.key", own.key))
-    if judged.observation.node_id is not None:
-        pairs.append((f"{_PREFIX}.identity", judged.observation.test))
-    outcomes = {verdict.outcome for verdict in judged.verdicts}
-    pairs += [(f"{_PREFIX}.verdict", outcome.value) for outcome in _WORST if outcome in outcomes][
-        :1
-    ]
+        pairs.append(("key", own.key))
+    if observation.node_id is not None:
+        pairs.append(("identity", observation.test))
+    if judged.verdicts:
+        outcomes = {verdict.outcome for verdict in judged.verdicts}
+        worst = next(outcome for outcome in _WORST if outcome in outcomes)
+        pairs.append(("verdict", worst.value))
     for verdict in judged.verdicts:
-        # That of a test without any data is of no metric, and said already.
+        # The verdict on a test without any data is of no metric, and said already.
         pairs += _of_verdict(verdict) if verdict.metric.name != _NO_METRIC else []
     judged_names = {verdict.metric.name for verdict in judged.verdicts}
-    for name, observed in judged.observation.metrics.items():
+    for name, observed in observation.metrics.items():
         if name not in judged_names and observed.samples:
-            middle = float(median(observed.samples))
-            pairs += _of_value(name, observed.metric.unit, middle)
-    found = sorted(f.code for f in judged.findings if f.stands)
-    pairs += [(f"{_PREFIX}.findings", ",".join(found))] if found else []
+            pairs.append((name, _number(float(median(observed.samples)))))
+            pairs.append((f"{name}.unit", observed.metric.unit))
+    found = sorted(finding.code for finding in judged.findings if finding.stands)
+    pairs += [("findings", ",".join(found))] if found else []
     # pytest takes care of values, but not of names.
-    return [(visible(name), visible(value)) for name, value in pairs]
+    return [(visible(f"ttnn_perf.{name}"), visible(value)) for name, value in pairs]
 
 
 def _of_verdict(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    name = f"{_PREFIX}.{verdict.metric.name}"
-    yield from _of_value(verdict.metric.name, verdict.metric.unit, verdict.observed)
+    name = verdict.metric.name
+    if verdict.observed is not None:
+        yield name, _number(verdict.observed)
+        yield f"{name}.unit", verdict.metric.unit
     yield f"{name}.verdict", verdict.outcome.value
     if verdict.centre is not None:
         yield f"{name}.baseline", _number(verdict.centre)
-    if verdict.change_as_read is not None:
-        yield f"{name}.change_percent", _percent(verdict.change_as_read)
-    if verdict.limit_as_read is not None:
-        yield f"{name}.limit_percent", _percent(verdict.limit_as_read)
-
-
-def _of_value(name: str, unit: str, value: float | None) -> Iterator[tuple[str, str]]:
-    if value is not None:
-        yield f"{_PREFIX}.{name}", _number(value)
-        yield f"{_PREFIX}.{name}.unit", unit
-
-
-def _percent(fraction: float) -> str:
-    """Return per cent with four decimals, of which a dashboard needs no more."""
-    return _number(round(fraction * 100, 4) + 0.0)
+    as_read = {"change": verdict.change_as_read, "limit": verdict.limit_as_read}
+    for what, fraction in as_read.items():
+        if fraction is not None:  # four decimals are enough for a dashboard; never -0
+            yield f"{name}.{what}_percent", _number(round(fraction * 100, 4) + 0.0)
 
 
 def _number(value: float) -> str:

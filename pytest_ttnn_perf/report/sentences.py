@@ -1,4 +1,4 @@
-"""A verdict in one sentence, and the commands that resolve it. Every reporter uses them."""
+"""A verdict in one sentence, and the commands that resolve it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.verdict import Verdict
 
 
-# What is particular about numbers: notes on them, and why some are not gated.
+# Notes on numbers, and the reasons why some are not gated.
 
 
 def recorded_only(judged: JudgedTest) -> list[str]:
@@ -31,29 +31,24 @@ def recorded_only(judged: JudgedTest) -> list[str]:
     return [name for name in judged.observation.metrics if name not in gated]
 
 
-#: How the time is called that no region of a capture has: nobody gates it, so it is always named.
+#: The time that no region of a capture has is never gated, so its note is always shown.
 _OUTSIDE: Final = ".outside"
 
 
 def note_lines(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
-    """Say what is particular about numbers that passed; what several tests share, once.
-
-    Of what was only recorded that is said if it is to be ``verbose``, of what could not be measured
-    in one line.
-    """
+    """Yield the notes on numbers that passed, each once for all tests that share it."""
     found: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
     for judged in tests:
+        test, recorded = judged.observation.test, recorded_only(judged)
         noted = {v.metric.name for v in judged.verdicts if v.detail is not None}
-        recorded = recorded_only(judged)
         for name, observed in judged.observation.metrics.items():
             if not observed.note or name in noted:
                 continue
             if not observed.samples and not verbose:
-                lacking.setdefault(observed.note, []).append(judged.observation.test)
+                lacking.setdefault(observed.note, []).append(test)
             elif verbose or name not in recorded or name.endswith(_OUTSIDE):
-                note = f"{name}: {observed.note}"
-                found.setdefault(note, []).append(judged.observation.test)
+                found.setdefault(f"{name}: {observed.note}", []).append(test)
     yield from (Line(f"note {_where(names)}: {note}") for note, names in found.items())
     if lacking:
         names = [name for own in lacking.values() for name in own]
@@ -67,17 +62,16 @@ def _where(tests: Sequence[str]) -> str:
 
 
 def reasons_by_name(metrics: Iterable[MetricObservation]) -> Iterator[str]:
-    """Say why metrics are recorded and not gated, where that is known; each reason once."""
+    """Yield the reasons why metrics are not gated, with their names."""
     names: dict[str, dict[str, None]] = {}
     for observed in metrics:
         if not observed.gated and observed.why_ungated is not None:
             names.setdefault(observed.why_ungated, {})[observed.metric.name] = None
-    for why, those in names.items():
-        yield f"not gated, {why}: {', '.join(those)}"
+    yield from (f"not gated, {why}: {', '.join(own)}" for why, own in names.items())
 
 
 def ungated_lines(tests: Iterable[JudgedTest], *, verbose: bool) -> Iterator[Line]:
-    """Say what is not gated, by reason: all of it if it is to be ``verbose``, else how many."""
+    """Count the numbers that are not gated by reason; ``verbose`` names them."""
     reasons: dict[str, list[str]] = {}
     for judged in tests:
         for name in recorded_only(judged):
@@ -87,12 +81,12 @@ def ungated_lines(tests: Iterable[JudgedTest], *, verbose: bool) -> Iterator[Lin
     if not reasons:
         return
     ordered = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
-    total = counted(sum(map(len, reasons.values())), "number")
+    text = "recorded, not gated, and why: " + counted(sum(map(len, reasons.values())), "number")
     if not verbose:
-        told = "; ".join(f"{len(names)}: {why}" for why, names in ordered)
-        yield Line(f"recorded, not gated, and why: {total} ({told})")
+        counts = "; ".join(f"{len(names)}: {why}" for why, names in ordered)
+        yield Line(f"{text} ({counts})")
         return
-    yield Line(f"recorded, not gated, and why: {total}")
+    yield Line(text)
     for why, names in ordered:
         yield Line(f"  {why}:")
         yield from (Line(f"    {name}") for name in names)
@@ -111,7 +105,7 @@ _DIRECTION: Final = {
 
 
 def sentence(verdict: Verdict) -> str:
-    """Say what the gate found for one metric: found against expected, with the limit."""
+    """Return a verdict in words: found against expected, with the limit."""
     if verdict.outcome is Outcome.NO_DATA:
         return _no_data(verdict)
     now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
@@ -131,7 +125,7 @@ def sentence(verdict: Verdict) -> str:
 
 
 def worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return verdicts with wrong outputs first, then times, then what is missing.
+    """Sort verdicts: wrong outputs first, then times, then missing baselines.
 
     The first line is all that pytest's short summary, and many a reader, has of a failure.
     """
@@ -156,35 +150,26 @@ ACCEPTED: Final = "ACCEPTED"
 
 
 def outcome_word(verdict: Verdict, judged: JudgedTest) -> str:
-    """Return the outcome of a metric, or that it was accepted: a regression is none any more."""
+    """Return the outcome of a metric, or that its regression was accepted."""
     fails = verdict.outcome in {Outcome.REGRESSED, Outcome.NOT_COMPARABLE}
     accepted = fails and verdict.metric.name in judged.written
     return ACCEPTED if accepted else verdict.outcome.value
 
 
 def accept_line(tests: Sequence[JudgedTest], failed: frozenset[str], rerun: Rerun) -> Iterator[str]:
-    """Say how the regressions of a run are accepted with one command, if there are several."""
-    regressed = [
-        judged.observation.test
-        for judged in tests
-        if judged.observation.test in failed and _can_be_accepted(judged)
-    ]
+    """Yield the one command that accepts several regressions of a run."""
+    regressed = []
+    for judged in tests:
+        worse = [v for v in judged.verdicts if v.outcome is Outcome.REGRESSED]
+        never = any(v.bound is not None or v.reason is Reason.OUT_OF_MEMORY for v in worse)
+        if judged.observation.test in failed and worse and not never:
+            regressed.append(judged.observation.test)
     if len(regressed) > 1:
-        command = rerun.accept(*regressed)
-        yield f"accept all {len(regressed)} regressions with: {command}"
-
-
-def _can_be_accepted(judged: JudgedTest) -> bool:
-    """Tell whether a test has regressions, and none that no update accepts."""
-    regressed = [v for v in judged.verdicts if v.outcome is Outcome.REGRESSED]
-    return bool(regressed) and all(
-        verdict.bound is None and verdict.reason is not Reason.OUT_OF_MEMORY
-        for verdict in regressed
-    )
+        yield f"accept all {len(regressed)} regressions with: {rerun.accept(*regressed)}"
 
 
 def change_in_words(verdict: Verdict) -> str:
-    """Say how much better or worse a metric is."""
+    """Return how much better or worse a metric is."""
     worse, better = _WORDS.get(
         (verdict.metric.kind, verdict.metric.better), _DIRECTION[verdict.metric.better]
     )
@@ -201,25 +186,21 @@ def _limit(verdict: Verdict) -> str:
 
 
 def _basis(verdict: Verdict) -> str:
-    samples = counted(verdict.samples, "sample")
-    sessions = counted(verdict.sessions, "session")
-    basis = f"{samples} against {sessions}"
+    basis = f"{counted(verdict.samples, 'sample')} against {counted(verdict.sessions, 'session')}"
     if verdict.confirmed:
         medians = ", ".join(format_value(verdict.metric, value) for value in verdict.confirmed)
-        basis += f"; confirm passes: {medians}{_machine(verdict)}"
+        basis += f"; confirm passes: {medians}{_machine(verdict.machine)}"
     if verdict.assumed and verdict.outcome is not Outcome.WITHIN:
         basis += "; sample noise assumed"
     return basis + (f"; {runs_seen(verdict.runs)} seen" if verdict.provisional else "")
 
 
 def runs_seen(runs: int) -> str:
-    """Say how few runs a provisional baseline rests on."""
+    """Return the runs that a provisional baseline rests on."""
     return "one run" if runs == 1 else f"{runs} runs"
 
 
-def _machine(verdict: Verdict) -> str:
-    """Say what the machine did meanwhile, which is not in the change."""
-    move = verdict.machine
+def _machine(move: float | None) -> str:
     if move is None:
         return "; nothing to compare the machine with"
     if format_change(move) == format_change(0):
@@ -229,8 +210,7 @@ def _machine(verdict: Verdict) -> str:
 
 
 def _no_data(verdict: Verdict) -> str:
-    name = verdict.metric.name
-    detail = verdict.detail
+    name, detail = verdict.metric.name, verdict.detail
     match verdict.reason:
         case Reason.RAISED:
             return f"nothing was judged: the test raised {detail}"
@@ -238,16 +218,14 @@ def _no_data(verdict: Verdict) -> str:
             return "nothing was judged: the test recorded no metric"
         case Reason.NOT_RECORDED:
             return f"{name} is in the baseline but the test did not record it"
-        case Reason.NO_SAMPLES:
-            return f"{name} has no samples" + (f": {detail}" if detail else "")
         case Reason.NOT_POSITIVE:
             return f"{name} is zero or less: {detail}"
         case Reason.NOT_CONFIRMED:
             return f"{name}{_seen_once(verdict)} could not be confirmed: {detail}"
         case Reason.LOST:
             return f"nothing was judged: its worker {detail}"
-        case _:
-            return f"{name} is not a finite number" + (f": {detail}" if detail else "")
+    what = "has no samples" if verdict.reason is Reason.NO_SAMPLES else "is not a finite number"
+    return f"{name} {what}" + (f": {detail}" if detail else "")
 
 
 def _seen_once(verdict: Verdict) -> str:
@@ -294,23 +272,18 @@ _REASONED: Final[Mapping[Reason, Callable[[Verdict], str]]] = {
 
 
 class Remedy(NamedTuple):
-    """What to do, in argv, and the command that does it where there is one."""
+    """Advice, and the command that follows it where there is one."""
 
     advice: str
     command: str | None = None
 
-
-def remedy(verdict: Verdict, updates: Updating) -> str | None:
-    """Return what to do about a verdict in one line; None where nothing is to be done.
-
-    ``updates`` are the commands that take the result of its test into the baselines.
-    """
-    found = remedy_of(verdict, updates)
-    return ": ".join(filter(None, found)) if found else None
+    def __str__(self) -> str:
+        """Return both in one line."""
+        return ": ".join(filter(None, self))
 
 
 def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
-    """Return the same with its command apart, ready to be copied; none that was just run."""
+    """Return what to do about a verdict; None for nothing, or for what was just done."""
     found = _remedy_of(verdict, updates)
     return None if found is not None and found.command in updates.just_run else found
 
@@ -323,8 +296,11 @@ def _remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
             return Remedy("if these are all of its ops, accept it with", updates.accept)
         case Outcome.IMPROVED:
             return Remedy("keep it with", updates.keep)
+        case Outcome.NO_BASELINE if updates.rename and verdict.reason is Reason.NEW_TEST:
+            # Recorded anew, a renamed test would be compared with whatever speed it has now.
+            return Remedy("renamed? keep its baseline with", updates.rename)
         case Outcome.NO_BASELINE:
-            return _new_remedy(verdict, updates)
+            return Remedy("record it with", updates.record)
         case Outcome.NOT_COMPARABLE | Outcome.REGRESSED:
             return _change_remedy(verdict, updates)
         case Outcome.TOO_NOISY:
@@ -335,29 +311,23 @@ def _remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
             command = command_line(*words, "--metric", verdict.metric.name, dashes, test)
             return Remedy("record it again, or forget it with", command)
         case Outcome.NO_DATA:
-            return Remedy(_data_remedy(verdict, updates))
-
-
-def _new_remedy(verdict: Verdict, updates: Updating) -> Remedy:
-    # Recorded anew, a renamed test would be compared with whatever speed it has now.
-    if updates.rename is not None and verdict.reason is Reason.NEW_TEST:
-        return Remedy("renamed? keep its baseline with", updates.rename)
-    return Remedy("record it with", updates.record)
+            usual = "fix what produces the number; nothing was stored"
+            advice = _DATA_REMEDIES.get(verdict.reason, usual)
+            return Remedy(advice.format(file=updates.file))
 
 
 def _change_remedy(verdict: Verdict, updates: Updating) -> Remedy:
-    if verdict.reason is Reason.OTHER_KEY:
-        return Remedy("record it with", updates.record)
-    if verdict.reason is Reason.ABSOLUTE_LIMIT:
-        return Remedy("fix the model, or change the limit in the test; no update accepts this")
-    if verdict.reason is Reason.OUT_OF_MEMORY:
-        return Remedy(
-            "make it fit again, or forget its baseline with", command_line(*updates.forget)
-        )
-    if verdict.reason is Reason.OTHER_DEFINITION:
-        return Remedy(
-            "correct the metric's definition in the test, or accept it with", updates.accept
-        )
+    match verdict.reason:
+        case Reason.OTHER_KEY:
+            return Remedy("record it with", updates.record)
+        case Reason.ABSOLUTE_LIMIT:
+            return Remedy("fix the model, or change the limit in the test; no update accepts this")
+        case Reason.OUT_OF_MEMORY:
+            forget = command_line(*updates.forget)
+            return Remedy("make it fit again, or forget its baseline with", forget)
+        case Reason.OTHER_DEFINITION:
+            advice = "correct the metric's definition in the test, or accept it with"
+            return Remedy(advice, updates.accept)
     return Remedy("accept it with", updates.accept)
 
 
@@ -370,32 +340,25 @@ def _noise_remedy(verdict: Verdict, updates: Updating) -> Remedy:
     return Remedy(advice, f"{command_line(*updates.forget)} && {updates.record}")
 
 
-def _data_remedy(verdict: Verdict, updates: Updating) -> str:
-    match verdict.reason:
-        case Reason.RAISED:
-            return f"fix the test; {updates.file} has the whole error, and what it measured before"
-        case Reason.NOTHING_RECORDED:
-            return "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test"
-        case Reason.LOST:
-            return "its log, named above, has what it printed, and what pytest had captured"
-        case Reason.NOT_CONFIRMED:
-            return "run it again; --ttnn-perf-confirm 0 judges by one measurement"
-        case Reason.NOT_POSITIVE:
-            return 'fix what produces the number; a value that may be zero needs kind="count"'
-        case _:
-            return "fix what produces the number; nothing was stored"
+_DATA_REMEDIES: Final[Mapping[Reason | None, str]] = {
+    Reason.RAISED: "fix the test; {file} has the whole error, and what it measured before",
+    Reason.NOTHING_RECORDED: "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test",
+    Reason.LOST: "its log, named above, has what it printed, and what pytest had captured",
+    Reason.NOT_CONFIRMED: "run it again; --ttnn-perf-confirm 0 judges by one measurement",
+    Reason.NOT_POSITIVE: (
+        'fix what produces the number; a value that may be zero needs kind="count"'
+    ),
+}
 
 
-#: What makes tt-lang print where the time of a kernel goes.
+#: The variables with which tt-lang prints where the time of a kernel goes.
 _AUTO_PROFILE: Final = (
     "TTLANG_AUTO_PROFILE=1 TT_METAL_DEVICE_PROFILER=1 TT_METAL_PROFILER_MID_RUN_DUMP=1"
 )
 
 
 def command_line(*words: str) -> str:
-    r"""Return a command as a shell is to read it, in which everything can be seen.
-
-    What cannot be printed is spelt as bash and zsh read it.
+    r"""Return a quoted command; unprintable letters are spelt for bash and zsh.
 
     >>> command_line("pytest", "test_a.py::test_x[a b]", "two\nlines")
     "pytest 'test_a.py::test_x[a b]' $'two\\nlines'"
@@ -404,27 +367,27 @@ def command_line(*words: str) -> str:
 
 
 def _spelt(word: str) -> str:
+    def letter(c: str) -> str:
+        if c.isascii() and c.isprintable() and c not in "\\'#":
+            return c
+        # All three digits: the next letter may be one.
+        return r"\n" if c == "\n" else f"\\{ord(c):03o}"
+
     raw = word.encode("utf-8", "surrogatepass").decode("latin-1")
-    letters = (c if c.isascii() and c.isprintable() and c not in "\\'#" else _byte(c) for c in raw)
-    return f"$'{''.join(letters)}'"
-
-
-def _byte(character: str) -> str:
-    # All three digits: the next letter may be one.
-    return r"\n" if character == "\n" else f"\\{ord(character):03o}"
+    return f"$'{''.join(map(letter, raw))}'"
 
 
 def place_of(path: str) -> str:
-    """Return a path or a test's id as a word that no program takes for an option."""
+    """Return a path or id that no program takes for an option."""
     return f"./{path}" if path.startswith("-") else path
 
 
 class Updating(NamedTuple):
-    """Commands that keep a gain, record what has no baseline, and accept whatever it is.
+    """Commands that change the baseline of a test.
 
-    ``forget`` removes the baseline of a test. ``rename`` gives a test that is new the baseline of
-    one that is gone from its file. ``file`` is the run record. ``just_run`` are those of them that
-    this run was itself: what they did not resolve, they do not resolve the next time.
+    They keep a gain, record a new test, accept any result, forget the test or rename it. ``file``
+    is the run record. ``just_run``: this run was one of these commands, and running it again would
+    resolve no more.
     """
 
     keep: str
@@ -443,10 +406,9 @@ def accept_command(
     *,
     update: str = "all",
 ) -> str:
-    """Return the command that takes tests of recorded runs into the baselines; all without any.
+    """Return the command that accepts tests of recorded runs; all without any.
 
-    Behind the two dashes a word is the id of one test, whatever it looks like. A reason accepts
-    what got worse as well.
+    Behind the two dashes a word is the id of one test, whatever it looks like.
     """
     words = ("ttnn-perf", "baseline", "accept", *map(place_of, records), *options)
     how = '--reason "why"' if update == "all" else f"--update {update}"
@@ -455,7 +417,7 @@ def accept_command(
 
 
 def rename_command(before: str, after: str, options: Sequence[str]) -> str:
-    """Return the command that gives a test the baseline of one that is gone."""
+    """Return the command that renames a baseline."""
     words = (before, after, *options)
     if any(word.startswith("-") for word in (before, after)):
         words = (*options, "--", before, after)
@@ -463,16 +425,13 @@ def rename_command(before: str, after: str, options: Sequence[str]) -> str:
 
 
 class Rerun(Struct, frozen=True):
-    """How a user runs one test again from where they stand, or accepts what it measured.
+    """The commands with which a user repeats or accepts tests from where they stand.
 
-    ``folder`` leads from there to the folder that test ids start from; ``options`` are those of
-    this run that the next one needs too; ``selection`` is what it was asked to run, if anything.
-    ``record`` is the record of this run, which nobody needs to repeat to accept it. ``records`` are
-    those of a run that was made elsewhere, and cannot be repeated here. ``renamed`` has for tests
-    that are new what may have been renamed to them: the old and the new name. ``node_ids`` has what
-    pytest knows tests by that are filed under something else. ``tracy``: whether
-    the ttnn there is built with Tracy, which a full profile needs. ``update`` is what this run
-    writes into the baselines.
+    ``folder`` leads from there to the folder that test ids start from; ``options`` and
+    ``selection`` are those of this run. ``record`` is its record, ``records`` are those of a run
+    that was made elsewhere, and cannot be repeated here. ``renamed`` has the old and new names of
+    new tests, ``node_ids`` the ids of tests that are filed under other names. ``tracy``: ttnn is
+    built with Tracy, which a full profile needs.
     """
 
     folder: str = ""
@@ -486,8 +445,10 @@ class Rerun(Struct, frozen=True):
     update: Update | None = None
 
     def updates(self, test: str, hardware: Hardware | None = None) -> Updating:
-        """Return the commands that take a test's result into the baselines, or out of them."""
-        accept, rename = self.accept(test), self._rename(test)
+        """Return the commands that change the baseline of a test."""
+        accept, rename = self.accept(test), None
+        if test in self.renamed:
+            rename = rename_command(*self.renamed[test], self.baselines_option)
         key = () if hardware is None else ("--key", hardware.key)
         forget = ("ttnn-perf", "baseline", "forget", *self.baselines_option, *key, "--", test)
         file = ", ".join(self.records) or self.record or "the run record"
@@ -504,7 +465,7 @@ class Rerun(Struct, frozen=True):
         return Updating(keep, record, accept, forget, file, rename, just_run)
 
     def accept(self, *tests: str) -> str:
-        """Return the command that accepts the results of tests, as they are in the record."""
+        """Return the command that accepts the recorded results of tests."""
         records = self.records or tuple(filter(None, [self.record]))
         if records:
             return accept_command(records, tests, self.baselines_option)
@@ -512,23 +473,17 @@ class Rerun(Struct, frozen=True):
         return f'{run} --ttnn-perf-update=all --ttnn-perf-reason "why"'
 
     def _place(self, test: str) -> str:
-        """Return a test as pytest is told to run it."""
         return place_of(posixpath.join(self.folder, self.node_ids.get(test, test)))
-
-    def _rename(self, test: str) -> str | None:
-        if test not in self.renamed:
-            return None
-        return rename_command(*self.renamed[test], self.baselines_option)
 
     @property
     def baselines_option(self) -> tuple[str, ...]:
-        """The option with which commands of ``ttnn-perf`` find the baselines of this run."""
+        """The option with which ``ttnn-perf`` finds the baselines of this run."""
         argv = dict(zip(self.options[::2], self.options[1::2], strict=True))
         folder = argv.get("--ttnn-perf-baselines")
         return () if folder is None else ("--baselines", folder)
 
     def full_profile(self, observation: Observation) -> str | None:
-        """Return the command that profiles a test in all detail; None where there is none."""
+        """Return the command that profiles a test in all detail, if there is one."""
         if not self.tracy:
             return None
         path = self._place(observation.test)
@@ -542,7 +497,7 @@ class Rerun(Struct, frozen=True):
         return None
 
     def accept_all(self) -> str:
-        """Return the command that accepts the results of all tests, measured anew if they can be.
+        """Return the command that accepts all tests, measured anew if they can be.
 
         It is for a machine that has changed for good: one measurement of it is not enough.
         """

@@ -1,4 +1,4 @@
-"""The summary of a run, line by line; plugin and command line print the same."""
+"""The summary of a run, and the lines that are printed while it goes on."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ from pytest_ttnn_perf.report.sentences import (
     ungated_lines,
     worst_first,
 )
+from pytest_ttnn_perf.report.sweeps import sweep_lines
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
     GREEN,
@@ -60,22 +61,20 @@ from pytest_ttnn_perf.report.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.baseline import Orphan, Orphaned
     from pytest_ttnn_perf.core.finding import Finding, NeedlessWaiver, Progress
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import JudgedTest
-    from pytest_ttnn_perf.core.verdict import Drift, Drifting, Shift, Sweep, Verdict
+    from pytest_ttnn_perf.core.verdict import Drifting, Shift, Sweep, Verdict
     from pytest_ttnn_perf.report.sentences import Remedy
     from pytest_ttnn_perf.report.tables import Table
 
 
-# Progress while it is measured: a line that is rewritten on a terminal, plain lines in a log.
-
 #: Back to the first column, and away with what stands in the line.
-_CLEAR = "\r\x1b[2K"
-_UP = "\x1b[A"
+_CLEAR: Final = "\r\x1b[2K"
+_UP: Final = "\x1b[A"
 
 
 class LiveLine(Struct):
@@ -83,27 +82,25 @@ class LiveLine(Struct):
 
     stream: TextIO
     _is_shown: bool = False
-    #: How far others have written in the line above it; None where it stands by itself.
+    #: The column of other output in the line above it; None where it stands by itself.
     _above: int | None = None
 
-    def show(self, text: str) -> None:
-        """Show how far it is, in as much as a line holds."""
-        self.stream.write(self._line(text))
-        self.stream.flush()
-        self._is_shown = True
-
-    def show_below(self, text: str, column: int) -> None:
-        """Show it below the line that others have written up to ``column``, and go back there."""
-        self._is_shown, self._above = True, column
-        self._write_below(self._line(text))
-
-    def _line(self, text: str) -> str:
+    def show(self, text: str, below: int | None = None) -> None:
+        """Show a text, by itself or below a line that was written up to a column."""
+        self._is_shown, self._above = True, below
         # One column less: some terminals go to the next line once the last one is written.
-        return _CLEAR + cut_end(inert(text), self._width() - 1)
+        self._write(_CLEAR + cut_end(inert(text), self._width() - 1))
 
-    def _write_below(self, text: str) -> None:
-        right = f"\x1b[{self._above}C" if self._above else ""
-        self.stream.write(f"\n{text}{_UP}\r{right}")
+    def clear(self) -> None:
+        """Make room for what is printed next."""
+        if self._is_shown:
+            self._write(_CLEAR)
+            self._is_shown, self._above = False, None
+
+    def _write(self, text: str) -> None:
+        if self._above is not None:
+            text = f"\n{text}{_UP}\r" + (f"\x1b[{self._above}C" if self._above else "")
+        self.stream.write(text)
         self.stream.flush()
 
     def _width(self) -> int:
@@ -112,17 +109,6 @@ class LiveLine(Struct):
         except (OSError, ValueError):
             columns = 0
         return columns or shutil.get_terminal_size().columns
-
-    def clear(self) -> None:
-        """Make room for what is printed next."""
-        if not self._is_shown:
-            return
-        if self._above is None:
-            self.stream.write(_CLEAR)
-            self.stream.flush()
-        else:
-            self._write_below(_CLEAR)
-        self._is_shown, self._above = False, None
 
 
 class Ticker(Struct):
@@ -143,14 +129,12 @@ class Ticker(Struct):
         self.line.clear()
 
 
-# Baselines that no test is filed under any more: what is said of them, and what settles it.
-
-#: How many commands are printed of many that are alike; the others are counted.
-_ORPHANS_MOST: Final = 5
+#: How many commands, or tests, are printed of many that are alike; the others are counted.
+_MOST: Final = 5
 
 
 def orphan_lines(found: Orphaned) -> Iterator[Line]:
-    """Name what a full run did not meet, and the commands that settle it."""
+    """Name the baselines without a test, and the commands that settle them."""
     lost = [orphan for orphan in found.orphans if not orphan.in_use]
     if lost:
         yield Line(f"orphaned: {_count(lost)} without a test")
@@ -171,7 +155,7 @@ def orphan_lines(found: Orphaned) -> Iterator[Line]:
 
 
 def renaming_texts(found: Orphaned) -> Iterator[str]:
-    """Say what looks renamed, or is to be, with the command that renames its baselines."""
+    """Yield the renamings of baselines, with their commands."""
     yield from _renamed(found)
     yield from _under_node_ids(found)
 
@@ -193,9 +177,9 @@ def _under_node_ids(found: Orphaned) -> Iterator[str]:
         return
     stored = [orphan for renaming in moves for orphan in renaming.orphans]
     yield f"filed under a whole id: {_count(stored)}, with parameters of identity_ignores"
-    for renaming in moves[:_ORPHANS_MOST]:
+    for renaming in moves[:_MOST]:
         yield f"  {rename_command(renaming.before, renaming.after, found.options)}"
-    more = f"{len(moves) - _ORPHANS_MOST} more; " if len(moves) > _ORPHANS_MOST else ""
+    more = f"{len(moves) - _MOST} more; " if len(moves) > _MOST else ""
     yield f"  {more}an update that writes a test renames its baseline as well"
 
 
@@ -203,8 +187,6 @@ def _count(orphans: Sequence[Orphan]) -> str:
     keys = sorted({orphan.hardware.key for orphan in orphans})
     return f"{counted(len(orphans), 'baseline')} of {', '.join(keys)}"
 
-
-# The lines that are printed during a run, and what is said of its shift and its drift.
 
 _CONFIRMED: Final = {
     Outcome.REGRESSED: "beyond its limit again",
@@ -215,25 +197,25 @@ _MINUTES_FROM_S: Final = 120
 
 
 def suspicion_line(test: str, suspects: Sequence[Verdict]) -> str:
-    """Say that a test looks worse, and what happens now."""
+    """Announce that a test looks worse, and is measured again."""
     found = ", ".join(f"{v.metric.name} {change_in_words(v)}" for v in suspects)
     return f"ttnn-perf: {test}: {found}: to be measured again"
 
 
 def device_pass_heading(tests: int, *, more_room: bool) -> str:
-    """Say that tests are about to be profiled."""
+    """Announce the device pass."""
     again = " again, with more room: the profiler dropped markers" if more_room else ""
     return f"ttnn-perf: device pass: profiling {counted(tests, 'test')}{again}"
 
 
 def device_pass_line(*, done: int, of: int, left_s: float) -> str:
-    """Say how far the device pass is."""
+    """Return the progress of the device pass."""
     left = f"{left_s:.0f} s" if left_s < _MINUTES_FROM_S else f"{left_s / 60:.0f} min"
     return f"ttnn-perf: device pass: {done} of {counted(of, 'test')}, about {left} left"
 
 
 def confirm_heading(tests: int, controls: int, *, number: int, passes: int) -> str:
-    """Say that a confirm pass begins."""
+    """Announce a confirm pass."""
     what = [counted(tests, "test")] if tests else []
     what += [counted(controls, "control")] if controls else []
     again = f"measuring {' and '.join(what)} again in a fresh process"
@@ -241,25 +223,22 @@ def confirm_heading(tests: int, controls: int, *, number: int, passes: int) -> s
 
 
 def controls_line(controls: int, move: float) -> str:
-    """Say what tests that are not suspect show of the machine."""
+    """Say how the machine moved, by its controls."""
+    way = "as fast as"
+    if format_change(move) != format_change(0):
+        way = f"{format_fraction(abs(move))} {'slower' if move > 0 else 'faster'} than"
     whose = "its baseline" if controls == 1 else "their baselines"
-    return f"ttnn-perf: {counted(controls, 'control')}: {_way(move)} {whose}"
+    return f"ttnn-perf: {counted(controls, 'control')}: {way} {whose}"
 
 
 def shift_refuted_line(shift: Shift) -> str:
-    """Say that it is not the machine after all."""
+    """Say that the machine has not shifted after all."""
     moved = f"{shift.moved} of {counted(shift.voting, 'test')}"
     return f"ttnn-perf: not the environment: {moved} moved, and the controls did not"
 
 
-def _way(move: float) -> str:
-    if format_change(move) == format_change(0):
-        return "as fast as"
-    return f"{format_fraction(abs(move))} {'slower' if move > 0 else 'faster'} than"
-
-
 def confirm_line(test: str, verdict: Verdict) -> str:
-    """Say what measuring a suspect again has shown."""
+    """Return the result of measuring a suspect again."""
     if verdict.outcome is Outcome.NO_DATA or not verdict.confirmed:
         return f"ttnn-perf: {test}: {verdict.metric.name} could not be confirmed"
     value = format_value(verdict.metric, verdict.confirmed[-1], beside=verdict.centre)
@@ -269,12 +248,12 @@ def confirm_line(test: str, verdict: Verdict) -> str:
 
 
 def shift_line(shift: Shift) -> str:
-    """Say that the whole machine is slower or faster, by how much, and what differs."""
+    """Say by how much the machine shifted, and what differs."""
     return f"environment shifted: {shift_size(shift)}"
 
 
 def shift_size(shift: Shift) -> str:
-    """Say the same without its name."""
+    """Return the size of a shift, and what differs."""
     way = "slower" if shift.worse else "faster"
     # A time that is 8 % shorter reads as 8 % faster; the gate reckons it as a ratio.
     size = format_fraction(abs(shift.change))
@@ -284,7 +263,7 @@ def shift_size(shift: Shift) -> str:
 
 
 def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
-    """Say what a shift means for the run, and what to do; ``failed``: a test failed by name."""
+    """Yield the advice for a shift; ``failed``: a test failed by name."""
     if shift.worse and not failed:
         yield "no single test failed, but none is known to have passed: exit code 6"
     yield "run it again on a machine in the state in which the baselines were accepted"
@@ -293,31 +272,22 @@ def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
 
 
 def drift_line(drifting: Drifting) -> str:
-    """Say what did not stay the same while it was measured."""
-    drift, count = drifting.drift, drifting.count
+    """Say how samples, or the tests of a run, drifted."""
+    drift, noun = drifting.drift, "test" if drifting.metric is None else "sample"
     way = f"{format_fraction(abs(drift.change))} {'slower' if drift.change > 0 else 'faster'}"
+    course = f"in the course of {counted(drifting.count, noun)}"
+    if drift.kind is DriftKind.STEP:
+        course = f"after the first {drift.position} of {counted(drifting.count, noun)}"
     if drifting.metric is None:
-        tests = counted(count, "test")
-        return f"drift of the run: {way} against the baselines {_course(drift, tests)}"
-    course = _course(drift, counted(count, "sample"))
+        return f"drift of the run: {way} against the baselines {course}"
     return (
         f"drift {drifting.test}: {drifting.metric} got {way} {course}: a clock or a temperature "
         "that had not settled; more warm-up may help"
     )
 
 
-def _course(drift: Drift, all_of_them: str) -> str:
-    if drift.kind is DriftKind.STEP:
-        return f"after the first {drift.position} of {all_of_them}"
-    return f"in the course of {all_of_them}"
-
-
-#: How many tests are named; the others are counted.
-_MOST: Final = 5
-
-
 def health_lines(health: BaselineHealth) -> Iterator[Line]:
-    """Say which tests are required and did not run, and which baselines are stale."""
+    """Name required tests that did not run, and stale baselines."""
     if health.lost:
         count = counted(len(health.lost), "test")
         yield Line(f"failed: {count} with a baseline did not run, and required is set", bad=True)
@@ -335,8 +305,7 @@ def health_lines(health: BaselineHealth) -> Iterator[Line]:
 
 
 def _unknown_hardware(tests: Sequence[JudgedTest]) -> Iterator[Line]:
-    """Name results of which it is not known what they are of: boards are not told apart there."""
-    # A capture that was there before is the same on all of them.
+    # Boards are not told apart there; a capture that was there before is the same on all of them.
     fresh = (
         judged.observation
         for judged in tests
@@ -349,13 +318,8 @@ def _unknown_hardware(tests: Sequence[JudgedTest]) -> Iterator[Line]:
         yield Line("  say it in the test: ttnn_perf.hardware(board=...), or attach tt-smi -s")
 
 
-def _orphan_lines(found: Orphaned | None) -> Iterator[Line]:
-    if found is not None:
-        yield from orphan_lines(found)
-
-
 class SummaryOptions(Struct, frozen=True):
-    """What a summary needs beside the tests: what failed, how to run it again, what is silent.
+    """The inputs of a summary, next to the tests.
 
     ``told`` are the tests whose failure the reader has seen already. ``verbosity`` is pytest's:
     above 0, all metrics are listed; below, failures alone.
@@ -379,7 +343,7 @@ class SummaryOptions(Struct, frozen=True):
 def summary_lines(
     tests: Sequence[JudgedTest], *, summary_options: SummaryOptions
 ) -> Iterator[Line | Table]:
-    """Lay out a judged run: a table, a sentence and a remedy for what needs one, a count."""
+    """Lay out a judged run: a table, sentences with remedies, a count."""
     failed, verbosity = summary_options.failed, summary_options.verbosity
     quiet = verbosity < 0
     listed = [one for one in tests if one.observation.test in failed] if quiet else tests
@@ -391,10 +355,7 @@ def summary_lines(
         line for judged in listed for line in _sentences(judged, summary_options=summary_options)
     ]
     if not quiet:
-        if summary_options.sweeps:
-            from pytest_ttnn_perf.report.sweeps import sweep_lines
-
-            sentences += (line for one in summary_options.sweeps for line in sweep_lines(one))
+        sentences += (line for one in summary_options.sweeps for line in sweep_lines(one))
         sentences += note_lines(tests, verbose=verbosity > 0)
         sentences += ungated_lines(tests, verbose=verbosity > 0)
         sentences += [line for judged in tests for line in _targets(judged)]
@@ -407,8 +368,9 @@ def summary_lines(
     if not quiet:
         yield from waiver_lines(summary_options.needless)
         yield from _unknown_hardware(tests)
-        yield from _drifts(summary_options)
-        yield from _orphan_lines(summary_options.orphaned)
+        yield from (Line(drift_line(drift)) for drift in summary_options.drifts)
+        if summary_options.orphaned is not None:
+            yield from orphan_lines(summary_options.orphaned)
     yield from health_lines(summary_options.health)
     yield from _shift(summary_options)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
@@ -417,10 +379,7 @@ def summary_lines(
 def progress_lines(
     progress: Sequence[tuple[str, Progress]], *, verbose: bool = False
 ) -> Iterator[Line | Table]:
-    """Lay out how far models of a run have come, and which step to take first.
-
-    Those with nothing left to do are listed only if it is to be ``verbose``.
-    """
+    """Lay out the progress of models; finished ones only if ``verbose``."""
     listed = [
         (test, steps)
         for test, steps in progress
@@ -430,7 +389,7 @@ def progress_lines(
         return
     yield Line("optimization progress")
     rows = [(test, *progress_cells(steps)) for test, steps in listed]
-    # Where there is little room, what nobody has to do is left out first.
+    # Where there is little room, finished steps are left out first.
     fits = (
         Fit(drop=int(any(steps.all[place].state is State.OPEN for _, steps in listed)))
         for place in range(len(PROGRESS_TITLES) - 1)
@@ -441,15 +400,9 @@ def progress_lines(
     yield Line("")
 
 
-def _drifts(summary_options: SummaryOptions) -> Iterator[Line]:
-    if summary_options.drifts:
-        yield from map(Line, map(drift_line, summary_options.drifts))
-
-
 def _shift(summary_options: SummaryOptions) -> Iterator[Line]:
     if summary_options.shift is None:
         return
-
     yield Line(shift_line(summary_options.shift), bad=summary_options.shift.worse)
     if summary_options.update is Update.IMPROVED:
         yield Line("  only new baselines were written: a shifted machine is no standard")
@@ -468,19 +421,19 @@ def failure_text(
     rerun: Rerun,
     findings: Sequence[Finding] = (),
 ) -> str:
-    """Return the whole text that a test fails with: every violation, not only the first."""
+    """Return the text that a test fails with: every violation."""
     lines = list(judged.observation.problems)
     lines += [line for finding in findings for line in finding_lines(finding)]
-    by_op = _ByOp(judged.by_op)
-    for group in by_remedy(judged, verdicts, rerun=rerun, blocked=bool(findings)):
-        lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in group.verdicts]
-        lines += by_op.beside(group)
-        lines += [f"  {group.text}"] if group.remedy else []
+    groups = by_remedy(judged, verdicts, rerun=rerun, blocked=bool(findings))
+    for remedy, own in groups.items():
+        lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in own]
+        lines += _by_op(judged, own, groups)
+        lines += [f"  {remedy}"] if remedy else []
     return "\n".join(map(inert_lines, [*lines, *_full_profile(judged, rerun)]))
 
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
-    """Count the tests that were gated, the outcomes of metrics, and what was only recorded."""
+    """Count the gated tests, the outcomes of metrics, and recorded numbers."""
     outcomes = ", ".join(f"{count} {word}" for word, count in outcome_counts(tests))
     gated = sum(1 for judged in tests if judged.verdicts)
     explaining = sum(
@@ -508,7 +461,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
 
 
 def outcome_counts(tests: Sequence[JudgedTest]) -> Iterator[tuple[str, int]]:
-    """Yield how many metrics ended how; what explains another one does not count."""
+    """Yield the count of each outcome; parts that explain a change do not count."""
     outcomes = Counter(
         outcome_word(verdict, judged)
         for judged in tests
@@ -521,7 +474,7 @@ def outcome_counts(tests: Sequence[JudgedTest]) -> Iterator[tuple[str, int]]:
 
 
 class _Row(NamedTuple):
-    """A metric in the table; ``more`` of its test are not listed. ``verdict``: None if recorded."""
+    """A metric in the table; ``more`` of its test are not listed."""
 
     judged: JudgedTest
     metric: Metric
@@ -543,7 +496,7 @@ _ALIKE: Final = frozenset(
 
 
 def _rows(judged: JudgedTest, *, verbose: bool) -> Iterator[_Row]:
-    """Yield what the table lists of a test: what is not as before, or else its first metric."""
+    """Yield the metrics of a test that are not as before, or else its first."""
     if verbose:
         yield from (_Row(judged, verdict.metric, verdict) for verdict in judged.verdicts)
         metrics = judged.observation.metrics
@@ -617,18 +570,6 @@ _COLUMNS: Final[Columns[_Row]] = Columns(
 )  # fmt: skip
 
 
-class Resolved(NamedTuple):
-    """Verdicts of one test that one command, or one piece of advice, resolves."""
-
-    remedy: Remedy | None
-    verdicts: list[Verdict]
-
-    @property
-    def text(self) -> str:
-        """What to do, in one line; empty where there is nothing to be done."""
-        return ": ".join(filter(None, self.remedy or ()))
-
-
 def by_remedy(
     judged: JudgedTest,
     verdicts: Sequence[Verdict],
@@ -636,10 +577,10 @@ def by_remedy(
     rerun: Rerun,
     blocked: bool,
     shifted: bool = False,
-) -> list[Resolved]:
-    """Return verdicts by what is to be done about them, the worst first."""
+) -> dict[Remedy | None, list[Verdict]]:
+    """Group verdicts by their remedy, the worst first."""
     updates = rerun.updates(judged.observation.test, judged.observation.hardware)
-    groups: dict[Remedy | None, Resolved] = {}
+    groups: dict[Remedy | None, list[Verdict]] = {}
     # An update writes nothing of a test as long as a stored metric of it is not recorded.
     held_back = any(verdict.reason is Reason.NOT_RECORDED for verdict in verdicts)
     for verdict in worst_first(verdicts):
@@ -650,33 +591,26 @@ def by_remedy(
             held_back and verdict.outcome is Outcome.NO_BASELINE
         )
         found = None if settled or misleading else remedy_of(verdict, updates)
-        groups.setdefault(found, Resolved(found, [])).verdicts.append(verdict)
-    return list(groups.values())
+        groups.setdefault(found, []).append(verdict)
+    return groups
+
+
+def _by_op(
+    judged: JudgedTest, group: Sequence[Verdict], groups: Mapping[Remedy | None, list[Verdict]]
+) -> list[str]:
+    """Return the ops that explain a change, for the first group with a changed time."""
+    changed = (own for own in groups.values() if any(v.is_of_changed_time for v in own))
+    return [f"  by op: {judged.by_op}"] if judged.by_op and next(changed, None) is group else []
 
 
 def _full_profile(judged: JudgedTest, rerun: Rerun) -> Iterator[str]:
-    """Say how to see more of a test that ran on a device, unless it is used wrongly."""
     command = rerun.full_profile(judged.observation)
     if command is not None and not judged.observation.problems:
         yield f"  full profile: {command}"
 
 
-class _ByOp(Struct):
-    """Which ops did it: said once, beside the first change of a time."""
-
-    sentence: str | None
-
-    def beside(self, group: Resolved) -> list[str]:
-        """Return the line that belongs to a group."""
-        changed = any(verdict.is_of_changed_time for verdict in group.verdicts)
-        if self.sentence is None or not changed:
-            return []
-        text, self.sentence = self.sentence, None
-        return [f"  by op: {text}"]
-
-
 def worth_saying(verdict: Verdict, judged: JudgedTest, *, summary_options: SummaryOptions) -> bool:
-    """The table says enough of what is as before, and of what was stored for the first time."""
+    """Return whether the table does not say enough of a verdict."""
     new = verdict.outcome is Outcome.NO_BASELINE and verdict.metric.name in judged.written
     # The one fails whatever may be missing, the other is not written whatever is asked for.
     told = verdict.reason in {Reason.OTHER_DEFINITION, Reason.OPS_CHANGED}
@@ -696,18 +630,18 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
     for problem in () if told else judged.observation.problems:
         yield Line(f"{test}: {problem}", bad=True)
     shifted = summary_options.shift is not None
-    by_op = _ByOp(judged.by_op)
     blocked = failed and any(finding.fails for finding in judged.findings)
-    for group in by_remedy(
+    groups = by_remedy(
         judged, verdicts, rerun=summary_options.rerun, blocked=blocked, shifted=shifted
-    ):
-        for verdict in group.verdicts:
+    )
+    for remedy, own in groups.items():
+        for verdict in own:
             good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)
             text = f"{outcome_word(verdict, judged)} {test}: {sentence(verdict)}"
             yield Line(text, bad=failed and not good, good=good)
-        yield from map(Line, by_op.beside(group))
-        if group.remedy:
-            yield Line(f"  {group.text}")
+        yield from map(Line, _by_op(judged, own, groups))
+        if remedy:
+            yield Line(f"  {remedy}")
     if failed and not told:
         yield from map(Line, _full_profile(judged, summary_options.rerun))
 

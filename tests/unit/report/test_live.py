@@ -42,7 +42,7 @@ def test_nothing_is_cleared_where_nothing_was_shown() -> None:
 def test_a_line_below_goes_back_to_where_others_write() -> None:
     screen = Screen()
     line = LiveLine(screen)
-    line.show_below("test_a: running for 3 s", 14)
+    line.show("test_a: running for 3 s", below=14)
     line.clear()
     line.clear()
     back = "\x1b[A\r\x1b[14C"
