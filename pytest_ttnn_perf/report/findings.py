@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, to_builtins
 
-from pytest_ttnn_perf.core.finding import RuleOutcome, Severity, State
+from pytest_ttnn_perf.core.finding import Basis, RuleOutcome, Severity, State
 from pytest_ttnn_perf.core.observation import TELLS
 from pytest_ttnn_perf.core.text import counted, microseconds, percent, size, unit_for
 from pytest_ttnn_perf.report.tables import Line, Listing, format_fraction
@@ -17,17 +17,15 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.finding import (
         Finding,
-        First,
         NeedlessWaiver,
         Outside,
         Progress,
-        Step,
         StepTime,
     )
     from pytest_ttnn_perf.core.observation import JudgedTest
 
 
-#: States in a table; a dash is what is not known, also as "done (2 -)": but for two rules.
+#: States in a table; a dash is unknown, also as "done (2 -)": but for two rules.
 _SHORT: Final = {
     State.DONE: "done",
     State.OPEN: "OPEN",
@@ -41,7 +39,7 @@ PROGRESS_TITLES: Final = (
 
 
 def progress_cells(progress: Progress) -> tuple[str, ...]:
-    """Return how far one model has come, as the cells of a row."""
+    """Return the progress of one model as the cells of a row."""
     return tuple(
         _SHORT[step.state] + (f" ({step.unmeasured} -)" if step.unmeasured else "")
         for step in progress.all
@@ -49,10 +47,14 @@ def progress_cells(progress: Progress) -> tuple[str, ...]:
 
 
 def progress_block(progress: Progress) -> Iterator[str]:
-    """Lay out how far one model has come, a step in a line."""
+    """Lay out the progress of one model, a step in a line."""
     yield "optimization progress:"
     for step in progress.all:
-        yield f"  {step.name:<20} {_state(step)}"
+        state = ": ".join(filter(None, (step.state.value, ", ".join(step.open_rules))))
+        if step.unmeasured:
+            rules = counted(step.unmeasured, "rule")
+            state = f"{step.state.value}, as far as known: {rules} not measured"
+        yield f"  {step.name:<20} {state}"
     yield from first_step(progress)
 
 
@@ -65,33 +67,22 @@ def _progress_document(progress: Progress) -> dict[str, object]:
     }
 
 
-def _state(step: Step) -> str:
-    if step.unmeasured:
-        return (
-            f"{step.state.value}, as far as known: {counted(step.unmeasured, 'rule')} not measured"
-        )
-    return ": ".join(filter(None, (step.state.value, ", ".join(step.open_rules))))
-
-
 def first_step(progress: Progress) -> Iterator[str]:
-    """Say what to begin with, where, and what that would save."""
+    """Yield the finding to begin with, and its saving."""
     if progress.invalid:
         yield f"first: validity, {', '.join(progress.invalid)}: it puts everything else in doubt"
         return
     first = progress.first
     if first is None:
         return
+    worth = ""
+    if first.saving_ns is not None:
+        worth = f", {'at most' if first.at_most else 'up to'} {microseconds(first.saving_ns)}"
+        # Else it is of a wall time, of which the step is a part.
+        if first.step_ns is not None and first.step_ns >= first.saving_ns:
+            worth += f" of {microseconds(first.step_ns)}"
     where = f" in {first.region}" if first.region else ""
-    yield f"first: {first.code} {first.name}{where}{_worth(first)}"
-
-
-def _worth(first: First) -> str:
-    if first.saving_ns is None:
-        return ""
-    saved = f", {'at most' if first.at_most else 'up to'} {microseconds(first.saving_ns)}"
-    if first.step_ns is None or first.step_ns < first.saving_ns:
-        return saved  # of a wall time, of which the step is a part
-    return f"{saved} of {microseconds(first.step_ns)}"
+    yield f"first: {first.code} {first.name}{where}{worth}"
 
 
 _FIELDS: Final = (
@@ -106,7 +97,7 @@ VALIDITY: Final = "TTP0"
 
 
 class Checklist(Struct, frozen=True):
-    """What the rules say of artifacts, and of which regions; ``doubt`` is why they say no more."""
+    """The findings about artifacts; ``doubt`` is why there are no more."""
 
     findings: tuple[Finding, ...]
     regions: tuple[StepTime, ...] = ()
@@ -117,11 +108,11 @@ class Checklist(Struct, frozen=True):
 
 
 def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
-    """Lay findings out in the order in which they are worth reading, region by region."""
+    """Lay findings out region by region, those that save most first."""
     findings = report.findings
     found = [finding for finding in findings if finding.outcome is RuleOutcome.FOUND]
     shown_ones = [finding for finding in found if not (hide_quiet and finding.quiet)]
-    # What makes all numbers doubtful comes before them.
+    # Doubts about all numbers come before them.
     first = [one for one in shown_ones if one.code.startswith(VALIDITY) or not report.regions]
     lines = list(_found_lines(first))
     for time in report.regions:
@@ -154,8 +145,7 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
 
 
 def _clauses(bottleneck: str | None) -> list[str]:
-    """Return what holds a model back, a region in a line."""
-    return (bottleneck or "").splitlines()
+    return (bottleneck or "").splitlines()  # a region in a line
 
 
 def _found_lines(findings: Sequence[Finding]) -> Iterator[str]:
@@ -164,10 +154,7 @@ def _found_lines(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def by_saving(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings in the order to read them: errors, then what saves most, then by code.
-
-    Upper bounds come after what is estimated, and what says no saving last.
-    """
+    """Sort findings: errors, then by saving (estimates before upper bounds), then by code."""
     return sorted(
         findings,
         key=lambda one: (
@@ -181,15 +168,13 @@ def by_saving(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def step_line(time: StepTime) -> str:
-    """Say what a region is, and what a step of it takes."""
+    """Return the time of a step of a region, in words."""
     name = time.region or "all ops"
     devices = time.devices_ns
     on = ""
     if len(devices) > 1:
         least = microseconds(min(devices.values()))
         on = f", on the slowest of {len(devices)} devices ({least} on the fastest)"
-    from pytest_ttnn_perf.core.finding import Basis
-
     steps = "" if time.basis is Basis.WHOLE else f", {counted(time.steps, time.basis.value)}"
     gaps = ""
     if time.gaps_ns is not None:
@@ -201,7 +186,7 @@ def step_line(time: StepTime) -> str:
 
 
 def outside_lines(outside: Outside | None) -> Iterator[str]:
-    """Say how much is in no region."""
+    """Yield the time that is in no region."""
     if outside is not None and outside.ops:
         ops = counted(outside.ops, "op")
         took = microseconds(outside.kernel_ns)
@@ -209,7 +194,7 @@ def outside_lines(outside: Outside | None) -> Iterator[str]:
 
 
 def _hidden_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """Say what was found and has no line; what another finding covers is named there."""
+    # Those that another finding covers are named there.
     alone = [finding for finding in findings if finding.covered_by is None]
     for known, why in ((True, "too little to save"), (False, "no saving known")):
         codes = sorted({one.code for one in alone if (one.saving_ns is not None) is known})
@@ -218,10 +203,7 @@ def _hidden_lines(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
-    """Lay one finding out: what was found against the limit, where, and what to do.
-
-    Of a file, ops are ``numbered`` as ``ttnn-perf show --ops`` numbers them.
-    """
+    """Lay one finding out; ops are ``numbered`` as ``ttnn-perf show --ops`` does."""
     yield title(finding)
     yield from evidence_lines(finding, numbered=numbered)
     yield from saving_lines(finding)
@@ -229,7 +211,7 @@ def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
 
 
 def saving_lines(finding: Finding) -> Iterator[str]:
-    """Say what doing as the rule says would save of a step, and how that is reckoned."""
+    """Yield the estimated saving of a step, and its arithmetic."""
     if finding.saving_ns is not None:
         saving = microseconds(finding.saving_ns)
         adds = microseconds(finding.saving_ns if finding.adds_ns is None else finding.adds_ns)
@@ -245,19 +227,19 @@ def saving_lines(finding: Finding) -> Iterator[str]:
 
 
 def title(finding: Finding) -> str:
-    """Say in one line what was found, against which limit."""
+    """Return a finding in one line, with its limit."""
     name = f"{finding.code} {finding.name} ({finding.severity.value})"
     waived = "" if finding.waived is None else f"; waived: {finding.waived}"
     limit = "" if finding.limit is None else f" (limit: {shown(finding.limit, finding.unit)})"
     return f"{name}: {finding.reason}{limit}{waived}"
 
 
-#: How many ops are told by their numbers.
+#: How many ops are listed by their numbers.
 _MOST_NUMBERS: Final = 3
 
 
 def evidence_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
-    """Say where it was found, unless that is what the reason says."""
+    """Yield the places of a finding, unless the reason says them."""
     for evidence in finding.evidence:
         if evidence.subject == finding.reason:
             continue
@@ -272,7 +254,7 @@ def evidence_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]
 
 
 def advice_lines(finding: Finding) -> Iterator[str]:
-    """Say what to do about it, and where there is more to read."""
+    """Yield what to do about a finding, and where to read more."""
     if finding.fix and finding.waived is None:
         yield f"    fix: {finding.fix}"
         if finding.code.startswith("TTP"):  # rules of other plugins have no page here
@@ -280,12 +262,8 @@ def advice_lines(finding: Finding) -> Iterator[str]:
 
 
 def count_line(findings: Iterable[Finding]) -> str:
-    """Count the outcomes of rules, also of those that were not measured.
-
-    A rule that was asked of several regions counts where it says most.
-    """
-    told = sorted(findings, key=lambda finding: TELLS.index(finding.outcome))
-    outcomes = Counter({finding.code: finding.outcome for finding in told}.values())
+    """Count the outcomes of rules; of several regions the one that knows most counts."""
+    outcomes = Counter(finding.outcome for finding in _knowing_most(findings).values())
     counts = ", ".join(
         f"{outcomes[outcome]} {outcome.value}" for outcome in RuleOutcome if outcomes[outcome]
     )
@@ -293,16 +271,12 @@ def count_line(findings: Iterable[Finding]) -> str:
 
 
 def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
-    """Say in one line each why rules could not be asked, or need not be, of any region.
-
-    Or, to ``hide`` that, how many could not.
-    """
-    listed = sorted(findings, key=lambda finding: TELLS.index(finding.outcome))
-    most = {finding.code: finding for finding in listed}
+    """Yield the reasons of rules without an answer, or, to ``hide`` them, their number."""
+    most = _knowing_most(findings)
     if hide:
-        outcomes = Counter(finding.outcome for finding in most.values())
-        if outcomes[RuleOutcome.NOT_MEASURED]:
-            rules = counted(outcomes[RuleOutcome.NOT_MEASURED], "rule")
+        unknown = sum(one.outcome is RuleOutcome.NOT_MEASURED for one in most.values())
+        if unknown:
+            rules = counted(unknown, "rule")
             yield f"{rules} could not be answered from this; check --all says what they need"
         return
     for outcome in (RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE):
@@ -314,6 +288,12 @@ def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
             yield f"{outcome.value} {', '.join(codes)}: {reason}"
 
 
+def _knowing_most(findings: Iterable[Finding]) -> dict[str, Finding]:
+    """Return for each rule the finding that knows most, of those in several regions."""
+    ordered = sorted(findings, key=lambda finding: TELLS.index(finding.outcome))
+    return {finding.code: finding for finding in ordered}
+
+
 def finding_document(finding: Finding) -> dict[str, object]:
     """Return a finding as plain JSON."""
     plain = {name: getattr(finding, name) for name in finding.__struct_fields__}
@@ -322,7 +302,7 @@ def finding_document(finding: Finding) -> dict[str, object]:
 
 
 def shown(value: float, unit: str) -> str:
-    """Return a number in its unit; fractions "of" something, or "above" it, in per cent."""
+    """Return a number in its unit; fractions "of" something in per cent."""
     if unit.startswith(("of ", "above ")):
         return f"{format_fraction(value)} {unit}"
     if unit == "ns":
@@ -334,7 +314,7 @@ def shown(value: float, unit: str) -> str:
     return f"{value:,.4g} {unit_for(value, unit)}".strip()
 
 
-#: The heaviest first; what is only for information comes last, without evidence and advice.
+#: The heaviest first; information comes last, without evidence and advice.
 _ORDER: Final = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 #: How many tests with the same finding are named; the others are counted.
 _MOST_TESTS: Final = 3
@@ -343,9 +323,9 @@ _MOST_TESTS: Final = 3
 def findings_lines(
     tests: Sequence[JudgedTest], *, told: frozenset[str] = frozenset()
 ) -> Iterator[Line]:
-    """Lay out what was found, one finding that several tests share once, and what to do.
+    """Lay out the findings of a run, each once for all tests that share it.
 
-    What fails the tests in ``told`` was said with their failure.
+    Those that fail the tests in ``told`` were shown with their failure.
     """
     lines = [
         Line(f"{judged.observation.test}: bottleneck: {clause}")
@@ -366,7 +346,7 @@ def findings_lines(
 
 
 def findings_count(tests: Sequence[JudgedTest]) -> str:
-    """Count what was found, by severity; nothing if there is nothing."""
+    """Count findings by severity; empty without any."""
     found = Counter(
         finding.severity for judged in tests for finding in _found(judged) if finding.stands
     )
@@ -381,7 +361,6 @@ _OF_MACHINE: Final = frozenset({"TTP004", "TTP006"})
 
 
 def _by_finding(tests: Sequence[JudgedTest], told: frozenset[str]) -> dict[Finding, list[str]]:
-    """Return every finding, with the tests that have just the same."""
     found: dict[Finding, list[str]] = {}
     machine: dict[tuple[str, str | None], Finding] = {}
     for judged in tests:
@@ -418,7 +397,7 @@ def _finding(finding: Finding, tests: Sequence[str], advised: set[str]) -> Itera
 
 
 def waiver_lines(waivers: Iterable[NeedlessWaiver]) -> Iterator[Line]:
-    """Say which waivers are for nothing: they would hide what comes later."""
+    """Name the waivers that hide nothing: they would hide what comes later."""
     for waiver in waivers:
         place = f"rules.{waiver.code}" if waiver.test is None else f"{waiver.test}: waive"
         if waiver.known:

@@ -1,12 +1,13 @@
-"""A run for those who review a change: what matters first, the rest folded away.
+"""A run as Markdown for reviewers: important things first, the rest folded away.
 
-Text of others stays text: one row is one line, and nothing in it becomes markup.
+Untrusted text stays text: one row is one line, and nothing in it becomes markup.
 """
 
 from __future__ import annotations
 
 import re
 from html import escape
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.core.text import counted, inert, shortened
@@ -21,6 +22,7 @@ from pytest_ttnn_perf.report.findings import (
     title,
 )
 from pytest_ttnn_perf.report.sentences import outcome_word, remedy_of, sentence, worst_first
+from pytest_ttnn_perf.report.sweeps import heading, sweep_sentences, sweep_table
 from pytest_ttnn_perf.report.tables import format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.terminal import count_line, drift_line, shift_line
 
@@ -43,7 +45,7 @@ _UNSAFE: Final = re.compile(r"[^\w .\-=,/]|_")
 
 
 def prose(text: str) -> str:
-    r"""Return text of others in a sentence or a cell.
+    r"""Return untrusted text for a sentence or a cell.
 
     >>> prose("<b>|*a* wall_time")
     '&lt;b&gt;&#124;\\*a\\* wall_time'
@@ -54,9 +56,9 @@ def prose(text: str) -> str:
 
 
 def code(text: str, *, most: int = _LONGEST_ID) -> str:
-    r"""Return text of others as it is, in the type of a program, also in a cell.
+    r"""Return untrusted text as code, also in a cell.
 
-    What could end a code span or a cell is spelt in HTML, which every renderer understands alike.
+    Letters that could end a code span or a cell are spelt in HTML, as all renderers read it.
 
     >>> code("test_model[8]"), code("a|b")
     ('`test_model[8]`', '<code>a&#124;b</code>')
@@ -70,7 +72,7 @@ def code(text: str, *, most: int = _LONGEST_ID) -> str:
 
 
 def spans(text: str) -> str:
-    r"""Return a sentence in which what stands in backticks is a program's own words.
+    r"""Return a sentence in which backticks mark code.
 
     >>> spans("Call `check_pcc(a, b)` *once*.")
     'Call `check_pcc(a, b)` \\*once\\*.'
@@ -84,13 +86,12 @@ def spans(text: str) -> str:
     )
 
 
-def _summary(text: str) -> str:
-    """Return the line that stands for what is folded away."""
-    return f"<details><summary>{escape(inert(text))}</summary>\n\n"
-
-
 #: Ends what is folded away.
 _FOLDED: Final = "\n</details>\n"
+
+
+def _summary(text: str) -> str:
+    return f"<details><summary>{escape(inert(text))}</summary>\n\n"
 
 
 def table_row(cells: Sequence[str]) -> str:
@@ -99,26 +100,23 @@ def table_row(cells: Sequence[str]) -> str:
 
 
 def heading_rows(titles: Sequence[str], *, right: frozenset[int] = frozenset()) -> str:
-    """Return the first two rows of a table; the columns in ``right`` are aligned so."""
+    """Return the first two rows of a table."""
     rules = ("---:" if index in right else "---" for index in range(len(titles)))
     return table_row(titles) + f"|{'|'.join(rules)}|\n"
 
 
 def _fence(commands: Sequence[str]) -> tuple[str, str]:
-    """Return what opens and closes a block of commands, longer than anything in them."""
     longest = max((len(run) for text in commands for run in re.findall("`+", text)), default=0)
     ticks = "`" * max(3, longest + 1)
     return f"{ticks}sh\n", f"{ticks}\n"
 
 
-def _code_block(commands: Sequence[str]) -> str:
-    """Return commands in a block that can be copied."""
-    opening, closing = _fence(commands)
-    return opening + "".join(f"{inert(command)}\n" for command in commands) + closing
+def _code_block(command: str) -> str:
+    opening, closing = _fence([command])
+    return f"\n{opening}{inert(command)}\n{closing}"
 
 
-#: What a comment on a pull request may have, with a line of the action, and what the summary of a
-#: step may have.
+#: The limits of GitHub for a comment, with a line of the action, and for the summary of a step.
 COMMENT_BYTES: Final = 65_536 - 256
 SUMMARY_BYTES: Final = 1_048_576
 #: Room that is kept for saying what was left out.
@@ -126,58 +124,40 @@ _NOTE_BYTES: Final = 300
 
 
 class Section(NamedTuple):
-    """A part of a report: ``items`` may be left out from the end, the rest goes with them."""
+    """A part of a report, whose ``items`` may be left out from the end."""
 
     head: str
     items: tuple[str, ...] = ()
     tail: str = ""
     noun: str = "line"
 
-    @property
-    def text(self) -> str:
-        """All of it."""
-        return self.head + "".join(self.items) + self.tail
-
 
 def _fit_to_size(
     sections: Iterable[Section], closing: str, *, most_bytes: int, whole: str | None
 ) -> str:
-    """Return the sections, as many of their items as there is room for, and what closes them.
-
-    What comes first is cut last. ``whole`` is where all of it can be read.
-    """
+    """Join sections, cutting the last ones first; ``whole`` is where all of it can be read."""
     where = f"; the whole is in {whole}" if whole else ""
     room = most_bytes - _size(closing) - _NOTE_BYTES - _size(where)
     parts: list[str] = []
     omitted = 0
     for section in sections:
         # A note of its own may follow each section that is cut, and one that counts the others.
-        kept = _cut(section, room - _NOTE_BYTES - _size(where))
-        if kept is None or (section.items and not kept.items):
+        left = room - _NOTE_BYTES - _size(where) - _size(section.head + section.tail)
+        sizes = accumulate(map(_size, section.items))
+        kept = sum(size <= left for size in sizes)
+        if left < 0 or (section.items and not kept):
             omitted += max(1, len(section.items))
             continue
-        left = len(section.items) - len(kept.items)
-        note = f"\n*{left:,} of {len(section.items):,} {section.noun}s left out{where}.*\n"
-        parts.append(kept.text + (note if left else ""))
-        room -= _size(parts[-1])
+        text = section.head + "".join(section.items[:kept]) + section.tail
+        if kept < len(section.items):
+            count = f"{len(section.items) - kept:,} of {len(section.items):,} {section.noun}s"
+            text += f"\n*{count} left out{where}.*\n"
+        parts.append(text)
+        room -= _size(text)
     if omitted:
         parts.append(f"\n*{omitted:,} more lines left out{where}.*\n")
     text = re.sub(r"\n{3,}", "\n\n", "".join(parts) + closing)
     return text if _size(text) <= most_bytes else ""
-
-
-def _cut(section: Section, room: int) -> Section | None:
-    """Return a section with the items that fit; None if not even its frame does."""
-    used = _size(section.head) + _size(section.tail)
-    if used > room:
-        return None
-    kept = 0
-    for item in section.items:
-        used += _size(item)
-        if used > room:
-            break
-        kept += 1
-    return section._replace(items=section.items[:kept])
 
 
 def _size(text: str) -> int:
@@ -186,12 +166,11 @@ def _size(text: str) -> int:
 
 #: How many tests with the same finding are named; the others are counted.
 _MOST_TESTS: Final = 10
-#: How many findings of one rule are told; tests often differ in their numbers only.
+#: How many findings of one rule are listed; tests often differ in their numbers only.
 _MOST_FINDINGS: Final = 5
 
 
 def _findings_section(report: CiReport) -> Iterator[Section]:
-    """Lay out what was found, rule by rule, errors first."""
     rules: dict[Level, dict[str, dict[Finding, list[str]]]] = {Level.ERROR: {}, Level.WARNING: {}}
     for judged in report.tests:
         for finding in judged.findings:
@@ -211,7 +190,6 @@ def _findings_section(report: CiReport) -> Iterator[Section]:
 
 
 def _progress_section(report: CiReport) -> Iterator[Section]:
-    """Lay out how far each model has come, folded away."""
     progress = report.summary_options.progress
     if not progress:
         return
@@ -224,10 +202,7 @@ def _progress_section(report: CiReport) -> Iterator[Section]:
 
 
 def _sweep_sections(report: CiReport) -> Iterator[Section]:
-    """Lay out each sweep: what it amounts to, and its points folded away."""
     for sweep in report.summary_options.sweeps:
-        from pytest_ttnn_perf.report.sweeps import heading, sweep_sentences, sweep_table
-
         said = "".join(f"- {prose(text)}\n" for text in sweep_sentences(sweep))
         headings, rows = sweep_table(sweep)
         head = f"\n### S{prose(heading(sweep))[1:]}\n\n{said}\n{_summary('Points')}"
@@ -240,10 +215,9 @@ def _rule(found: dict[Finding, list[str]], *, is_open: bool) -> str:
     first = next(iter(found))
     tests = list(dict.fromkeys(test for names in found.values() for test in names))
     shown = f"{first.code} {first.name} ({first.severity.value}): {counted(len(tests), 'test')}"
-    opened = _summary(shown)
+    lines = [_summary(shown)]
     if is_open:
-        opened = opened.replace("<details>", "<details open>", 1)
-    lines = [opened]
+        lines[0] = lines[0].replace("<details>", "<details open>", 1)
     for finding, names in list(found.items())[:_MOST_FINDINGS]:
         what = title(finding).partition("): ")[2]
         named, more = ", ".join(map(code, names[:_MOST_TESTS])), len(names) - _MOST_TESTS
@@ -262,12 +236,11 @@ _HEADING: Final = heading_rows(
     ("test", "metric", "baseline", "now", "change", "limit", "verdict"),
     right=frozenset({2, 3, 4, 5}),
 )
-#: So many failures are told in full; those after them are folded away.
+#: So many failures are shown in full; those after them are folded away.
 _OPEN: Final = 3
 
 
 def _failed_sections(report: CiReport) -> Iterator[Section]:
-    """Lay out what failed: a table first, then each test with what did it and what to run."""
     failing = []
     for judged in report.tests:
         worse = [v for v in _at(report, judged, Level.ERROR) if v.outcome not in WITHOUT_BASELINE]
@@ -289,7 +262,6 @@ def _failed_sections(report: CiReport) -> Iterator[Section]:
 
 
 def _improved_sections(report: CiReport) -> Iterator[Section]:
-    """Lay out what got better, with the commands that keep it."""
     better = [j for j in report.tests if _at(report, j, Level.NOTICE)]
     if not better:
         return
@@ -301,7 +273,6 @@ def _improved_sections(report: CiReport) -> Iterator[Section]:
 
 
 def _missing_sections(report: CiReport) -> Iterator[Section]:
-    """Lay out the tests that there is nothing to compare with."""
     found = []
     for judged in report.tests:
         missing = [v for v in judged.verdicts if v.outcome in WITHOUT_BASELINE]
@@ -342,7 +313,6 @@ def _row(judged: JudgedTest, verdict: Verdict) -> str:
 
 
 def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> str:
-    """Return what is to be known of one failed test: why, which ops did it, and what to run."""
     observation, found = judged.observation, worst_first(found)
     lines = [f"**{code(observation.test)}**\n\n"]
     lines += [f"- {prose(problem)}\n" for problem in observation.problems]
@@ -355,9 +325,9 @@ def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> st
         for remedy in dict.fromkeys(filter(None, (remedy_of(v, updates) for v in found))):
             advice = remedy.advice[:1].upper() + remedy.advice[1:]
             lines.append(f"\n{prose(advice)}{':' if remedy.command else '.'}\n")
-            lines += [f"\n{_code_block([remedy.command])}"] if remedy.command else []
+            lines += [_code_block(remedy.command)] if remedy.command else []
     profile = rerun.full_profile(observation)
-    lines += [f"\nFull profile:\n\n{_code_block([profile])}"] if profile else []
+    lines += [f"\nFull profile:\n{_code_block(profile)}"] if profile else []
     return "".join([*lines, "\n"])
 
 
@@ -369,54 +339,47 @@ def _commands(head: str, commands: Iterable[str]) -> Iterator[Section]:
         yield Section(head + opening, lines, closing, noun="command")
 
 
-_PASSED: Final = "✅"
-_FAILED: Final = "❌"
-_WARNED: Final = "⚠️"
 #: As many characters of a commit as people compare.
 _COMMIT: Final = 12
 
 
 def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
-    """Return the report of a run, cut to what its reader can take; empty if that is nothing."""
-    parts = list(_parts(report))
-    quiet = not parts
-    environment = [Section(text) for text in [_environment(report)] if text]
-    folded = [*_progress_section(report)]
-    if report.summary_options.drifts:
-        lines = [f"- {prose(drift_line(drift))}\n" for drift in report.summary_options.drifts]
+    """Return the report of a run, cut to ``most_bytes``; empty if there is no room."""
+    options = report.summary_options
+    news = [
+        *_failed_sections(report),
+        *_lost(report),
+        *_machine(report),
+        *_improved_sections(report),
+        *_findings_section(report),
+        *_missing_sections(report),
+    ]
+    folded = [*_sweep_sections(report), *_environment(report), *_progress_section(report)]
+    if options.drifts:
+        lines = [f"- {prose(drift_line(drift))}\n" for drift in options.drifts]
         folded.append(Section(f"\n{_summary(f'Drift: {len(lines)}')}", tuple(lines), _FOLDED))
     rows = [_row(judged, verdict) for judged in report.tests for verdict in judged.verdicts]
     if rows:
         head = f"\n{_summary(f'All metrics: {len(rows):,}')}{_HEADING}"
         folded.append(Section(head, tuple(rows), _FOLDED, noun="row"))
-    sweeps = _sweep_sections(report)
-    sections = [Section(_headline(report, quiet=quiet)), *parts, *sweeps, *environment, *folded]
-    whole = code(report.record) if report.record else None
-    return _fit_to_size(sections, _closing(report), most_bytes=most_bytes, whole=whole)
-
-
-def _parts(report: CiReport) -> Iterator[Section]:
-    """Yield what is worth reading; nothing where everything is as before."""
-    yield from _failed_sections(report)
-    yield from _lost(report)
-    yield from _machine(report)
-    yield from _improved_sections(report)
-    yield from _findings_section(report)
-    yield from _missing_sections(report)
-
-
-def _headline(report: CiReport, *, quiet: bool) -> str:
-    """Say in one line how it went, and for how many tests."""
     gated = any(judged.verdicts for judged in report.tests)
-    sign = _FAILED if report.is_bad else _PASSED if gated else _WARNED
-    if quiet:
-        return f"{sign} **ttnn-perf: {report.headline}**\n"
-    counts = count_line(report.tests, failed=len(report.summary_options.failed))
-    return f"## {sign} ttnn-perf: {report.headline}\n\n{prose(counts)}\n"
+    sign = "❌" if report.is_bad else "✅" if gated else "⚠️"
+    headline = f"{sign} **ttnn-perf: {report.headline}**\n"
+    if news:
+        counts = count_line(report.tests, failed=len(options.failed))
+        headline = f"## {sign} ttnn-perf: {report.headline}\n\n{prose(counts)}\n"
+    version = report.run.environment.plugin
+    parts = [f"run record {code(report.record)}"] if report.record else []
+    parts.append(f"pytest-ttnn-perf {prose(version)}" if version else "pytest-ttnn-perf")
+    return _fit_to_size(
+        [Section(headline), *news, *folded],
+        f"\n<sub>{' · '.join(parts)}</sub>\n",
+        most_bytes=most_bytes,
+        whole=code(report.record) if report.record else None,
+    )
 
 
 def _lost(report: CiReport) -> Iterator[Section]:
-    """Name the tests that are required and did not run."""
     lost = report.summary_options.health.lost
     if lost:
         head = f"\n### Did not run: {counted(len(lost), 'test')} with a baseline\n\n"
@@ -424,23 +387,18 @@ def _lost(report: CiReport) -> Iterator[Section]:
 
 
 def _machine(report: CiReport) -> Iterator[Section]:
-    """Say what is the machine's and not one test's."""
-    summary_options = report.summary_options
-    if summary_options.shift is not None:
-        text = f"\n### Environment shifted\n\n{prose(shift_line(summary_options.shift))}\n"
-        turns = "The machine, or a change that all tests share? Compare in turns:"
-        text += f"\n{turns}\n\n{_code_block(['ttnn-perf ab REF'])}"
-        yield Section(
-            f"{text}\nIf it should stay:\n\n{_code_block([summary_options.rerun.accept_all()])}"
-        )
+    options = report.summary_options
+    if options.shift is not None:
+        text = f"\n### Environment shifted\n\n{prose(shift_line(options.shift))}\n"
+        text += "\nThe machine, or a change that all tests share? Compare in turns:\n"
+        text += _code_block("ttnn-perf ab REF")
+        yield Section(f"{text}\nIf it should stay:\n{_code_block(options.rerun.accept_all())}")
 
 
-def _environment(report: CiReport) -> str:
-    """Say where it ran, and what is not as it was when the baselines were accepted."""
+def _environment(report: CiReport) -> Iterator[Section]:
     environment = report.run.environment
     own = (judged.observation.hardware or report.run.hardware for judged in report.tests)
-    keys = sorted({hardware.key for hardware in own if hardware})
-    facts = [code(key) for key in keys]
+    facts = [code(key) for key in sorted({hardware.key for hardware in own if hardware})]
     if environment.ttnn:
         facts.append(f"ttnn {prose(environment.ttnn)}")
     if environment.commit:
@@ -448,16 +406,7 @@ def _environment(report: CiReport) -> str:
         facts.append(f"commit {code(environment.commit[:_COMMIT])}{changed}")
     if environment.runner:
         facts.append(f"runner {code(environment.runner)}")
-    if not facts:
-        return ""
-    differs = "; ".join(map(prose, report.differences))
-    changed = f"Changed since the baselines were accepted: {differs}.\n" if differs else ""
-    return f"\n**Environment:** {' · '.join(facts)}\n{changed}"
-
-
-def _closing(report: CiReport) -> str:
-    """Name the record, in which everything is."""
-    version = report.run.environment.plugin
-    parts = [f"run record {code(report.record)}"] if report.record else []
-    parts.append(f"pytest-ttnn-perf {prose(version)}" if version else "pytest-ttnn-perf")
-    return f"\n<sub>{' · '.join(parts)}</sub>\n"
+    if facts:
+        differs = "; ".join(map(prose, report.differences))
+        changed = f"Changed since the baselines were accepted: {differs}.\n" if differs else ""
+        yield Section(f"\n**Environment:** {' · '.join(facts)}\n{changed}")
