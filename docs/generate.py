@@ -14,7 +14,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
-from pytest_ttnn_perf.cli.captures import rule_pages
+from pytest_ttnn_perf.cli.captures import rule_lines
 from pytest_ttnn_perf.core.finding import RuleOutcome, Subject
 from pytest_ttnn_perf.core.options import OPTIONS, option_of
 from tests.harness.corpus import captures, corpus_folder
@@ -79,13 +79,13 @@ def options_page() -> str:
 def rules_index() -> str:
     """Return the list of all rules, those of one step together."""
     lines = [RULES_INTRODUCTION]
-    for step, pages in groupby(rule_pages(), key=lambda page: page.step):
+    for step, rules in groupby(all_rules(), key=lambda rule: rule.step):
         lines += [f"## {step.capitalize()}", ""]
         lines += ["| code | name | severity | step | finds |", "|---|---|---|---|---|"]
         lines += [
-            f"| [{page.code}]({page.code}.md) | {page.name} | {page.severity.value} | {page.step} "
-            f"| {page.summary} |"
-            for page in pages
+            f"| [{rule.code}]({rule.code}.md) | {rule.name} | {rule.severity.value} | {rule.step} "
+            f"| {rule.page.partition(chr(10))[0]} |"
+            for rule in rules
         ]
         lines.append("")
     return "\n".join(lines[:-1]) + "\n"
@@ -132,7 +132,8 @@ def missing_capture() -> Path | None:
 def generated_pages() -> dict[Path, str]:
     """Return every page that follows from the code, by its place; the corpus's if all of it is."""
     pages = {OPTIONS_PAGE: options_page(), RULES_FOLDER / "index.md": rules_index()}
-    pages |= {RULES_FOLDER / f"{page.code}.md": page.markdown() for page in rule_pages()}
+    for rule in all_rules():
+        pages[RULES_FOLDER / f"{rule.code}.md"] = "".join(f"{line}\n" for line in rule_lines(rule))
     if missing_capture() is None:
         pages[CORPUS_PAGE] = corpus_page()
     return pages

@@ -10,9 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.detect import read_run
+from pytest_ttnn_perf.cli.baseline_accept import run_accept, run_refresh
 from pytest_ttnn_perf.cli.baseline_edits import (
     Edits,
     TestEdit,
+    add_change,
     edited_settings,
     file_edits,
     metric_edits,
@@ -21,8 +23,8 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     select_tests,
     show_then_write,
 )
-from pytest_ttnn_perf.cli.baseline_merge import check_free, move
-from pytest_ttnn_perf.cli.common import add_baselines, add_change, add_format, number_within
+from pytest_ttnn_perf.cli.baseline_merge import check_free, move, run_install, run_merge
+from pytest_ttnn_perf.cli.common import add_baselines, add_format, number_within
 from pytest_ttnn_perf.core.baseline import (
     Accepted,
     MetricBaseline,
@@ -626,8 +628,8 @@ def _kind(name: str) -> str:
     return "file" if name.endswith("::") or "." in place.rpartition("/")[2] else "folder or file"
 
 
-def declare_baseline(parser: argparse.ArgumentParser) -> None:
-    """Declare ``ttnn-perf baseline``."""
+def add_baseline(parser: argparse.ArgumentParser) -> None:
+    """Add ``ttnn-perf baseline``."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     listing = actions.add_parser(
         "list",
@@ -647,7 +649,7 @@ def declare_baseline(parser: argparse.ArgumentParser) -> None:
     )
     add_baselines(listing)
     add_format(listing)
-    listing.set_defaults(run="baseline:run_list")
+    listing.set_defaults(run=run_list)
     _check(actions)
     _accept(actions)
     _refresh(actions)
@@ -669,7 +671,7 @@ def _check(actions: Actions) -> None:
     )
     add_baselines(check)
     add_format(check)
-    check.set_defaults(run="baseline:run_check")
+    check.set_defaults(run=run_check)
 
 
 def _accept(actions: Actions) -> None:
@@ -700,7 +702,7 @@ def _accept(actions: Actions) -> None:
         action="store_true",
         help="accept records of a commit that is neither checked out nor before the one that is",
     )
-    add_change(accept, "baseline_accept:run_accept")
+    add_change(accept, run_accept)
     accept.set_defaults(passes_on=True)  # tests may stand after the options
 
 
@@ -732,7 +734,7 @@ def _refresh(actions: Actions) -> None:
     refresh.add_argument(
         "--reason", metavar="TEXT", help="what to store as the reason (default: which runs)"
     )
-    add_change(refresh, "baseline_accept:run_refresh")
+    add_change(refresh, run_refresh)
     refresh.set_defaults(passes_on=True, all_branches=False, dirty=False)
 
 
@@ -749,7 +751,7 @@ def _forget(actions: Actions) -> None:
     )
     forget.add_argument("--metric", metavar="NAME", help="only this metric of them")
     forget.add_argument("--key", metavar="KEY", help="only baselines of this hardware key")
-    add_change(forget, "baseline:run_forget")
+    add_change(forget, run_forget)
 
 
 def _prune(actions: Actions) -> None:
@@ -769,7 +771,7 @@ def _prune(actions: Actions) -> None:
     )
     prune.add_argument("--full", action="store_true", help="the record contains all tests")
     prune.add_argument("--key", metavar="KEY", help="only baselines of this hardware key")
-    add_change(prune, "baseline:run_prune")
+    add_change(prune, run_prune)
 
 
 def _rename(actions: Actions) -> None:
@@ -786,7 +788,7 @@ def _rename(actions: Actions) -> None:
         action="store_true",
         help="OLD and NEW are hardware keys: move all baselines of one to the other",
     )
-    add_change(rename, "baseline:run_rename")
+    add_change(rename, run_rename)
 
 
 def _merge_baselines(actions: Actions) -> None:
@@ -816,7 +818,7 @@ def _merge_baselines(actions: Actions) -> None:
         help="which side to take for a test that both sides accepted (default: report a conflict)",
     )
     add_format(merge)
-    merge.set_defaults(run="baseline_merge:run_merge")
+    merge.set_defaults(run=run_merge)
     install = actions.add_parser(
         "install-merge-driver",
         help="make git merge baselines with this command",
@@ -828,4 +830,4 @@ def _merge_baselines(actions: Actions) -> None:
     )
     add_baselines(install)
     add_format(install)
-    install.set_defaults(run="baseline_merge:run_install")
+    install.set_defaults(run=run_install)

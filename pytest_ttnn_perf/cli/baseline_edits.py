@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.cli.common import add_baselines, add_format
 from pytest_ttnn_perf.core.baseline import baseline_path, key_folder, ops_path, split_test_id
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.metric import Better
@@ -268,6 +269,18 @@ def _document(edits: Edits, *, dry_run: bool) -> dict[str, object]:
         "files": [{"path": file.path, "fate": file.fate.value} for file in edits.files],
         "remarks": list(edits.remarks),
     }
+
+
+def add_change(
+    parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Result]
+) -> None:
+    """Add options of commands that change baselines."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the changes without writing them"
+    )
+    add_baselines(parser)
+    add_format(parser)
+    parser.set_defaults(run=run)
 
 
 def edited_settings(options: argparse.Namespace) -> Settings:

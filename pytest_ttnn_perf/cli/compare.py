@@ -1,9 +1,10 @@
-"""``ttnn-perf compare`` of two captures without op tables: reports, graphs, logs, simulations."""
+"""``ttnn-perf compare BEFORE AFTER``: changes between two runs or two captures."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from msgspec import to_builtins
 
@@ -22,7 +23,7 @@ from pytest_ttnn_perf.analysis.readers.compare import (
 )
 from pytest_ttnn_perf.analysis.readers.detect import OP_TABLES, ArtifactKind, read_run
 from pytest_ttnn_perf.analysis.show.attribution import op_comparison_listing
-from pytest_ttnn_perf.cli.captures import presumed_kind_of
+from pytest_ttnn_perf.cli.common import add_format, add_window, presumed_kind_of
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import Better
 from pytest_ttnn_perf.core.text import counted
@@ -45,77 +46,81 @@ from pytest_ttnn_perf.report.tables import (
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import Artifact, MetricObservation, Run
+    from pytest_ttnn_perf.core.observation import Artifact, Run
     from pytest_ttnn_perf.experiments.compare_runs import RunComparison
     from pytest_ttnn_perf.report.tables import Block
 
 
-# ``ttnn-perf compare BEFORE AFTER``: what changed between two runs or two captures.
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ttnn-perf compare``."""
+    parser.description = (
+        "For two run records, show every metric side by side, without judging it. For two "
+        "ops_perf_results CSVs, align the ops and show which ones changed, by how much, and why; "
+        "the parts add up to the change of the kernel time."
+    )
+    parser.add_argument(
+        "before",
+        metavar="BEFORE",
+        type=Path,
+        help="a run record or a capture; the format is detected",
+    )
+    parser.add_argument("after", metavar="AFTER", type=Path, help="a file of the same kind")
+    add_window(parser)
+    add_format(parser)
+    parser.set_defaults(run=run_compare)
 
-#: What notes begin with: of metrics that were compared, and of those that were not.
+
+def run_compare(options: argparse.Namespace) -> Result:
+    """Compare two run records, or two captures of one kind."""
+    files = before, after = options.before, options.after
+    # The results of benchmarks are compared as runs.
+    kinds = [
+        ArtifactKind.RUN_RECORD if kind is ArtifactKind.BENCHMARK_JSON else kind
+        for kind in map(presumed_kind_of, files)
+    ]
+    found = f"{before.name} is {kinds[0].value}, {after.name} is {kinds[1].value}"
+    if OP_TABLES.keys() & set(kinds) and ArtifactKind.RUN_RECORD not in kinds:
+        window = {"start": options.start, "end": options.end, "region": options.region}
+        listing = op_comparison_listing(compare_captures(before, after, **window))
+        return Result(listing.text(options.format))
+    if ArtifactKind.RUN_RECORD in kinds and kinds[0] is not kinds[1]:
+        message = f"a run record is compared with another one: {found}"
+        raise UsageError(message)
+    if options.start or options.end or options.region:
+        are_runs = f"{before.name} and {after.name} are run records"
+        what = are_runs if ArtifactKind.RUN_RECORD in kinds else found.partition(",")[0]
+        message = f"--region, --start and --end select ops of an op table; {what}"
+        raise UsageError(message)
+    if ArtifactKind.RUN_RECORD in kinds:
+        comparison = compare_runs(read_run(before), read_run(after))
+        listing = comparison_listing(comparison, names=(before.name, after.name))
+        return Result(listing.text(options.format))
+    if kinds[0] is not kinds[1] or kinds[0] not in ARTIFACTS:
+        message = f"a capture is compared with another of its kind: {found}"
+        raise UsageError(message)
+    listing = _captures_listing(read_artifact(before), read_artifact(after), kinds[0].value)
+    return Result(listing.text(options.format))
+
+
+#: How notes begin: of metrics that were compared, and of others.
 _COMPARED: Final = ("worse", "better", "different", "unchanged")
 _APART: Final = ("not comparable", "only before", "only after")
 _NO_GATE: Final = "nothing is judged here: verdicts come from `ttnn-perf gate`"
 
 
-def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> Listing:
-    """Lay out two runs that were read from the files ``names``."""
-    before, after, pairs = comparison.before, comparison.after, comparison.pairs
-    lines: list[Block] = [
-        f"before: {_run_text(before, names[0])}",
-        f"after: {_run_text(after, names[1])}",
-    ]
-    changes = [f"{d.field} {_known(d.before)} → {_known(d.after)}" for d in comparison.environment]
-    lines += [f"environment: {', '.join(changes) or 'nothing that is recorded differs'}", ""]
-    lines += [*_COLUMNS.table(pairs), ""] if pairs else []
-    lines += [f"{trouble.run}: {trouble.test}: {trouble.what}" for trouble in comparison.troubles]
-    lines += [f"{change.test} by op: {change.sentence}" for change in comparison.by_op]
-    document = {
-        "before": _heading(before),
-        "after": _heading(after),
-        "metrics": _COLUMNS.objects(pairs),
-        "environment": [to_builtins(difference) for difference in comparison.environment],
-        "troubles": [to_builtins(trouble) for trouble in comparison.troubles],
-        "by_op": [to_builtins(change) for change in comparison.by_op],
-    }
-    lines += [_count_line(pairs), _NO_GATE]
-    return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(pairs))
-
-
-def _run_text(run: Run, name: str) -> str:
-    parts = [name]
-    parts += [f"run {run.id}"] if run.id is not None else []
-    parts += [run.label] if run.label is not None else []
-    parts += [run.hardware.key] if run.hardware else []
-    cut = "" if run.complete else " (the run was cut short)"
-    return ", ".join([*parts, counted(len(run.tests), "test")]) + cut
-
-
-def _heading(run: Run) -> dict[str, object]:
-    key = run.hardware.key if run.hardware else None
-    return {"id": run.id, "complete": run.complete, "hardware": key}
-
-
-def _known(value: Scalar) -> str:
-    return "unknown" if value is None else str(value)
-
-
-def value_cell(reading: Reading | None, *, beside: float | None = None) -> str:
-    """Return a value as people read it, in the unit of the one beside it."""
+def _value(reading: Reading | None, beside: float | None = None) -> str:
     return format_value(reading.metric, reading.value, beside=beside) if reading else "-"
 
 
-def after_cell(pair: Pair) -> str:
+def _after(pair: Pair) -> str:
     """Return the value after in the unit of the one before, unless each has its own."""
-    beside = pair.before.value if pair.before and pair.unit is not None else None
-    return value_cell(pair.after, beside=beside)
+    return _value(pair.after, pair.before.value if pair.before and pair.unit is not None else None)
 
 
-def note_of(pair: Pair) -> str:
+def _note_of(pair: Pair) -> str:
     """Return better, worse, different or unchanged, or why two values are not comparable."""
     if pair.before is None:
         return "only after"
@@ -128,22 +133,10 @@ def note_of(pair: Pair) -> str:
         sides = {"before": pair.before, "after": pair.after}
         missing = " and ".join(name for name, side in sides.items() if side.value is None)
         return f"not comparable: no finite value {missing}"
-    return _way(pair.after.metric, *pair.values, change=pair.change)
+    return _direction(pair.after.metric, *pair.values, change=pair.change)
 
 
-_COLUMNS: Final[Columns[Pair]] = Columns(
-    id_column(lambda p: p.test),
-    Column("metric", lambda p: p.metric, "metric", fit=METRIC),
-    Column("unit", lambda p: p.unit),
-    Column("before", lambda p: p.before and p.before.value, "before",
-           lambda p: value_cell(p.before), right=True, fit=DROPPED[1]),
-    Column("after", lambda p: p.after and p.after.value, "after", after_cell, right=True),
-    Column("change", lambda p: p.change, "change", lambda p: format_change(p.change), right=True),
-    Column("note", note_of, "note", fit=Fit(least=12)),
-)  # fmt: skip
-
-
-def _way(metric: Metric, before: float, after: float, *, change: float | None) -> str:
+def _direction(metric: Metric, before: float, after: float, *, change: float | None) -> str:
     if before == after:
         return "unchanged"
     if metric.better is Better.EQUAL:
@@ -158,91 +151,83 @@ def _way(metric: Metric, before: float, after: float, *, change: float | None) -
     return "worse" if (after > before) == (metric.better is Better.LOWER) else "better"
 
 
+_PAIR: Final[tuple[Column[Pair], ...]] = (
+    Column("metric", lambda p: p.metric, "metric", fit=METRIC),
+    Column("unit", lambda p: p.unit),
+    Column("before", lambda p: p.before and p.before.value, "before", lambda p: _value(p.before),
+           right=True, fit=DROPPED[1]),
+    Column("after", lambda p: p.after and p.after.value, "after", _after, right=True),
+    Column("change", lambda p: p.change, "change", lambda p: format_change(p.change), right=True),
+    Column("note", _note_of, "note", fit=Fit(least=12)),
+)  # fmt: skip
+_RUN_METRICS: Final[Columns[Pair]] = Columns(id_column(lambda p: p.test), *_PAIR)
+_METRICS: Final[Columns[Pair]] = Columns(*_PAIR)
+
+
+def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> Listing:
+    """Lay out two runs that were read from the files ``names``."""
+    before, after, pairs = comparison.before, comparison.after, comparison.pairs
+    changes = [
+        f"{d.field} {_or_unknown(d.before)} → {_or_unknown(d.after)}"
+        for d in comparison.environment
+    ]
+    lines: list[Block] = [
+        f"before: {_run_text(before, names[0])}",
+        f"after: {_run_text(after, names[1])}",
+        f"environment: {', '.join(changes) or 'nothing that is recorded differs'}",
+        "",
+    ]
+    lines += [*_RUN_METRICS.table(pairs), ""] if pairs else []
+    lines += [f"{trouble.run}: {trouble.test}: {trouble.what}" for trouble in comparison.troubles]
+    lines += [f"{change.test} by op: {change.sentence}" for change in comparison.by_op]
+    document = {
+        "before": _run_document(before),
+        "after": _run_document(after),
+        "metrics": _RUN_METRICS.objects(pairs),
+        "environment": [to_builtins(difference) for difference in comparison.environment],
+        "troubles": [to_builtins(trouble) for trouble in comparison.troubles],
+        "by_op": [to_builtins(change) for change in comparison.by_op],
+    }
+    lines += [_count_line(pairs), _NO_GATE]
+    return Listing(tuple(lines), document, _RUN_METRICS.names, _RUN_METRICS.rows(pairs))
+
+
+def _or_unknown(value: Scalar) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def _run_text(run: Run, name: str) -> str:
+    parts = [name]
+    parts += [f"run {run.id}"] if run.id is not None else []
+    parts += [run.label] if run.label is not None else []
+    parts += [run.hardware.key] if run.hardware else []
+    cut = "" if run.complete else " (the run was cut short)"
+    return ", ".join([*parts, counted(len(run.tests), "test")]) + cut
+
+
+def _run_document(run: Run) -> dict[str, object]:
+    key = run.hardware.key if run.hardware else None
+    return {"id": run.id, "complete": run.complete, "hardware": key}
+
+
 def _count_line(pairs: Sequence[Pair]) -> str:
-    notes = Counter(note_of(pair).partition(":")[0] for pair in pairs)
+    notes = Counter(_note_of(pair).partition(":")[0] for pair in pairs)
     ways = ", ".join(f"{notes[way]} {way}" for way in _COMPARED if notes[way])
     compared = f"{counted(sum(notes[way] for way in _COMPARED), 'metric')} compared"
     apart = [f"{notes[why]} {why}" for why in _APART if notes[why]]
     return "; ".join([f"{compared}: {ways}" if ways else compared, *apart])
 
 
-def compare_files(
-    before: Path,
-    after: Path,
-    *,
-    start: str | None = None,
-    end: str | None = None,
-    region: str | None = None,
-    shape: str,
-) -> str:
-    """Say what changed between two run records, or between two captures of one kind.
+# Captures without op tables: reports, graphs, logs, simulations.
 
-    Of op tables, the window between two signposts, or one region, is compared if it is named.
-
-    Raises:
-        InputError: a file is neither, or is damaged.
-        UsageError: the files cannot be compared, or lack the window.
-    """
-    kinds = [_compared_as(presumed_kind_of(file)) for file in (before, after)]
-    if ArtifactKind.RUN_RECORD not in kinds and not OP_TABLES.keys() & set(kinds):
-        if start or end or region:
-            found = f"{before.name} is {kinds[0].value}"
-            message = f"--region, --start and --end select ops of an op table; {found}"
-            raise UsageError(message)
-        return captures_listing(before, after, kinds).text(shape)
-    if ArtifactKind.RUN_RECORD not in kinds:
-        change = compare_captures(before, after, start=start, end=end, region=region)
-        return op_comparison_listing(change).text(shape)
-    if kinds[0] is not kinds[1]:
-        found = f"{before.name} is {kinds[0].value}, {after.name} is {kinds[1].value}"
-        message = f"a run record is compared with another one: {found}"
-        raise UsageError(message)
-    if start or end or region:
-        message = (
-            f"--region, --start and --end select ops of an op table; {before.name} and "
-            f"{after.name} are run records"
-        )
-        raise UsageError(message)
-    comparison = compare_runs(read_run(before), read_run(after))
-    return comparison_listing(comparison, names=(before.name, after.name)).text(shape)
-
-
-def _compared_as(kind: ArtifactKind) -> ArtifactKind:
-    """Return the kind that a file is compared as: the results of benchmarks are runs."""
-    return ArtifactKind.RUN_RECORD if kind is ArtifactKind.BENCHMARK_JSON else kind
-
-
-def run_compare(options: argparse.Namespace) -> Result:
-    """Return the comparison."""
-    text = compare_files(
-        options.before,
-        options.after,
-        start=options.start,
-        end=options.end,
-        region=options.region,
-        shape=options.format,
-    )
-    return Result(text)
-
-
-T = TypeVar("T")
 #: What a terminal shows of a long list; JSON has all of it.
 _MOST_ROWS: Final = 20
-_METRICS: Final[Columns[Pair]] = Columns(
-    Column("metric", lambda p: p.metric, "metric", fit=METRIC),
-    Column("unit", lambda p: p.unit),
-    Column("before", lambda p: p.before and p.before.value, "before",
-           lambda p: value_cell(p.before), right=True, fit=DROPPED[1]),
-    Column("after", lambda p: p.after and p.after.value, "after", after_cell, right=True),
-    Column("change", lambda p: p.change, "change", lambda p: format_change(p.change), right=True),
-    Column("note", note_of, "note", fit=Fit(least=12)),
-)  # fmt: skip
 _CALLS: Final[Columns[ChangedCalls]] = Columns(
     Column("change", lambda c: c.change.value),
     Column("call", lambda c: c.call),
     Column("count", lambda c: c.count),
     Column("what", lambda c: "; ".join(c.what)),
-)  # fmt: skip
+)
 _LINES: Final[Columns[LineChange]] = Columns(
     Column("thread", lambda c: c.thread, "thread"),
     Column("before", lambda c: c.before, "before", lambda c: _cycles(c.before), right=True,
@@ -257,26 +242,22 @@ def _cycles(cycles: int | None) -> str:
     return "-" if cycles is None else f"{cycles:,}"
 
 
-def captures_listing(before: Path, after: Path, kinds: Sequence[ArtifactKind]) -> Listing:
-    """Lay out what changed between two captures of one kind: metrics, calls, programs, lines.
-
-    Raises:
-        InputError: one is damaged.
-        UsageError: they are of different kinds, or of one that tells nothing.
-    """
-    if kinds[0] is not kinds[1] or kinds[0] not in ARTIFACTS:
-        found = f"{before.name} is {kinds[0].value}, {after.name} is {kinds[1].value}"
-        message = f"a capture is compared with another of its kind: {found}"
-        raise UsageError(message)
-    first, second = read_artifact(before), read_artifact(after)
+def _captures_listing(first: Artifact, second: Artifact, kind: str) -> Listing:
+    """Lay out what changed: metrics, calls, programs, lines."""
     pairs = _pairs(first, second)
-    differs = hardware_changes(_told(first), _told(second))
+    differs = hardware_changes(_hardware_of(first), _hardware_of(second))
     lines: list[Block] = [f"not the same hardware: {', '.join(differs)}"] if differs else []
-    lines += [*_METRICS.table(pairs), *_notes(first, second)]
+    notes = [
+        f"{word}: {observed.note}"
+        for word, artifact in (("before", first), ("after", second))
+        for observed in artifact.metrics
+        if not observed.samples and observed.note
+    ]
+    lines += [*_METRICS.table(pairs), *dict.fromkeys(notes)]
     if not lines:
         lines.append("nothing that is compared differs")
     document: dict[str, object] = {
-        "kind": kinds[0].value,
+        "kind": kind,
         "differs": list(differs),
         "metrics": _METRICS.objects(pairs),
     }
@@ -290,39 +271,27 @@ def captures_listing(before: Path, after: Path, kinds: Sequence[ArtifactKind]) -
         programs = program_changes(first.kernels, second.kernels)
         changed = line_changes(first.kernels, second.kernels)
         lines += ["", *programs] if programs else []
-        lines += ["", *_shortened(_LINES, changed)] if changed else []
+        if changed:
+            lines += ["", *_LINES.table(changed[:_MOST_ROWS]), *_left_out(changed)]
         document |= {"programs": list(programs), "lines": _LINES.objects(changed)}
     return Listing(tuple(lines), document, headings, rows)
 
 
 def _pairs(first: Artifact, second: Artifact) -> list[Pair]:
-    ours = {observed.metric.name: observed for observed in first.metrics}
-    theirs = {observed.metric.name: observed for observed in second.metrics}
-    return [
-        Pair("", name, _reading(ours.get(name)), _reading(theirs.get(name)))
-        for name in {**ours, **theirs}
-    ]
-
-
-def _reading(observed: MetricObservation | None) -> Reading | None:
-    if observed is None:
-        return None
-    samples = observed.samples
-    return Reading(observed.metric, representative(observed.metric, samples) if samples else None)
-
-
-def _notes(first: Artifact, second: Artifact) -> list[str]:
-    """Return why a metric has no value."""
-    notes = (
-        f"{word}: {observed.note}"
-        for word, artifact in (("before", first), ("after", second))
-        for observed in artifact.metrics
-        if not observed.samples and observed.note
+    ours, theirs = (
+        {
+            observed.metric.name: Reading(
+                observed.metric,
+                representative(observed.metric, observed.samples) if observed.samples else None,
+            )
+            for observed in artifact.metrics
+        }
+        for artifact in (first, second)
     )
-    return list(dict.fromkeys(notes))
+    return [Pair("", name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}]
 
 
-def _told(artifact: Artifact) -> Told:
+def _hardware_of(artifact: Artifact) -> Told:
     if artifact.kernels is not None:
         return told_by_log(artifact.kernels)
     clock = artifact.environment.get("clock_mhz")
@@ -357,8 +326,3 @@ def _left_out(records: Sequence[object]) -> Iterator[str]:
     more = len(records) - _MOST_ROWS
     if more > 0:
         yield f"... and {more} more; --format json has them"
-
-
-def _shortened(columns: Columns[T], records: Sequence[T]) -> list[Block]:
-    """Return the lines of a table that is not too long to read."""
-    return [*columns.table(records[:_MOST_ROWS]), *_left_out(records)]

@@ -11,12 +11,10 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Final
-
-from msgspec import Struct
-from msgspec.structs import asdict, astuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.readers.tt_smi import board_facts, board_of, read_tt_smi
+from pytest_ttnn_perf.cli.common import add_format
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.hardware import Hardware, member_name
@@ -49,19 +47,51 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pytest_ttnn_perf.analysis.readers.report_db import TtSmi
-    from pytest_ttnn_perf.core.hardware import Build, Conflict, Scalar
+    from pytest_ttnn_perf.core.hardware import Build
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.machine.host import Machine
-    from pytest_ttnn_perf.plugin.preflight import ProfilerChoice
 
 
-# The checks of ``ttnn-perf doctor``: what was found out is judged, each fact with its remedy.
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ttnn-perf doctor``."""
+    parser.description = (
+        "Check ttnn, devices, host, environment variables and folders, and report what would keep "
+        "a gate from working and how to fix it. A device that another process might be using is "
+        "not opened."
+    )
+    add_format(parser)
+    parser.set_defaults(run=run_doctor)
 
 
-class Check(Struct, frozen=True):
-    """One thing that was looked at. ``ok`` is None where it is not known.
+def run_doctor(options: argparse.Namespace) -> Result:
+    """Return what was found; fail if a gate would."""
+    settings = project_settings()
+    around = Surroundings(dict(os.environ), settings.lock_folder or lock_folder())
 
-    ``blocks`` says that a gate would fail here for it; others only make it worse.
+    def print_line(line: str) -> None:
+        sys.stderr.write(f"ttnn-perf: {inert(line)}\n")
+        sys.stderr.flush()
+
+    return doctor(settings, around, shape=options.format, print_line=print_line)
+
+
+class Surroundings(NamedTuple):
+    """Variables, the file system below ``root``, and the folder of locks."""
+
+    environment: Mapping[str, str]
+    locks: Path
+    root: Path = Path("/")
+
+    @property
+    def devices(self) -> Path:
+        """The folder of the driver's devices."""
+        return self.root / devices_of(self.environment).absolute().relative_to("/")
+
+
+class Check(NamedTuple):
+    """A fact with its remedy; ``ok`` is None where it is not known.
+
+    ``blocks``: a gate would fail here for it; others only make it worse.
     """
 
     name: str
@@ -71,13 +101,11 @@ class Check(Struct, frozen=True):
     blocks: bool = False
 
 
-_STEADY: Final = frozenset({"performance"})
-_SMI_REMEDY: Final = "pip install tt-smi"
+class Diagnosis(NamedTuple):
+    """All facts. ``mute`` and ``unknown`` say why snapshot or hardware is None."""
 
-
-class Facts(Struct, frozen=True):
-    """All that was found out. ``mute`` and ``unknown`` say why snapshot or hardware is None."""
-
+    settings: Settings
+    around: Surroundings
     build: Build
     machine: Machine
     chips: tuple[int, ...]
@@ -85,343 +113,57 @@ class Facts(Struct, frozen=True):
     mute: str | None
     hardware: Hardware | None
     unknown: str | None
-    choice: ProfilerChoice
-    conflicts: tuple[Conflict, ...]
     held: Mapping[int, str]
-    locks: Path
-    simulated: bool
-    artifacts: Path
-    baselines: Path
-    compilers: tuple[Path, ...]
-    broker_use: BrokerUse = BrokerUse.QUEUE
-
-
-def checks_of(facts: Facts) -> Iterator[Check]:
-    """Judge what was found: first the software, then the hardware, the host, and the folders."""
-    yield _ttnn(facts.build)
-    yield _torch()
-    yield _tracy(facts)
-    yield from _compiler(facts)
-    yield from _devices(facts)
-    yield _key(facts)
-    yield Check("profiler", ok=True, found=f"{facts.choice.kind.value}: {facts.choice.why}")
-    yield from _boards(facts)
-    yield from _driver(facts)
-    yield from _tenants(facts)
-    yield from _locks(facts)
-    yield from _broker(facts)
-    yield _governor(facts.machine)
-    yield from _environment(facts.conflicts)
-    yield from _folders(facts)
-
-
-def _ttnn(build: Build) -> Check:
-    if build.version is None:
-        return Check("ttnn", ok=True, found="not installed: what runs on the host can be gated")
-    found = f"{build.version} in {build.location}"
-    if build.problem is None:
-        return Check("ttnn", ok=True, found=found)
-    command = 'python -c "import ttnn; ttnn.get_arch_name()"'
-    remedy = f"see the whole error with: {command}"
-    if build.timed_out:
-        remedy = f"set preflight_timeout to more than this takes: {command}"
-    return Check("ttnn", ok=False, found=f"{found}: {build.problem}", remedy=remedy, blocks=True)
-
-
-def _torch() -> Check:
-    try:
-        there = importlib.util.find_spec("torch") is not None
-    except ValueError:
-        there = False
-    try:
-        found = metadata.version("torch") if there else "not installed, and not needed"
-    except metadata.PackageNotFoundError:
-        found = "of unknown version"
-    return Check("torch", ok=True, found=found)
-
-
-def _tracy(facts: Facts) -> Check:
-    build = facts.build
-    if build.version is None:
-        return Check("tracy", ok=True, found="ttnn is not installed")
-    if build.tracy is None:
-        return Check("tracy", ok=None, found="could not tell", remedy="see ttnn above")
-    if build.tracy:
-        return Check("tracy", ok=True, found="this ttnn is built with Tracy")
-    found = "this ttnn is built without Tracy"
-    if not facts.chips:
-        return Check("tracy", ok=True, found=found)
-    remedy = "for op tables, build tt-metal from source with ./build_metal.sh"
-    return Check("tracy", ok=False, found=f"{found}, so there are no op tables", remedy=remedy)
-
-
-def _compiler(facts: Facts) -> Iterator[Check]:
-    if facts.build.location is None:
-        return
-    found = next(filter(has_compiler, facts.compilers), None)
-    missing = f"no sfpi in {' or '.join(map(str, facts.compilers))}"
-    if found is not None:
-        yield Check("compiler", ok=True, found=str(found))
-    elif facts.chips or facts.simulated:
-        remedy = "install the package of https://github.com/tenstorrent/sfpi/releases"
-        why = f"{missing}: no device opens without it"
-        yield Check("compiler", ok=False, found=why, remedy=remedy, blocks=True)
-    else:
-        yield Check("compiler", ok=True, found=f"{missing}; it is needed with a device")
-
-
-def _devices(facts: Facts) -> Iterator[Check]:
-    present, chips, dirty = facts.machine.devices, facts.chips, facts.machine.dirty
-    if facts.simulated:
-        yield Check("devices", ok=True, found="a mock or simulator stands in for them")
-    elif chips == present:
-        yield Check("devices", ok=True, found=_chip_list(chips))
-    else:
-        found = f"{_chip_list(chips)} of {_chip_list(present)}, as TT_VISIBLE_DEVICES says"
-        remedy = f"unset TT_VISIBLE_DEVICES, or name {_chip_list(present)} in it"
-        yield Check("devices", ok=bool(chips), found=found, remedy=remedy, blocks=True)
-    # While it runs, the marker is there for the case that it is killed.
-    if chips and dirty is not None and facts.machine.locked is None:
-        found = f"{dirty}: a run with run_safe_pytest.sh was cut short"
-        broker = facts.machine.broker
-        remedy = f"{broker.reset if broker else RESET} && rm {dirty}"
-        yield Check("devices", ok=False, found=found, remedy=remedy, blocks=True)
-
-
-def _key(facts: Facts) -> Check:
-    if facts.hardware is not None:
-        mesh = ", for a test that opens one device" if facts.hardware.mesh else ""
-        return Check("key", ok=True, found=f"{facts.hardware.key}{mesh}")
-    remedy = _SMI_REMEDY if facts.chips and facts.snapshot is None else None
-    if facts.build.problem is not None:
-        remedy = "see ttnn above"
-    return Check("key", ok=None, found=f"could not tell: {facts.unknown}", remedy=remedy)
-
-
-def _boards(facts: Facts) -> Iterator[Check]:
-    if facts.snapshot is None:
-        remedy = _SMI_REMEDY if facts.chips else None
-        for name in ("firmware", "clock"):
-            yield Check(name, ok=None, found=f"could not tell: {facts.mute}", remedy=remedy)
-        return
-    board = board_facts(facts.snapshot)
-    yield _board_fact("firmware", board, "firmware")
-    clock = _board_fact("clock", board, "clock_mhz", unit=" MHz")
-    if board.get("throttled"):
-        remedy = "let the boards cool down, and look at their power supply"
-        clock = Check("clock", ok=False, found=f"{clock.found}, throttled", remedy=remedy)
-    yield clock
-
-
-def _board_fact(name: str, board: Mapping[str, Scalar], fact: str, *, unit: str = "") -> Check:
-    value = board.get(fact)
-    if value is None:
-        return Check(name, ok=None, found="could not tell: tt-smi does not say")
-    shown = f"{value:g}" if isinstance(value, float) else str(value)
-    return Check(name, ok=True, found=shown + unit)
-
-
-def _driver(facts: Facts) -> Iterator[Check]:
-    driver, chips = facts.machine.driver, facts.chips
-    missing = "could not tell: its module shows no version" if chips else "not loaded"
-    yield Check("driver", ok=True if driver or not chips else None, found=driver or missing)
-    yield _iommu(facts)
-    pages, needed = facts.machine.hugepages, 0 if facts.machine.iommu else len(chips)
-    if pages is None:
-        found = "could not tell: this kernel shows none of 1 GB"
-        yield Check("hugepages", ok=None if needed else True, found=found)
-    elif pages < needed:
-        found = f"{pages} of 1 GB, expected at least {needed} without an IOMMU"
-        remedy = "sudo systemctl start tenstorrent-hugepages"
-        yield Check("hugepages", ok=False, found=found, remedy=remedy, blocks=True)
-    else:
-        yield Check("hugepages", ok=True, found=f"{pages} of 1 GB")
-
-
-def _iommu(facts: Facts) -> Check:
-    iommu = facts.machine.iommu
-    if iommu is None:
-        return Check("iommu", ok=None, found="could not tell: this host does not say")
-    if iommu or not facts.chips or facts.build.arch != "blackhole" or facts.build.tracy:
-        return Check("iommu", ok=True, found="on" if iommu else "off")
-    found = "off: on Blackhole the real-time profiler does not work without it"
-    remedy = "turn it on in the firmware setup, and on the kernel's command line"
-    return Check("iommu", ok=False, found=found, remedy=remedy)
-
-
-def _tenants(facts: Facts) -> Iterator[Check]:
-    host = facts.machine
-    mine = [tenant for tenant in host.tenants if tenant.chip in facts.chips]
-    for tenant in mine:
-        found = f"chip {tenant.chip} is open in pid {tenant.pid} ({tenant.command})"
-        remedy = f"let it end, or: kill {tenant.pid}"
-        yield Check("co-tenants", ok=False, found=found, remedy=remedy, blocks=True)
-    if not mine:
-        known = host.tenants_known or not facts.chips
-        found = "none" if known else "none seen; those of other users are hidden"
-        yield Check("co-tenants", ok=True if known else None, found=found)
-
-
-def _locks(facts: Facts) -> Iterator[Check]:
-    for chip, holder in facts.held.items():
-        found = f"chip {chip}: held by {holder}"
-        yield Check("locks", ok=False, found=found, remedy="let it end", blocks=True)
-    locked, by_whom = facts.machine.locked, facts.machine.lock_holder
-    if facts.chips and by_whom is not None:
-        found = f"{locked}, of run_safe_pytest.sh, is held {by_whom}"
-        yield Check("locks", ok=False, found=found, remedy="let it end", blocks=True)
-    if not facts.held:
-        yield _folder("locks", facts.locks, blocks=bool(facts.chips))
-
-
-def _broker(facts: Facts) -> Iterator[Check]:
-    broker = facts.machine.broker
-    if broker is None or not facts.chips:
-        return
-    found = f"{BROKER} is up ({broker.socket})"
-    if broker.runs_us:
-        yield Check("broker", ok=True, found=f"{found}, and this is one of its jobs")
-    else:
-        remedy = f"run tests through its queue: {BROKER} run 'pytest --ttnn-perf'"
-        blocks = facts.broker_use is BrokerUse.QUEUE
-        yield Check("broker", ok=False, found=found, remedy=remedy, blocks=blocks)
-
-
-def _governor(host: Machine) -> Check:
-    if host.governor is None:
-        return Check("governor", ok=None, found="could not tell: this host does not say")
-    if host.governor in _STEADY:
-        return Check("governor", ok=True, found=host.governor)
-    found = f"{host.governor}: the clock of the host changes between samples"
-    remedy = "sudo cpupower frequency-set -g performance"
-    return Check("governor", ok=False, found=found, remedy=remedy)
-
-
-def _environment(conflicts: tuple[Conflict, ...]) -> Iterator[Check]:
-    for conflict in conflicts:
-        found, remedy = conflict.sentence, conflict.remedy
-        yield Check("environment", ok=False, found=found, remedy=remedy, blocks=True)
-    if not conflicts:
-        yield Check("environment", ok=True, found="nothing is set that changes times")
-
-
-def _folders(facts: Facts) -> Iterator[Check]:
-    host = facts.machine
-    note = "" if host.kernels_cached else ", empty: the first run compiles its kernels"
-    yield _folder("kernel cache", host.kernel_cache, note=note, blocks=bool(facts.chips))
-    yield _folder("artifacts", facts.artifacts)
-    yield _folder("baselines", facts.baselines)
-    yield from _baselines(facts.baselines)
-
-
-def _baselines(folder: Path) -> Iterator[Check]:
-    """Read every baseline: a test whose own is damaged cannot be gated."""
-    store = BaselineStore(folder)
-    for file in sorted(folder.glob("*/**/*.json")):
-        error = _damage(store, file)
-        if error is not None:
-            remedy = f"restore it: git checkout -- {shlex.quote(str(error.file))}"
-            yield Check("baselines", ok=False, found=str(error), remedy=remedy, blocks=True)
-
-
-def _damage(store: BaselineStore, file: Path) -> InputError | None:
-    """Return what is wrong with a baseline file, or with an op table beside it."""
-    try:
-        stored = store.read(file)
-        for name in stored.content.tests:
-            store.ops_of(stored.content.hardware, f"{stored.test_file}::{name}")
-    except InputError as error:
-        return error
-    return None
-
-
-def _folder(name: str, folder: Path, *, note: str = "", blocks: bool = True) -> Check:
-    try:
-        check_writable(folder)
-    except WriteError as error:
-        remedy = f"make {folder} writable for this user"
-        return Check(name, ok=False, found=str(error), remedy=remedy, blocks=blocks)
-    return Check(name, ok=True, found=f"{folder}{note}")
-
-
-def _chip_list(chips: tuple[int, ...]) -> str:
-    if not chips:
-        return "none"
-    return f"{'chip' if len(chips) == 1 else 'chips'} {', '.join(map(str, chips))}"
-
-
-class Diagnosis(Struct, frozen=True):
-    """``key`` is None where the hardware is not known; ``profiler`` is what auto chooses."""
-
-    key: str | None
-    build: Build
-    profiler: str
-    checks: tuple[Check, ...]
 
     @property
-    def fit(self) -> bool:
-        """Whether a gate could run here."""
-        return not any(check.blocks and check.ok is False for check in self.checks)
+    def simulated(self) -> bool:
+        """Whether a mock or simulator stands in for devices."""
+        return is_simulated(self.around.environment)
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Checks of the software, the hardware, the host, and the folders."""
+        return tuple(check for part in _CHECKS for check in part(self))
 
 
-_FIELDS: Final = ("name", "ok", "found", "remedy", "blocks")
 _MARKS: Final = {True: "ok", False: "NO", None: "?"}
 
 
-def doctor_listing(diagnosis: Diagnosis) -> Listing:
-    """Lay out what was found."""
-    rows = tuple(astuple(check) for check in diagnosis.checks)
-    document = {
-        "key": diagnosis.key,
-        "ttnn": {"version": diagnosis.build.version, "tracy": diagnosis.build.tracy},
-        "profiler": diagnosis.profiler,
-        "checks": [asdict(check) for check in diagnosis.checks],
-    }
-    width = max(len(check.name) for check in diagnosis.checks)
+def doctor(
+    settings: Settings, around: Surroundings, *, shape: str, print_line: Callable[[str], None]
+) -> Result:
+    """Lay out what this machine can measure; fail where a gate could not run."""
+    diagnosis = diagnose(settings, around, print_line=print_line)
+    build, checks = diagnosis.build, diagnosis.checks
+    profiler = choose(ProfilerKind.AUTO, build, around.environment).kind.value
+    blocking = [check for check in checks if check.blocks and check.ok is False]
+    width = max(len(check.name) for check in checks)
     lines = []
-    for check in diagnosis.checks:
+    for check in checks:
         lines.append(f"{_MARKS[check.ok]:<2}  {check.name:<{width}}  {check.found}")
         if check.ok is not True and check.remedy is not None:
             lines.append(f"{'':{width + 6}}{check.remedy}")
-    return Listing((*lines, "", _verdict(diagnosis)), document, _FIELDS, rows)
-
-
-def _verdict(diagnosis: Diagnosis) -> str:
-    blocking = [check for check in diagnosis.checks if check.blocks and check.ok is False]
     if blocking:
         named = ", ".join(dict.fromkeys(check.name for check in blocking))
-        return f"a gate would fail here: {counted(len(blocking), 'problem')}: {named}"
-    if diagnosis.build.version is None or diagnosis.profiler == "off":
-        return "a gate can run here, without device times"
-    return f"a gate can run here, with device times from the {diagnosis.profiler} profiler"
+        verdict = f"a gate would fail here: {counted(len(blocking), 'problem')}: {named}"
+    elif build.version is None or profiler == "off":
+        verdict = "a gate can run here, without device times"
+    else:
+        verdict = f"a gate can run here, with device times from the {profiler} profiler"
+    document = {
+        "key": diagnosis.hardware.key if diagnosis.hardware else None,
+        "ttnn": {"version": build.version, "tracy": build.tracy},
+        "profiler": profiler,
+        "checks": [check._asdict() for check in checks],
+    }
+    listing = Listing((*lines, "", verdict), document, Check._fields, checks)
+    return Result(listing.text(shape), failed=bool(blocking))
 
 
 #: What takes longer is said while it is under way.
 _MOMENT_S: Final = 1.0
 #: The mesh of a test that opens one device; only the test knows of a larger one.
 _ONE_DEVICE: Final = "1x1"
-_NO_SYSTEM: Final = frozenset({"invalid"})
-
-
-class Surroundings(Struct, frozen=True):
-    """What is looked at: variables, the file system below ``root``, and the folder of locks."""
-
-    environment: Mapping[str, str]
-    locks: Path
-    root: Path = Path("/")
-
-    @property
-    def devices(self) -> Path:
-        """Where the driver has its devices."""
-        return self.root / devices_of(self.environment).absolute().relative_to("/")
-
-
-def doctor(
-    settings: Settings, around: Surroundings, *, shape: str, print_line: Callable[[str], None]
-) -> Result:
-    """Print what this machine can measure; fails where a gate could not run."""
-    diagnosis = diagnose(settings, around, print_line=print_line)
-    return Result(doctor_listing(diagnosis).text(shape), failed=not diagnosis.fit)
 
 
 def diagnose(
@@ -447,53 +189,25 @@ def diagnose(
     board = board_of(snapshot) if snapshot and chips == host.devices else None
     queued = host.broker is not None and not host.broker.runs_us
     occupied = bool(held or host.tenants or host.lock_holder or queued)
-    simulated = is_simulated(environment)
     hardware: Hardware | None
-    if build.location is None or not (chips or simulated):
+    if build.location is None or not (chips or is_simulated(environment)):
         hardware, unknown = host_hardware(), None
     else:
         with _announce(print_line, "asking ttnn for the system"):
             hardware, unknown = _device(build, around, chips, board=board, occupied=occupied)
     hardware = hardware and on_this_host(hardware, settings.key, environment)
-    choice = choose(ProfilerKind.AUTO, build, environment)
-    wrong = (*(missing_paths(environment) if chips or simulated else ()), *conflicts(environment))
-    facts = Facts(
-        build, host, chips, snapshot, mute, hardware, unknown, choice, wrong,
-        held, around.locks, simulated, settings.artifacts, settings.baselines,
-        compiler_places(build, environment, around.root), settings.broker,
-    )  # fmt: skip
-    key = hardware.key if hardware is not None else None
-    return Diagnosis(key, build, choice.kind.value, tuple(checks_of(facts)))
+    return Diagnosis(settings, around, build, host, chips, snapshot, mute, hardware, unknown, held)
 
 
-def _device(
-    build: Build, around: Surroundings, chips: tuple[int, ...], *, board: str | None, occupied: bool
-) -> tuple[Hardware | None, str | None]:
-    """Return what a test that opens one device runs on, and why that is not known."""
-    if build.problem is not None:
-        return None, "ttnn cannot be used"
-    if build.arch is None:
-        return None, "ttnn does not know the architecture"
-    if board is not None:
-        return Hardware(build.arch, board, _ONE_DEVICE), None
-    if occupied:
-        return None, "only ttnn knows, but another process is using the chips"
+@contextmanager
+def _announce(print_line: Callable[[str], None], what: str) -> Iterator[None]:
+    """Print what is under way, if it takes more than a moment."""
+    timer = Timer(_MOMENT_S, print_line, [f"{what} ..."])
+    timer.start()
     try:
-        # To ask is to take the chips: for as long as it takes, nobody else may.
-        with take(chips, around.locks, timeout_s=0, print_line=lambda _: None):
-            answers = ask_ttnn(
-                (Question.CLUSTER,),
-                interpreter(),
-                around.environment,
-                location=build.location or "",
-            )
-    except UsageError as error:
-        return None, str(error)
-    system = member_name(answers.says.get(Question.CLUSTER, "invalid"))
-    if system in _NO_SYSTEM:
-        return None, answers.errors.get(Question.CLUSTER) or answers.problem or "ttnn cannot tell"
-    simulated = is_simulated(around.environment)
-    return Hardware(build.arch, system, _ONE_DEVICE, simulated=simulated), None
+        yield
+    finally:
+        timer.cancel()
 
 
 def _snapshot(environment: Mapping[str, str]) -> tuple[TtSmi | None, str | None]:
@@ -509,24 +223,267 @@ def _snapshot(environment: Mapping[str, str]) -> tuple[TtSmi | None, str | None]
             return None, f"tt-smi -s: {error.problem}"
 
 
-@contextmanager
-def _announce(print_line: Callable[[str], None], what: str) -> Iterator[None]:
-    """Print what is under way, if it takes more than a moment."""
-    timer = Timer(_MOMENT_S, print_line, [f"{what} ..."])
-    timer.start()
+def _device(
+    build: Build, around: Surroundings, chips: tuple[int, ...], *, board: str | None, occupied: bool
+) -> tuple[Hardware | None, str | None]:
+    """Return the hardware of a test that opens one device, or why it is not known."""
+    if build.problem is not None:
+        return None, "ttnn cannot be used"
+    if build.arch is None:
+        return None, "ttnn does not know the architecture"
+    if board is not None:
+        return Hardware(build.arch, board, _ONE_DEVICE), None
+    if occupied:
+        return None, "only ttnn knows, but another process is using the chips"
     try:
-        yield
-    finally:
-        timer.cancel()
+        # To ask is to take the chips: for as long as it takes, no other process may.
+        with take(chips, around.locks, timeout_s=0, print_line=lambda _: None):
+            answers = ask_ttnn(
+                (Question.CLUSTER,),
+                interpreter(),
+                around.environment,
+                location=build.location or "",
+            )
+    except UsageError as error:
+        return None, str(error)
+    system = member_name(answers.says.get(Question.CLUSTER, "invalid"))
+    if system == "invalid":
+        return None, answers.errors.get(Question.CLUSTER) or answers.problem or "ttnn cannot tell"
+    simulated = is_simulated(around.environment)
+    return Hardware(build.arch, system, _ONE_DEVICE, simulated=simulated), None
 
 
-def run_doctor(options: argparse.Namespace) -> Result:
-    """Return what was found, and whether a gate would fail."""
-    settings = project_settings()
-    around = Surroundings(dict(os.environ), settings.lock_folder or lock_folder())
+def _ttnn(facts: Diagnosis) -> Iterator[Check]:
+    build = facts.build
+    if build.version is None:
+        yield Check("ttnn", ok=True, found="not installed: what runs on the host can be gated")
+        return
+    found = f"{build.version} in {build.location}"
+    if build.problem is None:
+        yield Check("ttnn", ok=True, found=found)
+        return
+    command = 'python -c "import ttnn; ttnn.get_arch_name()"'
+    remedy = f"see the whole error with: {command}"
+    if build.timed_out:
+        remedy = f"set preflight_timeout to more than this takes: {command}"
+    yield Check("ttnn", ok=False, found=f"{found}: {build.problem}", remedy=remedy, blocks=True)
 
-    def print_line(line: str) -> None:
-        sys.stderr.write(f"ttnn-perf: {inert(line)}\n")
-        sys.stderr.flush()
 
-    return doctor(settings, around, shape=options.format, print_line=print_line)
+def _torch(_: Diagnosis) -> Iterator[Check]:
+    try:
+        there = importlib.util.find_spec("torch") is not None
+        found = metadata.version("torch") if there else "not installed, and not needed"
+    except ValueError:
+        found = "not installed, and not needed"
+    except metadata.PackageNotFoundError:
+        found = "of unknown version"
+    yield Check("torch", ok=True, found=found)
+
+
+def _tracy(facts: Diagnosis) -> Iterator[Check]:
+    without = "this ttnn is built without Tracy"
+    if facts.build.version is None:
+        yield Check("tracy", ok=True, found="ttnn is not installed")
+    elif facts.build.tracy is None:
+        yield Check("tracy", ok=None, found="could not tell", remedy="see ttnn above")
+    elif facts.build.tracy:
+        yield Check("tracy", ok=True, found="this ttnn is built with Tracy")
+    elif not facts.chips:
+        yield Check("tracy", ok=True, found=without)
+    else:
+        remedy = "for op tables, build tt-metal from source with ./build_metal.sh"
+        yield Check("tracy", ok=False, found=f"{without}, so there are no op tables", remedy=remedy)
+
+
+def _compiler(facts: Diagnosis) -> Iterator[Check]:
+    if facts.build.location is None:
+        return
+    places = compiler_places(facts.build, facts.around.environment, facts.around.root)
+    found = next(filter(has_compiler, places), None)
+    missing = f"no sfpi in {' or '.join(map(str, places))}"
+    if found is not None:
+        yield Check("compiler", ok=True, found=str(found))
+    elif facts.chips or facts.simulated:
+        remedy = "install the package of https://github.com/tenstorrent/sfpi/releases"
+        why = f"{missing}: no device opens without it"
+        yield Check("compiler", ok=False, found=why, remedy=remedy, blocks=True)
+    else:
+        yield Check("compiler", ok=True, found=f"{missing}; it is needed with a device")
+
+
+def _devices(facts: Diagnosis) -> Iterator[Check]:
+    present, chips, dirty = facts.machine.devices, facts.chips, facts.machine.dirty
+    if facts.simulated:
+        yield Check("devices", ok=True, found="a mock or simulator stands in for them")
+    elif chips == present:
+        yield Check("devices", ok=True, found=_chip_list(chips))
+    else:
+        found = f"{_chip_list(chips)} of {_chip_list(present)}, as TT_VISIBLE_DEVICES says"
+        remedy = f"unset TT_VISIBLE_DEVICES, or name {_chip_list(present)} in it"
+        yield Check("devices", ok=bool(chips), found=found, remedy=remedy, blocks=True)
+    # While it runs, the marker is there for the case that it is killed.
+    if chips and dirty is not None and facts.machine.locked is None:
+        found = f"{dirty}: a run with run_safe_pytest.sh was cut short"
+        broker = facts.machine.broker
+        remedy = f"{broker.reset if broker else RESET} && rm {dirty}"
+        yield Check("devices", ok=False, found=found, remedy=remedy, blocks=True)
+
+
+def _chip_list(chips: tuple[int, ...]) -> str:
+    if not chips:
+        return "none"
+    return f"{'chip' if len(chips) == 1 else 'chips'} {', '.join(map(str, chips))}"
+
+
+_SMI_REMEDY: Final = "pip install tt-smi"
+
+
+def _key(facts: Diagnosis) -> Iterator[Check]:
+    if facts.hardware is not None:
+        mesh = ", for a test that opens one device" if facts.hardware.mesh else ""
+        yield Check("key", ok=True, found=f"{facts.hardware.key}{mesh}")
+        return
+    remedy = _SMI_REMEDY if facts.chips and facts.snapshot is None else None
+    if facts.build.problem is not None:
+        remedy = "see ttnn above"
+    yield Check("key", ok=None, found=f"could not tell: {facts.unknown}", remedy=remedy)
+
+
+def _profiler(facts: Diagnosis) -> Iterator[Check]:
+    choice = choose(ProfilerKind.AUTO, facts.build, facts.around.environment)
+    yield Check("profiler", ok=True, found=f"{choice.kind.value}: {choice.why}")
+
+
+def _boards(facts: Diagnosis) -> Iterator[Check]:
+    if facts.snapshot is None:
+        remedy = _SMI_REMEDY if facts.chips else None
+        for name in ("firmware", "clock"):
+            yield Check(name, ok=None, found=f"could not tell: {facts.mute}", remedy=remedy)
+        return
+    board = board_facts(facts.snapshot)
+    for name, fact, unit in (("firmware", "firmware", ""), ("clock", "clock_mhz", " MHz")):
+        value = board.get(fact)
+        found = f"{value:g}{unit}" if isinstance(value, float) else f"{value}{unit}"
+        if value is None:
+            found = "could not tell: tt-smi does not say"
+        if name == "clock" and board.get("throttled"):
+            remedy = "let the boards cool down, and look at their power supply"
+            yield Check(name, ok=False, found=f"{found}, throttled", remedy=remedy)
+        else:
+            yield Check(name, ok=None if value is None else True, found=found)
+
+
+def _driver(facts: Diagnosis) -> Iterator[Check]:
+    driver, chips, iommu = facts.machine.driver, facts.chips, facts.machine.iommu
+    missing = "could not tell: its module shows no version" if chips else "not loaded"
+    yield Check("driver", ok=True if driver or not chips else None, found=driver or missing)
+    if iommu is None:
+        yield Check("iommu", ok=None, found="could not tell: this host does not say")
+    elif iommu or not chips or facts.build.arch != "blackhole" or facts.build.tracy:
+        yield Check("iommu", ok=True, found="on" if iommu else "off")
+    else:
+        found = "off: on Blackhole the real-time profiler does not work without it"
+        remedy = "turn it on in the firmware setup, and on the kernel's command line"
+        yield Check("iommu", ok=False, found=found, remedy=remedy)
+    pages, needed = facts.machine.hugepages, 0 if iommu else len(chips)
+    if pages is None:
+        found = "could not tell: this kernel shows none of 1 GB"
+        yield Check("hugepages", ok=None if needed else True, found=found)
+    elif pages < needed:
+        found = f"{pages} of 1 GB, expected at least {needed} without an IOMMU"
+        remedy = "sudo systemctl start tenstorrent-hugepages"
+        yield Check("hugepages", ok=False, found=found, remedy=remedy, blocks=True)
+    else:
+        yield Check("hugepages", ok=True, found=f"{pages} of 1 GB")
+
+
+def _tenants(facts: Diagnosis) -> Iterator[Check]:
+    host = facts.machine
+    mine = [tenant for tenant in host.tenants if tenant.chip in facts.chips]
+    for tenant in mine:
+        found = f"chip {tenant.chip} is open in pid {tenant.pid} ({tenant.command})"
+        remedy = f"let it end, or: kill {tenant.pid}"
+        yield Check("co-tenants", ok=False, found=found, remedy=remedy, blocks=True)
+    if not mine:
+        known = host.tenants_known or not facts.chips
+        found = "none" if known else "none seen; those of other users are hidden"
+        yield Check("co-tenants", ok=True if known else None, found=found)
+
+
+def _locks(facts: Diagnosis) -> Iterator[Check]:
+    held = [f"chip {chip}: held by {holder}" for chip, holder in facts.held.items()]
+    locked, by_whom = facts.machine.locked, facts.machine.lock_holder
+    if facts.chips and by_whom is not None:
+        held.append(f"{locked}, of run_safe_pytest.sh, is held {by_whom}")
+    for found in held:
+        yield Check("locks", ok=False, found=found, remedy="let it end", blocks=True)
+    if not facts.held:
+        yield _folder("locks", facts.around.locks, blocks=bool(facts.chips))
+
+
+def _broker(facts: Diagnosis) -> Iterator[Check]:
+    broker = facts.machine.broker
+    if broker is None or not facts.chips:
+        return
+    found = f"{BROKER} is up ({broker.socket})"
+    if broker.runs_us:
+        yield Check("broker", ok=True, found=f"{found}, and this is one of its jobs")
+    else:
+        remedy = f"run tests through its queue: {BROKER} run 'pytest --ttnn-perf'"
+        blocks = facts.settings.broker is BrokerUse.QUEUE
+        yield Check("broker", ok=False, found=found, remedy=remedy, blocks=blocks)
+
+
+def _governor(facts: Diagnosis) -> Iterator[Check]:
+    governor = facts.machine.governor
+    if governor is None:
+        yield Check("governor", ok=None, found="could not tell: this host does not say")
+    elif governor == "performance":
+        yield Check("governor", ok=True, found=governor)
+    else:
+        found = f"{governor}: the clock of the host changes between samples"
+        remedy = "sudo cpupower frequency-set -g performance"
+        yield Check("governor", ok=False, found=found, remedy=remedy)
+
+
+def _environment(facts: Diagnosis) -> Iterator[Check]:
+    environment = facts.around.environment
+    missing = missing_paths(environment) if facts.chips or facts.simulated else ()
+    found = (*missing, *conflicts(environment))
+    for each in found:
+        yield Check("environment", ok=False, found=each.sentence, remedy=each.remedy, blocks=True)
+    if not found:
+        yield Check("environment", ok=True, found="nothing is set that changes times")
+
+
+def _folders(facts: Diagnosis) -> Iterator[Check]:
+    host, baselines = facts.machine, facts.settings.baselines
+    note = "" if host.kernels_cached else ", empty: the first run compiles its kernels"
+    yield _folder("kernel cache", host.kernel_cache, note=note, blocks=bool(facts.chips))
+    yield _folder("artifacts", facts.settings.artifacts)
+    yield _folder("baselines", baselines)
+    # A test whose baseline is damaged cannot be gated.
+    store = BaselineStore(baselines)
+    for file in sorted(baselines.glob("*/**/*.json")):
+        try:
+            stored = store.read(file)
+            for name in stored.content.tests:
+                store.ops_of(stored.content.hardware, f"{stored.test_file}::{name}")
+        except InputError as error:
+            remedy = f"restore it: git checkout -- {shlex.quote(str(error.file))}"
+            yield Check("baselines", ok=False, found=str(error), remedy=remedy, blocks=True)
+
+
+def _folder(name: str, folder: Path, *, note: str = "", blocks: bool = True) -> Check:
+    try:
+        check_writable(folder)
+    except WriteError as error:
+        remedy = f"make {folder} writable for this user"
+        return Check(name, ok=False, found=str(error), remedy=remedy, blocks=blocks)
+    return Check(name, ok=True, found=f"{folder}{note}")
+
+
+_CHECKS: Final = (
+    _ttnn, _torch, _tracy, _compiler, _devices, _key, _profiler, _boards, _driver, _tenants,
+    _locks, _broker, _governor, _environment, _folders,
+)  # fmt: skip

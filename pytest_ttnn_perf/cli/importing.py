@@ -1,23 +1,24 @@
-"""``ttnn-perf import FILE...``: results of benchmarks as a run record; targets of models."""
+"""``ttnn-perf import FILE...``: results of benchmarks as a run record; targets."""
 
 from __future__ import annotations
 
 import json
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-from msgspec import Struct
 
 from pytest_ttnn_perf.analysis.readers.benchmark_json import joined_run
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, head_of, kind_of
-from pytest_ttnn_perf.analysis.readers.targets import NotTaken, is_target_file, read_target_file
+from pytest_ttnn_perf.analysis.readers.targets import is_target_file, read_target_file
+from pytest_ttnn_perf.cli.common import add_format
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.hardware import typed_hardware
 from pytest_ttnn_perf.core.observation import encode_run
-from pytest_ttnn_perf.core.targets import Target, TargetEntry, encode_targets
+from pytest_ttnn_perf.core.targets import encode_targets
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.gate.record import write_run
 from pytest_ttnn_perf.report.sentences import reasons_by_name
 from pytest_ttnn_perf.report.tables import (
     METRIC,
@@ -32,17 +33,68 @@ from pytest_ttnn_perf.report.tables import (
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.observation import MetricObservation, Run
+    from pytest_ttnn_perf.core.targets import Target, TargetEntry
     from pytest_ttnn_perf.report.tables import Block
 
 
-# ``ttnn-perf import`` of targets: what was taken into one file, what was not, and why.
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ttnn-perf import``."""
+    parser.description = (
+        "Turn results of benchmarks (BenchmarkRun JSON, tt-xla, vLLM, inference servers) into a "
+        "run record, and list which of their numbers are gated. What several files have of one "
+        "test are its samples. Turn targets of models, such as model_targets.yaml, into a file "
+        "for the setting targets, and list what was not taken, and why."
+    )
+    parser.add_argument(
+        "files", metavar="FILE", type=Path, nargs="+", help="the format is detected"
+    )
+    parser.add_argument("--json", metavar="PATH", type=Path, help="where to write it")
+    parser.add_argument(
+        "--hardware",
+        metavar="KEY",
+        help="on what they were measured, such as wormhole_b0-n150-1x1 (default: what they say)",
+    )
+    parser.add_argument(
+        "--model", metavar="NAME", help="of targets: the model, for files that do not name it"
+    )
+    add_format(parser)
+    parser.set_defaults(run=run_import)
 
-_IMPORT_TARGETS_COLUMNS: Final[Columns[tuple[TargetEntry, Target]]] = Columns(
+
+def run_import(options: argparse.Namespace) -> Result:
+    """Turn results of benchmarks into a run record, or targets into a file."""
+    heads = {file: head_of(file).decode("utf-8-sig", errors="replace") for file in options.files}
+    targets = [file for file, head in heads.items() if is_target_file(file, head)]
+    if targets and len(targets) < len(options.files):
+        message = f"{targets[0]} has targets, and others do not: import them by themselves"
+        raise UsageError(message)
+    if targets:
+        return _import_targets(options, _hardware(options))
+    if options.model is not None:
+        message = f"--model is for targets, and {options.files[0]} has results: they name theirs"
+        raise UsageError(message)
+    for file in options.files:
+        kind = kind_of(file)
+        if kind is not ArtifactKind.BENCHMARK_JSON:
+            raise InputError(file, f"expected results of a benchmark, found {kind.value}")
+    run = joined_run(options.files, _hardware(options))
+    lines = _run_lines(run)
+    if options.json is not None:
+        write_run(run, options.json)
+        lines.append(f"wrote {options.json}; judge it: ttnn-perf gate {options.json}")
+    rows = _METRICS.rows(_metrics_of(run))
+    listing = Listing(tuple(lines), encode_run(run), _METRICS.names, rows)
+    return Result(listing.text(options.format))
+
+
+def _hardware(options: argparse.Namespace) -> Hardware | None:
+    return None if options.hardware is None else typed_hardware(options.hardware)
+
+
+_TARGETS: Final[Columns[tuple[TargetEntry, Target]]] = Columns(
     Column("model", lambda row: row[0].models[0], "model", fit=NAME),
     Column("system", lambda row: row[0].board or row[0].arch, "system"),
     Column("batch", lambda row: row[0].batch, "batch", lambda row: _any(row[0].batch), right=True),
@@ -59,21 +111,15 @@ def _any(number: int | None) -> str:
     return "any" if number is None else str(number)
 
 
-def import_targets(options: argparse.Namespace, *, hardware: Hardware | None) -> Result:
-    """Turn files of targets into one.
-
-    Raises:
-        InputError: a file is of no known format, or does not say what it is of.
-        WriteError: the result cannot be written.
-    """
+def _import_targets(options: argparse.Namespace, hardware: Hardware | None) -> Result:
     read = [
         read_target_file(file, model=options.model, hardware=hardware) for file in options.files
     ]
     entries = [entry for part in read for entry in part.entries]
-    left: list[NotTaken] = [item for part in read for item in part.not_taken]
+    left = [item for part in read for item in part.not_taken]
     rows = [(entry, target) for entry in entries for target in entry.targets]
     document = encode_targets(entries)
-    lines: list[Block] = [*_IMPORT_TARGETS_COLUMNS.table(rows), ""] if rows else []
+    lines: list[Block] = [*_TARGETS.table(rows), ""] if rows else []
     lines += [f"not taken: {item.place}: {item.why}" for item in left]
     models = len({entry.models[0] for entry in entries})
     lines.append(
@@ -85,98 +131,45 @@ def import_targets(options: argparse.Namespace, *, hardware: Hardware | None) ->
             f'wrote {options.json}; use it: targets = "{options.json}" in [tool.ttnn_perf]'
         )
     not_taken = [{"place": item.place, "why": item.why} for item in left]
-    listing = Listing(
-        tuple(lines),
-        {**document, "not_taken": not_taken},
-        _IMPORT_TARGETS_COLUMNS.names,
-        _IMPORT_TARGETS_COLUMNS.rows(rows),
-    )
+    document |= {"not_taken": not_taken}
+    listing = Listing(tuple(lines), document, _TARGETS.names, _TARGETS.rows(rows))
     return Result(listing.text(options.format), failed=not entries)
 
 
-class _Imported(Struct, frozen=True):
-    """A metric of a test, as it will be in the record."""
-
-    test: str
-    observed: MetricObservation
-
-    @property
-    def value(self) -> float | None:
-        finite = tuple(sample for sample in self.observed.samples if not isnan(sample))
-        return session_of(self.observed, finite).median if finite else None
-
-    @property
-    def use(self) -> str:
-        return "no" if not self.observed.gated else "yes" if self.value is not None else "no number"
-
-
-_COLUMNS: Final[Columns[_Imported]] = Columns(
-    id_column(lambda m: m.test),
-    Column("metric", lambda m: m.observed.metric.name, "metric", fit=METRIC),
-    Column("value", lambda m: m.value, "value",
-           lambda m: format_value(m.observed.metric, m.value), right=True),
-    Column("unit", lambda m: m.observed.metric.unit),
-    Column("better", lambda m: m.observed.metric.better.value),
-    Column("target", lambda m: m.observed.limits.target),
-    Column("gated", lambda m: m.observed.gated, "gated", lambda m: m.use),
-    Column("why_ungated", lambda m: m.observed.why_ungated),
+#: A test, a metric of it, and its value if a sample is finite.
+_Row = tuple[str, "MetricObservation", float | None]
+_METRICS: Final[Columns[_Row]] = Columns(
+    id_column(lambda row: row[0]),
+    Column("metric", lambda row: row[1].metric.name, "metric", fit=METRIC),
+    Column("value", lambda row: row[2], "value",
+           lambda row: format_value(row[1].metric, row[2]), right=True),
+    Column("unit", lambda row: row[1].metric.unit),
+    Column("better", lambda row: row[1].metric.better.value),
+    Column("target", lambda row: row[1].limits.target),
+    Column("gated", lambda row: row[1].gated, "gated",
+           lambda row: "no" if not row[1].gated else "no number" if row[2] is None else "yes"),
+    Column("why_ungated", lambda row: row[1].why_ungated),
 )  # fmt: skip
 
 
-def run_import(options: argparse.Namespace) -> Result:
-    """Turn results of benchmarks into a run record, or targets into a file of them.
-
-    Raises:
-        InputError: a file is none, is damaged, or does not say what hardware it is of.
-        UsageError: the hardware is not spelt as keys are, targets stand beside results, or a
-            model is named for what is no target.
-    """
-    targets = [file for file in options.files if is_target_file(file, _head(file))]
-    if targets and len(targets) < len(options.files):
-        message = f"{targets[0]} has targets, and others do not: import them by themselves"
-        raise UsageError(message)
-    if targets:
-        return import_targets(options, hardware=_hardware(options.hardware))
-    if options.model is not None:
-        message = f"--model is for targets, and {options.files[0]} has results: they name theirs"
-        raise UsageError(message)
-    for file in options.files:
-        kind = kind_of(file)
-        if kind is not ArtifactKind.BENCHMARK_JSON:
-            raise InputError(file, f"expected results of a benchmark, found {kind.value}")
-    imported = joined_run(options.files, _hardware(options.hardware))
-    written: Sequence[str] = ()
-    if options.json is not None:
-        from pytest_ttnn_perf.gate.record import write_run
-
-        write_run(imported, options.json)
-        written = (f"wrote {options.json}; judge it: ttnn-perf gate {options.json}",)
-    return Result(_listing(imported, written).text(options.format))
+def _metrics_of(run: Run) -> list[_Row]:
+    rows: list[_Row] = []
+    for test, judged in run.tests.items():
+        for observed in judged.observation.metrics.values():
+            finite = tuple(sample for sample in observed.samples if not isnan(sample))
+            rows.append((test, observed, session_of(observed, finite).median if finite else None))
+    return rows
 
 
-def _head(file: Path) -> str:
-    return head_of(file).decode("utf-8-sig", errors="replace")
-
-
-def _hardware(key: str | None) -> Hardware | None:
-    return None if key is None else typed_hardware(key)
-
-
-def _listing(imported: Run, written: Sequence[str]) -> Listing:
-    metrics = [
-        _Imported(name, observed)
-        for name, judged in imported.tests.items()
-        for observed in judged.observation.metrics.values()
-    ]
-    gated = sum(1 for metric in metrics if metric.observed.gated)
-    known = (judged.observation.hardware for judged in imported.tests.values())
+def _run_lines(run: Run) -> list[Block]:
+    rows = _metrics_of(run)
+    gated = sum(observed.gated for _, observed, _ in rows)
+    known = (judged.observation.hardware for judged in run.tests.values())
     keys = sorted({hardware.key for hardware in known if hardware is not None})
-    lines: list[Block] = [
-        *_COLUMNS.table(metrics),
+    return [
+        *_METRICS.table(rows),
         "",
-        *reasons_by_name(metric.observed for metric in metrics),
-        f"{counted(len(imported.tests), 'test')} on {', '.join(keys)}: "
-        f"{counted(gated, 'metric')} gated, {len(metrics) - gated} recorded only",
-        *written,
+        *reasons_by_name(observed for _, observed, _ in rows),
+        f"{counted(len(run.tests), 'test')} on {', '.join(keys)}: "
+        f"{counted(gated, 'metric')} gated, {len(rows) - gated} recorded only",
     ]
-    return Listing(tuple(lines), encode_run(imported), _COLUMNS.names, _COLUMNS.rows(metrics))

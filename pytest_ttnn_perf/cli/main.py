@@ -1,7 +1,4 @@
-"""``ttnn-perf``: finds a command, its words and the function that runs it, and runs it.
-
-Both are imported once they are asked for: ``--help`` loads words alone, and of one command alone.
-"""
+"""``ttnn-perf``: parse a command line, run its command, print the result."""
 
 from __future__ import annotations
 
@@ -12,8 +9,6 @@ import sys
 from enum import IntEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
-
-from msgspec.structs import replace
 
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf.core import wings
@@ -27,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What the shell learns."""
+    """Exit codes of all commands."""
 
     OK = 0
     GATE_FAILED = 1
@@ -53,24 +48,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> ExitCode:
     wings.register("pytest_ttnn_perf.plugin.activation:WINGS")
+    wings.register("pytest_ttnn_perf.plugin.activation:WINGS")
     options = parse(words)
-    module, _, function = options.run.partition(":")
+    failed = False
     try:
-        command = import_module(f"pytest_ttnn_perf.cli.{module}")
-        result = _print(getattr(command, function)(options))
-    except UsageError as error:
-        return _complain(error, ExitCode.USAGE)
+        result: Result = options.run(options)
+        _print(result)
+        if result.then is not None:  # a change is read before it is made
+            failed = result.failed
+            result = result.then()
+            _print(result)
     except TtnnPerfError as error:
-        return _complain(error, ExitCode.UNREADABLE)
-    if result.failed:
+        sys.stderr.write(inert_lines(f"ttnn-perf: {error}\n"))
+        return ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.UNREADABLE
+    if failed or result.failed:
         return ExitCode.GATE_FAILED
     if result.inconclusive:
         return ExitCode.INCONCLUSIVE
     return ExitCode.SHIFTED if result.shifted else ExitCode.OK
 
 
-def _print(result: Result) -> Result:
-    """Print a result, do what is to be done after it, and print what came of that."""
+def _print(result: Result) -> None:
     try:
         sys.stdout.write(result.text)
         sys.stdout.flush()
@@ -79,19 +77,9 @@ def _print(result: Result) -> Result:
         sys.stderr.close()
     if result.errors and not sys.stderr.closed:
         sys.stderr.write(inert_lines(result.errors))
-    if result.then is None:
-        return result
-    after = _print(result.then())
-    return replace(after, failed=after.failed or result.failed)
-
-
-def _complain(error: TtnnPerfError, code: ExitCode) -> ExitCode:
-    sys.stderr.write(inert_lines(f"ttnn-perf: {error}\n"))
-    return code
 
 
 def _report_defect(words: Sequence[str]) -> ExitCode:
-    """Say that the error which is being handled is ours, and what a report of it should have."""
     import platform
     import shlex
     import traceback
@@ -111,11 +99,11 @@ def _report_defect(words: Sequence[str]) -> ExitCode:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return what a command line says; ``run`` names the module and function of its command.
+    """Parse a command line; ``run`` is the function of its command.
 
-    What a command does not know is in ``rest`` for those that pass it on to pytest. What stands
-    behind two dashes is in ``ids`` for those that take ids of tests, which may look like anything.
-    ``files`` of those that take them anywhere also has those after options, which argparse leaves.
+    Unknown words are in ``rest`` for commands that pass them on to pytest. Words after two dashes
+    are in ``ids`` for commands that take ids of tests, which may look like anything. ``files`` of
+    commands that take them anywhere also has those after options, which argparse leaves.
     """
     if " ".join(arguments[:2]) in _COMMANDS:  # of a command that takes a test in that place
         arguments = [" ".join(arguments[:2]), *arguments[2:]]
@@ -135,7 +123,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _without_password(word: str) -> str:
-    """Return a word of a command line that may be repeated in an output.
+    """Hide the password of a URL.
 
     >>> _without_password("--history=postgresql://ci:p@ss/word@db/perf")
     '--history=postgresql://ci:***@db/perf'
@@ -144,14 +132,13 @@ def _without_password(word: str) -> str:
 
 
 def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands; with the arguments of one alone if it is ``asked`` for."""
+    """Return the parser; arguments of one command alone if it is ``asked`` for."""
     parser = argparse.ArgumentParser(prog="ttnn-perf", description="Performance gates for TTNN.")
     parser.add_argument("--version", action="version", version=f"ttnn-perf {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, (summary, words) in _COMMANDS.items():
+    for name, (module, function, summary) in _COMMANDS.items():
         command = commands.add_parser(name, help=summary)
         if asked is None or asked == name:
-            module, _, function = words.partition(":")
             getattr(import_module(f"pytest_ttnn_perf.cli.{module}"), function)(command)
     return parser
 
@@ -163,81 +150,77 @@ def command_names() -> tuple[str, ...]:
 
 #: Commands that may be given tests.
 _TAKE_IDS: Final = {("baseline", action) for action in ("accept", "list", "refresh", "forget")}
-#: What the list of commands says of each, and the module of ``words`` with the function that
-#: declares its arguments. A command of two words is looked for first.
+#: Each command: its module, the function that adds its arguments, and its summary. A module is
+#: imported when its command is asked for. A command of two words is looked for first.
 _COMMANDS: Final = {
-    "gate": ("judge a run record against baselines; exit 1 when it fails", "records:declare_gate"),
+    "gate": ("records", "add_gate", "judge a run record against baselines; exit 1 when it fails"),
     "merge": (
-        "judge the run records of several shards and systems together",
-        "records:declare_merge",
+        "records", "add_merge", "judge the run records of several shards and systems together"
     ),
     "ab": (
+        "experiments", "add_ab",
         "compare the working tree with a commit on this machine; exit 1 when it is worse",
-        "experiments:declare_ab",
     ),
     "try": (
+        "experiments", "add_try",
         "measure a change against the last kept state: keep, revert, or cannot tell",
-        "experiments:declare_try_change",
     ),
-    "journal": ("show what the steps tried so far amount to", "experiments:declare_journal"),
-    "bisect": ("find the commit that made a test slower", "experiments:declare_bisect"),
-    "history": ("show what recorded runs measured, run after run", "history:declare_history"),
-    "history import": ("send run records to a database", "history:declare_history_import"),
-    "history export": ("write the run records of a database", "history:declare_history_export"),
-    "history prune": ("remove old run records, or old runs of a database", "history:declare_prune"),
+    "journal": ("experiments", "add_journal", "show what the steps tried so far amount to"),
+    "bisect": ("experiments", "add_bisect", "find the commit that made a test slower"),
+    "history": ("history", "add_history", "show what recorded runs measured, run after run"),
+    "history import": ("history", "add_import", "send run records to a database"),
+    "history export": ("history", "add_export", "write the run records of a database"),
+    "history prune": (
+        "history", "add_prune", "remove old run records, or old runs of a database"
+    ),
     "trends": (
-        "find when tests became slower or faster, and what changed then",
-        "history:declare_trends",
+        "history", "add_trends", "find when tests became slower or faster, and what changed then"
     ),
-    "report": ("write a page for a browser, of a run or of captures", "history:declare_report"),
+    "report": ("history", "add_report", "write a page for a browser, of a run or of captures"),
     "check": (
+        "captures", "add_check",
         "check captures against the optimization checklist; exit 1 on errors",
-        "captures:declare_check",
     ),
     "analyze": (
+        "captures", "add_analyze",
         "show the numbers behind the checklist: an overview, or one topic in full",
-        "captures:declare_analyze",
     ),
     "plan": (
+        "captures", "add_plan",
         "order what was found into a plan: what each step saves, and what is left",
-        "captures:declare_plan",
     ),
     "rules": (
-        "list the rules of the optimization checklist, or explain one",
-        "captures:declare_rules",
+        "captures", "add_rules", "list the rules of the optimization checklist, or explain one"
     ),
     "calibrate": (
+        "experiments", "add_calibrate",
         "measure how noisy tests are, and how small a regression a gate can detect",
-        "experiments:declare_calibrate",
     ),
-    "show": ("show what is in a run record or a capture", "records:declare_show"),
+    "show": ("show", "add_show", "show what is in a run record or a capture"),
     "compare": (
-        "show what changed between two run records or two captures",
-        "records:declare_compare",
+        "compare", "add_compare", "show what changed between two run records or two captures"
     ),
     "import": (
+        "importing", "add_import",
         "turn results of benchmarks into a run record, and targets into a file",
-        "records:declare_import_files",
     ),
     "baseline": (
+        "baseline", "add_baseline",
         "list, accept, refresh, forget, prune, rename and merge baselines",
-        "baseline:declare_baseline",
     ),
     "doctor": (
+        "doctor", "add_doctor",
         "report what this machine can measure; exit 1 when a gate would fail",
-        "records:declare_doctor",
     ),
-    "status": ("show what is stored, and what the last run said of it", "records:declare_status"),
+    "status": ("records", "add_status", "show what is stored, and what the last run said of it"),
     "explain": (
-        "show what is known of a rule, a test, a run or a capture",
-        "records:declare_explain",
+        "records", "add_explain", "show what is known of a rule, a test, a run or a capture"
     ),
-    "mcp": ("serve these commands to coding agents, on stdin and stdout", "records:declare_mcp"),
+    "mcp": ("records", "add_mcp", "serve these commands to coding agents, on stdin and stdout"),
     "skill": (
-        "print how to optimize with these commands, for coding agents",
-        "records:declare_skill",
+        "records", "add_skill", "print how to optimize with these commands, for coding agents"
     ),
-}
+}  # fmt: skip
 
 
 if __name__ == "__main__":

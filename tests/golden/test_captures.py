@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.cli.captures import show_file
 from tests.harness.captures import capture, op, signpost
 from tests.harness.corpus import captures, corpus
 from tests.harness.golden import assert_golden
+from tests.harness.project import run_command
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -123,7 +123,7 @@ def test_other_captures_are_shown_field_by_field(project: Project, shape: str) -
 @pytest.mark.parametrize("name", captures("*"))
 def test_every_capture_of_the_corpus_is_shown(name: str) -> None:
     file = corpus(name)
-    shown = show_file(file, start=None, end=None, shape="table")
+    shown = run_command("show", str(file)).text
     assert shown.partition(": ")[0] == file.name
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.cli.compare import compare_files
+from pytest_ttnn_perf.cli.compare import run_compare
+from pytest_ttnn_perf.cli.main import parse
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from tests.harness.captures import capture, op
 from tests.harness.golden import assert_golden
@@ -118,8 +119,8 @@ def _written(folder: Path, before: object, after: object) -> tuple[Path, Path]:
 
 
 def _compare(files: tuple[Path, Path], shape: str = "table", **window: str) -> str:
-    start, end = window.get("start"), window.get("end")
-    return compare_files(*files, start=start, end=end, shape=shape)
+    words = [f"--{name}={value}" for name, value in window.items()]
+    return run_compare(parse(["compare", *map(str, files), "--format", shape, *words])).text
 
 
 @pytest.mark.parametrize("shape", ["table", "json", "csv"])

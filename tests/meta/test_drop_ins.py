@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pytest_ttnn_perf.cli.baseline import run_check
 from pytest_ttnn_perf.cli.main import parse
 from pytest_ttnn_perf.core.options import OPTIONS, option_of
 
@@ -124,6 +125,6 @@ def test_the_hook_is_a_command_that_there_is() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     program, *words = hook["entry"].split()
     assert program == "ttnn-perf"
-    assert parse([*words, "baselines/n150/test_m.json"]).run == "baseline:run_check"
+    assert parse([*words, "baselines/n150/test_m.json"]).run is run_check
     assert re.search(hook["files"], "baselines/n150/test_m.json")
     assert not re.search(hook["files"], "docs/x.json")

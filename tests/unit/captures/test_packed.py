@@ -10,7 +10,8 @@ import pytest
 from pytest_ttnn_perf.analysis.readers.detect import kind_of
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
-from pytest_ttnn_perf.cli.captures import show_file
+from pytest_ttnn_perf.cli.main import parse
+from pytest_ttnn_perf.cli.show import run_show
 from pytest_ttnn_perf.core import files
 from pytest_ttnn_perf.core.errors import InputError
 from tests.harness.captures import capture, op
@@ -41,20 +42,21 @@ def test_a_real_capture_shows_the_same_packed(tmp_path: Path, name: str) -> None
     plain = corpus(name)
     file = packed(tmp_path, plain.read_bytes(), plain.name)  # known by content, not by name
     assert kind_of(file) is kind_of(plain)
-    assert show_file(file, start=None, end=None, shape="json") == show_file(
-        plain, start=None, end=None, shape="json"
-    )
+    assert shown(file, "json") == shown(plain, "json")
+
+
+def shown(file: Path, shape: str = "table") -> str:
+    return run_show(parse(["show", str(file), "--format", shape])).text
 
 
 def test_a_run_record(tmp_path: Path) -> None:
     file = packed(tmp_path, b'{"format": 1, "tests": {}}\n', "run.json.gz")
-    assert show_file(file, start=None, end=None, shape="table").startswith("tests: 0")
+    assert shown(file).startswith("tests: 0")
 
 
 def test_a_device_report(tmp_path: Path) -> None:
     text = b"GLOBAL CALL COUNT,DEVICE ID,OP NAME,DEVICE KERNEL DURATION [ns]\n1,0,Matmul,1000\n"
-    shown = show_file(packed(tmp_path, text), start=None, end=None, shape="table")
-    assert "1 op on 1 device" in shown
+    assert "1 op on 1 device" in shown(packed(tmp_path, text))
 
 
 def test_what_is_cut_or_damaged(tmp_path: Path) -> None:

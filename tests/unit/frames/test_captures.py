@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 
 from pytest_ttnn_perf import frames
-from pytest_ttnn_perf.cli.captures import show_file
-from pytest_ttnn_perf.cli.compare import compare_files
 from tests.harness.captures import capture, op, signpost
 from tests.harness.corpus import captures, corpus
+from tests.harness.project import run_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +91,7 @@ def test_what_is_no_capture_is_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", captures("ops_perf/*.csv"))
 def test_real_captures_have_the_ops_and_sums_that_show_tells(name: str) -> None:
     file = corpus(name)
-    shown = json.loads(show_file(file, start=None, end=None, shape="json"))
+    shown = json.loads(run_command("show", str(file), "--format", "json").text)
 
     if name in {LOST, ALSO_LOST}:
         with pytest.warns(UserWarning, match="can be trusted: the replays of trace 0"):
@@ -152,7 +151,7 @@ def test_nothing_to_compare_is_an_empty_frame(write: Callable[..., Path]) -> Non
 )
 def test_real_changes_add_up_as_compare_tells(before: str, after: str) -> None:
     files = corpus(f"ops_perf/{before}"), corpus(f"ops_perf/{after}")
-    told = json.loads(compare_files(*files, start=None, end=None, shape="json"))
+    told = json.loads(run_command("compare", *map(str, files), "--format", "json").text)
 
     frame = frames.compare(*files)
 

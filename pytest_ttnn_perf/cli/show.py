@@ -1,0 +1,411 @@
+"""``ttnn-perf show FILE``: the content of a run record or a capture."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from enum import Enum
+from math import isnan
+from operator import itemgetter
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from pytest_ttnn_perf.analysis.checklist.kernels import hot_lines
+from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_time
+from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.analysis.readers.benchmark_json import read_benchmark_run
+from pytest_ttnn_perf.analysis.readers.detect import OP_TABLES, ArtifactKind, op_table_of, read_run
+from pytest_ttnn_perf.analysis.readers.device_csv import read_device_log
+from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
+from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
+from pytest_ttnn_perf.analysis.readers.tt_smi import read_tt_smi
+from pytest_ttnn_perf.analysis.readers.ttlang import (
+    TtlangLog,
+    read_perf_summary_json,
+    read_ttlang_log,
+)
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.show.ops import op_listing
+from pytest_ttnn_perf.cli.common import add_format, add_window, presumed_kind_of
+from pytest_ttnn_perf.core.codec import encode
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.finding import Basis
+from pytest_ttnn_perf.core.observation import encode_run
+from pytest_ttnn_perf.core.ops import category_of, short_code
+from pytest_ttnn_perf.core.text import counted
+from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.gate.judging import swept
+from pytest_ttnn_perf.report.findings import outside_lines, step_line
+from pytest_ttnn_perf.report.sentences import reasons_by_name
+from pytest_ttnn_perf.report.sweeps import sweep_lines
+from pytest_ttnn_perf.report.tables import (
+    DROPPED,
+    METRIC,
+    NAME,
+    Column,
+    Columns,
+    Fit,
+    Listing,
+    Result,
+    Style,
+    format_fraction,
+    format_ns,
+    format_value,
+    id_column,
+    stdout_style,
+    table_of,
+)
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+
+    from pytest_ttnn_perf.core.baseline import Session
+    from pytest_ttnn_perf.core.observation import MetricObservation, Run
+    from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.report.tables import Block
+
+
+def add_show(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ttnn-perf show``."""
+    parser.description = (
+        "Show what is in a file. For a run record: metrics, spread, verdicts and environment. For "
+        "an ops_perf_results CSV: time by op, category and device, traces, signposts, and dropped "
+        "rows; with --ops, every op on a line of its own."
+    )
+    parser.add_argument(
+        "file", metavar="FILE", type=Path, help="a run record or a capture; the format is detected"
+    )
+    parser.add_argument(
+        "--ops",
+        action="store_true",
+        help="list each op in order: time, cores, share of the peaks, and what binds it",
+    )
+    add_window(parser)
+    add_format(parser)
+    parser.set_defaults(run=run_show)
+
+
+_READERS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
+    ArtifactKind.DEVICE_LOG: read_device_log,
+    ArtifactKind.REPORT_DB: read_report_db,
+    ArtifactKind.GRAPH_JSON: read_graph_json,
+    ArtifactKind.PERF_SUMMARY_JSON: read_perf_summary_json,
+    ArtifactKind.SIM_TRACE: read_sim_trace,
+    ArtifactKind.SIM_STATS: read_sim_stats,
+    ArtifactKind.TT_SMI: read_tt_smi,
+    ArtifactKind.TTLANG_LOG: read_ttlang_log,
+}
+
+
+def run_show(options: argparse.Namespace) -> Result:
+    """Return the content of a file; of an op table, of the window that is named."""
+    file, start, end, region = options.file, options.start, options.end, options.region
+    if options.ops:
+        table = op_table_of(file, start=start, end=end)
+        name = None if region is None else region_named(table, region, file.name).name
+        listing = op_listing(table, name=file.name, style=stdout_style(), region=name)
+        # It is as wide as it may be, and coloured.
+        return Result(listing.text(options.format, Style()))
+    kind = presumed_kind_of(file)
+    if kind in OP_TABLES:
+        table = op_table_of(file, start=start, end=end, region=region)
+        return Result(_ops_listing(table, file.name).text(options.format))
+    if start or end or region:
+        selecting = "--region, --start and --end select ops of an op table"
+        message = f"{selecting}; {file.name} is {kind.value}"
+        raise UsageError(message)
+    if kind in {ArtifactKind.RUN_RECORD, ArtifactKind.BENCHMARK_JSON}:
+        read = read_run if kind is ArtifactKind.RUN_RECORD else read_benchmark_run
+        return Result(_run_listing(read(file)).text(options.format))
+    record = _READERS[kind](file)
+    listing = _record_listing(record, file.name, kind.value)
+    if isinstance(record, TtlangLog):
+        listing = replace(listing, lines=(*listing.lines, *_hot_lines(record)))
+    return Result(listing.text(options.format))
+
+
+# Op tables: ops of one code together, over all devices.
+
+_OPS: Final[Columns[dict[str, Any]]] = Columns(
+    Column("op", itemgetter("op"), "op", fit=NAME, short=lambda g: short_code(g["op"])),
+    Column("category", itemgetter("category"), "category", fit=DROPPED[2]),
+    Column("count", itemgetter("count"), "count", right=True),
+    Column("total_ns", itemgetter("total_ns"), "total", lambda g: format_ns(g["total_ns"]),
+           right=True),
+    Column("share", itemgetter("share"), "share", lambda g: f"{g['share'] * 100:.1f} %",
+           right=True),
+    Column("median_ns", itemgetter("median_ns"), "median", lambda g: format_ns(g["median_ns"]),
+           right=True, fit=DROPPED[1]),
+    Column("cores", itemgetter("cores"), "cores",
+           lambda g: "-".join(map(str, dict.fromkeys(g["cores"] or ("-",)))),
+           right=True, fit=DROPPED[3]),
+)  # fmt: skip
+
+
+def _ops_listing(table: OpTable, name: str) -> Listing:
+    groups, invalid = _groups(table), why_invalid(table)
+    arch = f", {table.arch}" if table.arch else ""
+    devices = counted(len(table.devices), "device")
+    regions = regions_of(table)
+    times = [step_time(table, region) for region in regions.regions]
+    lines: list[Block] = [
+        f"{name}: {table.format}{arch}; {counted(len(table), 'op')} on {devices}",
+        *([f"no number of it can be trusted: {invalid}"] if invalid else ()),
+        "",
+    ]
+    if groups:
+        lines += [*_OPS.table(groups), "", _categories(groups), ""]
+    lines += [
+        f"region {step_line(time)}"
+        for time in times
+        if time.basis is not Basis.WHOLE or regions.outside.ops
+    ]
+    lines += [*outside_lines(regions.outside), *_notes(table)]
+    document = {
+        "format": table.format,
+        "arch": table.arch,
+        "rows": table.rows,
+        "ops": len(table),
+        "dropped": dict(table.dropped),
+        "invalid": invalid,
+        "devices": list(table.devices),
+        "device_kernel_time_ns": {str(d): ns for d, ns in table.kernel_ns_by_device.items()},
+        "traces": [
+            {"device": t.device, "trace": t.trace, "replays": t.replays, "complete": t.complete}
+            for t in table.traces
+        ],
+        "regions": [to_builtins(each) for each in times],
+        "signposts": [{"name": s.name, "position": s.position} for s in table.signposts],
+        "by_op": groups,
+    }
+    rows = tuple(
+        tuple({**group, "cores": "-".join(map(str, group["cores"] or ()))}.values())
+        for group in groups
+    )
+    return Listing(tuple(lines), document, _OPS.names, rows)
+
+
+def _groups(table: OpTable) -> list[dict[str, Any]]:
+    columns = table.columns
+    times: dict[str, list[float]] = defaultdict(list)
+    cores: dict[str, set[int]] = defaultdict(set)
+    names = [signature.op for signature in table.signatures]
+    for index, kernel_ns, count in zip(
+        columns.signature, columns.kernel_ns, columns.cores, strict=True
+    ):
+        times[names[index]].append(kernel_ns)
+        if count is not None:
+            cores[names[index]].add(count)
+    whole = sum(columns.kernel_ns) or 1.0
+    groups = [
+        {
+            "op": op,
+            "category": category_of(op).value,
+            "count": len(own),
+            "total_ns": sum(own),
+            "share": sum(own) / whole,
+            "median_ns": median(own),
+            "cores": [min(cores[op]), max(cores[op])] if cores[op] else None,
+        }
+        for op, own in times.items()
+    ]
+    return sorted(groups, key=lambda group: (-group["total_ns"], group["op"]))
+
+
+def _categories(groups: list[dict[str, Any]]) -> str:
+    shares: dict[str, float] = defaultdict(float)
+    for group in groups:
+        shares[group["category"]] += group["share"]
+    parts = sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
+    return "by category: " + ", ".join(f"{name} {share * 100:.1f} %" for name, share in parts)
+
+
+def _notes(table: OpTable) -> Iterator[str]:
+    totals = [f"{d}: {format_ns(ns)}" for d, ns in table.kernel_ns_by_device.items()]
+    if totals:
+        yield "kernel time by device: " + ", ".join(totals)
+    for trace in table.traces:
+        state = "complete" if trace.complete else "INCOMPLETE: replays ran different ops"
+        replays = counted(trace.replays, "replay")
+        yield f"trace {trace.trace} on device {trace.device}: {replays}, {state}"
+    if table.signposts:
+        marks = ", ".join(f"{mark.name} (after {mark.position})" for mark in table.signposts[:20])
+        more = len(table.signposts) - 20
+        yield f"signposts: {marks}" + (f", and {more} more" if more > 0 else "")
+    reasons = ", ".join(f"{count} {reason}" for reason, count in table.dropped.items() if count)
+    yield f"rows: {table.rows}; dropped: {reasons or 'none'}"
+
+
+# Run records: a row has a test, a metric of it, its session if a sample is finite, its verdict.
+
+_Row = tuple[str, "MetricObservation", "Session | None", str | None]
+
+
+def _spread(session: Session | None) -> str:
+    known = session is not None and session.n > 1 and session.median
+    return format_fraction(session.mad / abs(session.median) if session and known else None)
+
+
+_METRICS: Final[Columns[_Row]] = Columns(
+    id_column(lambda row: row[0]),
+    Column("metric", lambda row: row[1].metric.name, "metric", fit=METRIC),
+    Column("median", lambda row: row[2] and row[2].median, "median",
+           lambda row: format_value(row[1].metric, row[2].median if row[2] else None), right=True),
+    Column("mad", lambda row: row[2] and row[2].mad, "spread", lambda row: _spread(row[2]),
+           right=True, fit=DROPPED[2]),
+    Column("n", lambda row: len(row[1].samples), "samples", right=True, fit=DROPPED[1]),
+    Column("unit", lambda row: row[1].metric.unit),
+    Column("source", lambda row: row[1].metric.source.value),
+    Column("gated", lambda row: row[1].gated),
+    Column("outcome", lambda row: row[3], "verdict",
+           lambda row: row[3] or ("-" if row[1].gated else "recorded only")),
+)  # fmt: skip
+
+
+def _run_listing(run: Run) -> Listing:
+    rows: list[_Row] = []
+    raised, exhausted = [], []
+    for test, judged in run.tests.items():
+        seen = judged.observation
+        outcomes = {verdict.metric.name: verdict.outcome.value for verdict in judged.verdicts}
+        for name, observed in seen.metrics.items():
+            finite = tuple(sample for sample in observed.samples if not isnan(sample))
+            session = session_of(observed, finite) if finite else None
+            rows.append((test, observed, session, outcomes.get(name)))
+        if seen.raised is not None:
+            raised.append(f"{test} raised {seen.raised}")
+        if seen.out_of_memory is not None:
+            exhausted.append(f"{test} ran out of memory: {seen.out_of_memory}")
+    why = reasons_by_name(observed for _, observed, _, _ in rows)
+    lines: list[Block] = [*_run_heading(run), *_METRICS.table(rows), *raised, *exhausted, *why]
+    document = encode_run(run)
+    sweeps = list(swept(run.tests.values()))
+    if sweeps:
+        lines += ["", *(line for one in sweeps for line in sweep_lines(one))]
+        document |= {"sweeps": [encode(each) for each in sweeps]}
+    return Listing(tuple(lines), document, _METRICS.names, _METRICS.rows(rows))
+
+
+def _run_heading(run: Run) -> Iterator[str]:
+    environment = run.environment
+    dirty = " (dirty)" if environment.dirty else ""
+    parts = {
+        "run": run.id,
+        "label": run.label,
+        "key": run.hardware.key if run.hardware else None,
+        "started": environment.started_at,
+        "commit": environment.commit and f"{environment.commit}{dirty}",
+        "python": environment.python,
+        "ttnn": environment.ttnn,
+        "cpu": environment.cpu,
+    }
+    yield from (f"{name}: {value}" for name, value in parts.items() if value is not None)
+    yield f"tests: {len(run.tests)}" + ("" if run.complete else " (the run was cut short)")
+
+
+# Other records: their fields, and a table for each list of records.
+
+#: What a terminal shows of a long list; JSON and CSV have all of it.
+_MOST_ROWS: Final = 40
+_WIDEST: Final = 48
+_MOST_HOT: Final = 10
+
+
+def _record_listing(record: object, name: str, kind: str) -> Listing:
+    content = _plain(record)
+    document = {"kind": kind, **(content if isinstance(content, dict) else {"value": content})}
+    lines: list[Block] = [f"{name}: {kind}"]
+    rows: list[dict[str, Any]] = []
+    for place, value in _sections("", {f: v for f, v in document.items() if f != "kind"}):
+        if _is_table(value):
+            lines += ["", f"{place}:", *_table(value)]
+            rows = rows or value
+        elif value not in (None, [], {}, ""):
+            lines.append(f"{place}: {_cell(value, widest=10 * _WIDEST)}")
+    headings = tuple(dict.fromkeys(column for row in rows for column in row))
+    cells = tuple(
+        tuple(_text(cell) if isinstance(cell, (dict, list)) else cell for cell in values)
+        for values in ([row.get(column) for column in headings] for row in rows)
+    )
+    return Listing(tuple(lines), document, headings, cells)
+
+
+def _sections(place: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a record, and after each table the tables inside its rows."""
+    for field, value in members.items():
+        path = f"{place} {field}".strip()
+        rows = list(value.values()) if isinstance(value, dict) else value
+        if not _is_table(rows):
+            yield path, value
+            continue
+        inner = {column for row in rows for column, cell in row.items() if _is_table(cell)}
+        yield path, [{c: v for c, v in row.items() if c not in inner} for row in rows]
+        for number, row in enumerate(rows[:_MOST_ROWS], start=1):
+            nested = {column: row[column] for column in row if column in inner}
+            yield from _sections(f"{path} {number}", nested)
+
+
+def _plain(value: object) -> Any:
+    """Return records, enums and tuples as plain JSON."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Struct):
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {field: _plain(member) for field, member in zip(value._fields, value, strict=True)}
+    if isinstance(value, Mapping):
+        return {str(_plain(key)): _plain(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple, frozenset, set)):
+        return [_plain(member) for member in value]
+    return value
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
+def _table(rows: list[dict[str, Any]]) -> list[Block]:
+    known = {column for row in rows for column, value in row.items() if value not in (None, [], {})}
+    columns = dict.fromkeys(column for row in rows for column in row)
+    headings = [column for column in columns if column in known]
+    shown = [[_cell(row.get(column)) for column in headings] for row in rows[:_MOST_ROWS]]
+    table = table_of(headings, shown)
+    if len(rows) == 1:  # what is too wide for a line is long enough for a column
+        pairs = list(zip(headings, shown[0], strict=True))
+        fits = (NAME, Fit(least=_WIDEST))
+        table = replace(table, narrower=lambda: table_of(("field", "value"), pairs, fits=fits))
+    more = len(rows) - _MOST_ROWS
+    return [table, f"... and {more} more; --format json has them"] if more > 0 else [table]
+
+
+def _cell(value: object, *, widest: int = _WIDEST) -> str:
+    text = _text(value).replace("\n", " ")
+    return text if len(text) <= widest else text[: widest - 1] + "…"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, dict):
+        known = {key: member for key, member in value.items() if member is not None}
+        return ", ".join(f"{key} {_text(member)}" for key, member in known.items())
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _hot_lines(log: TtlangLog) -> Iterator[Block]:
+    """Yield the source lines of kernels with most cycles."""
+    hottest = hot_lines(log)[:_MOST_HOT]
+    if hottest:
+        cells = [
+            (f"{hot.cycles:,}", f"{hot.share * 100:.1f} %", hot.thread, str(hot.line), hot.source)
+            for hot in hottest
+        ]
+        headings = ("cycles", "of its thread", "thread", "line", "source")
+        yield from ("", "hot lines:", table_of(headings, cells, right=frozenset({0, 1, 3})))
