@@ -339,13 +339,6 @@ class Orphaned(Struct, frozen=True):
     options: tuple[str, ...] = ()
 
 
-class Traits(Struct, frozen=True):
-    """What a test ran and measured: its value of each metric, in the metric's unit, and its ops."""
-
-    values: Mapping[Metric, float]
-    ops: OpGroups | None = None
-
-
 # Test file ↔ place of its baseline: any test id has one safe file, and no two share one.
 
 #: Characters that mean the same on every file system. Upper case is escaped: on file systems that

@@ -1,62 +1,42 @@
-"""Baseline health: tests that did not run, baselines that are stale, and orphans.
+"""Health of baselines: required tests that did not run, stale baselines, orphans.
 
-Which tests there are is known from a full run, or from a pytest that only collects.
+The tests that there are come from a full run, or from a pytest that only collects.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections import Counter, defaultdict
 from datetime import datetime, timedelta, timezone
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import Orphan, Orphaned, Renaming, Traits, split_test_id
+from pytest_ttnn_perf.core.baseline import Orphan, Orphaned, Renaming, split_test_id
 from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import read_json
 from pytest_ttnn_perf.core.observation import Coverage, function_of
 from pytest_ttnn_perf.core.verdict import BaselineHealth, Reason, Stale
-from pytest_ttnn_perf.gate.judge import representative
-from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.machine.processes import interpreter
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Callable,
-        Collection,
-        Hashable,
-        Iterable,
-        Iterator,
-        Mapping,
-        Sequence,
-    )
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.core.baseline import Accepted
     from pytest_ttnn_perf.core.hardware import Hardware
-    from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Run
-    from pytest_ttnn_perf.core.ops import OpGroups
+    from pytest_ttnn_perf.core.observation import Run
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.gate.store import BaselineStore, StoredFile
 
 
-#: Tests less alike than this are two. A tenth slower, with one op of ten exchanged, still is it.
-LIKELY: Final = 0.8
-#: Candidates that differ by less are equally near: noise between two runs moves them by as much.
-_MARGIN: Final = 0.05
 #: Beyond so many pairs, about a second's worth, nothing is guessed.
 _MOST_PAIRS: Final = 40_000
 
 
 def find_orphans(run: Run, store: BaselineStore) -> Orphaned | None:
-    """Return the orphans on the hardware that a full run has used; None if there are none.
+    """Return the orphans on the hardware of a full run, if there are any.
 
     Nothing that goes wrong here may cost the run its summary.
     """
@@ -70,10 +50,24 @@ def find_orphans(run: Run, store: BaselineStore) -> Orphaned | None:
 
 
 def describe_orphans(orphans: Sequence[Orphan], run: Run, store: BaselineStore) -> Orphaned:
-    """Return orphans with the new tests that they look like, and the commands for that."""
-    known = tuple(recognise_orphans(orphans, run, store))
+    """Add the new tests that orphans may be called now, and the renamings."""
+    known = [orphan for orphan in orphans if orphan.looks_like is not None]
+    unknown = [orphan for orphan in orphans if orphan.looks_like is None]
+    for hardware in dict.fromkeys(orphan.hardware for orphan in unknown):
+        own = [orphan for orphan in unknown if orphan.hardware == hardware]
+        new = [
+            test
+            for test, judged in run.tests.items()
+            if (judged.observation.hardware or run.hardware) == hardware
+            and any(verdict.reason is Reason.NEW_TEST for verdict in judged.verdicts)
+        ]
+        pairs = pair_by_name([orphan.test for orphan in own], new)
+        for orphan in own:
+            name = pairs.get(orphan.test)
+            taken = name is not None and store.find(hardware, name) is not None
+            known.append(replace(orphan, looks_like=name, taken=taken))
     functions = run.coverage.functions(run.tests) if run.coverage else frozenset()
-    return Orphaned(known, tuple(renamings(known, functions)))
+    return Orphaned(tuple(known), tuple(renamings(known, functions)))
 
 
 def hardware_of(run: Run) -> frozenset[Hardware]:
@@ -85,7 +79,7 @@ def hardware_of(run: Run) -> frozenset[Hardware]:
 def orphans_in(
     run: Run, files: Iterable[StoredFile], *, used: frozenset[Hardware]
 ) -> Iterator[Orphan]:
-    """Yield the baselines of tests that a run would have met, were they still there.
+    """Yield the baselines of tests that a run would have met.
 
     On hardware that it has not used, only if no test of that function is left: parameters may
     depend on the device that is found while tests are collected.
@@ -115,34 +109,20 @@ def stored_tests(files: Iterable[StoredFile]) -> Iterator[tuple[str, StoredFile]
                 yield f"{file.test_file}::{name}" if name else file.test_file, file
 
 
-def recognise_orphans(
-    orphans: Sequence[Orphan], run: Run, store: BaselineStore
-) -> Iterator[Orphan]:
-    """Yield the orphans, each with the new test that it looks like, if there is one."""
-    yield from (orphan for orphan in orphans if orphan.looks_like is not None)
-    unknown = [orphan for orphan in orphans if orphan.looks_like is None]
-    for hardware in dict.fromkeys(orphan.hardware for orphan in unknown):
-        own = [orphan for orphan in unknown if orphan.hardware == hardware]
-        new = _new_tests(run, hardware)
-        gone = {orphan.test: _stored_traits(store, orphan) for orphan in own}
-        hints = {test: _hints(test) for test in (*gone, *new)}
-        traits = {test: _observed_traits(judged.observation) for test, judged in new.items()}
-        pairs = pair_up(gone, traits, hints=hints)
-        known = {*pairs, *pairs.values()}
-        pairs |= pair_by_name(gone.keys() - known, traits.keys() - known)
-        for orphan in own:
-            name = pairs.get(orphan.test)
-            taken = name is not None and store.find(hardware, name) is not None
-            yield replace(orphan, looks_like=name, taken=taken)
-
-
 def pair_by_name(gone: Collection[str], new: Collection[str]) -> dict[str, str]:
-    """Return for tests that are gone the new ones of their file that they may be called now.
+    """Return the new names of tests that are gone.
 
-    The only one that is new where only one is gone; else the one whose name is nearest, if each is
-    nearest to the other. How fast they are does not count: a change may be both.
+    The only test of the same name in another file; else, of the same file, the only one that is
+    new where only one is gone, or the one whose name is nearest, if each is nearest to the other.
     """
     pairs: dict[str, str] = {}
+    for before in gone:
+        name = split_test_id(before)[1]
+        alike = [test for test in new if split_test_id(test)[1] == name]
+        old = [test for test in gone if split_test_id(test)[1] == name]
+        if len(alike) == len(old) == 1:
+            pairs[before] = alike[0]
+    gone, new = set(gone) - pairs.keys(), set(new) - set(pairs.values())
     for file in sorted({_file(test) for test in gone} & {_file(test) for test in new}):
         old = sorted(test for test in gone if _file(test) == file)
         now = sorted(test for test in new if _file(test) == file)
@@ -159,16 +139,15 @@ def pair_by_name(gone: Collection[str], new: Collection[str]) -> dict[str, str]:
 
 
 def _nearest_name(test: str, others: Sequence[str]) -> str | None:
-    """Return the one name that is nearest: of the same parameters first; None if two are."""
+    """Return the nearest name, of the same parameters first; None for a tie."""
     from difflib import SequenceMatcher
 
-    parameters = _hints(test)[1]
+    parameters = test.partition("[")[2]
     scores = {
-        other: (_hints(other)[1] == parameters, SequenceMatcher(None, test, other).ratio())
+        other: (other.partition("[")[2] == parameters, SequenceMatcher(None, test, other).ratio())
         for other in others
     }
-    best = max(scores.values())
-    near = [other for other, score in scores.items() if score == best]
+    near = [other for other, score in scores.items() if score == max(scores.values())]
     return near[0] if len(near) == 1 else None
 
 
@@ -180,15 +159,14 @@ def old_names(
     *,
     new: Collection[str],
 ) -> dict[str, tuple[str, str]]:
-    """Return what the new tests of a file may have been called, in the words of a rename.
+    """Return the possible renamings, old and new, of the new tests of a file.
 
     ``new`` are the tests that are measured. Known while a run goes on, if all of the file was
     collected; those that were recorded before are not new.
     """
     stored = {f"{file}::{name}" for name in store.names_in(hardware, file)}
     gone = [test for test in stored - {*coverage.others, *new} if coverage.covers(test)]
-    candidates = [test for test in new if _file(test) == file and test not in stored]
-    pairs = pair_by_name(gone, candidates)
+    pairs = pair_by_name(gone, [t for t in new if _file(t) == file and t not in stored])
     orphans = [Orphan(hardware, test, looks_like=pairs.get(test)) for test in gone]
     return {
         str(orphan.looks_like): (renaming.before, renaming.after)
@@ -198,7 +176,7 @@ def old_names(
 
 
 def renamings(orphans: Sequence[Orphan], functions: frozenset[str]) -> Iterator[Renaming]:
-    """Yield the commands that would rename what looks renamed, as few as there are.
+    """Yield the renamings of orphans, as few as there are.
 
     One for a file or a function, if all that was in it went the same way and none of it is left;
     ``functions`` are those that there are.
@@ -210,10 +188,11 @@ def renamings(orphans: Sequence[Orphan], functions: frozenset[str]) -> Iterator[
         for before in dict.fromkeys(place(orphan.test) for orphan in left):
             inside = tuple(o for o in orphans if place(o.test) == before)
             after = {place(o.looks_like or "") for o in inside}
-            same = all(_rest(o.test, place) == _rest(o.looks_like or "", place) for o in inside)
+            goal = min(after)
+            same = all(f"{goal}{o.test[len(before) :]}" == o.looks_like for o in inside)
             whole = before not in kept and not any(o.taken for o in inside)
             if whole and len(after) == 1 and same:
-                yield Renaming(before, after.pop(), inside)
+                yield Renaming(before, goal, inside)
                 for orphan in inside:
                     left.pop(orphan, None)
     for orphan in left:
@@ -224,50 +203,10 @@ def _file(test: str) -> str:
     return split_test_id(test)[0]
 
 
-def _rest(test: str, place: object) -> str:
-    """Return what a test's id has beyond its file, or beyond its function."""
-    return split_test_id(test)[1] if place is _file else test[len(function_of(test)) :]
-
-
-def _hints(test: str) -> tuple[str, str]:
-    """Return what survives when a file moves, and when a function is renamed."""
-    name = split_test_id(test)[1]
-    return name, name.partition("[")[2]
-
-
-def _new_tests(run: Run, hardware: Hardware) -> Mapping[str, JudgedTest]:
-    return {
-        test: judged
-        for test, judged in run.tests.items()
-        if (judged.observation.hardware or run.hardware) == hardware
-        and any(verdict.reason is Reason.NEW_TEST for verdict in judged.verdicts)
-    }
-
-
-def _stored_traits(store: BaselineStore, orphan: Orphan) -> Traits:
-    baseline = store.find(orphan.hardware, orphan.test)
-    metrics = baseline.metrics.values() if baseline else ()
-    try:
-        ops = store.ops_of(orphan.hardware, orphan.test)
-    except InputError:  # a table that is damaged is none
-        ops = None
-    return Traits({stored.metric: centre_of(stored) for stored in metrics}, ops)
-
-
-def _observed_traits(observation: Observation) -> Traits:
-    values = {
-        observed.metric: representative(observed.metric, observed.samples)
-        for observed in observation.metrics.values()
-        if observed.gated and observed.samples and all(map(isfinite, observed.samples))
-    }
-    return Traits(values, observation.ops)
-
-
 def health_of(run: Run, store: BaselineStore, settings: Settings) -> BaselineHealth:
-    """Return what a run shows of the baselines on its hardware.
+    """Return the health of the baselines on the hardware of a run.
 
-    Nothing that goes wrong here may cost the run its summary: a baseline that cannot be read is
-    told where it is needed.
+    A baseline that cannot be read costs no summary: it is reported where it is needed.
     """
     try:
         lost = tuple(lost_tests(run, store)) if settings.required else ()
@@ -277,7 +216,7 @@ def health_of(run: Run, store: BaselineStore, settings: Settings) -> BaselineHea
 
 
 def lost_tests(run: Run, store: BaselineStore) -> Iterator[str]:
-    """Yield the tests with a baseline that a full run would have measured, and did not."""
+    """Yield the tests with a baseline that a full run should have measured."""
     if run.coverage is None or not run.complete or not store.root.is_dir():
         return
     measured = {*run.tests, *(judged.observation.node_id for judged in run.tests.values())}
@@ -287,64 +226,47 @@ def lost_tests(run: Run, store: BaselineStore) -> Iterator[str]:
 
 
 def _stale(run: Run, store: BaselineStore, days: int) -> Iterator[Stale]:
-    accepted = dict(_accepted(run, store))
-    now = _date(run.environment.started_at)
-    if now is not None and days:
-
-        def is_old(acceptance: Accepted) -> bool:
-            at = _date(acceptance.at)
-            return at is not None and (now - at) / timedelta(days=1) > days
-
-        yield from _alike(accepted, is_old, f"older than {days} days")
-    major = _major(run.environment.ttnn)
-    if major is not None:
-
-        def is_other(acceptance: Accepted) -> bool:
-            return _major(acceptance.ttnn) not in {None, major}
-
-        yield from _alike(accepted, is_other, f"of another ttnn than {major}.x")
-
-
-def _accepted(run: Run, store: BaselineStore) -> Iterator[tuple[str, Accepted]]:
-    """Yield when, and with what, the baselines of the run's tests were accepted."""
+    accepted = {}
     for test, judged in run.tests.items():
         hardware = judged.observation.hardware or run.hardware
         stored = store.find(hardware, test) if hardware and not judged.written else None
         if stored is not None:
-            yield test, stored.accepted
+            accepted[test] = stored.accepted
+    ages = {
+        test: _days_between(each.at, run.environment.started_at) for test, each in accepted.items()
+    }
+    major = _major(run.environment.ttnn)
+    other = [t for t, each in accepted.items() if _major(each.ttnn) not in {None, major}]
+    for why, tests in (
+        (f"older than {days} days", old),
+        (f"of another ttnn than {major}.x", other if major is not None else []),
+    ):
+        if tests:
+            oldest = min(tests, key=lambda test: accepted[test].at)
+            yield Stale(why, tuple(tests), oldest, accepted[oldest].at[:10])
 
 
-def _alike(
-    accepted: dict[str, Accepted], chosen: Callable[[Accepted], bool], why: str
-) -> Iterator[Stale]:
-    tests = [test for test, acceptance in accepted.items() if chosen(acceptance)]
-    if tests:
-        oldest = min(tests, key=lambda test: accepted[test].at)
-        yield Stale(why, tuple(tests), oldest, accepted[oldest].at[:10])
-
-
-def _date(text: str | None) -> datetime | None:
-    """Return a moment; one without a zone, as other producers write it, is in UTC."""
+def _days_between(then: str, now: str | None) -> float:
+    """Return the days between two moments; 0 where one is not known."""
     try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+        moments = [
+            datetime.fromisoformat((each or "").replace("Z", "+00:00")) for each in (then, now)
+        ]
+        # One without a zone, as other producers write it, is in UTC.
+        start, end = (m if m.tzinfo else m.replace(tzinfo=timezone.utc) for m in moments)
     except ValueError:
-        return None
-    return found.replace(tzinfo=timezone.utc) if found and found.tzinfo is None else found
+        return 0.0
+    return (end - start) / timedelta(days=1)
 
 
 def _major(version: str | None) -> str | None:
-    """Return the first number of a version.
-
-    >>> _major("0.81.1"), _major("unknown"), _major(None)
-    ('0', None, None)
-    """
     first = (version or "").partition(".")[0]
     return first if first.isdigit() else None
 
 
-#: Names the file that the collecting process writes what it found to.
+#: The variable with the file that the collecting process writes.
 COLLECTED: Final = "TTNN_PERF_COLLECTED"
-#: The module that does so. What pytest prints depends on its options: it is not read.
+#: The module that writes it. The output of pytest depends on its options: it is not read.
 _PLUGIN: Final = "pytest_ttnn_perf.plugin.collecting"
 _HINT: Final = (
     "where collecting needs the hardware, give the record of a full run: "
@@ -384,100 +306,3 @@ def collect(settings: Settings, cwd: Path) -> Coverage:
         message = f"the configuration of pytest selects tests or leaves files out; {_HINT}"
         raise UsageError(message)
     return found
-
-
-def pair_up(
-    gone: Mapping[str, Traits],
-    new: Mapping[str, Traits],
-    *,
-    hints: Mapping[str, Sequence[Hashable]],
-) -> dict[str, str]:
-    """Return for tests that are gone the new ones that they look like.
-
-    Only where each is nearest to the other and no second one is equally near. Of several that are,
-    the one that has a hint in common counts, the first hints first: a file that moves keeps the
-    names of its tests, and a function that is renamed its parameters.
-    """
-    if len(gone) * len(new) > _MOST_PAIRS:
-        return {}
-    faces = {name: Face.of(traits) for name, traits in new.items()}
-    forward: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    backward: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for old, traits in gone.items():
-        face = Face.of(traits)
-        for name, other in faces.items():
-            score = face.like(other, at_least=LIKELY)
-            if score >= LIKELY:
-                forward[old][name] = backward[name][old] = score
-    nearest = {old: _nearest(scores, hints, hints[old]) for old, scores in forward.items()}
-    return {
-        old: name
-        for old, name in nearest.items()
-        if name is not None and _nearest(backward[name], hints, hints[name]) == old
-    }
-
-
-def _nearest(
-    scores: Mapping[str, float], hints: Mapping[str, Sequence[Hashable]], own: Sequence[Hashable]
-) -> str | None:
-    """Return the one candidate that is nearer than all others; None if several are as near."""
-    best = max(scores.values())
-    near = [name for name, score in scores.items() if best - score < _MARGIN]
-    if len(near) == 1:
-        return near[0]
-    for place, hint in enumerate(own):
-        same = [name for name in near if hints[name][place] == hint]
-        if len(same) == 1:
-            return same[0]
-    return None
-
-
-class Face(Struct, frozen=True):
-    """What is compared of a test, counted once.
-
-    Ops count where both sides have them, and then both ops and numbers must be alike: two models
-    may be equally fast, and one model may be run on inputs of two sizes.
-    """
-
-    values: Mapping[Metric, float]
-    ops: Counter[Hashable] | None
-
-    @classmethod
-    def of(cls, traits: Traits) -> Face:
-        """Count the ops of a test."""
-        return cls(traits.values, None if traits.ops is None else _counts(traits.ops))
-
-    def like(self, other: Face, *, at_least: float = 0.0) -> float:
-        """Return how alike two tests are, from 0 to 1; the same in both directions.
-
-        Exact where the numbers alone are ``at_least`` so.
-        """
-        numbers = _numbers(self.values, other.values)
-        if self.ops is None or other.ops is None or numbers < at_least:
-            return numbers
-        either = sum((self.ops | other.ops).values())
-        return min(numbers, sum((self.ops & other.ops).values()) / either if either else 1.0)
-
-
-def _counts(ops: OpGroups) -> Counter[Hashable]:
-    counts: Counter[Hashable] = Counter()
-    for group in ops.groups:
-        counts[group.signature] += group.count
-    return counts
-
-
-def _numbers(ours: Mapping[Metric, float], theirs: Mapping[Metric, float]) -> float:
-    """Return how near values are, on average over all metrics; one that a side lacks is not."""
-    shared = ours.keys() & theirs.keys()
-    if not shared:
-        return 0.0
-    near = sum(_near(ours[each], theirs[each]) for each in shared)
-    return near / (len(ours) + len(theirs) - len(shared))
-
-
-def _near(one: float, other: float) -> float:
-    """Return the smaller as a part of the larger; nothing if they are on two sides of zero."""
-    if one == other:
-        return 1.0
-    small, large = sorted((abs(one), abs(other)))
-    return small / large if (one > 0) == (other > 0) else 0.0
