@@ -36,7 +36,7 @@ _STEP: Final = "step_time"
 
 
 class BenchmarkCalls:
-    """What one test reports, and the steps that it times."""
+    """The measurements that one test reports, and the steps that it times."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -48,15 +48,21 @@ class BenchmarkCalls:
         self._of_reports: list[str] = []
 
     def handle(self, name: str, call: Call) -> Any:
-        """Record first: outside of CI the helper returns, and in CI it may refuse a value."""
+        """Make a call, and record it."""
         __tracebackhide__ = True
+        # Measurements are recorded first: outside of CI the helper returns, in CI it may refuse.
         match name:
             case "BenchmarkData.add_measurement":
                 with self._recorder.observing():
                     self._measured(call.arguments)
             case "BenchmarkData.save_partial_run_json":
                 with self._recorder.observing():
-                    self._described(call.arguments)
+                    told = call.arguments
+                    self._recorder.described |= {
+                        name: plain(told[name])
+                        for name in _DESCRIBES
+                        if isinstance(told.get(name), (str, int, float))
+                    }
             case "BenchmarkProfiler.start":
                 step = _step(call.arguments)
                 result = call.make()
@@ -66,7 +72,10 @@ class BenchmarkCalls:
             case "BenchmarkProfiler.end":
                 now_ns = perf_counter_ns()
                 result = call.make()
-                self._ended(_step(call.arguments), now_ns)
+                step = _step(call.arguments)
+                elapsed_ns = now_ns - self._started_ns.pop(step, now_ns)
+                if elapsed_ns >= _SHORTEST_NS:
+                    self._steps_ns.setdefault(step[1], []).append(elapsed_ns)
                 return result
         return call.make()
 
@@ -85,19 +94,8 @@ class BenchmarkCalls:
         if step_name == _DEVICE_STEP:
             self._of_reports.append(metric.name)
 
-    def _described(self, told: Mapping[str, Any]) -> None:
-        for name in _DESCRIBES:
-            value = told.get(name)
-            if isinstance(value, (str, int, float)):
-                self._recorder.described[name] = plain(value)
-
-    def _ended(self, step: tuple[int, str, Any], now_ns: int) -> None:
-        began_ns = self._started_ns.pop(step, None)
-        if began_ns is not None and now_ns - began_ns >= _SHORTEST_NS:
-            self._steps_ns.setdefault(step[1], []).append(now_ns - began_ns)
-
     def finish(self) -> None:
-        """Decide what is gated: of two that tell the same, the one that tells more."""
+        """Gate the more detailed one of two metrics of the same report."""
         with self._recorder.observing():
             kernel_time = self._recorder.series_of(KERNEL_TIME)
             if kernel_time is not None and kernel_time.samples:
@@ -110,15 +108,13 @@ class BenchmarkCalls:
 
     def _record_steps(self) -> None:
         has_better = self._recorder.gates_something
-        wanted = self._recorder.run.gate_steps
-        asked = self._recorder.settings.gate
         for step, samples in self._steps_ns.items():
             if step in self._reported:
                 continue
             metric = metric_of(metric_in(step, _STEP), unit="ns", kind=Kind.TIME)
             why = None
-            if metric.name not in asked:
-                if not any(fnmatchcase(step, pattern) for pattern in wanted):
+            if metric.name not in self._recorder.settings.gate:
+                if not any(fnmatchcase(step, pattern) for pattern in self._recorder.run.gate_steps):
                     why = "a step that gate_steps does not name"
                 elif has_better:
                     why = "a step of a test that reports its results"
@@ -131,7 +127,7 @@ def _step(told: Mapping[str, Any]) -> tuple[int, str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    """Return what counts as a number, a tensor of one element included; None for anything else."""
+    """Return a number, or that of a tensor with one element; None for anything else."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, Number) or hasattr(value, "item"):

@@ -1,24 +1,20 @@
-"""Finds the helpers that existing tests measure with, and has calls of them observed.
+"""Finds helpers of existing tests, and has their calls observed.
 
 They are known by their names, whatever module defines them: at least a dozen modules define a
-``comp_pcc`` of their own. What observes them is loaded when the first one is found.
+``comp_pcc`` of their own. What observes them is loaded when the first one is called.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import sys
+from functools import partial
+from importlib import import_module
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeGuard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Handler = Callable[["Call"], Any]
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -43,7 +39,7 @@ class Call(NamedTuple):
     kwargs: dict[str, Any]
 
     def make(self, **instead: Any) -> Any:
-        """Make the call; with other values for some arguments if they are given."""
+        """Make the call, with other values for some arguments."""
         __tracebackhide__ = True
         if not instead:
             return self.original(*self.args, **self.kwargs)
@@ -53,7 +49,7 @@ class Call(NamedTuple):
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """The arguments by their names, defaults included; none where they do not fit."""
+        """The arguments by name, with defaults; empty if they do not fit."""
         try:
             bound = self.signature.bind(*self.args, **self.kwargs)
         except TypeError:  # the call is about to say so itself
@@ -79,42 +75,14 @@ def around({seen}):
 _NO_PLAIN_CALL: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
-def _code_for(code: CodeType, handler: Callable[..., Any]) -> CodeType:
-    """Return code that hands calls on, in the place of that of a function."""
-    seen = ", ".join(code.co_freevars)
-    source = _TEMPLATE.format(seen=seen, place=_PLACE)
-    module = compile(source, code.co_filename, "exec")
-    around = next(each for each in module.co_consts if isinstance(each, CodeType))
-    own = next(each for each in around.co_consts if isinstance(each, CodeType))
-    return own.replace(
-        co_consts=tuple(handler if each == _PLACE else each for each in own.co_consts),
-        co_name=code.co_name,
-        co_firstlineno=code.co_firstlineno,
-    )
-
-
-def can_be_observed(function: object) -> bool:
-    """Tell whether something is a function of Python whose calls end when they return."""
+def can_be_observed(function: object) -> TypeGuard[FunctionType]:
+    """Return whether it is a Python function whose calls end when they return."""
     return isinstance(function, FunctionType) and not function.__code__.co_flags & _NO_PLAIN_CALL
 
 
-class Observed(Struct):
-    """A function whose calls are observed, until that is undone."""
-
-    function: FunctionType
-    code: CodeType
-    has_own_signature: bool
-
-    def undo(self) -> None:
-        """Make the function what it was."""
-        self.function.__code__ = self.code
-        if not self.has_own_signature:
-            del self.function.__signature__  # type: ignore[attr-defined]
-
-
-def observe_calls(function: FunctionType, handle: Handler) -> Observed:
-    """Have ``handle`` make every call of a function from now on."""
-    code = function.__code__
+def observe_calls(function: FunctionType, handle: Callable[[Call], Any]) -> Callable[[], None]:
+    """Have ``handle`` make every call of a function; return what undoes that."""
+    code, signature = function.__code__, inspect.signature(function)
     original = FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -122,65 +90,61 @@ def observe_calls(function: FunctionType, handle: Handler) -> Observed:
     original.__qualname__ = function.__qualname__
     original.__dict__.update(function.__dict__)
 
-    signature = inspect.signature(function)
-
     def hand_on(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         return handle(Call(original, signature, function.__globals__, args, kwargs))
 
-    observed = Observed(function, code, has_own_signature="__signature__" in vars(function))
-    if not observed.has_own_signature:
+    source = _TEMPLATE.format(seen=", ".join(code.co_freevars), place=_PLACE)
+    module = compile(source, code.co_filename, "exec")
+    around = next(each for each in module.co_consts if isinstance(each, CodeType))
+    own = next(each for each in around.co_consts if isinstance(each, CodeType))
+    has_own_signature = "__signature__" in vars(function)
+    if not has_own_signature:
         function.__signature__ = signature  # type: ignore[attr-defined]
-    function.__code__ = _code_for(code, hand_on)
-    return observed
+    function.__code__ = own.replace(
+        co_consts=tuple(hand_on if each == _PLACE else each for each in own.co_consts),
+        co_name=code.co_name,
+        co_firstlineno=code.co_firstlineno,
+    )
+
+    def undo() -> None:
+        function.__code__ = code
+        if not has_own_signature:
+            del function.__signature__  # type: ignore[attr-defined]
+
+    return undo
 
 
-#: The names of helpers, by the module of this package that observes them. Of a class, its methods.
-#: Tests end in this order: what a benchmark tells may be what others have told better.
-FAMILIES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    "device_perf": dict.fromkeys(
-        (
-            "run_device_profiler", "post_process_ops_log", "post_process_ops_log_detailed",
-            "check_device_perf",
-        ),
-        (),
+#: The names of helpers, by the module and class of this package that follow their calls. Tests end
+#: in this order: what a benchmark reports may be what others have measured better.
+_FAMILIES: Final = {
+    "profiles:DevicePerfCalls": (
+        "run_device_profiler", "post_process_ops_log", "post_process_ops_log_detailed",
+        "check_device_perf",
     ),
-    "pcc_helpers": dict.fromkeys(
-        (
-            "comp_pcc", "compute_pcc", "calculate_pcc", "get_pcc", "comp_allclose_and_pcc",
-            "assert_with_pcc", "assert_pcc", "check_with_pcc", "check_pcc", "verify_pcc",
-            "check_with_pcc_without_tensor_printout", "assert_numeric_metrics",
-        ),
-        (),
+    "pcc_helpers:PccCalls": (
+        "comp_pcc", "compute_pcc", "calculate_pcc", "get_pcc", "comp_allclose_and_pcc",
+        "assert_with_pcc", "assert_pcc", "check_with_pcc", "check_pcc", "verify_pcc",
+        "check_with_pcc_without_tensor_printout", "assert_numeric_metrics",
     ),
-    "realtime": dict.fromkeys(
-        ("profile_realtime_program", "profile_realtime_program_merged",
-         "assert_op_duration_merged"),
-        (),
+    "profiles:RealtimeCalls": (
+        "profile_realtime_program", "profile_realtime_program_merged", "assert_op_duration_merged",
     ),
-    "benchmark_data": {
-        "BenchmarkData": ("add_measurement", "save_partial_run_json"),
-        "BenchmarkProfiler": ("start", "end"),
-    },
+    "benchmark_data:BenchmarkCalls": (
+        "BenchmarkData.add_measurement", "BenchmarkData.save_partial_run_json",
+        "BenchmarkProfiler.start", "BenchmarkProfiler.end",
+    ),
 }  # fmt: skip
-_FAMILY_OF: Final = {name: family for family, names in FAMILIES.items() for name in names}
-#: The module and the class that follow the calls of a family.
-_MADE_BY: Final = {
-    "device_perf": ("profiles", "DevicePerfCalls"),
-    "realtime": ("profiles", "RealtimeCalls"),
-    "benchmark_data": ("benchmark_data", "BenchmarkCalls"),
-    "pcc_helpers": ("pcc_helpers", "PccCalls"),
-}
-_OURS: Final = "pytest_ttnn_perf"
+_HELPERS: Final = {name: family for family, names in _FAMILIES.items() for name in names}
 
 
 class Family(Protocol):
-    """Observes the calls of one family of helpers in one test."""
+    """Follows the calls of one family of helpers in one test."""
 
     def __init__(self, recorder: Recorder) -> None: ...
 
     def handle(self, name: str, call: Call) -> Any:
-        """Make a call of the helper ``name``, and record what it tells."""
+        """Make a call of the helper ``name``, and record its results."""
 
     def finish(self) -> None:
         """Record what is known only now that the test has ended."""
@@ -196,42 +160,44 @@ class HelperFinder:
     def __init__(self) -> None:
         self._recorder: Recorder | None = None
         self._families: dict[str, Family] = {}
-        self._observed: dict[int, Observed] = {}
+        #: What undoes the observation of a function, by its id.
+        self._undo: dict[int, Callable[[], None]] = {}
         self._seen: set[str] = set()
         self._modules = 0
 
     def begin(self, recorder: Recorder) -> None:
-        """Observe what a test calls from now on."""
+        """Observe the calls of a test from now on."""
         self._recorder, self._families = recorder, {}
         if len(sys.modules) != self._modules:  # most tests import nothing
             names = sys.modules.keys() - self._seen
             self._seen |= names
-            self._look(module for name in names if (module := sys.modules.get(name)) is not None)
+            for name in names:
+                self._look(sys.modules.get(name))
             self._modules = len(sys.modules)
         sys.meta_path.insert(0, self)
 
     def end(self) -> None:
-        """Record what is known at the end of a test, and observe nothing until the next."""
+        """Record what is known at the end of a test; observe nothing until the next."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         families, self._families = self._families, {}
         self._recorder = None
-        for name in FAMILIES:
+        for name in _FAMILIES:
             if name in families:
                 families[name].finish()
 
     def undo(self) -> None:
         """Make every helper what it was."""
-        for observed in self._observed.values():
-            observed.undo()
-        self._observed.clear()
+        for undo in self._undo.values():
+            undo()
+        self._undo.clear()
         self._seen.clear()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module as everyone else does, and look at it once it is loaded."""
-        if fullname.partition(".")[0] == _OURS:
+        """Find a module as other finders do, and look at it once it is loaded."""
+        if fullname.partition(".")[0] == "pytest_ttnn_perf":
             return None
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)
@@ -248,43 +214,27 @@ class HelperFinder:
 
     def _look_at(self, module: ModuleType) -> None:
         self._seen.add(module.__name__)
-        self._look((module,))
+        self._look(module)
 
-    def _look(self, modules: Iterable[ModuleType]) -> None:
-        for module in modules:
-            defined = getattr(module, "__dict__", None)
-            if not isinstance(defined, dict):  # some put an object of their own in their place
-                continue
-            for name in _FAMILY_OF:
-                if name in defined:
-                    self._observe(name, defined[name])
-
-    def _observe(self, name: str, helper: Any) -> None:
-        methods = FAMILIES[_FAMILY_OF[name]][name]
-        if methods and isinstance(helper, type):
-            for method in methods:
-                self._observe_function(name, f"{name}.{method}", vars(helper).get(method))
-        elif not methods:
-            self._observe_function(name, name, helper)
-
-    def _observe_function(self, name: str, called: str, function: Any) -> None:
-
-        if id(function) in self._observed or not can_be_observed(function):
+    def _look(self, module: ModuleType | None) -> None:
+        defined = getattr(module, "__dict__", None)
+        if not isinstance(defined, dict):  # some put an object of their own in their place
             return
-        family = _FAMILY_OF[name]
+        for helper in _HELPERS:
+            name, _, method = helper.partition(".")
+            found = defined.get(name)
+            if method:
+                found = vars(found).get(method) if isinstance(found, type) else None
+            if can_be_observed(found) and id(found) not in self._undo:
+                self._undo[id(found)] = observe_calls(found, partial(self._handle, helper))
 
-        def handle(call: Call) -> Any:
-            __tracebackhide__ = True
-            recorder = self._recorder
-            if recorder is None:
-                return call.make()
-            return self._family(family, recorder).handle(called, call)
-
-        self._observed[id(function)] = observe_calls(function, handle)
-
-    def _family(self, name: str, recorder: Recorder) -> Family:
+    def _handle(self, helper: str, call: Call) -> Any:
+        __tracebackhide__ = True
+        if self._recorder is None:
+            return call.make()
+        name = _HELPERS[helper]
         if name not in self._families:
-            module, made_by = _MADE_BY[name]
-            family = getattr(importlib.import_module(f"{__package__}.{module}"), made_by)
-            self._families[name] = family(recorder)
-        return self._families[name]
+            module, _, family = name.partition(":")
+            made_by = getattr(import_module(f"{__package__}.{module}"), family)
+            self._families[name] = made_by(self._recorder)
+        return self._families[name].handle(helper, call)

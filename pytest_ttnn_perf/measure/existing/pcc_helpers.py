@@ -1,4 +1,4 @@
-"""PCC helpers: what they tell is recorded, and held against the values that they compared.
+"""PCC helpers: their results are recorded, and held against the values they compared.
 
 One helper calls another: the innermost has the number, the outermost the line of the test. Calls
 in one line are samples of one metric, of which the worst counts; lines are numbered as they come.
@@ -33,23 +33,23 @@ _ONLY_NUMBER: Final = re.compile(rf"(?i)\s*{_NUMBER}\s*")
 _FRAMES: Final = 5
 
 
-class _Told(NamedTuple):
-    """What a helper returned: whether it is content, and the PCC; None for what it did not tell."""
+class _Result(NamedTuple):
+    """The verdict and the PCC that a helper returned; None where it returned none."""
 
     passed: bool | None
     pcc: float | None
 
 
-_NOTHING: Final = _Told(None, None)
+_NOTHING: Final = _Result(None, None)
 
 
 class _Comparison(NamedTuple):
-    """Two tensors that a helper compared, what it told of them, and the limit that it was given."""
+    """Two tensors that a helper compared, its result, and its limit."""
 
     helper: str
     expected: object
     actual: object
-    told: _Told
+    result: _Result
     limit: float | None
 
 
@@ -66,32 +66,27 @@ class PccCalls:
         self._names: dict[Line, str] = {}
 
     def handle(self, name: str, call: Call) -> Any:
-        """Make the call; record what was compared once the outermost helper has ended."""
+        """Make the call; record comparisons once the outermost helper has ended."""
         __tracebackhide__ = True
         before = len(self._made)
         self._limits.append(_limit(call))
         try:
-            result = call.make()
+            returned = call.make()
         except BaseException:
             self._end(passed=False)
             raise
-        told = _NOTHING
+        result = _NOTHING
         with self._recorder.observing():
-            told = _told(result)
-            if len(self._made) == before:  # no other helper has told more
-                self._note(name, call, told)
-        self._end(passed=told.passed)
-        return result
-
-    def _note(self, name: str, call: Call, told: _Told) -> None:
-        if told != _NOTHING:  # else another thing of that name
-            values = list(call.arguments.values())
-            if len(values) >= 2:
+            result, values = _result(returned), list(call.arguments.values())
+            # Another helper may know more, and another thing may have that name.
+            if len(self._made) == before and result != _NOTHING and len(values) >= 2:
                 limit = next((each for each in reversed(self._limits) if each is not None), None)
-                self._made.append(_Comparison(name, values[0], values[1], told, limit))
+                self._made.append(_Comparison(name, values[0], values[1], result, limit))
+        self._end(passed=result.passed)
+        return returned
 
     def _end(self, *, passed: bool | None) -> None:
-        """End a call; with the outermost, record all comparisons: some pass there alone."""
+        """End a call; after the outermost, record all comparisons: some pass there alone."""
         self._limits.pop()
         if self._limits:
             return
@@ -100,35 +95,29 @@ class PccCalls:
         line = (frame.f_code.co_filename, frame.f_lineno)
         with self._recorder.observing():
             for each in made:
-                told = each.told
-                decided = told._replace(passed=passed) if told.passed is None else told
-                self._record(each._replace(told=decided), line)
+                if each.result.passed is None:
+                    each = each._replace(result=each.result._replace(passed=passed))  # noqa: PLW2901
+                self._record(each, self._name(line))
 
-    def _record(self, made: _Comparison, line: Line) -> None:
-        metric, told = self._name(line), made.told
-        pcc = self._computed(made) if told.pcc is None else told.pcc
-        if pcc is not None:
-            limit = made.limit if told.passed and made.limit is not None else _NO_LIMIT
-            self._recorder.observed_pcc(metric, pcc, at_least=limit)
-        if told.passed is not False:
-            self._check(made, metric)
+    def _record(self, made: _Comparison, metric: str) -> None:
+        from pytest_ttnn_perf.measure.pcc import compare, elements_of, passed_over
 
-    def _computed(self, made: _Comparison) -> float | None:
-        """Return the PCC of a comparison that told no number; None if we do not compute it."""
-        from pytest_ttnn_perf.measure.pcc import compare
-
-        if not self._is_small(made.expected, made.actual):
-            return None
-        pcc = compare(made.expected, made.actual).pcc
-        return pcc if isfinite(pcc) else None
-
-    def _is_small(self, *tensors: object) -> bool:
-        """Tell whether tensors are on the host, and few enough elements to look at again."""
-        from pytest_ttnn_perf.measure.pcc import elements_of
-
-        sizes = map(elements_of, tensors)
+        sizes = [elements_of(made.expected), elements_of(made.actual)]
         most = self._recorder.run.observe_pcc_elements
-        return most > 0 and all(size is not None and size <= most for size in sizes)
+        is_small = most > 0 and all(size is not None and size <= most for size in sizes)
+        passed, pcc = made.result
+        if pcc is None and is_small:
+            computed = compare(made.expected, made.actual).pcc
+            pcc = computed if isfinite(computed) else None
+        if pcc is not None:
+            limit = made.limit if passed and made.limit is not None else _NO_LIMIT
+            self._recorder.observed_pcc(metric, pcc, at_least=limit)
+        if passed is False or not is_small:
+            return
+        ours = passed_over(made.expected, made.actual, made.result.pcc)
+        if ours is not None and self._recorder.helper_pccs is not None:
+            found = HelperPcc(metric, made.helper, made.result.pcc, ours.pcc, ours.sentence or "")
+            self._recorder.helper_pccs.append(found)
 
     def _name(self, line: Line) -> str:
         if line not in self._names:
@@ -140,36 +129,24 @@ class PccCalls:
             self._names[line] = name
         return self._names[line]
 
-    def _check(self, made: _Comparison, metric: str) -> None:
-        """Hold what a helper told against the values."""
-        from pytest_ttnn_perf.measure.pcc import passed_over
-
-        if not self._is_small(made.expected, made.actual):
-            return
-        ours = passed_over(made.expected, made.actual, made.told.pcc)
-        if ours is not None and self._recorder.helper_pccs is not None:
-            sentence = ours.sentence or ""
-            found = HelperPcc(metric, made.helper, made.told.pcc, ours.pcc, sentence)
-            self._recorder.helper_pccs.append(found)
-
     def finish(self) -> None:
         """Nothing is left to do."""
 
 
 def _limit(call: Call) -> float | None:
-    """Return the least PCC that a call lets pass; None where it has none."""
+    """Return the least PCC that a call lets pass; None without one."""
     found = (value for name, value in call.arguments.items() if name in _LIMITS)
     return next((float(value) for value in found if _is_number(value)), None)
 
 
-def _told(result: Any) -> _Told:
+def _result(result: Any) -> _Result:
     if result is None:  # an assertion that held
-        return _Told(passed=True, pcc=None)
+        return _Result(passed=True, pcc=None)
     if isinstance(result, bool):
-        return _Told(result, pcc=None)
+        return _Result(result, pcc=None)
     if isinstance(result, tuple) and len(result) >= 2 and _is_verdict(result[0]):
-        return _Told(bool(result[0]), _pcc_in(result[1]))
-    return _Told(None, _pcc_in(result) if _is_number(result) else None)
+        return _Result(bool(result[0]), _pcc_in(result[1]))
+    return _Result(None, _pcc_in(result) if _is_number(result) else None)
 
 
 def _is_verdict(value: Any) -> bool:
@@ -183,7 +160,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _pcc_in(value: Any) -> float | None:
-    """Return the PCC that a number or a message tells; NaN is one."""
+    """Return the PCC in a number or a message; NaN is one."""
     if isinstance(value, str):
         found = _PCC_IN_TEXT.search(value) or _ONLY_NUMBER.fullmatch(value)
         return float(found[1]) if found else None

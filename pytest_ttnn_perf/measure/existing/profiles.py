@@ -1,8 +1,4 @@
-"""Notices a test that starts a profiled process of its own, and stops it where that must not be.
-
-Such a process waits for the chips that its parent has opened, for ever; and in a pass that is
-profiled it would be given our profiler's folder, which the helpers delete first.
-"""
+"""Device-perf helpers of tt-metal, and tests that start profiled processes of their own."""
 
 from __future__ import annotations
 
@@ -42,7 +38,7 @@ _RATE: Final = "AVG DEVICE KERNEL SAMPLES/S"
 
 
 class DevicePerfCalls:
-    """The reports that one test has read, and what it expects of them."""
+    """The reports that one test has read, and its expectations of them."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -54,11 +50,14 @@ class DevicePerfCalls:
         self._devices = 1
 
     def handle(self, name: str, call: Call) -> Any:
-        """Make the call; what was measured is kept also where a helper raises."""
+        """Make the call; measurements are kept also where a helper raises."""
         __tracebackhide__ = True
         if name == "run_device_profiler":
             with self._recorder.observing():
-                self._profiled(call.arguments)
+                told = call.arguments
+                self._recorder.profiles_itself = True
+                subdir = str(told.get("output_logs_subdir", ""))
+                self._commands[subdir] = str(told.get("command", ""))
             return call.make()
         if name == "check_device_perf":
             with self._recorder.observing():
@@ -71,10 +70,6 @@ class DevicePerfCalls:
         finally:
             with self._recorder.observing():
                 self._post_processed(call, detailed=name.endswith("_detailed"))
-
-    def _profiled(self, told: Mapping[str, Any]) -> None:
-        self._recorder.profiles_itself = True
-        self._commands[str(told.get("output_logs_subdir", ""))] = str(told.get("command", ""))
 
     def _post_processed(self, call: Call, *, detailed: bool) -> None:
         told = call.arguments
@@ -97,7 +92,7 @@ class DevicePerfCalls:
             self._recorder.take_report(file, artifact)
 
     def _region(self, subdir: str, window: HelperWindow) -> str:
-        """Return the name of what is measured; what is measured besides has another, in order."""
+        """Name a measurement; others of the same name are numbered in order."""
         key = (self._commands.get(subdir, ""), subdir, window)
         if key not in self._regions:
             base = region_name(window.op_name)
@@ -109,7 +104,7 @@ class DevicePerfCalls:
         return self._regions[key]
 
     def _expected(self, told: Mapping[str, Any]) -> None:
-        """Keep the expected kernel time as a target: of one device, whose time both mean."""
+        """Keep the expected kernel time of one device as a target."""
         results, expected = told["post_processed_results"], told["expected_perf_cols"]
         series = self._recorder.series_of(KERNEL_TIME)
         if series is None or self._devices > 1:
@@ -125,7 +120,7 @@ class DevicePerfCalls:
 
 
 def _report(call: Call, subdir: str) -> Path | None:
-    """Return the report that a helper reads, by its own word; None where there is none."""
+    """Return the report that a helper reads; None without one."""
     latest = call.names.get(_LATEST)
     if latest is None:
         return None
@@ -145,7 +140,7 @@ _ANY: Final = float("inf")
 
 
 class RealtimeCalls:
-    """What one test has measured with the real-time profiler."""
+    """The measurements of one test with the real-time profiler."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -183,7 +178,9 @@ class RealtimeCalls:
             self._observed(self._name(line), [sum(ns for ns, _ in programs)])
             return
         path = str(told["kernel_path"])
-        matched = [ns for ns, sources in programs if any(path in _slashes(s) for s in sources)]
+        matched = [
+            ns for ns, sources in programs if any(path in s.replace("\\", "/") for s in sources)
+        ]
         if len(matched) == told.get("iters", 1):  # or the helper has failed the test
             label = region_name(plain(str(told["label"])))
             name = metric_in(label, _TIME)
@@ -197,7 +194,7 @@ class RealtimeCalls:
         series.target = target
 
     def _name(self, line: object) -> str:
-        """Return the name of what a line measures: numbered in the order of their first calls."""
+        """Name the measurement of a line; lines are numbered by their first calls."""
         if line not in self._names:
             number = len(self._names) + 1
             self._names[line] = f"{_TIME}_{number}" if number > 1 else _TIME
@@ -208,7 +205,7 @@ class RealtimeCalls:
 
 
 def _merged(records: Any) -> list[tuple[float, tuple[str, ...]]]:
-    """Return the programs of some records: of each, the time of its slowest chip."""
+    """Return the time of each program on its slowest chip, and its sources."""
     listed: Iterable[Any] = [records] if isinstance(records, dict) else records
     programs: dict[int, tuple[float, tuple[str, ...]]] = {}
     for record in listed:
@@ -218,9 +215,10 @@ def _merged(records: Any) -> list[tuple[float, tuple[str, ...]]]:
     return list(programs.values())
 
 
-def _slashes(path: str) -> str:
-    return path.replace("\\", "/")
-
+# Tests that start a profiled process of their own.
+#
+# Such a process waits for the chips that its parent has opened, for ever; and in a pass that is
+# profiled it would be given our profiler's folder, which the helpers delete first.
 
 _TRACY: Final = re.compile(r"(?:^|\s)-m\s+tracy(?:\s|$)")
 #: What starts a process, with the place of its command among what is told of it.
@@ -230,17 +228,18 @@ _FOLDER: Final = "TT_METAL_PROFILER_DIR"
 
 
 class RunsApart(BaseException):
-    """Ends a test that is going to be run again, in a worker of its own.
+    """The end of a test that runs again, in a worker of its own.
 
     Not an ``Exception``: no test is to catch it.
     """
 
 
 class SelfProfilingWatch:
-    """Watches the processes that a test starts. ``elsewhere``: another worker can run it.
+    """Watches the processes that a test starts.
 
-    ``profiled``: this process has been given the variables of our profiler. ``beside_others``:
-    other processes run tests meanwhile, and may have the chips.
+    ``elsewhere``: another worker can run the test. ``profiled``: this process has been given the
+    variables of our profiler. ``beside_others``: other processes run tests meanwhile, and may have
+    the chips.
     """
 
     def __init__(
@@ -254,29 +253,28 @@ class SelfProfilingWatch:
         self._has_opened_device = has_opened_device
         self._profiled = profiled
         self._beside_others = beside_others
-        self._elsewhere = elsewhere
+        #: True if another worker would run a test that is stopped here.
+        self.can_stop = elsewhere
         self._recorder: Recorder | None = None
-        #: Whether the running test was stopped.
+        #: True if the running test was stopped.
         self.stopped = False
 
     def begin(self, recorder: Recorder) -> None:
         """Watch a test from now on."""
-        self._recorder = recorder
-        _watch(self)
+        global _watching, _hooked  # noqa: PLW0603 (a process has one set of hooks)
+        self._recorder, _watching = recorder, self
+        if not _hooked:
+            _hooked = True
+            sys.addaudithook(_hook)
 
     def end(self) -> None:
         """Watch nothing until the next test."""
-        self._recorder = None
-        _watch(None)
-
-    @property
-    def can_stop(self) -> bool:
-        """Whether another worker would run a test that is stopped here."""
-        return self._elsewhere
+        global _watching  # noqa: PLW0603
+        self._recorder = _watching = None
 
     @property
     def must_not_profile(self) -> bool:
-        """Whether a profiled process that is started here would harm, or wait for ever."""
+        """True if a profiled process started here would harm, or wait for ever."""
         return self._profiled or self._beside_others or self._has_opened_device()
 
     def stop(self) -> None:
@@ -285,32 +283,28 @@ class SelfProfilingWatch:
         self.stopped = True
         raise RunsApart
 
-    def notice(self, event: str, told: tuple[Any, ...]) -> None:
-        """Look at what is about to happen in this process, and prevent it by raising."""
+    def notice(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Prevent what is about to happen in this process, by raising, if it must not be."""
         __tracebackhide__ = True
-        if self._recorder is None:
-            return
+        folder = os.environ.get(_FOLDER) if self._profiled else None
         if event == _REMOVES:
-            profiles = self._profiled and _holds(told[0], os.environ.get(_FOLDER))
+            profiles = folder is not None and _is_in(folder, arguments[0])
         else:
-            command = _text(told[_STARTS[event]])
-            profiles = _TRACY.search(command) is not None or self._would_remove(command)
-        if not profiles:
+            command = _text(arguments[_STARTS[event]])
+            removes = bool(folder) and "rm " in command and str(folder) in command
+            profiles = removes or _TRACY.search(command) is not None
+        if not profiles or self._recorder is None:
             return
         self._recorder.profiles_itself = True
         if not self.must_not_profile:
             return
-        if self._elsewhere:
+        if self.can_stop:
             self.stop()
         message = (
             "the test starts a profiled process, which would wait for ever for the device that "
             "this process has opened: leave out --ttnn-perf-isolate inline"
         )
         raise UsageError(message)
-
-    def _would_remove(self, command: str) -> bool:
-        folder = os.environ.get(_FOLDER)
-        return self._profiled and bool(folder) and "rm " in command and str(folder) in command
 
 
 def _text(command: Any) -> str:
@@ -319,27 +313,18 @@ def _text(command: Any) -> str:
     return os.fsdecode(command) if isinstance(command, (str, bytes)) else str(command)
 
 
-def _holds(removed: Any, folder: str | None) -> bool:
-    """Tell whether a folder lies in what is removed, or is it."""
+def _is_in(folder: str, removed: Any) -> bool:
     if not folder or not isinstance(removed, (str, os.PathLike)):
         return False
     whole, part = os.path.abspath(removed), os.path.abspath(folder)  # noqa: PTH100 (no links read)
     return part == whole or part.startswith(whole + os.sep)
 
 
-#: Who is told of what happens. Python keeps a hook for good: without a watch it does nothing.
+#: The watch of the running test. Python keeps a hook for good: without a watch it does nothing.
 _watching: SelfProfilingWatch | None = None
 _hooked = False
 
 
-def _watch(watch: SelfProfilingWatch | None) -> None:
-    global _watching, _hooked  # noqa: PLW0603 (a process has one set of hooks)
-    _watching = watch
-    if not _hooked and watch is not None:
-        _hooked = True
-        sys.addaudithook(_hook)
-
-
-def _hook(event: str, told: tuple[Any, ...]) -> None:
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if _watching is not None and (event in _STARTS or event == _REMOVES):
-        _watching.notice(event, told)
+        _watching.notice(event, arguments)

@@ -69,8 +69,8 @@ def seen() -> Iterator[list[dict[str, Any]]]:
 
     observed = [observe_calls(function, handle) for function in FUNCTIONS]
     yield calls
-    for each in observed:
-        each.undo()
+    for undo in observed:
+        undo()
 
 
 def test_calls_are_seen_and_return_what_they_did(seen: list[dict[str, Any]]) -> None:
@@ -115,8 +115,8 @@ def test_locals_of_a_call_can_be_looked_at() -> None:
 def test_undone_nothing_is_left() -> None:
     before = [(function.__code__, dict(vars(function))) for function in FUNCTIONS]
     observed = [observe_calls(function, lambda call: call.make()) for function in FUNCTIONS]
-    for each in observed:
-        each.undo()
+    for undo in observed:
+        undo()
 
     assert [(f.__code__, dict(vars(f))) for f in FUNCTIONS] == before
 
