@@ -6,7 +6,7 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,18 +19,31 @@ from pytest_ttnn_perf.analysis.ops.regions import (
 )
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid
 from pytest_ttnn_perf.analysis.readers.ops_csv import (
+    ARCH,
+    AVAILABLE_CORES,
+    CALL,
+    CORES,
+    DEVICE,
+    FW_TIME,
+    GAP,
+    OP_CODE,
     PER_CORE,
+    REPLAY,
+    START_CYCLE,
+    TRACE,
     CellError,
-    TimesOfOne,
     count,
+    header_names,
     in_column,
     in_replay_order,
     number,
+    open_csv,
     reason_to_drop,
     text,
     unless_blank,
     whole,
 )
+from pytest_ttnn_perf.analysis.readers.ops_csv import KERNEL_TIME as KERNEL_COLUMN
 from pytest_ttnn_perf.analysis.readers.report_db import (
     BufferType,
     DeviceLog,
@@ -77,6 +90,8 @@ if TYPE_CHECKING:
 
 
 # The profiler's raw ``profile_log_device.csv``: how long the kernels of each program ran.
+
+V = TypeVar("V")
 
 #: device, run host ID, trace, replay
 Key = tuple[int, int, int | None, int | None]
@@ -322,40 +337,23 @@ class _Reader:
 # The profiler's ``cpp_device_perf_report.csv``: device times without anything from the host.
 
 _OP: Final = "OP NAME"
-_DEVICE: Final = "DEVICE ID"
-_KERNEL: Final = "DEVICE KERNEL DURATION [ns]"
-_REQUIRED: Final = ("GLOBAL CALL COUNT", _DEVICE, _OP, _KERNEL)
-_START_CYCLES: Final = ("DEVICE FW START CYCLE", "DEVICE KERNEL START CYCLE")
-_LONGEST_LINE: Final = 2**16
+_REQUIRED: Final = (CALL, DEVICE, _OP, KERNEL_COLUMN)
 
 
 def is_cpp_report(head: str) -> bool:
     """Return whether a text begins as such a report does: by its first line."""
-    return _is_header(_names(head.partition("\n")[0]))
-
-
-def _names(line: str) -> list[str]:
-    return [name.strip() for name in line.removeprefix("\ufeff").split(",")]
+    return _is_header(header_names(head.partition("\n")[0]))
 
 
 def _is_header(names: list[str]) -> bool:
     # An ops CSV has most of these columns too, and a code instead of a name.
-    return all(name in names for name in _REQUIRED) and "OP CODE" not in names
-
-
-def read_cpp_report(file: Path) -> OpTable:
-    """Read a report into an op table: no operands, attributes or fidelities are in it.
-
-    Raises:
-        InputError: with file and line; also for a file that is cut, or has no row.
-    """
-    with reading(file), unpacked(file) as stream:
-        return _read(file, stream)
+    return {*_REQUIRED} <= {*names} and OP_CODE not in names
 
 
 class _Row(NamedTuple):
     """An op of the report."""
 
+    line: int
     op: str
     device: int
     kernel_ns: float | None
@@ -371,73 +369,62 @@ class _Row(NamedTuple):
     core_max_ns: float | None
 
 
-def _read(file: Path, stream: BinaryIO) -> OpTable:
-    header = stream.readline(_LONGEST_LINE)
-    if not header.strip():
-        raise InputError(file, "the file is empty" if not header else "expected a header", line=1)
-    names = _names(header.decode("utf-8", "replace"))
-    if not _is_header(names):
-        problem = f"expected a header with {', '.join(_REQUIRED)}: no device perf report"
-        raise InputError(file, problem, line=1)
-    rows: list[_Row] = []
-    line_number = 1
-    while line := stream.readline(_LONGEST_LINE):
-        line_number += 1
+def read_cpp_report(file: Path) -> OpTable:
+    """Read a report into an op table: no operands, attributes or fidelities are in it.
+
+    Raises:
+        InputError: with file and line; also for a file that is cut, or has no row.
+    """
+    with open_csv(file) as rows:
+        if not _is_header(rows.names):
+            problem = f"expected a header with {', '.join(_REQUIRED)}: no device perf report"
+            raise InputError(file, problem, line=1)
         try:
-            rows.append(_row(line, names))
+            ops = [_cpp_row(line, dict(zip(rows.names, row, strict=True))) for line, row in rows]
         except CellError as cause:
-            raise InputError(file, str(cause), line=line_number) from cause
-    if not rows:
-        raise InputError(file, "no rows below the header: nothing was captured")
-    return _table(rows)
+            raise InputError(file, str(cause), line=rows.line) from cause
+        if rows.last_cell_may_be_cut:
+            problem = "the last line has no line end: the file is cut, or no report"
+            raise InputError(file, problem, line=rows.line)
+        return _cpp_table(ops)
 
 
-def _row(line: bytes, names: list[str]) -> _Row:
-    cells = line.rstrip(b"\r\n").split(b",")
-    if not line.endswith(b"\n"):
-        message = "the last line has no line end: the file is cut, or no report"
-        raise CellError(message)
-    if len(cells) != len(names):
-        message = f"expected {len(names)} values as in the header, found {len(cells)}"
-        raise CellError(message)
-    by_name = dict(zip(names, cells, strict=True))
+def _cpp_row(line: int, cells: dict[str, str]) -> _Row:
+    def read(name: str, as_: Callable[[str], V]) -> V:
+        return in_column(name, as_, cells.get(name, ""))
 
-    def read(name: str, as_: Callable[[bytes], float | None]) -> float | None:
-        return in_column(name, as_, by_name.get(name, b""))
-
-    def integer(name: str, as_: Callable[[bytes], int | None] = count) -> int | None:
-        return in_column(name, as_, by_name.get(name, b""))
-
-    device = integer(_DEVICE)
+    device = read(DEVICE, count)
     if device is None:
-        message = f"{_DEVICE}: expected a number, found nothing"
+        message = f"{DEVICE}: expected a number, found nothing"
         raise CellError(message)
-    cycles = [integer(name) for name in _START_CYCLES]
+    cycles = [read(name, count) for name in (START_CYCLE, "DEVICE KERNEL START CYCLE")]
     return _Row(
-        in_column(_OP, text, by_name[_OP]).strip(),
+        line,
+        read(_OP, text).strip(),
         device,
-        read(_KERNEL, number),
-        read("DEVICE FW DURATION [ns]", number),
-        read("OP TO OP LATENCY [ns]", number),
-        integer("CORE COUNT"),
-        integer("METAL TRACE ID", whole),
-        integer("METAL TRACE REPLAY SESSION ID", whole),
+        read(KERNEL_COLUMN, number),
+        read(FW_TIME, number),
+        read(GAP, number),
+        read(CORES, count),
+        read(TRACE, whole),
+        read(REPLAY, whole),
         next((cycle for cycle in cycles if cycle is not None), None),
-        text(by_name.get("DEVICE ARCH", b"")).strip().lower(),
-        integer("AVAILABLE WORKER CORE COUNT"),
+        read(ARCH, text).strip().lower(),
+        read(AVAILABLE_CORES, count),
         *(read(name, number) for name in PER_CORE),
     )
 
 
-def _table(rows: list[_Row]) -> OpTable:
-    reasons = [reason_to_drop(TimesOfOne(row.kernel_ns)) for row in rows]
-    unread = [Unread(line, why) for line, why in enumerate(reasons, start=2) if why is not None]
-    ops = [row for row, why in zip(rows, reasons, strict=True) if why is None]
-    numbers: dict[str, int] = {}
+def _cpp_table(rows: list[_Row]) -> OpTable:
+    reasons = [(row, reason_to_drop(row.kernel_ns)) for row in rows]
+    ops = [row for row, why in reasons if why is None]
+    unread = [Unread(row.line, why) for row, why in reasons if why is not None]
+    signatures = list(dict.fromkeys(row.op for row in ops))
+    number_of = {op: at for at, op in enumerate(signatures)}
     nothing = [-1] * len(ops)
     columns, traces = in_replay_order(
         Columns(
-            signature=[numbers.setdefault(row.op, len(numbers)) for row in ops],
+            signature=[number_of[row.op] for row in ops],
             device=[row.device for row in ops],
             kernel_ns=[row.kernel_ns or 0.0 for row in ops],
             fw_ns=[row.fw_ns for row in ops],
@@ -458,7 +445,7 @@ def _table(rows: list[_Row]) -> OpTable:
         format="cpp device report",
         rows=len(rows),
         columns=columns,
-        signatures=[Signature(op) for op in numbers],
+        signatures=[Signature(op) for op in signatures],
         traces=traces,
         dropped=Counter(row.reason for row in unread),
         unread=tuple(unread),

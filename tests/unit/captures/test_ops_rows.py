@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.ops.regions import window
 from pytest_ttnn_perf.analysis.readers.device_csv import read_cpp_report
-from pytest_ttnn_perf.analysis.readers.ops_csv import PER_CORE, TimeCells, usual_times
+from pytest_ttnn_perf.analysis.readers.ops_csv import PER_CORE
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.ops import Signpost, TraceReplays
 from tests.unit.captures.ops_text import (
@@ -94,11 +94,6 @@ def test_the_report_of_a_device(tmp_path: Path) -> None:
 
     assert cores(report("5,900", ",")) == [(5.0, 900.0), (None, None)]
     assert report(",").columns.core_max_ns == ()
-
-
-def test_empty_columns_do_not_make_reading_slow() -> None:
-    cells = TimeCells([b"9"], [], [], [], [b""], [b""])
-    assert usual_times(cells) is not None  # otherwise rows are read one by one
 
 
 DM = "DEVICE QUASAR_DM KERNEL DURATION [ns]"
