@@ -3,10 +3,10 @@
     python benchmarks/capture.py [--rows 1_000_000] [--rounds 9] [--peer PYTHON | --without-peer]
 
 Bars: at most 2 × ``pandas.read_csv`` of the same columns over all files, which has then only split
-and converted them; at least 5 × faster than tt-perf-report in process; time per row that does not grow with the
-file, and at most 1 GB resident for a million rows; and attributing the change between two files at
-most half of the time of reading both. Files are made here, as a profiler would write them, and
-those of the corpus of real captures come on top.
+and converted them; at least 5 × faster than tt-perf-report in process; time per row that does not
+grow with the file, and at most 1 GB resident for a million rows; and attributing the change between
+two files at most half of the time of reading both. Files are made here, as a profiler would write
+them, and those of the corpus of real captures come on top.
 
 CPU time, both sides in turn, round after round; only ratios mean anything. tt-perf-report pins the
 packages that it needs, so it runs in an environment of its own, installed for the occasion unless
