@@ -232,9 +232,8 @@ def _stale(run: Run, store: BaselineStore, days: int) -> Iterator[Stale]:
         stored = store.find(hardware, test) if hardware and not judged.written else None
         if stored is not None:
             accepted[test] = stored.accepted
-    ages = {
-        test: _days_between(each.at, run.environment.started_at) for test, each in accepted.items()
-    }
+    began = run.environment.started_at
+    old = [t for t, each in accepted.items() if days and _days_between(each.at, began) > days]
     major = _major(run.environment.ttnn)
     other = [t for t, each in accepted.items() if _major(each.ttnn) not in {None, major}]
     for why, tests in (
