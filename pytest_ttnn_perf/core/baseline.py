@@ -13,10 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import (
-    INLINE,
     LARGEST,
     LARGEST_COUNT,
-    Coded,
+    Coding,
     Mark,
     Omit,
     Value,
@@ -66,8 +65,8 @@ class MetricBaseline(Struct, frozen=True):
     since: however often that is done, no change beyond the limit gets in by small steps.
     """
 
-    metric: Annotated[Metric, INLINE]
-    sessions: Annotated[tuple[Session, ...], Coded(lambda value: value)]
+    metric: Annotated[Metric, Mark.INLINE]
+    sessions: Annotated[tuple[Session, ...], Coding(lambda value: value, list)]
     since: int = 0
     accepted_value: float | None = None
 
@@ -182,8 +181,8 @@ class TestBaseline(Struct, frozen=True):
     accepted: Accepted
     metrics: Mapping[str, MetricBaseline]
     configuration: PlainConfiguration = Configuration()
-    ops: Annotated[str | None, Coded(_read_place)] = None
-    op_table: Annotated[OpGroups | None, Mark.ABSENT] = None
+    ops: Annotated[str | None, Coding(_read_place)] = None
+    op_table: Annotated[OpGroups | None, Coding(lambda _: None, str)] = None
     formerly: Omit[tuple[Former, ...]] = ()
 
     def renamed_from(self, key: str, test: str) -> TestBaseline:

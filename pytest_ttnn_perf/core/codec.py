@@ -1,6 +1,8 @@
-"""Records as JSON: how one is written and read is declared by the annotations of its fields.
+"""Records as JSON: the annotations of a record's fields say how it is read and written.
 
-Documents of others, and what no annotation can tell, are read by ``json_value.Value``.
+``msgspec`` makes the records but does not read them: its errors lose the keys of objects, it
+refuses null for a default, turns whole numbers into floats, and has no record whose members stand
+among those of another. Documents of others are read by ``Value``.
 """
 
 from __future__ import annotations
@@ -20,16 +22,14 @@ from typing import (
     Any,
     Final,
     NamedTuple,
-    TypeGuard,
     TypeVar,
     Union,
     cast,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
-from msgspec import NODEFAULT
+from msgspec import NODEFAULT, Struct
 
 from pytest_ttnn_perf.core.errors import DecodeError
 
@@ -194,7 +194,7 @@ _Write = Callable[[Any], Any]
 
 
 class Mark(Enum):
-    """What a field's type does not tell; stands in its annotation: ``Annotated[str, Mark.KEY]``."""
+    """A property of a field beyond its type, in its annotation: ``Annotated[str, Mark.KEY]``."""
 
     #: The name of the member that holds the record, which is no member of its own.
     KEY = "key"
@@ -202,31 +202,17 @@ class Mark(Enum):
     OMIT = "omit"
     #: Must be there, though the record has a default.
     REQUIRED = "required"
-    #: A tuple of records that is written as an object, by their keys.
-    BY_KEY = "by key"
-    #: Read, but written by those who lay out the file.
-    READ = "read"
-    #: No part of the document.
-    ABSENT = "absent"
+    #: A record whose members stand among those of the one that holds it.
+    INLINE = "inline"
 
 
-class Coded(NamedTuple):
-    """Reads, and if need be writes, a field whose JSON its type does not tell."""
+class Coding(NamedTuple):
+    """Reads, and if need be writes, a field whose type does not say how."""
 
     read: Callable[[Value], Any]
     write: Callable[[Any], object] | None = None
 
 
-class Inline(NamedTuple):
-    """The members of this record stand among those of the one that holds it.
-
-    ``read`` takes these members and their key; None for what the record's class declares.
-    """
-
-    read: Callable[[dict[str, object], str], Any] | None = None
-
-
-INLINE: Final = Inline()
 #: A field that is left out where it is the default; others are always written.
 Omit = Annotated[T, Mark.OMIT]
 
@@ -255,126 +241,105 @@ def decode_known(kind: type[T], value: Value) -> T:
     return decode(kind, known)
 
 
-def encode(record: object) -> dict[str, Any]:
+def encode(record: Struct) -> dict[str, Any]:
     """Return a record as plain JSON, all but its key."""
-    return _codec_of(cast("Any", type(record))).encode(record)
-
-
-class _Codec:
-    """How the records of one class are read and written."""
-
-    __slots__ = ("_absent", "_key", "_parts", "_read", "_written", "key_path", "make")
-
-    def __init__(self, kind: Any) -> None:
-        self.make = getattr(kind, "from_json", kind)
-        self._key: str | None = None
-        self.key_path = ""
-        self._parts: list[tuple[str, Any, bool]] = []
-        self._absent: dict[str, Any] = {}
-        self._read: list[tuple[str, str, _Read, bool]] = []
-        self._written: list[tuple[str, str, Callable[..., Any] | None, object]] = []
-        defaults = defaults_of(kind)
-        for name, hint in _hints(kind).items():
-            kept, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-            default = defaults.get(name, _ALWAYS)
-            part = next((mark for mark in marks if isinstance(mark, Inline)), None)
-            if Mark.KEY in marks:
-                self._key = self.key_path = name
-            elif part is not None:
-                self._add_part(name, _codec_of(kept), part.read, default)
-            elif Mark.ABSENT not in marks:
-                self._add_member(name, kept, marks, default)
-
-    def _add_part(self, name: str, codec: _Codec, read: Any, default: object) -> None:
-        self._parts.append((name, read or codec, default is not _ALWAYS))
-        self._written.append(("", name, codec.add_to, default))
-        if codec.key_path:
-            self.key_path = f"{name}.{codec.key_path}"
-
-    def _add_member(self, name: str, hint: Any, marks: list[Any], default: object) -> None:
-        member = next((mark for mark in marks if isinstance(mark, str)), name)
-        coded = next((mark for mark in marks if isinstance(mark, Coded)), None)
-        read, write = _coding(hint, coded, by_key=Mark.BY_KEY in marks)
-        if default is _ALWAYS and type(None) in get_args(hint):
-            self._absent[name] = None
-        required = default is _ALWAYS and name not in self._absent
-        self._read.append((member, name, read, required or Mark.REQUIRED in marks))
-        if Mark.READ not in marks:
-            self._written.append((member, name, write, default if Mark.OMIT in marks else _ALWAYS))
-
-    def decode(self, raw: object, key: str = "") -> Any:
-        """Read a record that stands under a key."""
-        return self.make(**self.fields(raw, key))
-
-    def fields(self, raw: object, key: str) -> dict[str, Any]:
-        """Return the fields that are there."""
-        if not isinstance(raw, dict):
-            raise Value(raw).refusal("an object")
-        found = self._absent.copy()
-        if self._key is not None:
-            found[self._key] = key
-        for name, part, has_default in self._parts:
-            if not isinstance(part, _Codec):
-                found[name] = part(raw, key)
-            elif (fields := part.fields(raw, key)) or not has_default:
-                found[name] = part.make(**fields)
-        member = ""
-        try:
-            for member, name, read, required in self._read:
-                value = raw.get(member)
-                if value is not None:
-                    found[name] = read(value)
-                elif required:
-                    found[name] = read(_there(raw, member))
-        except DecodeError as error:
-            raise error.below(member) from None
-        return found
-
-    def encode(self, record: object) -> dict[str, Any]:
-        """Write a record."""
-        encoded: dict[str, Any] = {}
-        self.add_to(encoded, record)
-        return encoded
-
-    def add_to(self, encoded: dict[str, Any], record: object) -> None:
-        """Write the members of a record among others."""
-        for member, name, write, default in self._written:
-            value = getattr(record, name)
-            if value is default:
-                continue
-            if default is not _ALWAYS and value == default:
-                continue
-            if write is None or value is None:
-                encoded[member] = value
-            elif member:
-                encoded[member] = write(value)
-            else:
-                write(encoded, value)
+    return _codec_of(type(record)).encode(record)
 
 
 #: Stands for the default of a field that has none, or that is written in any case.
 _ALWAYS: Final = object()
 
 
+class _Field(NamedTuple):
+    """A field, and the member that it is; ``part`` is set for one whose members stand here."""
+
+    name: str
+    part: _Codec | None = None
+    member: str = ""
+    read: _Read = str
+    write: _Write | None = None
+    required: bool = False
+    omitted: object = _ALWAYS
+
+
+class _Codec:
+    """How the records of one class are read and written."""
+
+    def __init__(self, kind: type[Struct]) -> None:
+        self._make = getattr(kind, "from_json", kind)
+        self._key: str | None = None
+        self._absent: dict[str, Any] = {}
+        self._fields: list[_Field] = []
+        defaults = defaults_of(kind)
+        for base in reversed(kind.__mro__[:-1]):
+            annotations: dict[str, Any] = get_annotations(base, eval_str=True)
+            for name, hint in annotations.items():
+                kept, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+                if Mark.KEY in marks:
+                    self._key = name
+                elif Mark.INLINE in marks:
+                    self._fields.append(_Field(name, _codec_of(kept)))
+                else:
+                    self._add(name, kept, marks, defaults.get(name, _ALWAYS))
+
+    def _add(self, name: str, hint: Any, marks: list[Any], default: object) -> None:
+        if default is _ALWAYS and type(None) in get_args(hint):
+            self._absent[name] = None
+        required = default is _ALWAYS and name not in self._absent
+        member = next((mark for mark in marks if isinstance(mark, str)), name)
+        read, write = _coding(hint, next((m for m in marks if isinstance(m, Coding)), None))
+        self._fields.append(
+            _Field(
+                name,
+                None,
+                member,
+                read,
+                write,
+                required or Mark.REQUIRED in marks,
+                default if Mark.OMIT in marks else _ALWAYS,
+            )
+        )
+
+    def decode(self, raw: object, key: str = "") -> Any:
+        """Read a record that stands under a key."""
+        if not isinstance(raw, dict):
+            raise Value(raw).refusal("an object")
+        found = self._absent.copy()
+        if self._key is not None:
+            found[self._key] = key
+        for name, part, member, read, _, required, _ in self._fields:
+            if part is not None:
+                found[name] = part.decode(raw, key)
+                continue
+            value = raw.get(member)
+            if value is None and not required:
+                continue
+            try:
+                if member not in raw:
+                    raise DecodeError((), "a value", "nothing: the field is missing")
+                found[name] = read(value)
+            except DecodeError as error:
+                raise error.below(member) from None
+        return self._make(**found)
+
+    def encode(self, record: object) -> dict[str, Any]:
+        """Write a record."""
+        encoded: dict[str, Any] = {}
+        for name, part, member, _, write, _, omitted in self._fields:
+            value = getattr(record, name)
+            if part is not None:
+                encoded |= part.encode(value)
+            elif value != omitted:
+                encoded[member] = value if write is None or value is None else write(value)
+        return encoded
+
+
 #: How records of a class are read and written; found out when the first one is.
 _codec_of: Final[Callable[[Any], _Codec]] = cache(_Codec)
 
 
-def _hints(kind: Any) -> dict[str, Any]:
-    """Return the annotations of a named tuple's fields, or of a dataclass'."""
-    if _is_named_tuple(kind):
-        return get_type_hints(kind, include_extras=True)
-    # In half the time of get_type_hints, which also looks for names within what it evaluates.
-    found: dict[str, Any] = {}
-    for base in reversed(cast("type", kind).__mro__[:-1]):
-        found |= get_annotations(base, eval_str=True)
-    return found
-
-
-def defaults_of(kind: Any) -> dict[str, object]:
+def defaults_of(kind: type[Struct]) -> dict[str, object]:
     """Return the defaults of a record's fields."""
-    if _is_named_tuple(kind):
-        return dict(kind._field_defaults)
     names, values = kind.__struct_fields__, kind.__struct_defaults__
     defaults = zip(names[len(names) - len(values) :], values, strict=True)
     return {
@@ -384,60 +349,42 @@ def defaults_of(kind: Any) -> dict[str, object]:
     }
 
 
-def _there(raw: dict[str, object], member: str) -> object:
-    if member not in raw:
-        raise DecodeError((), "a value", "nothing: the field is missing")
-    return raw[member]
-
-
-def _coding(
-    hint: Any, coded: Coded | None = None, *, by_key: bool = False
-) -> tuple[_Read, _Write | None]:
+def _coding(hint: Any, coding: Coding | None = None) -> tuple[_Read, _Write | None]:
     """Return how values of a type are read and written; None for those that are plain JSON."""
     if get_origin(hint) is Annotated:
-        hint, coded = get_args(hint)[:2]
-    if coded is not None:
-        custom = coded.read
-        write = coded.write or _coding(hint)[1]
-        return lambda raw: custom(Value(raw)), write
+        hint, coding = get_args(hint)[:2]
+    if coding is not None:
+        custom = coding.read
+        return lambda raw: custom(Value(raw)), coding.write or _coding(hint)[1]
     arguments = get_args(hint)
     if type(None) in arguments and len(arguments) == 2:
         (hint,) = (argument for argument in arguments if argument is not type(None))
     if hint in _PLAIN:
         return _PLAIN[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return _enum_reader(hint), attrgetter("_value_")
+        return lambda raw: Value(raw).one_of(hint), attrgetter("value")
     if _is_record(hint):
         codec = _codec_of(hint)
         return codec.decode, codec.encode
-    return _collection_coding(get_origin(hint), get_args(hint), by_key=by_key)
+    return _collection_coding(get_origin(hint), get_args(hint))
 
 
-def _collection_coding(
-    origin: Any, arguments: tuple[Any, ...], *, by_key: bool
-) -> tuple[_Read, _Write | None]:
-    if origin is list or origin is dict:
-        return _list if origin is list else lambda raw: Value(raw).members(), None
+def _collection_coding(origin: Any, arguments: Any) -> tuple[_Read, _Write | None]:
+    if origin is list:
+        return _list, None
+    if origin is dict:
+        return lambda raw: Value(raw).members(), None
     if origin is Union or origin is UnionType:
-        return _scalar, None
-    if arguments[0] is str and origin is not Mapping:
-        if origin is tuple:
-            return _strings, list
-        return lambda raw: frozenset(_strings(raw)), sorted
-    if by_key:
-        codec = _codec_of(arguments[0])
-        key_of, read_all = attrgetter(codec.key_path), _members_reader(codec.decode, keyed=True)
-        return (
-            lambda raw: tuple(read_all(raw).values()),
-            lambda records: {key_of(record): codec.encode(record) for record in records},
-        )
-    item = arguments[1] if origin is Mapping else arguments[0]
-    read, write = _coding(item)
+        return lambda raw: Value(raw).scalar(), None
+    if origin is frozenset:
+        return lambda raw: frozenset(Value(raw).strings()), sorted
     if origin is Mapping:
-        read_members = _members_reader(read, keyed=_is_record(item))
+        read, write = _coding(arguments[1])
+        members = _members_reader(read, keyed=_is_record(arguments[1]))
         if write is None:
-            return read_members, dict
-        return read_members, lambda items: {name: write(item) for name, item in items.items()}
+            return members, dict
+        return members, lambda items: {name: write(item) for name, item in items.items()}
+    read, write = _coding(arguments[0])
     if write is None:
         return _items_reader(read), list
     return _items_reader(read), lambda items: [write(item) for item in items]
@@ -469,49 +416,8 @@ def _members_reader(read: Callable[..., Any], *, keyed: bool) -> Callable[[objec
     return members
 
 
-def _is_named_tuple(hint: Any) -> bool:
-    return hasattr(hint, "_field_defaults")
-
-
 def _is_record(hint: Any) -> bool:
-    return _is_named_tuple(hint) or hasattr(hint, "__struct_fields__")
-
-
-def _enum_reader(kind: type[Enum]) -> _Read:
-    by_value = {member.value: member for member in kind}
-
-    def member(raw: object) -> Enum:
-        found = by_value.get(raw) if isinstance(raw, str) else None
-        return Value(raw).one_of(kind) if found is None else found
-
-    return member
-
-
-# Most values are right: a closer look, and the words for what is wrong, are those of Value.
-
-
-def _string(raw: object) -> str:
-    return raw if isinstance(raw, str) else Value(raw).string()
-
-
-def _strings(raw: object) -> tuple[str, ...]:
-    return tuple(raw) if _is_strings(raw) else Value(raw).strings()
-
-
-def _is_strings(raw: object) -> TypeGuard[list[str]]:
-    return type(raw) is list and set(map(type, raw)) <= _STRINGS
-
-
-def _number(raw: object) -> float:
-    return raw if type(raw) is float and -LARGEST <= raw <= LARGEST else Value(raw).number()
-
-
-def _integer(raw: object) -> int:
-    return raw if type(raw) is int and 0 <= raw <= LARGEST_COUNT else Value(raw).integer()
-
-
-def _scalar(raw: object) -> Scalar:
-    return raw if raw is None or isinstance(raw, (str, bool)) else Value(raw).scalar()
+    return isinstance(hint, type) and issubclass(hint, Struct)
 
 
 def _list(raw: object) -> list[Any]:
@@ -520,11 +426,10 @@ def _list(raw: object) -> list[Any]:
     return raw
 
 
-_STRINGS: Final = frozenset({str})
 _PLAIN: Final[Mapping[Any, tuple[_Read, _Write | None]]] = {
-    str: (_string, None),
-    float: (_number, None),
-    int: (_integer, None),
+    str: (lambda raw: raw if isinstance(raw, str) else Value(raw).string(), None),
+    float: (lambda raw: Value(raw).number(), None),
+    int: (lambda raw: Value(raw).integer(), None),
     bool: (lambda raw: Value(raw).boolean(), None),
-    Path: (lambda raw: Path(_string(raw)), str),
+    Path: (lambda raw: Path(Value(raw).string()), str),
 }

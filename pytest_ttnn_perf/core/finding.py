@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.codec import Coded, Omit
+from pytest_ttnn_perf.core.codec import Coding, Omit
 from pytest_ttnn_perf.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class Unanswered(Struct, frozen=True):
 
     outcome: RuleOutcome
     reason: str
-    codes: Annotated[tuple[str, ...], Coded(_read_codes)]
+    codes: Annotated[tuple[str, ...], Coding(_read_codes)]
     region: Omit[str] = ""
 
 
@@ -240,7 +240,7 @@ class Finding(Struct, frozen=True):
     what this one would, and ``also`` are the rules that this one covers.
     """
 
-    code: Annotated[str, Coded(_read_code)]
+    code: Annotated[str, Coding(_read_code)]
     name: str
     severity: Severity
     outcome: RuleOutcome

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.codec import Coded, Omit
+from pytest_ttnn_perf.core.codec import Coding, Omit
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.text import did_you_mean
 
@@ -126,7 +126,7 @@ class Configuration(Struct, frozen=True):
 #: A configuration as a flat object of its values.
 PlainConfiguration = Annotated[
     Configuration,
-    Coded(
+    Coding(
         lambda value: Configuration({name: item.scalar() for name, item in value.items()}),
         lambda configuration: dict(configuration.values),
     ),

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
-from pytest_ttnn_perf.core.codec import Coded, Value, decode, encode
+from pytest_ttnn_perf.core.codec import Coding, Value, decode, encode
 from pytest_ttnn_perf.core.errors import DecodeError
 from pytest_ttnn_perf.core.observation import SweepPoint
 from pytest_ttnn_perf.core.settings import ProfilerKind
@@ -49,7 +49,7 @@ def _read_whole(value: Value) -> int:
 
 
 #: Any number, such as an exit code; others are counts.
-Whole = Annotated[int, Coded(_read_whole)]
+Whole = Annotated[int, Coding(_read_whole)]
 
 
 def _read_location(value: Value) -> list[Any]:
@@ -62,7 +62,7 @@ def _read_location(value: Value) -> list[Any]:
 
 
 #: Where a test is written, as pytest has it.
-Place = Annotated[list[Any], Coded(_read_location)]
+Place = Annotated[list[Any], Coding(_read_location)]
 
 
 def _read_word(value: Value) -> str:
@@ -72,7 +72,7 @@ def _read_word(value: Value) -> str:
     return value.string()
 
 
-Word = Annotated[str, Coded(_read_word)]
+Word = Annotated[str, Coding(_read_word)]
 
 
 class Collected(Message, frozen=True):
@@ -89,7 +89,7 @@ class Collected(Message, frozen=True):
     deselected: list[str]
     lines: list[str]
     baselines: str | None = None
-    confirm: Annotated[int | None, Coded(_read_whole)] = None
+    confirm: Annotated[int | None, Coding(_read_whole)] = None
     root: str | None = None
     identities: Mapping[str, str] = {}
     points: Mapping[str, SweepPoint] = {}
@@ -144,7 +144,7 @@ class Warned(Message, frozen=True):
     line: Whole
     when: str
     test: str
-    location: Annotated[list[Any] | None, Coded(_read_location)]
+    location: Annotated[list[Any] | None, Coding(_read_location)]
 
 
 class Opened(Message, frozen=True):
@@ -183,7 +183,7 @@ class Stopped(Message, frozen=True):
     """A test or a plugin ended the worker's session; ``code`` is the exit code it asked for."""
 
     text: str
-    code: Annotated[int | None, Coded(_read_whole)]
+    code: Annotated[int | None, Coding(_read_whole)]
 
 
 class Strayed(Message, frozen=True):

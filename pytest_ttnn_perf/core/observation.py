@@ -11,9 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import (
-    INLINE,
     LARGEST,
-    Coded,
+    Coding,
     Mark,
     Omit,
     Value,
@@ -95,7 +94,7 @@ def _write_samples(samples: Iterable[float]) -> list[float | None]:
 
 
 #: Numbers in the order in which they were taken; null stands for one that is not finite.
-Samples = Annotated[tuple[float, ...], Coded(_read_samples, _write_samples)]
+Samples = Annotated[tuple[float, ...], Coding(_read_samples, _write_samples)]
 
 
 def _read_moves(value: Value) -> tuple[float | None, ...]:
@@ -119,12 +118,12 @@ class MetricObservation(Struct, frozen=True):
     ``why_ungated`` says why a metric that is not ``gated`` is recorded and not gated.
     """
 
-    metric: Annotated[Metric, INLINE]
+    metric: Annotated[Metric, Mark.INLINE]
     samples: Samples
     confirmations: tuple[Samples, ...] = ()
-    machine: Annotated[tuple[float | None, ...], Mark.OMIT, Coded(_read_moves, list)] = ()
+    machine: Annotated[tuple[float | None, ...], Mark.OMIT, Coding(_read_moves, list)] = ()
     warmup: Omit[Samples] = ()
-    limits: Annotated[Limits, INLINE] = NO_LIMITS
+    limits: Annotated[Limits, Mark.INLINE] = NO_LIMITS
     gated: Omit[bool] = True
     note: Omit[str | None] = None
     capture: Omit[str | None] = None
@@ -142,7 +141,7 @@ class Location(Struct, frozen=True):
     """Where a test is written: a file as seen from where ids start, and a line, from 1."""
 
     file: str
-    line: Annotated[int | None, Mark.OMIT, Coded(lambda value: value.integer(at_least=1))] = None
+    line: Annotated[int | None, Mark.OMIT, Coding(lambda value: value.integer(at_least=1))] = None
 
 
 class SweepPoint(Struct, frozen=True):
@@ -153,7 +152,7 @@ class SweepPoint(Struct, frozen=True):
     """
 
     sweep: str
-    axes: Annotated[Mapping[str, Scalar], Mark.REQUIRED]
+    axes: Mapping[str, Scalar]
     require: Omit[Mapping[str, Scalar]] = {}
 
 
@@ -195,7 +194,7 @@ class Observation(Struct, frozen=True):
     metrics: Annotated[Mapping[str, MetricObservation], Mark.REQUIRED] = {}
     configuration: PlainConfiguration = Configuration()
     facts: Mapping[str, Scalar] = {}
-    ops: Annotated[OpGroups | None, Coded(decode_groups, encode_groups)] = None
+    ops: Annotated[OpGroups | None, Coding(decode_groups, encode_groups)] = None
     waived: Mapping[str, str] = {}
     findings: tuple[Finding, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
@@ -251,6 +250,24 @@ class Observation(Struct, frozen=True):
         return self.is_simulated and any(observed.metric.compared_by_ratio for observed in own)
 
 
+def _read_verdicts(value: Value) -> tuple[Verdict, ...]:
+    """Read verdicts by metric; other producers need not repeat its definition beside them."""
+    verdicts = []
+    for name, item in value.items():
+        members = item.members()
+        if members.get("unit") is None:
+            members = {**members, "unit": ""}
+        try:
+            verdicts.append(decode(Verdict, members, key=name))
+        except DecodeError as error:
+            raise error.below(name) from None
+    return tuple(verdicts)
+
+
+def _write_verdicts(verdicts: Iterable[Verdict]) -> dict[str, object]:
+    return {verdict.metric.name: encode(verdict) for verdict in verdicts}
+
+
 class JudgedTest(Struct, frozen=True):
     """An observation with its verdicts. ``written`` names the metrics whose baseline it changes.
 
@@ -258,8 +275,8 @@ class JudgedTest(Struct, frozen=True):
     has no op table.
     """
 
-    observation: Annotated[Observation, INLINE]
-    verdicts: Annotated[tuple[Verdict, ...], Mark.BY_KEY] = ()
+    observation: Annotated[Observation, Mark.INLINE]
+    verdicts: Annotated[tuple[Verdict, ...], Coding(_read_verdicts, _write_verdicts)] = ()
     written: Omit[frozenset[str]] = frozenset()
     by_op: Omit[str | None] = None
 
@@ -303,9 +320,9 @@ class Run(Struct, frozen=True):
     """
 
     hardware: Hardware | None
-    tests: Annotated[Mapping[str, JudgedTest], Mark.READ]
+    tests: Mapping[str, JudgedTest]
     # Nothing is judged by the environment, and other producers describe theirs as they like.
-    environment: Annotated[Environment, Coded(partial(decode_known, Environment))] = Environment()
+    environment: Annotated[Environment, Coding(partial(decode_known, Environment))] = Environment()
     label: str | None = None
     id: str | None = None
     complete: Omit[bool] = True
@@ -316,12 +333,16 @@ class Run(Struct, frozen=True):
 
 def encode_heading(run: Run) -> dict[str, object]:
     """Encode what is known of a run before its first test."""
-    return {"format": RUN_FORMAT, "id": run.id, **encode(run)}
+    heading = encode_run(replace(run, tests={}))
+    del heading["tests"]
+    return heading
 
 
 def encode_run(run: Run) -> dict[str, object]:
     """Encode a run, its observations and its verdicts."""
-    return {**encode_heading(run), "tests": {name: encode(t) for name, t in run.tests.items()}}
+    members = encode(run)
+    tests = members.pop("tests")
+    return {"format": RUN_FORMAT, "id": run.id, **members, "tests": tests}
 
 
 def decode_run(document: object) -> Run:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 from msgspec import Struct
 
-from pytest_ttnn_perf.core.codec import Inline, Omit, decode
+from pytest_ttnn_perf.core.codec import Mark, Omit
 from pytest_ttnn_perf.core.hardware import Scalar
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 
@@ -143,17 +143,8 @@ class Reason(Enum):
     UNDECIDED = "undecided"
 
 
-def _metric_of(members: dict[str, object], name: str) -> Metric:
-    """Read a verdict's metric; other producers need not repeat the definition beside it."""
-    if members.get("unit") is None:
-        return Metric(name, unit="")
-    return decode(Metric, members, key=name)
-
-
-class Verdict(NamedTuple):
+class Verdict(Struct, frozen=True):
     """One metric's verdict, complete enough to build its sentence from.
-
-    A named tuple because the gate makes thousands: it takes a third of a frozen dataclass' time.
 
     ``change`` and ``limit`` are fractions, positive is worse (0.05 = 5 % worse), None where
     nothing was compared. ``observed`` and ``centre`` are in the metric's unit; ``confirmed`` are
@@ -167,7 +158,7 @@ class Verdict(NamedTuple):
     the centre.
     """
 
-    metric: Annotated[Metric, Inline(_metric_of)]
+    metric: Annotated[Metric, Mark.INLINE]
     outcome: Outcome
     reason: Reason | None = None
     detail: str | None = None

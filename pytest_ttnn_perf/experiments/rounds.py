@@ -376,7 +376,7 @@ def _judge_pair(
     if pair.obstacle is not None:
         reason = Reason.OTHER_CONFIGURATION
         verdict = Verdict(now.metric, Outcome.NOT_COMPARABLE, reason)
-        return Paired(verdict._replace(observed=now.value, centre=then.value))
+        return Paired(replace(verdict, observed=now.value, centre=then.value))
     if now.metric.compared_by_ratio:
         limits = after[-1].metrics[name].limits
         return judge_rounds(now.metric, list(rounds_of(name, before, after)), limits, plan=plan)
@@ -392,10 +392,10 @@ def _values(name: str, seen: Seen) -> tuple[float, ...]:
 def _one_sided(then: Reading | None, now: Reading | None) -> Verdict:
     if now is not None:
         verdict = Verdict(now.metric, Outcome.NOT_COMPARABLE, Reason.NEW_METRIC)
-        return verdict._replace(observed=now.value)
+        return replace(verdict, observed=now.value)
     assert then is not None, "a metric of neither side"
     verdict = Verdict(then.metric, Outcome.NOT_COMPARABLE, Reason.NOT_RECORDED)
-    return verdict._replace(centre=then.value)
+    return replace(verdict, centre=then.value)
 
 
 def rounds_of(name: str, before: Seen, after: Seen) -> Iterator[Round]:

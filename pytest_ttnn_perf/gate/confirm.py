@@ -217,7 +217,7 @@ def _without_suspects(judged: JudgedTest) -> JudgedTest:
     few passes left for the gain.
     """
     verdicts = (
-        verdict._replace(outcome=Outcome.WITHIN)
+        replace(verdict, outcome=Outcome.WITHIN)
         if _is_suspect(verdict, judged.observation)
         else verdict
         for verdict in judged.verdicts

@@ -99,8 +99,13 @@ def _explaining(
     total = next((name for name in verdict.metric.totals if name in compared), None)
     if total is None or verdict.outcome is Outcome.WITHIN or _has_own_limit(observed):
         return verdict
-    return verdict._replace(
-        outcome=Outcome.WITHIN, reason=Reason.EXPLAINS, detail=total, limit=None, provisional=False
+    return replace(
+        verdict,
+        outcome=Outcome.WITHIN,
+        reason=Reason.EXPLAINS,
+        detail=total,
+        limit=None,
+        provisional=False,
     )
 
 
@@ -121,7 +126,7 @@ def doubt_gains(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
 def _doubtful(verdict: Verdict, changed: str) -> Verdict:
     if verdict.outcome is not Outcome.IMPROVED or verdict.reason is not None:
         return verdict
-    return verdict._replace(reason=Reason.OPS_CHANGED, detail=changed)
+    return replace(verdict, reason=Reason.OPS_CHANGED, detail=changed)
 
 
 def _has_own_limit(observed: MetricObservation | None) -> bool:
@@ -327,7 +332,7 @@ def _judge_again(
     if once.outcome is so_far.outcome is Outcome.WITHIN:
         return once  # near its limit, and no further
     seen = so_far if once.outcome is Outcome.WITHIN else once
-    return seen._replace(outcome=Outcome.NO_DATA, reason=Reason.NOT_CONFIRMED, detail=why)
+    return replace(seen, outcome=Outcome.NO_DATA, reason=Reason.NOT_CONFIRMED, detail=why)
 
 
 def _not_confirmed(observed: MetricObservation, why: str | None) -> str | None:

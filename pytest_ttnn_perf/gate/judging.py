@@ -288,7 +288,7 @@ def _with_changed_ops(judged: JudgedTest, store: BaselineStore, hardware: Hardwa
             _, region = split_metric(verdict.metric.name)
             known = region in {*then.regions, *now.regions}
             tables = (then.of(region), now.of(region)) if known else (then, now)
-            verdict = verdict._replace(detail=wings.call("changed_calls", *tables))  # noqa: PLW2901
+            verdict = replace(verdict, detail=wings.call("changed_calls", *tables))  # noqa: PLW2901
         verdicts.append(verdict)
     return replace(judged, verdicts=tuple(verdicts))
 

@@ -7,6 +7,8 @@ from itertools import pairwise
 from math import comb, expm1, inf, log, log1p, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.metric import Better, median, median_of_sorted
 from pytest_ttnn_perf.core.verdict import Drift, DriftKind, Outcome, Reason, Shift, Verdict
@@ -95,7 +97,7 @@ def _explain_by_shift(verdict: Verdict, shift: float) -> Verdict:
         explained = beyond and move.change - shift <= move.limit
     if not explained:
         return verdict
-    return verdict._replace(outcome=Outcome.SHIFTED, reason=Reason.SHIFTED)
+    return replace(verdict, outcome=Outcome.SHIFTED, reason=Reason.SHIFTED)
 
 
 def vote_of(verdicts: Iterable[Verdict], source: Source | None = None) -> Move | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Struct
 
-from pytest_ttnn_perf.core.codec import Coded, Value, decode, decode_format, encode
+from pytest_ttnn_perf.core.codec import Coding, Value, decode, decode_format, encode
 from pytest_ttnn_perf.core.errors import InputError, WriteError
 from pytest_ttnn_perf.core.files import (
     encoded,
@@ -66,8 +66,8 @@ class _Touched(Struct, frozen=True):
     it is to hold.
     """
 
-    file: Annotated[str, Coded(_read_place)]
-    before: Annotated[str | None, Coded(_read_before)]
+    file: Annotated[str, Coding(_read_place)]
+    before: Annotated[str | None, Coding(_read_before)]
     after: str | None
 
 

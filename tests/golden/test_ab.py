@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
@@ -152,7 +153,7 @@ def verdict(metric: Metric, outcome: Outcome, then: float, now: float, change: f
 def result(**more: object) -> AbResult:
     """Return a result with one of everything."""
     t, u = "t.py::test_t", "t.py::test_u"
-    noisy = verdict(TIME, NOISY, 2e6, 2.1e6, 0.05)._replace(reason=Reason.UNDECIDED)
+    noisy = replace(verdict(TIME, NOISY, 2e6, 2.1e6, 0.05), reason=Reason.UNDECIDED)
     apart = Verdict(TIME, APART, Reason.OTHER_CONFIGURATION, observed=2e6, centre=1e6)
     differ = Verdict(OPS, NOISY, Reason.SAMPLES_DIFFER, "7 to 8", centre=7)
     changed = Verdict(OPS, WORSE, Reason.VALUE_CHANGED, observed=8, centre=7)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
@@ -45,7 +46,7 @@ STEPS = (
 def effect(metric: Metric, outcome: Outcome, change: float, **more: object) -> Compared:
     verdict = Verdict(metric, outcome, observed=110e6, centre=100e6, change=change, limit=0.03)
     if outcome is Outcome.TOO_NOISY:
-        verdict = verdict._replace(reason=Reason.UNDECIDED)
+        verdict = replace(verdict, reason=Reason.UNDECIDED)
     test = "t.py::test_t" if metric is RATE else "t.py::test_u"
     return Compared(test, Paired(verdict, change - 0.02, change + 0.02), 8, **more)  # type: ignore[arg-type]
 

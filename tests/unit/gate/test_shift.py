@@ -152,7 +152,7 @@ def test_no_controls_show_nothing() -> None:
 def test_how_far_a_metric_moved_when_it_was_measured_again(
     metric: Metric, samples: tuple[float, ...], move: float | None
 ) -> None:
-    verdict = moved(0.1, metric=metric)._replace(centre=100.0)
+    verdict = replace(moved(0.1, metric=metric), centre=100.0)
     found = moved_again(verdict, samples)
     assert found == (None if move is None else pytest.approx((move, LOG_LIMIT)))
 
@@ -185,17 +185,17 @@ def test_a_suspect_within_its_limit_of_the_shift_is_explained(
     verdict = moved(limits)
     (after,) = explain_by_shift([verdict], Shift(expm1(2 * LOG_LIMIT), 5, 5))
     assert (after.outcome, after.reason) == (outcome, reason)
-    assert after._replace(outcome=verdict.outcome, reason=None) == verdict
+    assert replace(after, outcome=verdict.outcome, reason=None) == verdict
 
 
 @pytest.mark.parametrize(
     "verdict",
     [
-        moved(2)._replace(reason=Reason.ABSOLUTE_LIMIT),
+        replace(moved(2), reason=Reason.ABSOLUTE_LIMIT),
         moved(2, metric=COUNT),
         Verdict(CHECKSUM, Outcome.REGRESSED, Reason.VALUE_CHANGED),
         Verdict(TIME, Outcome.NO_DATA, Reason.NOT_CONFIRMED, "confirm pass 1: gone"),
-        moved(0.9)._replace(outcome=Outcome.TOO_NOISY),
+        replace(moved(0.9), outcome=Outcome.TOO_NOISY),
     ],
     ids=["absolute limit", "count", "checksum", "no data", "too noisy"],
 )
@@ -225,6 +225,6 @@ def test_once_measured_again_the_controls_decide(
     change: float, machine: float | None, before: Outcome, outcome: Outcome
 ) -> None:
     slower = None if machine is None else expm1(machine * LOG_LIMIT)
-    verdict = moved(change)._replace(outcome=before, confirmed=(100.0,), machine=slower)
+    verdict = replace(moved(change), outcome=before, confirmed=(100.0,), machine=slower)
     (after,) = explain_by_shift([verdict], Shift(expm1(2 * LOG_LIMIT), 5, 5))
     assert after.outcome is outcome

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import Configuration
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
@@ -179,7 +180,7 @@ def test_a_baseline_that_shows_more_noise_widens_what_is_noise(
 
 
 def test_a_point_that_was_measured_again_counts_with_all_that_was_measured() -> None:
-    again = known(100.0, limit=0.07)._replace(confirmed=(99.0, 101.0))
+    again = replace(known(100.0, limit=0.07), confirmed=(99.0, 101.0))
     (sweep,) = sweeps_of([point({"batch": 1}, {RATE: 150.0}, failing=(again,))])
     assert sweep.points[0].value(Role.THROUGHPUT) == 100.0
 

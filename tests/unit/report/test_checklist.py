@@ -170,7 +170,7 @@ SUSPECT = Verdict(
 def test_confirm_line_shows_the_newest_value_beside_the_baseline(
     outcome: Outcome, said: str
 ) -> None:
-    verdict = SUSPECT._replace(outcome=outcome, confirmed=(11.0, 0.25))
+    verdict = replace(SUSPECT, outcome=outcome, confirmed=(11.0, 0.25))
     assert confirm_line("t.py::t", verdict) == (
         f"ttnn-perf: t.py::t: latency 0.2500 ms, baseline 10.00 ms: {said}"
     )
@@ -178,7 +178,7 @@ def test_confirm_line_shows_the_newest_value_beside_the_baseline(
 
 @pytest.mark.parametrize(
     "verdict",
-    [Verdict(TIME, Outcome.NO_DATA, Reason.NOT_CONFIRMED), SUSPECT._replace(confirmed=())],
+    [Verdict(TIME, Outcome.NO_DATA, Reason.NOT_CONFIRMED), replace(SUSPECT, confirmed=())],
     ids=["no data", "no pass"],
 )
 def test_confirm_line_of_what_could_not_be_measured_again(verdict: Verdict) -> None:

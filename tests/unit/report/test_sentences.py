@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Metric, Source
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
@@ -156,7 +157,7 @@ SLOWER = Verdict(
     ],
 )
 def test_a_sentence_says_what_it_rests_on(change: dict[str, Any], basis: str) -> None:
-    assert sentence(SLOWER._replace(**change)) == (
+    assert sentence(replace(SLOWER, **change)) == (
         "t 12.00 ms, baseline 10.00 ms: 20.0 % slower, limit 5.0 % "
         f"(5 samples against 4 sessions{basis})"
     )
