@@ -12,8 +12,10 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import RuleError
 from pytest_ttnn_perf.core.finding import Finding, Input, RuleOutcome, Subject, Unanswered
+from pytest_ttnn_perf.core.metric import KERNEL_TIME
 from pytest_ttnn_perf.core.observation import TELLS
 from pytest_ttnn_perf.core.settings import Checklist
+from pytest_ttnn_perf.gate.rules_on_numbers import COMPUTE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,8 +85,6 @@ def check_test(
     """
     if settings.checklist is Checklist.OFF or observation.raised is not None:
         return observation
-    from pytest_ttnn_perf.gate.rules_on_numbers import times_of_parts
-
     subject = Subject(
         ops=artifact.table,
         report=artifact.report,
@@ -96,7 +96,8 @@ def check_test(
     )
     findings, unanswered = wings.call("find", subject, settings)
     checked = replace(observation, findings=findings, unanswered=unanswered)
-    if subject.ops is None and subject.kernels is None and not times_of_parts(observation):
+    timed = not observation.metrics.keys().isdisjoint({KERNEL_TIME, COMPUTE})
+    if subject.ops is None and subject.kernels is None and not timed:
         return checked  # a time alone does not tell what it is made of
     bottleneck, kind = wings.call("bottleneck", subject, settings.rules)
     return replace(checked, bottleneck=bottleneck, model_kind=kind.value if kind else None)

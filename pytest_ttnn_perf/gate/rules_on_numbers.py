@@ -1,4 +1,4 @@
-"""Outputs that a helper let pass, and that it did not compare."""
+"""Rules on the numbers of a test: samples, host, transfers, accuracies."""
 
 from __future__ import annotations
 
@@ -35,15 +35,13 @@ from pytest_ttnn_perf.core.text import NANOSECONDS_IN, counted, percent
 from pytest_ttnn_perf.core.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.finding import HelperPcc
     from pytest_ttnn_perf.core.hardware import Conflict, Hardware, Scalar
     from pytest_ttnn_perf.core.observation import MetricObservation
     from pytest_ttnn_perf.core.verdict import AxisEffect
 
-
-# What a test measured and stated: times of calls and transfers, settings, accuracies.
 
 COMPUTE, TRANSFER, BOTH = "io_compute_time", "io_transfer_time", "io_both_time"
 NO_IO_TIMES: Final = (
@@ -55,7 +53,7 @@ _DEVICE: Final = frozenset({Source.DEVICE, Source.REALTIME, Source.TRACY})
 
 
 class CallTimes(NamedTuple):
-    """What a call takes without a profiler, and how long its slowest device works in it."""
+    """The time of a call without a profiler, and of its slowest device."""
 
     wall_ns: float
     device_ns: float
@@ -72,12 +70,12 @@ class CallTimes(NamedTuple):
 
     @property
     def arithmetic(self) -> str:
-        """How that comes about, in a line."""
+        """The arithmetic of the waiting time."""
         return f"wall − device: {milliseconds(self.wall_ns)} − {milliseconds(self.device_ns)}"
 
 
 class IoTimes(NamedTuple):
-    """What computing and transferring take, each alone and both at once."""
+    """The times of computing and transferring, alone and at once."""
 
     compute_ns: float
     transfer_ns: float
@@ -85,7 +83,7 @@ class IoTimes(NamedTuple):
 
     @property
     def overlap(self) -> float:
-        """The part of the shorter one that is hidden behind the longer one, from 0 to 1."""
+        """The part of the shorter one hidden behind the longer, 0 to 1."""
         hidden = self.compute_ns + self.transfer_ns - self.both_ns
         return min(1.0, max(0.0, hidden / min(self.compute_ns, self.transfer_ns)))
 
@@ -96,10 +94,7 @@ class IoTimes(NamedTuple):
 
 
 def call_times(subject: Subject) -> CallTimes | str:
-    """Return the times of a call, or which of them is missing and why.
-
-    Of calls that overlap, or a pipeline, the time is that of one of them.
-    """
+    """Return the times of one call, or the reason why one is missing."""
     wall = _median_ns(subject, WALL_TIME, _WALL) or _median_ns(subject, THROUGHPUT_TIME, _WALL)
     if wall is None:
         return _why_missing(subject, WALL_TIME)
@@ -108,15 +103,10 @@ def call_times(subject: Subject) -> CallTimes | str:
 
 
 def io_times(subject: Subject) -> IoTimes | None:
-    """Return the times of transfers and compute; None unless all three were measured."""
+    """Return the times of transfers and compute, if all were measured."""
     times = [_median_ns(subject, name, _WALL) for name in (COMPUTE, TRANSFER, BOTH)]
     known = [time for time in times if time is not None]
     return IoTimes(*known) if len(known) == len(times) else None
-
-
-def times_of_parts(observation: Observation) -> bool:
-    """Tell whether a test may have ``call_times`` or ``io_times``."""
-    return KERNEL_TIME in observation.metrics or COMPUTE in observation.metrics
 
 
 def milliseconds(nanoseconds: float) -> str:
@@ -129,7 +119,6 @@ def milliseconds(nanoseconds: float) -> str:
 
 
 def _median_ns(subject: Subject, name: str, sources: Collection[Source]) -> float | None:
-    """Return the median of a time that is of one of the sources and above zero."""
     observed = subject.observation.metrics.get(name) if subject.observation is not None else None
     if observed is None or not observed.samples or observed.metric.source not in sources:
         return None
@@ -153,13 +142,13 @@ _OFF: Final = frozenset({"", "0", "false", "off", "no", "none"})
 
 
 def settings_of(subject: Subject) -> Mapping[str, Scalar]:
-    """Return all that is known by name."""
+    """Return the settings and facts of a subject."""
     observed = subject.observation.setting.values if subject.observation is not None else {}
     return {**observed, **subject.facts}
 
 
 def is_on(value: Scalar) -> bool:
-    """Return whether a switch is on, however it is spelt.
+    """Return whether a switch is on.
 
     >>> is_on("1"), is_on("False"), is_on(None), is_on(value=True)
     (True, False, False, True)
@@ -168,7 +157,7 @@ def is_on(value: Scalar) -> bool:
 
 
 def number(value: Scalar) -> float | None:
-    """Return a setting as a number; None where it is none.
+    """Return a setting as a number, if it is one.
 
     >>> number("10000000"), number(2), number("auto")
     (10000000.0, 2.0, None)
@@ -179,12 +168,12 @@ def number(value: Scalar) -> float | None:
         return None
 
 
-#: What says that a trace is used: as tests and TT-CNN call it, and as tt-xla does.
+#: The settings of a trace: of tests and TT-CNN, and of tt-xla.
 _TRACES: Final = ("use_trace", "enable_trace")
 
 
 def uses_trace(subject: Subject) -> bool | None:
-    """Tell whether a model runs from a trace: seen in its ops, or stated; None where neither is.
+    """Return whether a model runs from a trace; None where it is unknown.
 
     Ops of which none is traced say no, unless a setting says yes.
     """
@@ -200,14 +189,14 @@ def uses_trace(subject: Subject) -> bool | None:
 
 #: Why rules about PCC cannot tell.
 NO_PCC: Final = "the test checks no PCC"
-#: What is recorded beside every PCC that exists.
+#: The suffixes of what is recorded with every PCC that exists.
 _BESIDE: Final = ("_max_abs_error", "_relative_l2")
 #: How a PCC that does not exist says that the output is not finite.
 _NOT_FINITE: Final = re.compile(r"\bactual holds \d+ NaN and \d+ infinite\b")
 
 
 def accuracies(observation: Observation) -> Sequence[MetricObservation]:
-    """Return the accuracies that a test checks; not what is recorded beside a PCC."""
+    """Return the accuracies that a test checks."""
     return [
         observed
         for observed in observation.metrics.values()
@@ -219,9 +208,15 @@ def accuracies(observation: Observation) -> Sequence[MetricObservation]:
 
 
 def pccs(observation: Observation) -> Sequence[MetricObservation]:
-    """Return the accuracies that are correlations: by their name, or by what is beside them."""
+    """Return the accuracies that are correlations, by name or companions."""
     return [
-        accuracy for accuracy in accuracies(observation) if _is_pcc(accuracy, observation.metrics)
+        accuracy
+        for accuracy in accuracies(observation)
+        if accuracy.metric.better is Better.HIGHER
+        and (
+            "pcc" in accuracy.metric.name.lower()
+            or any(f"{accuracy.metric.name}{end}" in observation.metrics for end in _BESIDE)
+        )
     ]
 
 
@@ -233,21 +228,11 @@ def worst_of(observed: MetricObservation) -> float:
     return highest if observed.metric.better is Better.LOWER else lowest
 
 
-def is_not_finite(observed: MetricObservation) -> bool:
-    """Tell whether an accuracy is none because the output has values that are not finite."""
+def _is_not_finite(observed: MetricObservation) -> bool:
     if not math.isnan(worst_of(observed)):
         return False
     return observed.note is None or _NOT_FINITE.search(observed.note) is not None
 
-
-def _is_pcc(observed: MetricObservation, metrics: Mapping[str, MetricObservation]) -> bool:
-    name = observed.metric.name
-    if observed.metric.better is not Better.HIGHER:
-        return False
-    return "pcc" in name.lower() or any(f"{name}{end}" in metrics for end in _BESIDE)
-
-
-# Samples that were taken before the model was warm.
 
 #: Times of one call each, which are meant to be cold.
 _COLD: Final = frozenset({"first_call_time", "second_call_time", "call_time", "compile_time"})
@@ -286,46 +271,41 @@ def cold_samples(
     The warm-up and the samples of the times that the test measured, and the number of programs in
     the cache before and after them.
     """
-    timed = [observed for observed in observation.metrics.values() if _is_sampled(observed)]
+    timed = [
+        observed
+        for observed in observation.metrics.values()
+        if observed.metric.kind is Kind.TIME
+        and observed.metric.source is Source.WALL
+        and observed.samples
+        and observed.metric.name not in _COLD
+    ]
     if not timed:
         return Answer.not_applicable("no time was sampled")
-    troubles = [
-        *_growth({**observation.environment, **facts}),
-        *_first_samples(timed, first),
-        *_warmups(timed, warmup),
+    troubles = [*_growth({**observation.environment, **facts})]
+    for observed in timed:
+        one, *others = observed.samples
+        usual = median(others) if len(observed.samples) >= _ENOUGH else 0.0
+        if usual > 0 and one / usual > first.value:
+            text = f"the first sample of {observed.metric.name} is {one / usual:.2f} x the median"
+            troubles.append(Trouble(text, one / usual, first.value, first.unit))
+    warmed = {
+        observed.metric.name: len(observed.warmup)
+        for observed in timed
+        if observed.warmup or observed.metric.name in _WARMED
+    }
+    troubles += [
+        Trouble(
+            f"{name} was sampled after {counted(count, 'warm-up call')}",
+            count,
+            warmup.value,
+            warmup.unit,
+        )
+        for name, count in warmed.items()
+        if count < warmup.value
     ]
     if troubles:
         return found_troubles(troubles)
-    known = [len(observed.warmup) for observed in timed if _is_warmed(observed)]
-    return warmup.clean(min(known, default=None))
-
-
-def _first_samples(timed: Sequence[MetricObservation], limit: Limit) -> Iterator[Trouble]:
-    for observed in timed:
-        first, *others = observed.samples
-        usual = median(others) if len(observed.samples) >= _ENOUGH else 0.0
-        if usual > 0 and first / usual > limit.value:
-            ratio = first / usual
-            text = f"the first sample of {observed.metric.name} is {ratio:.2f} x the median"
-            yield Trouble(text, ratio, limit.value, limit.unit)
-
-
-def _warmups(timed: Sequence[MetricObservation], limit: Limit) -> Iterator[Trouble]:
-    for observed in timed:
-        count = len(observed.warmup)
-        if _is_warmed(observed) and count < limit.value:
-            text = f"{observed.metric.name} was sampled after {counted(count, 'warm-up call')}"
-            yield Trouble(text, count, limit.value, limit.unit)
-
-
-def _is_sampled(observed: MetricObservation) -> bool:
-    metric = observed.metric
-    timed = metric.kind is Kind.TIME and metric.source is Source.WALL
-    return timed and bool(observed.samples) and metric.name not in _COLD
-
-
-def _is_warmed(observed: MetricObservation) -> bool:
-    return bool(observed.warmup) or observed.metric.name in _WARMED
+    return warmup.clean(min(warmed.values(), default=None))
 
 
 def _growth(environment: Mapping[str, Scalar]) -> Iterator[Trouble]:
@@ -334,13 +314,6 @@ def _growth(environment: Mapping[str, Scalar]) -> Iterator[Trouble]:
     if isinstance(before, int) and isinstance(after, int) and after > before:
         text = f"the program cache grew from {before} to {after} while samples were taken"
         yield Trouble(text, after - before, 0, "programs")
-
-
-# Variables with which no time means anything.
-
-_CONFLICTING_ENVIRONMENT_NONE: Final = Limit(
-    0, "variables", "with any of them a time is not the model's"
-)
 
 
 @rule("TTP004", "conflicting-environment", Severity.ERROR)
@@ -377,14 +350,11 @@ def conflicting_environment(
     if conflicts is None:
         return Answer.not_measured("the environment in which the times were taken is not known")
     sentences = [str(conflict) for conflict in conflicts]
-    return _CONFLICTING_ENVIRONMENT_NONE.at_most(
-        len(conflicts), "; ".join(sentences), map(Evidence, sentences)
-    )
+    limit = Limit(0, "variables", "with any of them a time is not the model's")
+    return limit.at_most(len(conflicts), "; ".join(sentences), map(Evidence, sentences))
 
 
-# A machine that had other things to do.
-
-#: What is looked at, by the name of the fact.
+#: The facts that are looked at.
 _FACTS: Final = (
     "load_1m", "governor", "clock_mhz", "thermal_trips", "throttled", "device_processes",
 )  # fmt: skip
@@ -430,17 +400,22 @@ def busy_host(
     known = [name for name in _FACTS if facts.get(name) is not None]
     if not known:
         return Answer.not_measured("nothing is known of the load, the governor or the chips")
-    troubles = [*_of_host(facts, load), *_of_clock(facts, hardware, clock), *_of_chips(facts)]
-    return (
-        found_troubles(troubles)
-        if troubles
-        else Answer.clean(reason=f"known from {', '.join(known)}")
-    )
+    numbers = {
+        name: float(value) for name, value in facts.items() if isinstance(value, (int, float))
+    }
+    troubles = [
+        *_of_host(numbers, facts.get("governor"), load),
+        *_of_chips(numbers, hardware, clock),
+        *([Trouble("a chip is throttled")] if facts.get("throttled") is True else []),
+    ]
+    if troubles:
+        return found_troubles(troubles)
+    return Answer.clean(reason=f"known from {', '.join(known)}")
 
 
-def _of_host(facts: Mapping[str, Scalar], limit: Limit) -> Iterator[Trouble]:
-    load, processors = _busy_host_number(facts, "load_1m"), _busy_host_number(facts, "cpu_count")
-    others = _busy_host_number(facts, "runnable_threads")
+def _of_host(facts: Mapping[str, float], governor: Scalar, limit: Limit) -> Iterator[Trouble]:
+    load, processors = facts.get("load_1m"), facts.get("cpu_count")
+    others = facts.get("runnable_threads")
     if load is not None and processors:
         busy = load if others is None else min(load, others)
         if busy / processors > limit.value:
@@ -448,44 +423,25 @@ def _of_host(facts: Mapping[str, Scalar], limit: Limit) -> Iterator[Trouble]:
             if others is not None:
                 text += f", {counted(int(others), 'other thread')} about to run"
             yield Trouble(text, busy / processors, limit.value, limit.unit)
-    governor = facts.get("governor")
     if governor not in {None, "performance"}:
         yield Trouble(f"the frequency governor is {governor}")
 
 
-def _of_clock(
-    facts: Mapping[str, Scalar], hardware: Hardware | None, limit: Limit
+def _of_chips(
+    facts: Mapping[str, float], hardware: Hardware | None, limit: Limit
 ) -> Iterator[Trouble]:
-    clock = _busy_host_number(facts, "clock_mhz")
-    if hardware is None or clock is None or hardware.board not in _ONE_CHIP:
-        return
-    full = _CLOCKS.get(hardware.arch)
-    if full and clock / full < limit.value:
-        text = f"the chip runs at {clock:g} MHz, not at {full:g}"
-        yield Trouble(text, clock / full, limit.value, limit.unit)
-
-
-def _of_chips(facts: Mapping[str, Scalar]) -> Iterator[Trouble]:
-    trips, holders = (
-        _busy_host_number(facts, "thermal_trips"),
-        _busy_host_number(facts, "device_processes"),
-    )
+    clock = facts.get("clock_mhz")
+    if hardware is not None and clock is not None and hardware.board in _ONE_CHIP:
+        full = _CLOCKS.get(hardware.arch)
+        if full and clock / full < limit.value:
+            text = f"the chip runs at {clock:g} MHz, not at {full:g}"
+            yield Trouble(text, clock / full, limit.value, limit.unit)
+    trips, holders = facts.get("thermal_trips"), facts.get("device_processes")
     if trips:
-        yield Trouble(
-            f"a chip grew too hot: {counted(int(trips), 'thermal trip')}", trips, 0, "trips"
-        )
-    if facts.get("throttled") is True:
-        yield Trouble("a chip is throttled")
+        text = f"a chip grew too hot: {counted(int(trips), 'thermal trip')}"
+        yield Trouble(text, trips, 0, "trips")
     if holders is not None and holders > 1:
         yield Trouble(f"{holders:g} processes hold a chip", holders, 1, "processes")
-
-
-def _busy_host_number(facts: Mapping[str, Scalar], name: str) -> float | None:
-    value = facts.get(name)
-    return float(value) if isinstance(value, (int, float)) else None
-
-
-# Axes of a sweep that change nothing.
 
 
 @rule("TTP013", "axis-without-effect", Severity.WARNING, Input.SWEEP)
@@ -529,9 +485,6 @@ def axis_without_effect(axes: tuple[AxisEffect, ...]) -> Answer:
     return Answer.clean()
 
 
-# Tests that somebody wants gated, and that tell nothing that is.
-
-
 @rule("TTP017", "nothing-gated", Severity.ERROR, Input.TEST)
 def nothing_gated(observation: Observation) -> Answer:
     """A test that is to be gated ends without a gated number.
@@ -570,9 +523,6 @@ def nothing_gated(observation: Observation) -> Answer:
     only = f"{counted(len(metrics), 'number')} recorded, none of them gated"
     found = Answer.found(only, value=0.0, unit="gated numbers", evidence=evidence)
     return found if asked is Asked.TEST else replace(found, severity=Severity.WARNING)
-
-
-# Calls that take longer than the device works.
 
 
 @rule("TTP404", "device-behind-e2e", Severity.WARNING, Input.TEST)
@@ -619,9 +569,6 @@ def device_behind_e2e(
     ).saving({}, times.arithmetic, waiting_ns=times.waiting_ns)
 
 
-# Transfers that share the only command queue with compute.
-
-
 @rule("TTP501", "one-command-queue", Severity.WARNING, Input.DEVICE)
 def one_command_queue(
     subject: Subject,
@@ -663,9 +610,6 @@ def one_command_queue(
     return share.at_most(
         part, f"transfers take {percent(part)} of the time, and one command queue is open"
     )
-
-
-# Transfers that do not hide behind compute.
 
 
 @rule("TTP502", "low-io-overlap", Severity.WARNING, Input.TEST)
@@ -718,9 +662,6 @@ def low_io_overlap(
     )
 
 
-# Transfers that take longer than compute.
-
-
 @rule("TTP503", "transfer-bound", Severity.WARNING, Input.TEST)
 def transfer_bound(
     subject: Subject,
@@ -767,9 +708,6 @@ def transfer_bound(
     )
 
 
-# Outputs that do not agree with what was expected.
-
-
 @rule("TTP901", "pcc-below-limit", Severity.ERROR, Input.TEST)
 def pcc_below_limit(
     observation: Observation,
@@ -803,38 +741,33 @@ def pcc_below_limit(
         pcc.metric.name: least.value if pcc.limits.at_least is None else pcc.limits.at_least
         for pcc in checked
     }
+    worst = {pcc.metric.name: worst_of(pcc) for pcc in checked}
+
+    def distance(pcc: MetricObservation) -> float:
+        below = worst[pcc.metric.name] - limits[pcc.metric.name]
+        return -math.inf if math.isnan(below) else below
+
+    def finite(pcc: MetricObservation) -> float | None:
+        value = worst[pcc.metric.name]
+        return None if math.isnan(value) else value
+
+    def sentence(pcc: MetricObservation) -> str:
+        name, value = pcc.metric.name, finite(pcc)
+        if value is None:
+            return f"{name} does not exist: {pcc.note or 'it is not a number'}"
+        return f"{name} is {value:.6g}, below {limits[name]:g}"
+
     # NaN is below nothing; it comes first, then the one furthest below its limit.
-    short = [pcc for pcc in checked if not worst_of(pcc) >= limits[pcc.metric.name]]
-    ordered = sorted(short or checked, key=lambda pcc: _rank(pcc, limits))
-    worst = ordered[0]
-    bound = replace(least, value=limits[worst.metric.name])
+    short = [pcc for pcc in checked if not worst[pcc.metric.name] >= limits[pcc.metric.name]]
+    ordered = sorted(short or checked, key=distance)
+    bound = replace(least, value=limits[ordered[0].metric.name])
     if not short:
-        return bound.clean(_finite(worst))
+        return bound.clean(finite(ordered[0]))
     return bound.found(
-        _finite(worst),
-        "; ".join(_pcc_below_limit_sentence(pcc, limits) for pcc in ordered),
-        (Evidence(pcc.metric.name, _finite(pcc), "PCC") for pcc in ordered),
+        finite(ordered[0]),
+        "; ".join(map(sentence, ordered)),
+        (Evidence(pcc.metric.name, finite(pcc), "PCC") for pcc in ordered),
     )
-
-
-def _rank(observed: MetricObservation, limits: dict[str, float]) -> float:
-    distance = worst_of(observed) - limits[observed.metric.name]
-    return -math.inf if math.isnan(distance) else distance
-
-
-def _finite(observed: MetricObservation) -> float | None:
-    worst = worst_of(observed)
-    return None if math.isnan(worst) else worst
-
-
-def _pcc_below_limit_sentence(observed: MetricObservation, limits: dict[str, float]) -> str:
-    name, value = observed.metric.name, _finite(observed)
-    if value is None:
-        return f"{name} does not exist: {observed.note or 'it is not a number'}"
-    return f"{name} is {value:.6g}, below {limits[name]:g}"
-
-
-# Tests that measure time, and nothing else.
 
 
 @rule("TTP902", "pcc-not-checked", Severity.WARNING, Input.TEST)
@@ -878,11 +811,6 @@ def pcc_not_checked(observation: Observation) -> Answer:
     return Answer.found("the test measures its model without checking the output")
 
 
-# Outputs with NaN or infinity.
-
-_NON_FINITE_OUTPUT_NONE: Final = Limit(0, "outputs", "NaN and infinity are never right")
-
-
 @rule("TTP903", "non-finite-output", Severity.ERROR, Input.TEST)
 def non_finite_output(observation: Observation) -> Answer:
     """The output holds values that are not finite.
@@ -909,22 +837,11 @@ def non_finite_output(observation: Observation) -> Answer:
     checked = accuracies(observation)
     if not checked:
         return Answer.not_measured("the test checks no output")
-    bad = [output for output in checked if is_not_finite(output)]
+    bad = [output for output in checked if _is_not_finite(output)]
     problems = [f"{output.metric.name}: {output.note or 'not a number'}" for output in bad]
     evidence = (Evidence(output.metric.name) for output in bad)
-    return _NON_FINITE_OUTPUT_NONE.at_most(len(bad), "; ".join(problems), evidence)
-
-
-# Outputs that agree less than they did.
-
-
-class _Drop(NamedTuple):
-    """By how much a PCC is below its baseline, how much it may be, and what the gate says."""
-
-    name: str
-    drop: float
-    allowed: float
-    is_too_much: bool
+    limit = Limit(0, "outputs", "NaN and infinity are never right")
+    return limit.at_most(len(bad), "; ".join(problems), evidence)
 
 
 @rule("TTP904", "pcc-dropped", Severity.ERROR, Input.TEST)
@@ -954,32 +871,25 @@ def pcc_dropped(observation: Observation, verdicts: tuple[Verdict, ...] | None) 
         return Answer.not_measured(NO_PCC)
     if verdicts is None:
         return Answer.not_measured("the test was not compared with its baseline")
-    drops = sorted(_drops(verdicts, names), key=lambda pcc: (pcc.allowed - pcc.drop, pcc.name))
+    drops = [
+        # The verdict has the limit as a fraction.
+        ((v.limit or 0.0) * abs(v.centre), v.centre - v.observed, v)
+        for v in verdicts
+        if v.metric.name in names and v.centre is not None and v.observed is not None
+    ]
+    drops.sort(key=lambda drop: (drop[0] - drop[1], drop[2].metric.name))
     if not drops:
         return Answer.not_measured("there is no baseline of a PCC to compare with")
-    short = [pcc for pcc in drops if pcc.is_too_much]
-    worst = (short or drops)[0]
-    limit = Limit(worst.allowed, "PCC", "what the gate allows")
+    short = [drop for drop in drops if drop[2].outcome is Outcome.REGRESSED]
+    allowed, most, _ = (short or drops)[0]
+    limit = Limit(allowed, "PCC", "what the gate allows")
     if not short:
-        return limit.clean(worst.drop)
+        return limit.clean(most)
     return limit.found(
-        worst.drop,
-        "; ".join(f"{pcc.name} dropped by {pcc.drop:.6f}" for pcc in short),
-        (Evidence(pcc.name, pcc.drop, "PCC") for pcc in short),
+        most,
+        "; ".join(f"{v.metric.name} dropped by {drop:.6f}" for _, drop, v in short),
+        (Evidence(v.metric.name, drop, "PCC") for _, drop, v in short),
     )
-
-
-def _drops(verdicts: Iterable[Verdict], names: Container[str]) -> Iterator[_Drop]:
-    """Yield the PCCs that the gate compared with a baseline."""
-    for verdict in verdicts:
-        centre, now = verdict.centre, verdict.observed
-        if verdict.metric.name in names and centre is not None and now is not None:
-            allowed = (verdict.limit or 0.0) * abs(centre)  # the verdict has it as a fraction
-            is_too_much = verdict.outcome is Outcome.REGRESSED
-            yield _Drop(verdict.metric.name, centre - now, allowed, is_too_much)
-
-
-# Goals that are not reached yet.
 
 
 @rule("TTP905", "target-missed", Severity.INFO, Input.TEST)
@@ -1011,48 +921,33 @@ def target_missed(observation: Observation) -> Answer:
     ]
     if not measured:
         return Answer.not_measured(f"{aimed[0].metric.name} has a target and no finite samples")
-    ordered = sorted(measured, key=_shortfall, reverse=True)
-    missed = [observed for observed in ordered if not _is_reached(observed)]
+
+    def value(observed: MetricObservation) -> float:
+        is_accuracy = observed.metric.kind is Kind.ACCURACY
+        return worst_of(observed) if is_accuracy else median(observed.samples)
+
+    def behind(observed: MetricObservation) -> float:
+        """Return how far a metric is behind its target, as a fraction of it."""
+        target = observed.limits.target or 0.0
+        sign = -1 if observed.metric.better is Better.HIGHER else 1
+        return sign * (value(observed) - target) / abs(target or 1.0)
+
+    def sentence(observed: MetricObservation) -> str:
+        unit = f" {observed.metric.unit}" if observed.metric.unit else ""
+        now, target = value(observed), observed.limits.target
+        return f"{observed.metric.name} is {now:.6g}{unit}, its target {target:.6g}{unit}"
+
+    ordered = sorted(measured, key=behind, reverse=True)
+    missed = [observed for observed in ordered if behind(observed) > 0]
     worst = (missed or ordered)[0]
-    assert worst.limits.target is not None
-    target = Limit(worst.limits.target, worst.metric.unit, "the test")
+    target = Limit(worst.limits.target or 0.0, worst.metric.unit, "the test")
     if not missed:
-        return target.clean(_value(worst))
+        return target.clean(value(worst))
     return target.found(
-        _value(worst),
-        "; ".join(map(_target_missed_sentence, missed)),
-        (
-            Evidence(observed.metric.name, _value(observed), observed.metric.unit)
-            for observed in missed
-        ),
+        value(worst),
+        "; ".join(map(sentence, missed)),
+        (Evidence(each.metric.name, value(each), each.metric.unit) for each in missed),
     )
-
-
-def _value(observed: MetricObservation) -> float:
-    is_accuracy = observed.metric.kind is Kind.ACCURACY
-    return worst_of(observed) if is_accuracy else median(observed.samples)
-
-
-def _is_reached(observed: MetricObservation) -> bool:
-    value, target = _value(observed), observed.limits.target
-    assert target is not None
-    return value >= target if observed.metric.better is Better.HIGHER else value <= target
-
-
-def _shortfall(observed: MetricObservation) -> float:
-    """Return how far a metric is behind its target, as a fraction of it."""
-    target = observed.limits.target or 1.0
-    behind = (_value(observed) - target) / abs(target)
-    return -behind if observed.metric.better is Better.HIGHER else behind
-
-
-def _target_missed_sentence(observed: MetricObservation) -> str:
-    metric, target = observed.metric, observed.limits.target
-    unit = f" {metric.unit}" if metric.unit else ""
-    return f"{metric.name} is {_value(observed):.6g}{unit}, its target {target:.6g}{unit}"
-
-
-# Limits that let worse outputs pass.
 
 
 @rule("TTP906", "pcc-limit-lowered", Severity.WARNING, Input.TEST)
@@ -1096,8 +991,6 @@ def pcc_limit_lowered(
     )
 
 
-# Outputs that the gate lets pass, and that are several times as far off as they were.
-
 #: An error below this counts as this: few roundings make it, and no error at all has no multiple.
 _LEAST_ERROR: Final = 1e-5
 #: Errors are differences from 1, and multiples of them: what lies beyond these digits is rounding.
@@ -1105,10 +998,10 @@ _ERROR_DIGITS, _TIMES_DIGITS = 12, 6
 
 
 class _Growth(NamedTuple):
-    """A PCC, its baseline, and what became of its error.
+    """A PCC, its baseline, and the growth of its error.
 
-    ``times`` is against the session of the baseline that was furthest off, which decides;
-    ``of_centre`` against the baseline that is shown.
+    ``times`` is against the worst session of the baseline, which decides; ``of_centre`` against
+    the baseline that is shown.
     """
 
     name: str
@@ -1120,16 +1013,16 @@ class _Growth(NamedTuple):
     @property
     def sentence(self) -> str:
         error, before = _error(self.now), _error(self.then)
-        # What is below the least error is at most that, so the multiple is at least this.
-        least = before < _LEAST_ERROR
+        # Below the least error the multiple is a lower bound.
+        least, most = ("at least ", "at most ") if before < _LEAST_ERROR else ("", "")
         before = max(before, _LEAST_ERROR)
-        times = _pcc_error_grew_number(self.of_centre)
-        grew = f"{'at least ' if least else ''}{times} times the error"
-        against = f"{error:.6f} against {'at most ' if least else ''}{before:.6f}"
-        text = f"{self.name} {self.now:.6f}, baseline {self.then:.6f}: {grew} ({against})"
-        if self.times == self.of_centre:
-            return text
-        return f"{text}, {_pcc_error_grew_number(self.times)} times that of its worst session"
+        times, of_centre = (
+            f"{number:.1f}".removesuffix(".0") for number in (self.times, self.of_centre)
+        )
+        text = f"{self.name} {self.now:.6f}, baseline {self.then:.6f}: {least}{of_centre} times"
+        text += f" the error ({error:.6f} against {most}{before:.6f})"
+        same = self.times == self.of_centre
+        return text if same else f"{text}, {times} times that of its worst session"
 
 
 @rule("TTP907", "pcc-error-grew", Severity.WARNING, Input.TEST)
@@ -1199,7 +1092,7 @@ def pcc_error_grew(
 
 
 def _growths(verdicts: Iterable[Verdict]) -> Iterator[_Growth]:
-    """Yield the PCCs that were compared with a baseline; what is above 1 is no correlation."""
+    # Above 1 it is no correlation.
     for verdict in verdicts:
         now, then = verdict.observed, verdict.centre
         if now is None or then is None or max(now, then) > 1 + _LEAST_ERROR:
@@ -1214,16 +1107,6 @@ def _error(pcc: float) -> float:
 
 def _times(now: float, then: float) -> float:
     return round(_error(now) / max(_error(then), _LEAST_ERROR), _TIMES_DIGITS)
-
-
-def _pcc_error_grew_number(times: float) -> str:
-    """Return a multiple with one decimal, unless that is zero."""
-    return f"{times:.1f}".removesuffix(".0")
-
-
-_HELPER_PCC_DIFFERS_NONE: Final = Limit(
-    0, "comparisons", "what leaves values out compares another output"
-)
 
 
 @rule("TTP908", "helper-pcc-differs", Severity.ERROR, Input.HELPERS)
@@ -1252,12 +1135,12 @@ def helper_pcc_differs(helper_pccs: tuple[HelperPcc, ...]) -> Answer:
     `observe_pcc_elements` elements.
     """
     evidence = [Evidence(f"{each.metric} ({each.helper}): {each.sentence}") for each in helper_pccs]
-    told = "; ".join(map(_helper_pcc_differs_sentence, helper_pccs[:1]))
-    more = f"; {len(helper_pccs) - 1} more" if len(helper_pccs) > 1 else ""
-    return _HELPER_PCC_DIFFERS_NONE.at_most(len(helper_pccs), told + more, evidence)
-
-
-def _helper_pcc_differs_sentence(pcc: HelperPcc) -> str:
-    says = "passed" if pcc.told is None else f"{pcc.told:.6g}"
-    ours = "does not exist" if isnan(pcc.ours) else f"is {pcc.ours:.6g}"
-    return f"{pcc.metric}: {pcc.helper} says {says}, and the PCC {ours}: {pcc.sentence}"
+    text = ""
+    if helper_pccs:
+        pcc, *others = helper_pccs
+        says = "passed" if pcc.told is None else f"{pcc.told:.6g}"
+        ours = "does not exist" if isnan(pcc.ours) else f"is {pcc.ours:.6g}"
+        text = f"{pcc.metric}: {pcc.helper} says {says}, and the PCC {ours}: {pcc.sentence}"
+        text += f"; {len(others)} more" if others else ""
+    limit = Limit(0, "comparisons", "what leaves values out compares another output")
+    return limit.at_most(len(helper_pccs), text, evidence)
