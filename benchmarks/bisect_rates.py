@@ -27,7 +27,7 @@ from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS
-from pytest_ttnn_perf.experiments.bisect import Bisect, End, Hunt, state_file
+from pytest_ttnn_perf.experiments.bisect import Bisect, End, Hunt
 from pytest_ttnn_perf.machine.git import Repository
 from pytest_ttnn_perf.plugin.workers import Sessions
 
@@ -137,7 +137,7 @@ def search(repository: Repository, machine: Machine, broken: int, seed: str) -> 
     )
     asked = Bisect("good", "bad", [], MAX_ROUNDS, repository.root)
     with tempfile.TemporaryDirectory() as folder:
-        file = state_file(Path(folder), good, bad, asked)
+        file = asked.state_file(Path(folder), good, bad)
         found = Hunt(good, history, asked, world.turns, file, lambda _: None).run()
     return world.outcome(found), world
 

@@ -1,4 +1,4 @@
-"""The ab command: a commit against the working tree, measured in turns on this machine."""
+"""The ab command: a commit against the working tree, in turns."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ from pytest_ttnn_perf.experiments.rounds import (
     Turns,
     Version,
     compare_tests,
+    hold_machine,
     movement,
     run_rounds,
     undecided_tests,
 )
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.machine.git import Repository, remove_leftovers, temporary_checkout
-from pytest_ttnn_perf.machine.processes import signals_interrupt
+from pytest_ttnn_perf.machine.git import Repository, temporary_checkout
 from pytest_ttnn_perf.measure.strays import import_root, own_place
-from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease, restrict_to_passes
 from pytest_ttnn_perf.report.sentences import change_in_words, command_line
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
@@ -61,22 +60,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.tables import Block
 
 
-# A commit against the working tree, laid out.
-
-
-class StrayCode(Struct, frozen=True):
-    """The first of ``count`` modules that are not of the side whose tests ran them.
-
-    ``folder`` has that side's own version of it. Both paths are as the user would type them.
-    """
-
-    name: str
-    file: str
-    folder: str
-    count: int
-    installed: bool
-
-
 WORKING_TREE: Final = "working tree"
 
 #: What can never be judged is no pass.
@@ -84,8 +67,9 @@ _FAILING: Final = frozenset({Outcome.REGRESSED, Outcome.TOO_NOISY, Outcome.NO_DA
 _KNOWN: Final = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.WITHIN})
 
 
-class AbResult(Struct, frozen=True):
-    """What rounds tell. ``ref`` is the commit as the user named it.
+@dataclass(frozen=True, slots=True)
+class AbResult:
+    """The comparison; ``ref`` is the commit as the user named it.
 
     There are ``whole`` rounds of the tests that took most, of ``wanted`` at most; ``stopped`` says
     why there are no more although not all is known. ``troubles`` say why a test has no result.
@@ -105,19 +89,19 @@ class AbResult(Struct, frozen=True):
 
     @property
     def inconclusive(self) -> bool:
-        """Whether there is something of which more rounds could tell."""
+        """More rounds could decide something."""
         return any(metric.is_undecided for metric in self.compared)
 
     @property
     def failed(self) -> bool:
-        """Whether something is worse, or cannot be judged, however many rounds there are."""
+        """Something is worse, or cannot be judged by any number of rounds."""
         outcomes = {metric.outcome for metric in self.compared if not metric.is_undecided}
         nothing = not self.inconclusive and outcomes.isdisjoint(_KNOWN)
         return nothing or bool(self.troubles) or not outcomes.isdisjoint(_FAILING)
 
 
 def ab_sentence(compared: Compared, ref: str, *, after: str = WORKING_TREE) -> str:
-    """Say what was found for one metric, against the commit that is called ``ref``."""
+    """Return the sentence of one metric, against the commit ``ref``."""
     verdict = compared.verdict
     name = verdict.metric.name
     if verdict.outcome is Outcome.NO_DATA:
@@ -145,11 +129,11 @@ def ab_sentence(compared: Compared, ref: str, *, after: str = WORKING_TREE) -> s
 def _limit_text(compared: Compared, verdict: Verdict) -> str:
     rounds = counted(compared.rounds, "round")
     limit = format_fraction(verdict.limit_as_read) if verdict.limit else "no change"
-    if compared.paired.low is None:
+    low, high, least = compared.paired.low, compared.paired.high or 0.0, verdict.limit or 0.0
+    if low is None:
         return f", limit {limit}"
     if compared.is_undecided:
         left = f"and {limit} is not ruled out"
-        low, high, least = compared.paired.low, compared.paired.high or 0.0, verdict.limit or 0.0
         if low > least or high < -least:
             left = "and a verdict, wrong once in 200 at most, takes more rounds"
         return f"; after {rounds} it may be {interval_text(compared)}, {left}"
@@ -158,29 +142,8 @@ def _limit_text(compared: Compared, verdict: Verdict) -> str:
     return f", limit {limit} ({rounds})"
 
 
-def stray_text(stray: StrayCode, *, side: str, command: Sequence[str]) -> str:
-    """Say that a side ran code that is not its own, and what to do; ``command`` is the user's."""
-    others = counted(stray.count - 1, "other module")
-    more = f" and {others}" if stray.count > 1 else ""
-    whose = "that is installed" if stray.installed else f"of the {WORKING_TREE}"
-    of = f"the {side}" if side == WORKING_TREE else side
-    again = command_line(*command)
-    points = "what is installed comes first"
-    if not stray.installed:
-        points = "an editable install, or a path, points there"
-    lines = [
-        f"tests of {of} ran code {whose}: {stray.name} from {stray.file}{more}",
-        f"  so it would be compared with itself: {points}",
-        f"  let each side find its own first: PYTHONPATH={command_line(stray.folder)} {again}",
-    ]
-    if not stray.installed:
-        shared = str(PurePath(stray.file).parent)
-        lines.append(f"  or, if both are to use the same: {again} --same {command_line(shared)}")
-    return "\n".join(lines)
-
-
 def ab_listing(result: AbResult) -> Listing:
-    """Lay out what the rounds tell."""
+    """Lay out a comparison."""
     columns = _columns(result.ref)
     document = {
         "ref": {"name": result.ref, **_commit(result.before)},
@@ -214,7 +177,15 @@ def ab_listing(result: AbResult) -> Listing:
 
 
 def _lines(result: AbResult) -> Iterator[Block]:
-    yield from _heading(result)
+    yield f"{result.ref}: {_commit_text(result.before)}"
+    tree = result.after
+    parts = [counted(tree.changed, "changed file")] if tree.changed else []
+    parts += [counted(tree.untracked, "untracked file")] if tree.untracked else []
+    state = f"with {' and '.join(parts)}" if parts else "nothing uncommitted"
+    commit = "no commit yet" if tree.commit is None else _commit_text(tree.commit)
+    yield f"{WORKING_TREE}: {commit}, {state}"
+    if not parts and tree.commit is not None and tree.commit.id == result.before.id:
+        yield "both are the same: any difference is the machine"
     yield ""
     if result.compared:
         yield from _columns(result.ref).table(result.compared)
@@ -225,20 +196,13 @@ def _lines(result: AbResult) -> Iterator[Block]:
     yield from (f"only in the {WORKING_TREE}: {test}" for test in result.only_after)
     yield from result.remarks
     if result.stopped is not None:
-        yield _stopped_line(result)
+        be = "is" if result.whole == 1 else "are"
+        rounds = f"{counted(result.whole, 'round')} of at most {result.wanted} {be} complete"
+        judged = "and were judged"
+        if result.whole < MIN_ROUNDS:
+            judged = f"too few to judge: it takes {MIN_ROUNDS}"
+        yield f"{result.stopped}: {rounds}, {judged}"
     yield _count_line(result)
-
-
-def _heading(result: AbResult) -> Iterator[str]:
-    yield f"{result.ref}: {_commit_text(result.before)}"
-    tree = result.after
-    parts = [counted(tree.changed, "changed file")] if tree.changed else []
-    parts += [counted(tree.untracked, "untracked file")] if tree.untracked else []
-    state = f"with {' and '.join(parts)}" if parts else "nothing uncommitted"
-    commit = "no commit yet" if tree.commit is None else _commit_text(tree.commit)
-    yield f"{WORKING_TREE}: {commit}, {state}"
-    if not parts and tree.commit is not None and tree.commit.id == result.before.id:
-        yield "both are the same: any difference is the machine"
 
 
 def _commit_text(commit: Commit) -> str:
@@ -275,7 +239,7 @@ def _columns(ref: str) -> Columns[Compared]:
 
 
 def interval_text(compared: Compared) -> str:
-    """Return where the change lies, as a reader finds it from two values: the lower end first."""
+    """Return the interval as read from two values, the lower end first."""
     metric, paired = compared.verdict.metric, compared.paired
     ends = [end for end in map(metric.as_read, (paired.low, paired.high)) if end is not None]
     return " to ".join(map(format_change, sorted(ends))) if len(ends) == 2 else "-"
@@ -294,14 +258,6 @@ def _sentences(result: AbResult) -> Iterator[str]:
         yield f"  more rounds show more: --rounds {min(2 * result.wanted, MAX_ROUNDS)}"
 
 
-def _stopped_line(result: AbResult) -> str:
-    be = "is" if result.whole == 1 else "are"
-    rounds = f"{counted(result.whole, 'round')} of at most {result.wanted} {be} complete"
-    if result.whole < MIN_ROUNDS:
-        return f"{result.stopped}: {rounds}, too few to judge: it takes {MIN_ROUNDS}"
-    return f"{result.stopped}: {rounds}, and were judged"
-
-
 def _count_line(result: AbResult) -> str:
     outcomes = Counter(compared.word for compared in result.compared)
     tests = len({compared.test for compared in result.compared})
@@ -316,40 +272,17 @@ def _count_line(result: AbResult) -> str:
     return "; ".join(parts)
 
 
-def round_line(progress: RoundProgress) -> str:
-    """Say what is being measured, when it will be looked at, and how long it takes at most."""
-    tests = "" if progress.tests is None else f", test {progress.done} of {progress.tests}"
-    left = "" if progress.left_s is None else f", up to {duration(progress.left_s)} left"
-    where = f"round {progress.number}, look at {progress.next_look}, {progress.version}"
-    return f"{bar(progress.fraction, width=12)} {where}{tests}{left}"
-
-
-def look_line(number: int, undecided: int, of: int, *, most: int) -> str:
-    """Say what is known after a round."""
-    look = f"look after {counted(number, 'round')}"
-    if not undecided:
-        return f"{look}: {counted(of, 'test')} decided"
-    on = f"continuing, at most {most} rounds" if number < most else "and it was the last"
-    return f"{look}: {undecided} of {counted(of, 'test')} undecided, {on}"
-
-
-def movement_line(ref: str, moved: float, test: str, metric: str) -> str:
-    """Say how far the machine alone moved a metric while the rounds were run."""
-    return (
-        f"the machine moved by up to {format_fraction(moved)}: that is how much rounds of "
-        f"{ref} alone differ ({test} {metric})"
-    )
-
-
 _ENDED: Final = True
 #: Settings that say where things are, not how they are measured.
 _PLACES: Final = frozenset({"baselines", "artifacts", "json", "replay", "lock_folder", "label"})
 
 
-class Ab(Struct, frozen=True):
-    """What is asked for: a commit, pytest's arguments, the most rounds, what both sides share.
+@dataclass(frozen=True, slots=True)
+class Ab:
+    """The arguments of the command.
 
-    ``command`` are the words before these arguments, as the user would type them again.
+    ``shared`` is what both sides take from the working tree, ``command`` the words before pytest's
+    arguments, as the user would type them again.
     """
 
     ref: str
@@ -363,9 +296,9 @@ class Ab(Struct, frozen=True):
 def ab(
     asked: Ab, settings: Settings, *, progress: Callable[[str, bool], None], shape: str
 ) -> Result:
-    """Measure both sides in turns and say what that tells.
+    """Measure both sides in turns, and compare them.
 
-    ``progress`` is told in a line how far it is, and whether a side has just been measured.
+    ``progress`` is called with a line, and whether a side has just been measured.
 
     Raises:
         UsageError: there is no such commit, or no test can be measured on both sides.
@@ -383,60 +316,137 @@ def compare_with(
     settings: Settings,
     *,
     progress: Callable[[str, bool], None],
-    watch: Callable[[Turns], InTurns] | None = None,
+    watch: Callable[[InTurns], InTurns] | None = None,
 ) -> AbResult:
-    """Measure the working tree and a commit in turns, and return what that tells.
+    """Measure the working tree and a commit in turns.
 
-    ``watch`` may stand between the rounds and those who judge them; then it is recorded how times
-    are taken.
+    ``watch`` may stand in for the rounds; then it is recorded how times are taken.
 
     Raises:
         UsageError: no test can be measured on both sides.
         InputError: the commit cannot be checked out.
     """
     repository = Repository.around(asked.cwd)
-    tree = repository.working_tree()
-    shared = shared_within(repository.root, asked.cwd, asked.shared)
-    asked = replace(asked, shared=shared)
+    root, tree = repository.root, repository.working_tree()
+    shared = shared_within(root, asked.cwd, asked.shared)
     check_writable(settings.artifacts)
-    profiler = restrict_to_passes(
-        choose_profiler(settings, os.environ), settings, isolated=True
-    ).kind
     result = AbResult(asked.ref, commit, tree, asked.rounds, 0, stopped="interrupted")
 
     def print_line(text: str) -> None:
         progress(text, _ENDED)
 
-    def tell(now: RoundProgress) -> None:
-        progress(round_line(now), now.is_over)
+    def report(now: RoundProgress) -> None:
+        tests = "" if now.tests is None else f", test {now.done} of {now.tests}"
+        left = "" if now.left_s is None else f", up to {duration(now.left_s)} left"
+        where = f"round {now.number}, look at {now.next_look}, {now.version}"
+        progress(f"{bar(now.fraction, width=12)} {where}{tests}{left}", now.is_over)
 
     name, receipts = asked.command[0], watch is not None
-    measuring = Measuring(
-        name, asked.argv, settings, profiler, print_line, asked.shared, receipts=receipts
-    )
+    measuring = Measuring(name, asked.argv, settings, print_line, shared, receipts=receipts)
     try:
-        with signals_interrupt(), lease(settings, os.environ, print_line):
-            left = remove_leftovers(repository.root)
-            if left:
-                print_line(f"removed what {counted(left, 'earlier run')} left behind")
-            with temporary_checkout(repository.root, commit.id) as other:
-                here, cwd = repository.root, asked.cwd.resolve()
-                there = Move(here, other, cwd)
-                after = Version(
-                    WORKING_TREE, "working-tree", Move(here, here, cwd), other, measuring
-                )
-                before = Version(asked.ref, "ref", there, here, measuring)
-                turns = Turns(before, after, rounds=asked.rounds, progress=tell)
-                watched = watch(turns) if watch is not None else turns
-                result = _Both(asked, measuring, there, watched).measure(result)
-        same = repository.differs_from(commit, asked.shared)
+        with hold_machine(root, settings, print_line), temporary_checkout(root, commit.id) as other:
+            cwd = asked.cwd.resolve()
+            there = Move(root, other, cwd)
+            after = Version(WORKING_TREE, "working-tree", Move(root, root, cwd), other, measuring)
+            before = Version(asked.ref, "ref", there, root, measuring)
+            turns: InTurns = Turns(before, after, rounds=asked.rounds, progress=report)
+            turns = watch(turns) if watch is not None else turns
+            result = _measure(asked, turns, there, result, print_line)
+        differing = repository.differs_from(commit, shared)
     except KeyboardInterrupt:
-        same = ()
-    return replace(result, remarks=(*result.remarks, *_shared_remarks(asked, same)))
+        differing = ()
+    remarks = [
+        f"{folder} was that of the working tree on both sides"
+        f"{', where it differs' if folder in differing else ''}"
+        for folder in shared
+    ]
+    return replace(result, remarks=(*result.remarks, *remarks))
+
+
+def _measure(
+    asked: Ab, turns: InTurns, move: Move, result: AbResult, print_line: Callable[[str], None]
+) -> AbResult:
+    """Run the rounds, and return the result.
+
+    Raises:
+        UsageError: a side ran code that is not its own, or nothing was measured.
+    """
+
+    def compare() -> list[Compared]:
+        return compare_tests(turns.before.good(), turns.after.good(), rounds=asked.rounds)
+
+    def look(number: int) -> tuple[str, ...]:
+        compared = compare()
+        undecided = undecided_tests(compared)
+        of = counted(len({each.test for each in compared}), "test")
+        on = "and it was the last"
+        if number < asked.rounds:
+            on = f"continuing, at most {asked.rounds} rounds"
+        known = f"{len(undecided)} of {of} undecided, {on}" if undecided else f"{of} decided"
+        print_line(f"look after {counted(number, 'round')}: {known}")
+        return undecided
+
+    try:
+        stopped = run_rounds(turns, rounds=asked.rounds, look=look)
+    except StrayedError as error:
+        command = ("ttnn-perf", *asked.command, *asked.argv)
+        raise UsageError(strayed_text(error, command)) from error
+    before, after = turns.before, turns.after
+    if not (after.measured or before.measured or stopped):
+        none = "none was chosen: name others"
+        if after.collected is not None:
+            ran = after.collected.tests[0]
+            none = f"{ran} measures nothing: mark tests with @pytest.mark.ttnn_perf, or name others"
+        message = f"no test was measured: {none}"
+        raise UsageError(message)
+    left, right = before.good(), after.good()
+    # One that ran on one side only when all was stopped is no test of that side alone.
+    finished = min(before.completed, after.completed) > 0
+    no_longer_fitting = {
+        test: f"{WORKING_TREE}, {why}; it used to fit"
+        for test, why in after.no_room.items()
+        if test in before.measured
+    }
+    remarks = []
+    differing = _differing_settings(turns, move)
+    if differing:
+        names = ", ".join(differing)
+        remarks.append(
+            f"settings of the working tree were used on both sides; they differ in {names}"
+        )
+    moved = movement({test: left[test] for test in right if test in left})
+    if moved is not None and moved[0] > DEFAULT_POLICY.floor:
+        remarks.append(
+            f"the machine moved by up to {format_fraction(moved[0])}: that is how much rounds of "
+            f"{asked.ref} alone differ ({moved[1]} {moved[2]})"
+        )
+    return replace(
+        result,
+        stopped=stopped,
+        whole=min(before.completed, after.completed),
+        compared=tuple(compare()),
+        only_before=tuple(t for t in left if t not in after.measured) if finished else (),
+        only_after=tuple(t for t in right if t not in before.measured) if finished else (),
+        troubles={**no_longer_fitting, **troubles_of(((WORKING_TREE, after), (asked.ref, before)))},
+        remarks=tuple(remarks),
+    )
+
+
+def _differing_settings(turns: InTurns, move: Move) -> list[str]:
+    collected = turns.after.collected
+    root = Path(collected.root) if collected is not None and collected.root else None
+    if root is None or not root.is_relative_to(move.root):
+        return []
+    try:
+        ours, theirs = load_settings(root), load_settings(Path(move.path(str(root))))
+    except InputError:  # what is wrong with theirs does not matter here
+        return []
+    names = (field.name for field in fields(ours) if field.name not in _PLACES)
+    return [name for name in names if getattr(ours, name) != getattr(theirs, name)]
 
 
 def shared_within(root: Path, cwd: Path, folders: Iterable[str]) -> tuple[str, ...]:
-    """Return folders that versions share as they are seen from the root.
+    """Return shared folders as seen from the root.
 
     Raises:
         UsageError: one of them is not there.
@@ -449,109 +459,8 @@ def shared_within(root: Path, cwd: Path, folders: Iterable[str]) -> tuple[str, .
     return tuple(str(place.relative_to(root)) for place, _ in places)
 
 
-def _shared_remarks(asked: Ab, differing: Sequence[str]) -> Iterator[str]:
-    for folder in asked.shared:
-        differs = ", where it differs" if folder in differing else ""
-        yield f"{folder} was that of the working tree on both sides{differs}"
-
-
-class _Both:
-    """Both sides, from their first process to what they tell."""
-
-    def __init__(self, asked: Ab, measuring: Measuring, move: Move, turns: InTurns) -> None:
-        self.asked, self.measuring, self.move, self.turns = asked, measuring, move, turns
-
-    def measure(self, result: AbResult) -> AbResult:
-        """Run the rounds, and return the result with what they tell.
-
-        Raises:
-            UsageError: a side ran code that is not its own, or nothing was measured.
-        """
-        try:
-            stopped = run_rounds(self.turns, rounds=self.asked.rounds, look=self._look)
-        except StrayedError as error:
-            command = ("ttnn-perf", *self.asked.command, *self.asked.argv)
-            raise UsageError(strayed_text(error, command)) from error
-        return self._result(replace(result, stopped=stopped))
-
-    def _compare(self) -> list[Compared]:
-        before, after = self.turns.before.good(), self.turns.after.good()
-        return compare_tests(before, after, rounds=self.asked.rounds)
-
-    def _look(self, number: int) -> tuple[str, ...]:
-        compared = self._compare()
-        undecided = undecided_tests(compared)
-        of = len({each.test for each in compared})
-        self.measuring.print_line(look_line(number, len(undecided), of, most=self.asked.rounds))
-        return undecided
-
-    def _result(self, result: AbResult) -> AbResult:
-        before, after = self.turns.before, self.turns.after
-        if not (after.measured or before.measured or result.stopped):
-            raise UsageError(_nothing_measured(after))
-        left, right = before.good(), after.good()
-        both = [test for test in right if test in left]
-        # One that ran on one side only when all was stopped is no test of that side alone.
-        finished = min(before.completed, after.completed) > 0
-        return replace(
-            result,
-            whole=min(before.completed, after.completed),
-            compared=tuple(self._compare()),
-            only_before=tuple(t for t in left if t not in after.measured) if finished else (),
-            only_after=tuple(t for t in right if t not in before.measured) if finished else (),
-            troubles={
-                **_no_longer_fitting(after, before),
-                **troubles_of(((WORKING_TREE, after), (self.asked.ref, before))),
-            },
-            remarks=tuple(self._remarks(before, both)),
-        )
-
-    def _remarks(self, before: Sessions, both: Sequence[str]) -> Iterator[str]:
-        differing = self._differing_settings()
-        if differing:
-            names = ", ".join(differing)
-            yield f"settings of the working tree were used on both sides; they differ in {names}"
-        moved = movement({test: before.good()[test] for test in both})
-        if moved is not None and moved[0] > DEFAULT_POLICY.floor:
-            yield movement_line(self.asked.ref, *moved)
-
-    def _differing_settings(self) -> list[str]:
-        """Name the settings that the commit has otherwise."""
-        collected = self.turns.after.collected
-        root = Path(collected.root) if collected is not None and collected.root else None
-        if root is None or not root.is_relative_to(self.move.root):
-            return []
-        try:
-            ours = load_settings(root)
-            theirs = load_settings(Path(self.move.path(str(root))))
-        except InputError:  # what is wrong with theirs does not matter here
-            return []
-        names = (name for name in ours.__struct_fields__ if name not in _PLACES)
-        return [name for name in names if getattr(ours, name) != getattr(theirs, name)]
-
-
-def _nothing_measured(side: Sessions) -> str:
-    """Say why there is nothing to compare: none was chosen, or those that ran measure nothing."""
-    if side.collected is None:
-        return "no test was measured: none was chosen: name others"
-    ran = side.collected.tests[0]
-    return (
-        f"no test was measured: {ran} measures nothing: mark tests with @pytest.mark.ttnn_perf, or "
-        "name others"
-    )
-
-
-def _no_longer_fitting(after: Sessions, before: Sessions) -> dict[str, str]:
-    """Return the points of sweeps that the change leaves no room for."""
-    return {
-        test: f"{WORKING_TREE}, {why}; it used to fit"
-        for test, why in after.no_room.items()
-        if test in before.measured
-    }
-
-
 def troubles_of(sides: Iterable[tuple[str, Sessions]]) -> dict[str, str]:
-    """Return why tests have no result, with the names of the sides."""
+    """Return why tests have no result, by side."""
     troubles: dict[str, str] = {}
     for name, found in sides:
         for test, why in found.troubles.items():
@@ -561,15 +470,30 @@ def troubles_of(sides: Iterable[tuple[str, Sessions]]) -> dict[str, str]:
 
 
 def strayed_text(error: StrayedError, command: Sequence[str]) -> str:
-    """Say that a version ran code that is not its own; ``command`` is the user's."""
-    first, move = error.strays[0], error.version.move
-    file = Path(first.file)
+    """Say that a version ran code that is not its own, and what to do.
+
+    ``command`` is the user's.
+    """
+    first, move, side = error.strays[0], error.version.move, error.version.name
+    file, again = Path(first.file), command_line(*command)
+    others = counted(len(error.strays) - 1, "other module")
+    more = f" and {others}" if len(error.strays) > 1 else ""
+    of = f"the {side}" if side == WORKING_TREE else side
     inside = file.is_relative_to(move.root)
     if inside:
         shown, place = os.path.relpath(file, move.cwd), import_root(first)
+        whose, points = f"of the {WORKING_TREE}", "an editable install, or a path, points there"
     else:
         own = ComparedVersions(move.root, error.version.other, error.version.shared)
         shown, place = first.file, own_place(first, own, move.cwd)
-    folder = os.path.relpath(place, move.cwd)
-    stray = StrayCode(first.name, shown, folder, len(error.strays), installed=not inside)
-    return stray_text(stray, side=error.version.name, command=command)
+        whose, points = "that is installed", "what is installed comes first"
+    folder = command_line(os.path.relpath(place, move.cwd))
+    lines = [
+        f"tests of {of} ran code {whose}: {first.name} from {shown}{more}",
+        f"  so it would be compared with itself: {points}",
+        f"  let each side find its own first: PYTHONPATH={folder} {again}",
+    ]
+    if inside:
+        shared = command_line(str(PurePath(shown).parent))
+        lines.append(f"  or, if both are to use the same: {again} --same {shared}")
+    return "\n".join(lines)

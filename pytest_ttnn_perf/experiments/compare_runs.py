@@ -13,32 +13,35 @@ from pytest_ttnn_perf.gate.judge import settled_value
 from pytest_ttnn_perf.gate.judging import observed_change_by_op
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from pytest_ttnn_perf.core.hardware import Scalar
+    from pytest_ttnn_perf.core.hardware import Hardware, Scalar
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import MetricObservation, Run
 
 
-class Difference(Struct, frozen=True):
-    """A field that is not the same in both runs; None where a run does not have it."""
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field that differs between two runs; None if it is missing."""
 
     field: str
     before: Scalar
     after: Scalar
 
 
-class Reading(Struct, frozen=True):
-    """What one run says of a metric; ``value`` is None without a finite number."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One run's value of a metric; None without a finite number."""
 
     metric: Metric
     value: float | None
 
 
-class Pair(Struct, frozen=True):
-    """One metric of one test in both runs; None in a run that does not have it.
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One metric of one test in both runs.
 
-    ``obstacle`` is what forbids to compare the two.
+    A run that does not have it has None. ``obstacle`` forbids comparing the two.
     """
 
     test: str
@@ -63,10 +66,7 @@ class Pair(Struct, frozen=True):
 
     @property
     def change(self) -> float | None:
-        """How much more there is than before, as a fraction (0.05 = 5 % more).
-
-        None where nothing was compared, and for a change from nothing, which has no size.
-        """
+        """Relative change (0.05 = 5 % more); None from zero."""
         if self.values is None:
             return None
         before, after = self.values
@@ -76,26 +76,26 @@ class Pair(Struct, frozen=True):
         return change if isfinite(change) else None
 
 
-class Trouble(Struct, frozen=True):
-    """Why one run (``before`` or ``after``) may lack metrics of a test."""
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """The reason why a run (``before`` or ``after``) may lack metrics."""
 
     run: str
     test: str
     what: str
 
 
-class ByOp(Struct, frozen=True):
-    """Which ops make up the change of a test's times, in a sentence."""
+@dataclass(frozen=True, slots=True)
+class ByOp:
+    """The ops behind the change of a test's times, in a sentence."""
 
     test: str
     sentence: str
 
 
-class RunComparison(Struct, frozen=True):
-    """Every metric of either run, what differs around them, and what went wrong in them.
-
-    ``by_op`` is of the tests that have an op table in both runs.
-    """
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Two runs, metric by metric, with differences and troubles."""
 
     before: Run
     after: Run
@@ -112,54 +112,48 @@ _FLEETING: Final = frozenset(
 
 
 def compare_runs(before: Run, after: Run) -> RunComparison:
-    """Join two runs; what only one of them has comes after what the first has."""
-    return RunComparison(
-        before,
-        after,
-        pairs=tuple(_pairs(before, after)),
-        environment=tuple(_changed_environment(before.environment, after.environment)),
-        troubles=(*_troubles("before", before), *_troubles("after", after)),
-        by_op=tuple(_by_op(before, after)),
-    )
-
-
-def _pairs(before: Run, after: Run) -> Iterator[Pair]:
-    for test in _either(before.tests, after.tests):
+    """Join two runs; what only the second has comes last."""
+    pairs: list[Pair] = []
+    by_op: list[ByOp] = []
+    for test in dict.fromkeys([*before.tests, *after.tests]):
         first, second = (_observation(run, test) for run in (before, after))
+        hardware = _other_hardware(
+            first.hardware or before.hardware, second.hardware or after.hardware
+        )
         differs = first.setting.first_difference(second.setting)
-        setting = Difference(*differs) if differs else None
-        obstacle = _other_hardware(before, after, test) or setting
-        for name in _either(first.metrics, second.metrics):
-            then, now = (_reading(observation.metrics.get(name)) for observation in (first, second))
+        obstacle = hardware or (Difference(*differs) if differs else None)
+        for name in dict.fromkeys([*first.metrics, *second.metrics]):
+            then, now = (_reading(side.metrics.get(name)) for side in (first, second))
             in_the_way = None
             if then and now:
                 in_the_way = obstacle or _other_metric(then.metric, now.metric)
-            yield Pair(test, name, then, now, in_the_way)
-
-
-def _by_op(before: Run, after: Run) -> Iterator[ByOp]:
-    for test in before.tests:
-        ours, theirs = _observation(before, test), _observation(after, test)
-        if _other_hardware(before, after, test) is None:
-            sentence = observed_change_by_op(ours, theirs)
-            if sentence is not None:
-                yield ByOp(test, sentence)
-
-
-def _either(first: Iterable[str], second: Iterable[str]) -> Iterable[str]:
-    return dict.fromkeys([*first, *second])
+            pairs.append(Pair(test, name, then, now, in_the_way))
+        if test in before.tests and hardware is None:
+            sentence = observed_change_by_op(first, second)
+            by_op += [ByOp(test, sentence)] if sentence is not None else []
+    environment = (
+        Difference(field.name, then, now)
+        for field in fields(Environment)
+        if field.name not in _FLEETING
+        for then, now in [(getattr(run.environment, field.name) for run in (before, after))]
+        if then != now
+    )
+    troubles = (*_troubles("before", before), *_troubles("after", after))
+    return RunComparison(before, after, tuple(pairs), tuple(environment), troubles, tuple(by_op))
 
 
 def _observation(run: Run, test: str) -> Observation:
-    """Return what a run says of a test; of one that it does not have, nothing."""
     return run.tests[test].observation if test in run.tests else Observation(test)
 
 
-def _other_hardware(before: Run, after: Run, test: str) -> Difference | None:
-    first, second = (_observation(run, test).hardware or run.hardware for run in (before, after))
-    if first is None or second is None or first.key == second.key:
+def _reading(observed: MetricObservation | None) -> Reading | None:
+    return None if observed is None else Reading(observed.metric, settled_value(observed))
+
+
+def _other_hardware(before: Hardware | None, after: Hardware | None) -> Difference | None:
+    if before is None or after is None or before.key == after.key:
         return None  # a run without hardware does not have this test
-    return Difference("hardware", first.key, second.key)
+    return Difference("hardware", before.key, after.key)
 
 
 def _other_metric(before: Metric, after: Metric) -> Difference | None:
@@ -169,17 +163,6 @@ def _other_metric(before: Metric, after: Metric) -> Difference | None:
     if before.source is not after.source:
         return Difference("source", before.source.value, after.source.value)
     return None
-
-
-def _reading(observed: MetricObservation | None) -> Reading | None:
-    return None if observed is None else Reading(observed.metric, settled_value(observed))
-
-
-def _changed_environment(before: Environment, after: Environment) -> Iterator[Difference]:
-    for name in Environment.__struct_fields__:
-        then, now = getattr(before, name), getattr(after, name)
-        if then != now and name not in _FLEETING:
-            yield Difference(name, then, now)
 
 
 def _troubles(name: str, run: Run) -> Iterator[Trouble]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -24,12 +25,15 @@ from pytest_ttnn_perf.core.messages import Collected, ComparedVersions, PassKind
 from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.observation import NO_LIMITS, JudgedTest, Limits, Run
 from pytest_ttnn_perf.core.settings import MIN_ROUNDS
+from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
 from pytest_ttnn_perf.experiments.paired import Paired, Plan, Round, judge_rounds
 from pytest_ttnn_perf.gate.judge import judge_test, representative, with_parts_explaining
-from pytest_ttnn_perf.machine.processes import finds_modules_in
+from pytest_ttnn_perf.machine.git import remove_leftovers
+from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
 from pytest_ttnn_perf.measure.strays import Stray
+from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease, restrict_to_passes
 from pytest_ttnn_perf.plugin.workers import (
     Pass,
     SessionListener,
@@ -42,14 +46,12 @@ from pytest_ttnn_perf.plugin.workers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from pytest_ttnn_perf.core.messages import Message
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
-    from pytest_ttnn_perf.experiments.compare_runs import Difference, Pair, Reading
+    from pytest_ttnn_perf.experiments.compare_runs import Difference, Pair
 
     Seen = Sequence[Observation]
-    from collections.abc import Sequence
-
-    from pytest_ttnn_perf.core.messages import Message
 
 
 # Two versions of a project, and the workers that measure each of them.
@@ -61,17 +63,11 @@ _WITH_PATH: Final = frozenset({
 })  # fmt: skip
 
 
-class Moved(Struct, frozen=True):
-    """Words for the other side. ``narrowed``: some tests that were asked for are not there."""
+@dataclass(frozen=True, slots=True)
+class Move:
+    """From the project in ``root`` to its version in ``tree``.
 
-    argv: tuple[str, ...]
-    narrowed: bool
-
-
-class Move(Struct, frozen=True):
-    """From the project in ``root`` to the one in ``tree``; the user stands in ``cwd``.
-
-    Both are the same for the version that the user has.
+    The user stands in ``cwd``. Both are the same for the version that the user has.
     """
 
     root: Path
@@ -80,33 +76,33 @@ class Move(Struct, frozen=True):
 
     @property
     def is_users(self) -> bool:
-        """Whether it is the version that the user has."""
+        """The version that the user has."""
         return self.tree == self.root
 
     @property
     def there(self) -> Path:
-        """Where the user would stand in the other project."""
+        """The user's folder in the other project."""
         return self.tree / self.cwd.relative_to(self.root)
 
     def path(self, text: str) -> str:
-        """Return a text that begins with a path into the project, as a path into the other."""
+        """Move a text that begins with a path into the project."""
         root = str(self.root)
         after = text[len(root) : len(root) + 1]
         inside = text.startswith(root) and after in {"", os.sep, ":"}
         return f"{self.tree}{text[len(root) :]}" if inside else text
 
-    def argv(self, argv: Sequence[str], *, chooses: bool = False) -> Moved:
-        """Return pytest's arguments; a file or test that only this project has is left out.
+    def argv(self, argv: Sequence[str], *, chooses: bool = False) -> tuple[tuple[str, ...], bool]:
+        """Return pytest's arguments there, and if they choose more tests.
 
-        pytest would refuse all for the sake of one that is not there. The tests of a file are then
-        chosen by their ids: those that another version collects. The one that ``chooses`` keeps the
-        ids that were given.
+        A file or test that only this project has is left out: pytest would refuse all for one that
+        is not there. The tests of a file are then chosen by their ids: those that another version
+        collects. The one that ``chooses`` keeps the ids that were given.
 
         Raises:
             UsageError: none of the files that were asked for is there.
         """
         if self.is_users:
-            return Moved(tuple(argv), narrowed=False)
+            return tuple(argv), False
         kept, missing, named = [], [], False
         for before, word in zip(("", *argv), argv, strict=False):
             file, of_test, _ = word.partition("::")
@@ -119,11 +115,10 @@ class Move(Struct, frozen=True):
             else:
                 kept.append(self.path(word if chooses else file))
                 named = named or bool(of_test)
-        is_test = [word for word in kept if (self.cwd / word.partition("::")[0]).exists()]
-        if missing and not is_test:
+        if missing and not any((self.cwd / word.partition("::")[0]).exists() for word in kept):
             message = f"nothing to compare: the commit does not have {', '.join(missing)}"
             raise UsageError(message)
-        return Moved(tuple(kept), named or bool(missing))
+        return tuple(kept), named or bool(missing)
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Return the environment, with modules looked for in the other project."""
@@ -157,8 +152,9 @@ def experiment_workers(
     )  # fmt: skip
 
 
-class Measuring(Struct, frozen=True):
-    """What holds for all versions that a command measures.
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """Parameters of all versions that a command measures.
 
     ``argv`` are pytest's arguments as the user gave them, ``shared`` what all take from the
     working tree. ``receipts``: it is recorded how times are taken.
@@ -167,10 +163,15 @@ class Measuring(Struct, frozen=True):
     command: str
     argv: Sequence[str]
     settings: Settings
-    profiler: ProfilerKind
     print_line: Callable[[str], None]
     shared: tuple[str, ...] = ()
     receipts: bool = False
+
+    @property
+    def profiler(self) -> ProfilerKind:
+        """The profiler of its passes."""
+        chosen = choose_profiler(self.settings, os.environ)
+        return restrict_to_passes(chosen, self.settings, isolated=True).kind
 
 
 class Version(Struct):
@@ -198,7 +199,7 @@ class Version(Struct):
             message = f"{self.name} has no folder {self.move.cwd.name}: nothing to compare"
             raise UsageError(message)
         chooses = chooses and self.tests is None
-        argv = self.move.argv(self.measuring.argv, chooses=chooses).argv
+        argv, _ = self.move.argv(self.measuring.argv, chooses=chooses)
         given = any(word.startswith("--rootdir") for word in argv)
 
         def arguments() -> tuple[str, ...]:
@@ -222,22 +223,23 @@ class Version(Struct):
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether the words that it is given choose more tests than were asked for."""
-        return self.move.argv(self.measuring.argv).narrowed
+        """Its arguments choose more tests than the user did."""
+        return self.move.argv(self.measuring.argv)[1]
 
 
-# What rounds tell of two versions: every gated metric of the tests that both have.
+# Judging: every gated metric of the tests that both versions have.
 
-#: What is called so is not known after all rounds.
+#: The word for metrics that are undecided after all rounds.
 INCONCLUSIVE: Final = "INCONCLUSIVE"
 
 
-class Compared(Struct, frozen=True):
-    """One metric of one test on both sides. ``obstacle`` is what forbids to compare the two.
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One metric of one test on both sides; ``obstacle`` forbids comparing.
 
     ``before`` and ``after`` are the values of the rounds, in the order in which these were run;
-    the verdict may rest on the first ``rounds`` of them. ``by_op`` says which ops make up the
-    change of a time. ``limits`` are what the author of the test asks for.
+    the verdict may rest on the first ``rounds`` of them. ``by_op`` names the ops behind the change
+    of a time. ``limits`` are those of the author of the test.
     """
 
     test: str
@@ -251,32 +253,27 @@ class Compared(Struct, frozen=True):
 
     @property
     def verdict(self) -> Verdict:
-        """What the rounds say of the metric."""
+        """The verdict by the rounds."""
         return self.paired.verdict
 
     @property
     def outcome(self) -> Outcome:
-        """What the verdict says."""
+        """Its outcome."""
         return self.paired.verdict.outcome
 
     @property
     def word(self) -> str:
-        """The same as users read it."""
+        """The outcome as users read it."""
         return INCONCLUSIVE if self.is_undecided else self.outcome.value
 
     @property
     def is_undecided(self) -> bool:
-        """Whether the rounds do not tell."""
+        """More rounds could decide."""
         return self.paired.is_undecided
 
 
-def whole_rounds(before: Seen, after: Seen) -> int:
-    """Return how many rounds of a test both sides have."""
-    return min(len(before), len(after))
-
-
 def is_exact(before: Seen, after: Seen) -> bool:
-    """Return whether one round of a test says all: on a simulated device no time is judged."""
+    """One round is enough: on a simulated device no time is judged."""
     return all(
         each.is_simulated
         and not any(m.gated and m.metric.compared_by_ratio for m in each.metrics.values())
@@ -285,22 +282,22 @@ def is_exact(before: Seen, after: Seen) -> bool:
 
 
 def after_is_first(number: int) -> bool:
-    """Return whether the later version is measured first: in rounds of odd number."""
+    """The later version is measured first in rounds of odd number."""
     return number % 2 == 1
 
 
 def compare_tests(
     before: Mapping[str, Seen], after: Mapping[str, Seen], *, rounds: int
 ) -> list[Compared]:
-    """Judge every gated metric of the tests that both sides have measured often enough.
+    """Judge every gated metric of the tests with enough rounds.
 
     ``rounds`` are the most that there may be. The comparisons share one chance of a false alarm.
     """
     tests = [
-        _Test(test, before[test][:whole], seen[:whole])
+        _TestRounds(test, before[test][:whole], seen[:whole])
         for test, seen in after.items()
         if test in before
-        and (whole := whole_rounds(before[test], seen))
+        and (whole := min(len(before[test]), len(seen)))
         and (whole >= MIN_ROUNDS or is_exact(before[test], seen))
     ]
     plan = Plan(rounds, max(1, sum(test.comparisons for test in tests)))
@@ -308,94 +305,94 @@ def compare_tests(
 
 
 def undecided_tests(compared: Sequence[Compared]) -> tuple[str, ...]:
-    """Return the tests of which more rounds could tell more."""
+    """Return the tests that more rounds could decide."""
     return tuple(dict.fromkeys(each.test for each in compared if each.is_undecided))
 
 
-class _Test:
+class _TestRounds:
     """One test on both sides, with as many rounds of each."""
 
     def __init__(self, test: str, before: Seen, after: Seen) -> None:
         self.test, self.before, self.after = test, before, after
-        self.merged = [_merge_rounds(seen) for seen in (before, after)]
-        runs = (Run(None, {test: JudgedTest(side)}) for side in self.merged)
-        self.comparison = compare_runs(*runs)
-        self.gated = [pair for pair in self.comparison.pairs if _is_gated(pair.metric, self.merged)]
+        then, self.now = _merge_rounds(before), _merge_rounds(after)
+        runs = (Run(None, {test: JudgedTest(side)}) for side in (then, self.now))
+        comparison = compare_runs(*runs)
+        self.by_op = comparison.by_op[0].sentence if comparison.by_op else None
+        self.gated = [
+            pair
+            for pair in comparison.pairs
+            for sides in [
+                [s.metrics[pair.metric] for s in (then, self.now) if pair.metric in s.metrics]
+            ]
+            if any(side.gated for side in sides)
+        ]
 
     @property
     def comparisons(self) -> int:
-        """How many metrics are judged by their rounds, and do not only explain another."""
+        """The metrics that are judged by their rounds, and explain no other."""
         names = {pair.metric for pair in self.gated}
-        return sum(self._counts(pair, names) for pair in self.gated)
-
-    def _counts(self, pair: Pair, names: set[str]) -> bool:
-        if pair.before is None or pair.after is None or pair.obstacle is not None:
-            return False
-        metric = pair.after.metric
-        explains = not names.isdisjoint(metric.totals)
-        own_limits = self.merged[1].metrics[pair.metric].limits != NO_LIMITS
-        return metric.compared_by_ratio and (own_limits or not explains)
+        return sum(
+            pair.after.metric.compared_by_ratio
+            and (
+                self.now.metrics[pair.metric].limits != NO_LIMITS
+                or names.isdisjoint(pair.after.metric.totals)
+            )
+            for pair in self.gated
+            if pair.before is not None and pair.after is not None and pair.obstacle is None
+        )
 
     def judge(self, plan: Plan) -> Iterator[Compared]:
-        """Yield what the rounds say of each metric."""
-        by_op = self.comparison.by_op[0].sentence if self.comparison.by_op else None
-        # With its own setting: one that differs is an obstacle, told in the words of this command.
-        setting = self.merged[1].setting
-        stored = TestBaseline(Accepted(""), baselines_of(list(self.before)), setting)
-        exact = {verdict.metric.name: verdict for verdict in judge_test(self.merged[1], stored)}
-        judged = [_judge_pair(pair, self.before, self.after, exact, plan) for pair in self.gated]
-        verdicts = with_parts_explaining([paired.verdict for paired in judged], self.merged[1])
+        """Yield each metric with its verdict."""
+        # With its own setting: one that differs is an obstacle, in the words of this command.
+        stored = TestBaseline(Accepted(""), baselines_of(list(self.before)), self.now.setting)
+        exact = {verdict.metric.name: verdict for verdict in judge_test(self.now, stored)}
+        judged = [self._judge(pair, exact, plan) for pair in self.gated]
+        verdicts = with_parts_explaining([paired.verdict for paired in judged], self.now)
         for pair, paired, verdict in zip(self.gated, judged, verdicts, strict=True):
-            values = [_values(pair.metric, seen) for seen in (self.before, self.after)]
-            own = self.merged[1].metrics.get(pair.metric)
+            before, after = (
+                tuple(
+                    representative(observed.metric, observed.samples)
+                    for observation in seen
+                    if (observed := observation.metrics.get(pair.metric)) and observed.samples
+                )
+                for seen in (self.before, self.after)
+            )
+            own = self.now.metrics.get(pair.metric)
             yield Compared(
                 self.test,
-                replace(paired, verdict=verdict),
+                paired._replace(verdict=verdict),
                 paired.rounds or len(self.after),
-                values[0],
-                values[1],
+                before,
+                after,
                 obstacle=pair.obstacle,
-                by_op=by_op if verdict.is_of_changed_time else None,
+                by_op=self.by_op if verdict.is_of_changed_time else None,
                 limits=own.limits if own else NO_LIMITS,
             )
 
-
-def _is_gated(name: str, sides: Sequence[Observation]) -> bool:
-    return any(side.metrics[name].gated for side in sides if name in side.metrics)
-
-
-def _judge_pair(
-    pair: Pair, before: Seen, after: Seen, exact: Mapping[str, Verdict], plan: Plan
-) -> Paired:
-    name, then, now = pair.metric, pair.before, pair.after
-    if then is None or now is None:
-        return Paired(_one_sided(then, now))
-    missing = sum(name not in observation.metrics for observation in (*before, *after))
-    if missing:
-        return Paired(Verdict(now.metric, Outcome.NO_DATA, Reason.NOT_RECORDED))
-    if pair.obstacle is not None:
-        reason = Reason.OTHER_CONFIGURATION
-        verdict = Verdict(now.metric, Outcome.NOT_COMPARABLE, reason)
-        return Paired(replace(verdict, observed=now.value, centre=then.value))
-    if now.metric.compared_by_ratio:
-        limits = after[-1].metrics[name].limits
-        return judge_rounds(now.metric, list(rounds_of(name, before, after)), limits, plan=plan)
-    return Paired(_unsteady(name, before) or exact[name])
-
-
-def _values(name: str, seen: Seen) -> tuple[float, ...]:
-    """Return what stands for a metric in each round that recorded it."""
-    observed = (observation.metrics[name] for observation in seen if name in observation.metrics)
-    return tuple(representative(one.metric, one.samples) for one in observed if one.samples)
-
-
-def _one_sided(then: Reading | None, now: Reading | None) -> Verdict:
-    if now is not None:
-        verdict = Verdict(now.metric, Outcome.NOT_COMPARABLE, Reason.NEW_METRIC)
-        return replace(verdict, observed=now.value)
-    assert then is not None, "a metric of neither side"
-    verdict = Verdict(then.metric, Outcome.NOT_COMPARABLE, Reason.NOT_RECORDED)
-    return replace(verdict, centre=then.value)
+    def _judge(self, pair: Pair, exact: Mapping[str, Verdict], plan: Plan) -> Paired:
+        name, then, now = pair.metric, pair.before, pair.after
+        if then is None or now is None:
+            reason = Reason.NEW_METRIC if now else Reason.NOT_RECORDED
+            verdict = Verdict((now or then).metric, Outcome.NOT_COMPARABLE, reason)  # type: ignore[union-attr]
+            observed, centre = now and now.value, then and then.value
+            return Paired(verdict._replace(observed=observed, centre=centre))
+        if any(name not in observation.metrics for observation in (*self.before, *self.after)):
+            return Paired(Verdict(now.metric, Outcome.NO_DATA, Reason.NOT_RECORDED))
+        if pair.obstacle is not None:
+            verdict = Verdict(now.metric, Outcome.NOT_COMPARABLE, Reason.OTHER_CONFIGURATION)
+            return Paired(verdict._replace(observed=now.value, centre=then.value))
+        if now.metric.compared_by_ratio:
+            rounds, limits = (
+                rounds_of(name, self.before, self.after),
+                self.after[-1].metrics[name].limits,
+            )
+            return judge_rounds(now.metric, list(rounds), limits, plan=plan)
+        values = [sample for seen in self.before for sample in seen.metrics[name].samples]
+        if then.metric.better is Better.EQUAL and min(values) != max(values):
+            detail = f"{min(values)!r} to {max(values)!r}"
+            reason = Reason.SAMPLES_DIFFER
+            return Paired(Verdict(then.metric, Outcome.TOO_NOISY, reason, detail, centre=values[0]))
+        return Paired(exact[name])
 
 
 def rounds_of(name: str, before: Seen, after: Seen) -> Iterator[Round]:
@@ -405,19 +402,8 @@ def rounds_of(name: str, before: Seen, after: Seen) -> Iterator[Round]:
         yield Round(*samples, not after_is_first(number))
 
 
-def _unsteady(name: str, before: Seen) -> Verdict | None:
-    """Return the verdict of a value that must not change, and did from round to round before."""
-    values = [sample for observation in before for sample in observation.metrics[name].samples]
-    metric = before[0].metrics[name].metric
-    if metric.better is not Better.EQUAL or min(values) == max(values):
-        return None
-    detail = f"{min(values)!r} to {max(values)!r}"
-    return Verdict(metric, Outcome.TOO_NOISY, Reason.SAMPLES_DIFFER, detail, centre=values[0])
-
-
 def _merge_rounds(seen: Seen) -> Observation:
-    """Return what a side measured in all rounds as one observation."""
-    last = seen[-1]
+    """Return one side's rounds as one observation."""
     metrics = {name: metric for observed in seen for name, metric in observed.metrics.items()}
     joined = {
         name: replace(
@@ -426,11 +412,15 @@ def _merge_rounds(seen: Seen) -> Observation:
         )
         for name, metric in metrics.items()
     }
-    return replace(last, metrics=joined, ops=next((o.ops for o in reversed(seen) if o.ops), None))
+    ops = next((o.ops for o in reversed(seen) if o.ops), None)
+    return replace(seen[-1], metrics=joined, ops=ops)
 
 
 def movement(seen: Mapping[str, Seen]) -> tuple[float, str, str] | None:
-    """Return how far the same code moved between rounds at most, as a fraction: test and metric."""
+    """Return the largest change between rounds of the same code, a fraction.
+
+    With it the test and the metric.
+    """
     found = [
         (max(values) / min(values) - 1, test, name)
         for test, observations in seen.items()
@@ -443,18 +433,18 @@ def movement(seen: Mapping[str, Seen]) -> tuple[float, str, str] | None:
 
 
 class InTurns(Protocol):
-    """Two versions that can be measured, round by round, and what was measured of them."""
+    """Two versions that are measured round by round."""
 
     @property
     def before(self) -> Sessions:
-        """What the one has measured so far."""
+        """The results of the earlier version so far."""
 
     @property
     def after(self) -> Sessions:
-        """What the other has."""
+        """The results of the later version so far."""
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
-        """Run a round of ``tests``, None for all; return why no other can follow, if none can.
+        """Run a round of ``tests``, None for all; return why none can follow.
 
         Raises:
             UsageError: the tests of a version cannot be collected or run at all.
@@ -462,7 +452,7 @@ class InTurns(Protocol):
 
 
 def run_rounds(turns: InTurns, *, rounds: int, look: Callable[[int], Sequence[str]]) -> str | None:
-    """Run rounds until all is known, ``rounds`` at most; return why it ended early.
+    """Run rounds until all is decided; return why it ended early.
 
     ``look`` is called after some of them, and returns the tests that are to be measured on. Ctrl-C,
     or a round that cannot be run after others could, keeps what there is.
@@ -494,6 +484,18 @@ def in_both(turns: InTurns) -> tuple[str, ...]:
     """Return the tests that had no trouble in either version."""
     known = turns.before.good()
     return tuple(test for test in turns.after.good() if test in known)
+
+
+@contextmanager
+def hold_machine(
+    root: Path, settings: Settings, print_line: Callable[[str], None]
+) -> Iterator[None]:
+    """Hold the chips, let signals interrupt, and remove leftovers."""
+    with signals_interrupt(), lease(settings, os.environ, print_line):
+        left = remove_leftovers(root)
+        if left:
+            print_line(f"removed what {counted(left, 'earlier run')} left behind")
+        yield
 
 
 class StrayedError(UsageError):

@@ -24,7 +24,7 @@ def test_only_what_cannot_be_measured_is_left_beside_the_answer(
     while (commit := search.next()) is not None:
         asked.append(commit)
         what = What.SLOW if int(commit) >= planted else What.FAST
-        search.add(commit, What.SKIPPED if int(commit) in broken else what)
+        search.results[commit] = What.SKIPPED if int(commit) in broken else what
     suspects = {int(commit) for commit in search.suspects}
     assert planted in suspects
     assert suspects - {planted} <= broken
@@ -43,6 +43,6 @@ def test_a_search_goes_on_from_its_steps(count: int, data: st.DataObject) -> Non
     while (commit := search.next()) is not None:
         what = What.SLOW if int(commit) >= planted else What.FAST
         steps.append(Step(commit, what))
-        search.add(commit, what)
+        search.results[commit] = what
         again = Search(commits, steps)
         assert (again.next(), again.suspects) == (search.next(), search.suspects)

@@ -12,7 +12,7 @@ from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.verdict import Outcome, Verdict
-from pytest_ttnn_perf.experiments.bisect import Bisect, End, Found, Hunt, What, _slower, state_file
+from pytest_ttnn_perf.experiments.bisect import Bisect, End, Found, Hunt, What, _slower
 from pytest_ttnn_perf.experiments.paired import Paired
 from pytest_ttnn_perf.experiments.rounds import Compared
 from pytest_ttnn_perf.machine.git import Commit, DatedCommit
@@ -94,7 +94,7 @@ class Case:
             for n in range(1, len(world.times))
         ]
         asked = Bisect("good", "bad", [], 20, folder, metric=metric)
-        self.file = state_file(folder, commit(0), history[-1].commit, asked)
+        self.file = asked.state_file(folder, commit(0), history[-1].commit)
         self.hunt = Hunt(commit(0), history, asked, world.turns, self.file, self.lines.append)
 
     def run(self) -> Found:
