@@ -55,7 +55,7 @@ from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import NAMES, Input, Outside, RuleOutcome
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted, did_you_mean, quantity
-from pytest_ttnn_perf.experiments.try_change import read_steps
+from pytest_ttnn_perf.experiments.steps import read_steps
 from pytest_ttnn_perf.report.findings import Checklist, checklist_listing
 from pytest_ttnn_perf.report.tables import BELOW, DROPPED, NAME, Column, Columns, Listing, Result
 

@@ -67,8 +67,7 @@ _FAILING: Final = frozenset({Outcome.REGRESSED, Outcome.TOO_NOISY, Outcome.NO_DA
 _KNOWN: Final = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.WITHIN})
 
 
-@dataclass(frozen=True, slots=True)
-class AbResult:
+class AbResult(Struct, frozen=True):
     """The comparison; ``ref`` is the commit as the user named it.
 
     There are ``whole`` rounds of the tests that took most, of ``wanted`` at most; ``stopped`` says
@@ -277,8 +276,7 @@ _ENDED: Final = True
 _PLACES: Final = frozenset({"baselines", "artifacts", "json", "replay", "lock_folder", "label"})
 
 
-@dataclass(frozen=True, slots=True)
-class Ab:
+class Ab(Struct, frozen=True):
     """The arguments of the command.
 
     ``shared`` is what both sides take from the working tree, ``command`` the words before pytest's
@@ -441,7 +439,7 @@ def _differing_settings(turns: InTurns, move: Move) -> list[str]:
         ours, theirs = load_settings(root), load_settings(Path(move.path(str(root))))
     except InputError:  # what is wrong with theirs does not matter here
         return []
-    names = (field.name for field in fields(ours) if field.name not in _PLACES)
+    names = (name for name in ours.__struct_fields__ if name not in _PLACES)
     return [name for name in names if getattr(ours, name) != getattr(theirs, name)]
 
 

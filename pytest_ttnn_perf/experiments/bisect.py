@@ -13,7 +13,6 @@ import json
 import os
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from enum import Enum
 from math import ceil, expm1, log1p, log2
 from typing import TYPE_CHECKING, Final
@@ -36,7 +35,7 @@ from pytest_ttnn_perf.experiments.ab import (
     troubles_of,
 )
 from pytest_ttnn_perf.experiments.calibrate import duration
-from pytest_ttnn_perf.experiments.paired import Plan, interval_of, place_rounds
+from pytest_ttnn_perf.experiments.paired import Plan, interval_of
 from pytest_ttnn_perf.experiments.rounds import (
     Measuring,
     Move,
@@ -90,8 +89,7 @@ class What(Enum):
     UNDECIDED = "undecided"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A commit compared with the good one; ``why`` it was skipped.
 
     ``change``, ``low`` and ``high`` are fractions, plus is worse; None where nothing was measured.
@@ -106,8 +104,7 @@ class Step:
     why: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
+class Followed(Struct, frozen=True):
     """The metric that is slower in the bad commit, and all slower tests.
 
     ``is_rate``: of which more is better; its changes are those of a time all the same.
@@ -123,8 +120,7 @@ class Followed:
     is_rate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """Results so far, as kept in a file for after Ctrl-C."""
 
     followed: Followed | None = None
@@ -155,8 +151,7 @@ class End(Enum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True)
-class Bisect:
+class Bisect(Struct, frozen=True):
     """The arguments of the command.
 
     ``metric`` is the one to follow; None for the clearest one. ``shared`` is what all commits take
@@ -186,8 +181,7 @@ class Bisect:
         return artifacts / "bisect" / f"{good.id[:12]}-{bad.id[:12]}-{digest}.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The result: one of ``suspects`` made it slower, ``before`` precedes them.
 
     ``effects`` compares the last of them with ``before``; where the bad commit is not slower, that
@@ -244,29 +238,35 @@ def bisect(
 
     measuring = Measuring("bisect", asked.argv, settings, print_line, asked.shared)
     file = asked.state_file(settings.artifacts, good, bad)
-    with ExitStack() as command:
+    with ExitStack() as stack:
         kept: list[Path] = []  # the good commit stays checked out for the whole command
 
+        def tree_of(commit: Commit, own: ExitStack) -> Path:
+            if commit != good:
+                return own.enter_context(temporary_checkout(root, commit.id))
+            if not kept:
+                kept.append(stack.enter_context(temporary_checkout(root, commit.id)))
+            return kept[0]
+
         @contextmanager
-        def open_turns(
-            before: Commit, after: Commit, tests: Sequence[str] | None
-        ) -> Iterator[InTurns]:
-            with ExitStack() as stack:
-                versions = []
-                for commit, label in ((before, "before"), (after, "after")):
-                    if commit == good and kept:
-                        tree = kept[0]
-                    else:
-                        owner = command if commit == good else stack
-                        tree = owner.enter_context(temporary_checkout(root, commit.id))
-                        kept.extend([tree] if commit == good else [])
-                    move = Move(root, tree, asked.cwd.resolve())
-                    versions.append(Version(commit.short, label, move, root, measuring, tests))
-                yield Turns(*versions, rounds=asked.rounds, progress=report)
+        def open_turns(one: Commit, two: Commit, tests: Sequence[str] | None) -> Iterator[InTurns]:
+            with ExitStack() as own:
+                before, after = (
+                    Version(
+                        commit.short,
+                        label,
+                        Move(root, tree_of(commit, own), asked.cwd.resolve()),
+                        root,
+                        measuring,
+                        tests,
+                    )
+                    for commit, label in ((one, "before"), (two, "after"))
+                )
+                yield Turns(before, after, rounds=asked.rounds, progress=report)
 
         hunt = Hunt(good, history, asked, open_turns, file, print_line)
         try:
-            command.enter_context(hold_machine(root, settings, print_line))
+            stack.enter_context(hold_machine(root, settings, print_line))
             found = hunt.run()
         except KeyboardInterrupt:
             found = hunt.found(End.INTERRUPTED)
@@ -445,7 +445,7 @@ class Hunt:
         found = interval_of(metric, _rounds(turns, test, metric.name), plan=Plan(self.asked.rounds))
         tests = tuple(dict.fromkeys(each.test for each in slower))
         is_rate = metric.better is Better.HIGHER
-        return Followed(test, metric.name, *found[1:], tests, is_rate=is_rate)
+        return Followed(test, metric.name, *found, tests, is_rate=is_rate)
 
     def _why_nothing(self, turns: InTurns) -> str:
         """Return why nothing could be compared."""
@@ -492,10 +492,11 @@ class Hunt:
             why = ab_sentence(compared, self.good.short, after=commit.short)
             return Step(commit.id, What.SKIPPED, why=why)
         metric, plan = compared.verdict.metric, Plan(self.asked.rounds)
-        rounds = _rounds(turns, test, name)
-        above, *numbers = place_rounds(metric, rounds, self.state.threshold, plan=plan)
-        what = {True: What.SLOW, False: What.FAST, None: What.UNDECIDED}[above]
-        return Step(commit.id, what, *numbers)
+        found = interval_of(metric, _rounds(turns, test, name), plan=plan)
+        threshold = self.state.threshold
+        what = What.SLOW if found.low > threshold else What.UNDECIDED
+        what = What.FAST if found.high < threshold else what
+        return Step(commit.id, what, *found)
 
     def _run_rounds(self, turns: InTurns, look: Callable[[], Sequence[str]]) -> None:
         stopped = run_rounds(turns, rounds=self.asked.rounds, look=lambda _: look())

@@ -1,11 +1,11 @@
-"""A/A sessions: the same tests in one fresh process after another, nothing changed between."""
+"""The calibrate command: A/A sessions of the same tests in fresh processes."""
 
 from __future__ import annotations
 
 import os
 import time
 from functools import partial
-from math import expm1, hypot, log1p
+from math import hypot, log1p
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from pytest_ttnn_perf.core.messages import PassKind
 from pytest_ttnn_perf.core.metric import Source, median
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import Outcome
-from pytest_ttnn_perf.experiments.paired import Seeing, noise_of
+from pytest_ttnn_perf.experiments.paired import Seeing, fraction, noise_of
 from pytest_ttnn_perf.experiments.rounds import experiment_workers
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
@@ -48,40 +48,18 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.baseline import MetricBaseline
     from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.messages import Collected
-    from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.plugin.workers import WorkerLauncher
     from pytest_ttnn_perf.report.tables import Block
 
 
-class Progress(Struct, frozen=True):
-    """How far sessions have come. ``tests`` is None before the first collection."""
-
-    session: int
-    sessions: int
-    done: int
-    tests: int | None
-    elapsed_s: float
-
-    @property
-    def fraction(self) -> float:
-        """The part of the work that is done."""
-        within = self.done / self.tests if self.tests else 0.0
-        return min((self.session - 1 + within) / self.sessions, 1.0)
-
-    @property
-    def left_s(self) -> float | None:
-        """The time that the rest will take at this pace; None before anything is done."""
-        return self.elapsed_s * (1 / self.fraction - 1) if self.fraction else None
-
-
 class Calibrated(Struct, frozen=True):
-    """One metric of one test. Fractions (0.05 = 5 %); None with fewer than two sessions.
+    """One metric of one test, as fractions (0.05 = 5 %).
 
     ``within`` and ``between`` are standard deviations, of samples in a session and of sessions'
     medians; ``false_alarms`` is a probability per run; ``caught`` is the smallest regression that
-    is caught in 80 % of runs.
+    is caught in 80 % of runs. None with fewer than two sessions.
     """
 
     test: str
@@ -94,17 +72,12 @@ class Calibrated(Struct, frozen=True):
     caught: float | None
 
 
-#: Logarithms beyond this have no exponential; as a change it means "beyond any measure".
-_LARGEST_LOG: Final = 700.0
-
-
 def run_sessions(
     workers: WorkerLauncher,
-    *,
     sessions: int,
     timeout_s: float,
     begin: Callable[[Collected], None],
-    progress: Callable[[Progress], None],
+    progress: Callable[[int, int, int | None], None],
 ) -> Sessions:
     """Measure the tests that ``workers`` collect, ``sessions`` times.
 
@@ -115,14 +88,9 @@ def run_sessions(
         UsageError: the tests cannot be collected or run at all.
     """
     found = Sessions(sessions)
-    start_s = time.monotonic()
-
-    def tell(number: int, done: int, tests: int | None) -> None:
-        progress(Progress(number, sessions, done, tests, time.monotonic() - start_s))
-
     try:
         for number in range(1, sessions + 1):
-            listener = SessionListener(found, number, partial(tell, number), begin)
+            listener = SessionListener(found, number, partial(progress, number), begin)
             one = Pass(PassKind.CALIBRATE, workers, listener, timeout_s)
             # The first session finds out which tests are measured; the others, and those that
             # have failed, cost time only.
@@ -139,7 +107,7 @@ def run_sessions(
 
 
 def calibrate_metrics(sessions: Sessions, *, confirm: int) -> Iterator[Calibrated]:
-    """Yield the noise and the limit of every time and throughput, with ``confirm`` passes."""
+    """Yield the noise and the limit of every time and throughput."""
     for test, seen in sessions.good().items():
         for name, baseline in baselines_of(seen).items():
             if not baseline.metric.compared_by_ratio:
@@ -150,31 +118,26 @@ def calibrate_metrics(sessions: Sessions, *, confirm: int) -> Iterator[Calibrate
             if noise.between_sd is not None and noise.centre_sd is not None:
                 # An hour shows nothing of how nights differ: as the gate does, take the prior.
                 # The baseline is of one such night, and the run to judge of another.
-                night = assumed_between_runs(baseline.metric)
+                on_wall = baseline.metric.source is Source.WALL
+                night = DEFAULT_POLICY.prior_wall if on_wall else DEFAULT_POLICY.prior_device
                 centre_sd = hypot(noise.centre_sd, night)
                 seeing = Seeing(limit, noise.between_sd, night, centre_sd, 1 + confirm)
                 rate = seeing.alarm_rate()
-                caught = _fraction(seeing.smallest_caught())
+                caught = fraction(seeing.smallest_caught())
             yield Calibrated(
                 test=test,
                 baseline=baseline,
                 centre=centre_of(baseline),
                 within=noise.within_sd,
                 between=noise.between_sd,
-                limit=_fraction(limit),
+                limit=fraction(limit),
                 false_alarms=rate,
                 caught=caught,
             )
 
 
-def assumed_between_runs(metric: Metric) -> float:
-    """Return by how much runs are taken to differ before a baseline has seen several."""
-    on_wall = metric.source is Source.WALL
-    return DEFAULT_POLICY.prior_wall if on_wall else DEFAULT_POLICY.prior_device
-
-
 def too_noisy(seen: list[Observation]) -> str | None:
-    """Return why a test could never pass against its sessions; None if it could."""
+    """Return why a test could never pass against its sessions."""
     for name, baseline in baselines_of(seen).items():
         if baseline.metric.compared_by_ratio:
             limits = seen[0].metrics[name].limits
@@ -183,12 +146,8 @@ def too_noisy(seen: list[Observation]) -> str | None:
             between = noise_of(baseline).between_sd or 0.0
             noise = max(noise, DEFAULT_POLICY.deviations * between)
             if noise > log1p(max(DEFAULT_POLICY.too_noisy, limits.tolerance or 0.0)):
-                return f"{name} is too noisy: noise alone reaches {_fraction(noise) * 100:.1f} %"
+                return f"{name} is too noisy: noise alone reaches {fraction(noise) * 100:.1f} %"
     return None
-
-
-def _fraction(change: float) -> float:
-    return expm1(min(change, _LARGEST_LOG))
 
 
 _BAR: Final = 24
@@ -200,7 +159,7 @@ _MINUTE_S: Final = 60
 def calibration_listing(
     rows: Sequence[Calibrated], troubles: Mapping[str, str], *, remarks: Sequence[str]
 ) -> Listing:
-    """Lay out what sessions tell; ``remarks`` follow the table."""
+    """Lay out a calibration; ``remarks`` follow the table."""
     lines: list[Block] = [*_COLUMNS.table(rows)]
     lines += [f"failed {test}: {why}" for test, why in troubles.items()]
     document = {
@@ -209,14 +168,6 @@ def calibration_listing(
         "remarks": list(remarks),
     }
     return Listing((*lines, *remarks), document, _COLUMNS.names, _COLUMNS.rows(rows))
-
-
-def progress_line(progress: Progress) -> str:
-    """Return a bar, what is under way, and how long the rest will take."""
-    tests = "" if progress.tests is None else f", test {progress.done} of {progress.tests}"
-    left = "" if progress.left_s is None else f", about {duration(progress.left_s)} left"
-    session = f"session {progress.session} of {progress.sessions}"
-    return f"{bar(progress.fraction)} {session}{tests}{left}"
 
 
 def bar(fraction: float, *, width: int = _BAR) -> str:
@@ -247,11 +198,6 @@ def _rate(rate: float | None) -> str:
     return f"< {_LEAST_RATE * 100:.2f} %" if rate < _LEAST_RATE else f"{rate * 100:.2f} %"
 
 
-def _as_read(row: Calibrated, change: float | None) -> str:
-    """Return a change as the gate's own table has it: half the throughput is a loss of 50 %."""
-    return format_fraction(row.baseline.metric.as_read(change))
-
-
 _COLUMNS: Final[Columns[Calibrated]] = Columns(
     id_column(lambda r: r.test),
     Column("metric", lambda r: r.baseline.metric.name, "metric", fit=METRIC),
@@ -263,11 +209,12 @@ _COLUMNS: Final[Columns[Calibrated]] = Columns(
            fit=DROPPED[2]),
     Column("between_sd", lambda r: r.between, "between", lambda r: _percent(r.between), right=True,
            fit=DROPPED[3]),
-    Column("limit", lambda r: r.limit, "limit", lambda r: _as_read(r, r.limit), right=True),
+    Column("limit", lambda r: r.limit, "limit",
+           lambda r: format_fraction(r.baseline.metric.as_read(r.limit)), right=True),
     Column("false_alarm_rate", lambda r: r.false_alarms, "false alarms",
            lambda r: _rate(r.false_alarms), right=True),
     Column("smallest_caught", lambda r: r.caught, "caught in 80 %",
-           lambda r: _as_read(r, r.caught), right=True),
+           lambda r: format_fraction(r.baseline.metric.as_read(r.caught)), right=True),
 )  # fmt: skip
 
 
@@ -277,7 +224,7 @@ _ENOUGH: Final = 10
 
 
 class Calibration(Struct, frozen=True):
-    """What is asked for: pytest's arguments, how many sessions, whether and where to store them.
+    """The arguments of the command.
 
     ``baselines`` is None for where the tests' own pytest has them. ``reason`` accepts what is worse
     than the baseline that it replaces.
@@ -294,9 +241,9 @@ class Calibration(Struct, frozen=True):
 def calibrate(
     asked: Calibration, settings: Settings, *, progress: Callable[[str, bool], None], shape: str
 ) -> Result:
-    """Run A/A sessions and say what they tell.
+    """Run A/A sessions, and lay out the noise of the tests.
 
-    ``progress`` is told in a line how far it is, and whether a session has just ended.
+    ``progress`` is called with a line, and whether a session has just ended.
 
     Raises:
         UsageError: no test can be measured.
@@ -312,13 +259,19 @@ def calibrate(
             check_writable(folder)
             BaselineStore(folder).preload(collected.tests)
 
-    def tell(now: Progress) -> None:
-        progress(progress_line(now), now.done == now.tests)
+    start_s = time.monotonic()
+
+    def report(number: int, done: int, of: int | None) -> None:
+        part = min((number - 1 + (done / of if of else 0.0)) / asked.sessions, 1.0)
+        tests = "" if of is None else f", test {done} of {of}"
+        left = ""
+        if part:
+            left = f", about {duration((time.monotonic() - start_s) * (1 / part - 1))} left"
+        line = f"{bar(part)} session {number} of {asked.sessions}{tests}{left}"
+        progress(line, done == of)
 
     with lease(settings, os.environ, lambda text: progress(text, _ENDED)):
-        found = run_sessions(
-            workers, sessions=asked.sessions, timeout_s=settings.timeout, begin=begin, progress=tell
-        )
+        found = run_sessions(workers, asked.sessions, settings.timeout, begin, report)
     if not (found.measured or found.troubles or found.stopped):
         message = "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
         raise UsageError(message)
@@ -336,7 +289,7 @@ def calibrate(
 def _worker_settings(
     settings: Settings, asked: Calibration, collected: Collected | None
 ) -> Settings:
-    """Return the settings with what the options and the configuration of the workers say.
+    """Return the settings with those that only the workers know.
 
     They know pytest's root folder, and all options that are not this command's.
     """
@@ -372,7 +325,7 @@ def _remarks(found: Sessions) -> Iterator[str]:
 def _write_baselines(
     found: Sessions, settings: Settings, asked: Calibration, *, run: str
 ) -> tuple[list[str], bool]:
-    """Store the sessions as baselines; return what to say about it, and whether all went well."""
+    """Store the sessions as baselines; return remarks, and if all went well."""
     environment = environment_of(asked.cwd)
     store = BaselineStore(settings.baselines)
     here = on_this_host(host_hardware(), settings.key, os.environ)
@@ -412,7 +365,7 @@ def _write_baselines(
 
 
 def _what_is_worse(seen: Sequence[Observation], store: BaselineStore, here: Hardware) -> str | None:
-    """Return what is worse in the sessions of a test than in its baseline; None for nothing."""
+    """Return what is worse than in the baseline, or None."""
     try:
         stored = store.find(seen[-1].hardware or here, seen[-1].test)
     except TtnnPerfError as error:  # damaged since it was looked at

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import MetricObservation, Run
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A field that differs between two runs; None if it is missing."""
 
     field: str
@@ -29,16 +28,14 @@ class Difference:
     after: Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """One run's value of a metric; None without a finite number."""
 
     metric: Metric
     value: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """One metric of one test in both runs.
 
     A run that does not have it has None. ``obstacle`` forbids comparing the two.
@@ -76,8 +73,7 @@ class Pair:
         return change if isfinite(change) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """The reason why a run (``before`` or ``after``) may lack metrics."""
 
     run: str
@@ -85,16 +81,14 @@ class Trouble:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class ByOp:
+class ByOp(Struct, frozen=True):
     """The ops behind the change of a test's times, in a sentence."""
 
     test: str
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunComparison:
+class RunComparison(Struct, frozen=True):
     """Two runs, metric by metric, with differences and troubles."""
 
     before: Run
@@ -132,10 +126,10 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
             sentence = observed_change_by_op(first, second)
             by_op += [ByOp(test, sentence)] if sentence is not None else []
     environment = (
-        Difference(field.name, then, now)
-        for field in fields(Environment)
-        if field.name not in _FLEETING
-        for then, now in [(getattr(run.environment, field.name) for run in (before, after))]
+        Difference(name, then, now)
+        for name in Environment.__struct_fields__
+        if name not in _FLEETING
+        for then, now in [(getattr(run.environment, name) for run in (before, after))]
         if then != now
     )
     troubles = (*_troubles("before", before), *_troubles("after", after))

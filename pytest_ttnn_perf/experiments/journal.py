@@ -1,7 +1,12 @@
-"""The journal, laid out: for a terminal, for a pull request, and for programs."""
+"""The journal: kept steps from the first measurement to the last.
+
+For each test the parts sum to the whole: what no kept step explains, such as drift of the machine
+or commits that were not tried, has a line of its own.
+"""
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -9,9 +14,11 @@ from msgspec import Struct
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, split_metric
 from pytest_ttnn_perf.core.text import counted, visible
-from pytest_ttnn_perf.experiments.try_change import (
+from pytest_ttnn_perf.experiments.steps import (
     STEP_FORMAT,
     Decision,
+    change_text,
+    effect_interval,
     main_time,
     read_steps,
     steps_of_branch,
@@ -32,25 +39,20 @@ from pytest_ttnn_perf.report.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.experiments.try_change import Effect, Situation, Step
+    from pytest_ttnn_perf.experiments.steps import Effect, Situation, Step
     from pytest_ttnn_perf.report.tables import Block
 
-
-# The journal: from the first measurement, by the steps that were kept, to what there is now.
-#
-# For each test the parts of the way sum to the whole: what no kept step explains, such as drift of
-# the machine or commits that nobody tried, has a line of its own.
 
 #: Sums of floats are off by less.
 _ROUNDING: Final = 1e-12
 
 
 class Part(Struct, frozen=True):
-    """One step of a test. ``effect`` is that on its main metric; None where it has none.
+    """One step of a test; ``effect`` is that on its main metric.
 
     ``counts`` is what it adds to the whole, in the unit of the metric: nothing where it does not
     ``lead`` to what there is now.
@@ -66,7 +68,7 @@ class Part(Struct, frozen=True):
 
 
 class Way(Struct, frozen=True):
-    """The way of one test: ``first`` and all parts and the ``unexplained`` sum to ``now``."""
+    """The steps of one test, which sum from ``first`` to ``now``."""
 
     test: str
     metric: Metric
@@ -78,18 +80,18 @@ class Way(Struct, frozen=True):
 
     @property
     def unexplained(self) -> float:
-        """What lies between the first and the last measurement beside the kept steps."""
+        """The change that the kept steps do not explain."""
         rest = self.now - self.first - sum(part.counts for part in self.parts)
         return 0.0 if abs(rest) < _ROUNDING * self.first else rest
 
     @property
     def change(self) -> float:
-        """How much more there is now than in the beginning, as a fraction."""
+        """Relative change since the beginning."""
         return self.now / self.first - 1
 
     @property
     def to_target(self) -> float | None:
-        """What is missing to the target, in the unit of the metric; not above 0 once reached."""
+        """The distance to the target; not above 0 once reached."""
         if self.target is None:
             return None
         missing = self.now - self.target
@@ -97,7 +99,7 @@ class Way(Struct, frozen=True):
 
 
 def ways_of(steps: Sequence[Step], gone: Collection[str] = ()) -> list[Way]:
-    """Return the way of each test that steps have measured, in the order of the first.
+    """Return the way of each test that steps have measured.
 
     ``gone`` are the ids of kept steps that were discarded since.
     """
@@ -107,10 +109,10 @@ def ways_of(steps: Sequence[Step], gone: Collection[str] = ()) -> list[Way]:
 
 
 def leading_steps(steps: Sequence[Step]) -> frozenset[str]:
-    """Return the ids of the kept steps that lead to the last kept state, each from the one before.
+    """Return the ids of the kept steps that lead to the last kept state.
 
     One that begins where another began is tried in its place, or for the second time: the other,
-    and all that followed it, lead nowhere. After commits that nobody tried, a step goes on from
+    and all that followed it, lead nowhere. After commits that were not tried, a step goes on from
     the last one.
     """
     now: tuple[Step, ...] = ()
@@ -123,7 +125,8 @@ def leading_steps(steps: Sequence[Step]) -> frozenset[str]:
 
 
 def _way(test: str, steps: Sequence[Step], leading: frozenset[str]) -> Way | None:
-    name = next((e.metric for step in steps if (e := _main(test, step.effects))), None)
+    main = (_main_effect(test, step.effects) for step in steps)
+    name = next((effect.metric for effect in main if effect), "")
     parts = [
         _part(number, step, test, name, leads=step.id in leading)
         for number, step in enumerate(steps, start=1)
@@ -137,55 +140,40 @@ def _way(test: str, steps: Sequence[Step], leading: frozenset[str]) -> Way | Non
         return None
     first = measured[0][1]
     # A step that was not kept has measured once more what there is without it, unless it began
-    # where a kept one did: then it is from before that.
+    # where a kept one did: then it is from before that. Nor is an old commit what there is now.
     left = {part.step.base_tree for part, _ in measured if part.leads}
     reached = {part.step.state_tree for part, _ in measured if part.leads}
-    ends = [
-        (effect.after if part.leads else effect.before, effect.target)
-        for part, effect in measured
-        if part.leads or _is_now(part.step, left, reached)
-    ]
-    now, target = ends[-1] if ends else (first.before, first.target)
+    now, target = first.before, first.target
+    for part, effect in measured:
+        step = part.step
+        is_now = step.base_tree in reached or step.base == step.head
+        if part.leads:
+            now, target = effect.after, effect.target
+        elif not step.is_kept and step.base_tree not in left and is_now:
+            now, target = effect.before, effect.target
     assert first.before is not None
     assert now is not None
     kept = (part.step for part, _ in measured if part.leads)
     situations = [step.situations[test] for step in kept if test in step.situations]
-    return Way(
-        test,
-        first.defined,
-        first.before,
-        now,
-        tuple(parts),
-        target,
-        situations[-1] if situations else None,
-    )
+    situation = situations[-1] if situations else None
+    return Way(test, first.defined, first.before, now, tuple(parts), target, situation)
 
 
-def _is_now(step: Step, left: Collection[str], reached: Collection[str]) -> bool:
-    """Tell whether what a step was compared with is what there was then, and not an old commit."""
-    then = step.base_tree in reached or step.base == step.head
-    return not step.is_kept and step.base_tree not in left and then
+def _main_effect(test: str, effects: Sequence[Effect]) -> Effect | None:
+    """Return the effect on the time of a test, else on its throughput."""
+    rates = (e for e in effects if e.test == test and e.kind is Kind.THROUGHPUT)
+    return main_time(test, effects) or next(rates, None)
 
 
-def _main(test: str, effects: Sequence[Effect]) -> Effect | None:
-    """Return the effect on a test that the journal follows: of its time, else of its throughput."""
-    rates = [e for e in effects if e.test == test and e.kind is Kind.THROUGHPUT]
-    return main_time(test, effects) or next(iter(rates), None)
-
-
-def _device_time(effects: Mapping[str, Effect]) -> Effect | None:
-    """Return what a step did to the time of kernels; None where several regions have one each."""
-    kernels = [each for name, each in effects.items() if split_metric(name)[0] == KERNEL_TIME]
-    return effects.get(KERNEL_TIME) or (kernels[0] if len(kernels) == 1 else None)
-
-
-def _part(number: int, step: Step, test: str, name: str | None, *, leads: bool) -> Part:
+def _part(number: int, step: Step, test: str, name: str, *, leads: bool) -> Part:
     own = {effect.metric: effect for effect in step.effects if effect.test == test}
-    effect = own.get(name or "")
-    accuracies = [each for each in own.values() if each.kind is Kind.ACCURACY]
-    device = _device_time(own)
+    effect = own.get(name)
+    accuracy = next((each for each in own.values() if each.kind is Kind.ACCURACY), None)
+    kernels = [each for metric, each in own.items() if split_metric(metric)[0] == KERNEL_TIME]
+    # Where several regions have kernel times, no one of them is that of the test.
+    device = own.get(KERNEL_TIME) or (kernels[0] if len(kernels) == 1 else None)
     counts = effect.delta if effect is not None and leads else None
-    return Part(number, step, leads, effect, device, next(iter(accuracies), None), counts or 0.0)
+    return Part(number, step, leads, effect, device, accuracy, counts or 0.0)
 
 
 _BAR: Final = 24
@@ -194,10 +182,9 @@ _UNEXPLAINED: Final = "not explained by steps"
 
 def journal_listing(steps: Sequence[Step], ways: Sequence[Way]) -> Listing:
     """Lay out a journal for a terminal and for programs."""
-    columns = part_columns()
     parts = [(way, part) for way in ways for part in way.parts]
-    rows = tuple((way.test, *row) for way, part in parts for row in columns.rows([part]))
-    headings = ("test", *columns.names)
+    rows = tuple((way.test, *row) for way, part in parts for row in _PARTS.rows([part]))
+    headings = ("test", *_PARTS.names)
     return Listing(tuple(_lines(steps, ways)), _document(steps, ways), headings, rows)
 
 
@@ -207,7 +194,7 @@ def _lines(steps: Sequence[Step], ways: Sequence[Way]) -> Iterator[Block]:
         yield ""
         yield Line(_title(way), good=(way.to_target or 0.0) <= 0 and way.target is not None)
         yield ""
-        yield from part_columns().table(way.parts)
+        yield from _PARTS.table(way.parts)
         yield ""
         widest = max(len(name) for name, *_ in _waterfall(way))
         for name, value, bar in _waterfall(way):
@@ -238,26 +225,6 @@ def _title(way: Way) -> str:
     return f"{way.test} {metric.name}: {ends} ({format_change(way.change)})"
 
 
-def part_columns() -> Columns[Part]:
-    """Return the columns of the steps of one test."""
-    return Columns(
-        Column("number", lambda p: p.number, "step", right=True),
-        Column("message", lambda p: p.step.message, "change", fit=Fit(least=16)),
-        Column("decision", lambda p: p.step.decision.value, "answer"),
-        Column("effect", lambda p: p.effect and p.effect.change, "effect",
-               lambda p: _change(p.effect), right=True),
-        Column("low", lambda p: p.effect and p.effect.low, "interval",
-               lambda p: _interval(p.effect), right=True, fit=DROPPED[1]),
-        Column("high", lambda p: p.effect and p.effect.high),
-        Column("device", lambda p: p.device and p.device.change, "device",
-               lambda p: _change(p.device), right=True, fit=DROPPED[2]),
-        Column("accuracy", lambda p: p.accuracy and p.accuracy.after, "accuracy",
-               lambda p: _accuracy(p.accuracy), right=True, fit=DROPPED[3]),
-        Column("counts", lambda p: p.counts),
-        Column("why", _why, "why", fit=BELOW),
-    )  # fmt: skip
-
-
 def _why(part: Part) -> str:
     """Return why a step counts nothing, in its first reason."""
     step = part.step
@@ -268,55 +235,49 @@ def _why(part: Part) -> str:
     return "" if step.is_kept or not step.reasons else step.reasons[0]
 
 
-def _change(effect: Effect | None) -> str:
-    return format_change(effect.change) if effect and effect.low is not None else "-"
-
-
-def _interval(effect: Effect | None) -> str:
-    if effect is None or effect.low is None or effect.high is None:
-        return "-"
-    return f"{format_change(effect.low)} to {format_change(effect.high)}"
-
-
 def _accuracy(effect: Effect | None) -> str:
     return format_value(effect.defined, effect.after) if effect else "-"
 
 
+_PARTS: Final[Columns[Part]] = Columns(
+    Column("number", lambda p: p.number, "step", right=True),
+    Column("message", lambda p: p.step.message, "change", fit=Fit(least=16)),
+    Column("decision", lambda p: p.step.decision.value, "answer"),
+    Column("effect", lambda p: p.effect and p.effect.change, "effect",
+           lambda p: change_text(p.effect), right=True),
+    Column("low", lambda p: p.effect and p.effect.low, "interval",
+           lambda p: effect_interval(p.effect), right=True, fit=DROPPED[1]),
+    Column("high", lambda p: p.effect and p.effect.high),
+    Column("device", lambda p: p.device and p.device.change, "device",
+           lambda p: change_text(p.device), right=True, fit=DROPPED[2]),
+    Column("accuracy", lambda p: p.accuracy and p.accuracy.after, "accuracy",
+           lambda p: _accuracy(p.accuracy), right=True, fit=DROPPED[3]),
+    Column("counts", lambda p: p.counts),
+    Column("why", _why, "why", fit=BELOW),
+)  # fmt: skip
+
+
 def _waterfall(way: Way) -> list[tuple[str, str, str]]:
-    """Return the lines whose values sum: a name, a value and its bar, from where the last ended."""
-    most = max(way.first, way.now, *_levels(way))
-    metric = way.metric
-    lines = [("baseline", format_value(metric, way.first), _bar(0.0, way.first, most))]
-    level = way.first
+    """Return lines whose values sum: a name, a value and its bar."""
     changes = [(part.step.message, part.counts) for part in way.parts if part.leads]
-    for name, change in (*changes, (_UNEXPLAINED, way.unexplained)):
-        value = _signed(format_value(metric, change, beside=way.first), change)
-        lines.append((name[:40], value, _bar(level, level + change, most)))
-        level += change
-    return [
-        *lines,
-        ("now", format_value(metric, way.now, beside=way.first), _bar(0.0, level, most)),
-    ]
+    changes.append((_UNEXPLAINED, way.unexplained))
+    levels = [*accumulate((change for _, change in changes), initial=way.first)]
+    most, metric = max(*levels[:-1], way.now), way.metric
 
+    def bar(start: float, end: float) -> str:
+        left, right = (round(_BAR * place / most) for place in sorted((start, end)))
+        return " " * left + "#" * (right - left)
 
-def _levels(way: Way) -> Iterator[float]:
-    level = way.first
-    for part in way.parts:
-        level += part.counts
-        yield level
-
-
-def _bar(start: float, end: float, most: float) -> str:
-    left, right = (round(_BAR * place / most) for place in sorted((start, end)))
-    return " " * left + "#" * (right - left)
-
-
-def _signed(text: str, value: float) -> str:
-    return f"+{text}" if value > 0 else text
+    lines = [("baseline", format_value(metric, way.first), bar(0.0, way.first))]
+    for (name, change), (start, end) in zip(changes, pairwise(levels), strict=True):
+        value = f"{'+' if change > 0 else ''}{format_value(metric, change, beside=way.first)}"
+        lines.append((name[:40], value, bar(start, end)))
+    now = format_value(metric, way.now, beside=way.first)
+    return [*lines, ("now", now, bar(0.0, levels[-1]))]
 
 
 def _remaining(way: Way) -> Iterator[str]:
-    """Yield what is left: to the target, to the roofline, and what is in the way."""
+    """Yield the distances to target and roofline, and the bottleneck."""
     metric, missing = way.metric, way.to_target
     if missing is not None:
         target = format_value(metric, way.target)
@@ -339,41 +300,33 @@ def journal_markdown(steps: Sequence[Step], ways: Sequence[Way]) -> str:
     """Return a journal for the text of a pull request."""
     parts = ["### Optimization steps\n", f"{prose(_count_line(steps, ways))}\n"]
     for way in ways:
+        name = code(way.metric.name)
+        titles = ("step", "change", "answer", name, "interval", "device", "accuracy")
+        rows = [heading_rows(titles, right=frozenset({0, 3, 4, 5, 6}))]
+        for part in way.parts:
+            cells = (
+                str(part.number),
+                part.step.message,
+                part.step.decision.value,
+                change_text(part.effect),
+                effect_interval(part.effect),
+                change_text(part.device),
+                _accuracy(part.accuracy),
+            )
+            rows.append(table_row([prose(cell) for cell in cells]))
+        sums = [heading_rows(("from", name), right=frozenset({1}))]
+        sums += [table_row([prose(name), prose(value)]) for name, value, _ in _waterfall(way)]
         title = _title(way).removeprefix(way.test).strip()
-        parts += [f"#### {code(way.test)}\n", f"{prose(title)}\n"]
-        parts += ["".join(_steps_markdown(way)), "".join(_waterfall_markdown(way))]
+        parts += [f"#### {code(way.test)}\n", f"{prose(title)}\n", "".join(rows), "".join(sums)]
         remaining = "".join(f"- {prose(line)}\n" for line in _remaining(way))
         parts += [remaining] if remaining else []
     return "\n".join(parts)
 
 
-def _steps_markdown(way: Way) -> Iterator[str]:
-    titles = ("step", "change", "answer", code(way.metric.name), "interval", "device", "accuracy")
-    yield heading_rows(titles, right=frozenset({0, 3, 4, 5, 6}))
-    for part in way.parts:
-        effect = part.effect
-        cells = (
-            str(part.number),
-            part.step.message,
-            part.step.decision.value,
-            _change(effect),
-            _interval(effect),
-            _change(part.device),
-            _accuracy(part.accuracy),
-        )
-        yield table_row([prose(cell) for cell in cells])
-
-
-def _waterfall_markdown(way: Way) -> Iterator[str]:
-    yield heading_rows(("from", code(way.metric.name)), right=frozenset({1}))
-    for name, value, _ in _waterfall(way):
-        yield table_row([prose(name), prose(value)])
-
-
 def journals_of(
     artifacts: Path, folder: Path
 ) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
-    """Return the ways of all tests that lead to what is checked out, for a page, and its notes.
+    """Return the ways of all tests for a page, and its notes.
 
     A record that cannot be read costs a page no more than these.
     """
@@ -452,7 +405,7 @@ def _way_document(way: Way) -> dict[str, object]:
         "first": way.first,
         "now": way.now,
         "change": way.change,
-        "parts": part_columns().objects(way.parts),
+        "parts": _PARTS.objects(way.parts),
         "unexplained": way.unexplained,
         "target": way.target,
         "to_target": way.to_target,

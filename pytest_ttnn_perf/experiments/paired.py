@@ -15,6 +15,8 @@ from itertools import pairwise
 from math import atan, cos, erfc, exp, expm1, hypot, lgamma, log, log1p, pi, sin, sqrt, tan
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
@@ -200,47 +202,25 @@ def _judge(
 
 
 class Interval(NamedTuple):
-    """A change with its interval, as fractions, and the side of a threshold.
+    """A change with its interval, as fractions; plus is worse."""
 
-    ``above`` is None where more rounds could decide.
-    """
-
-    above: bool | None
     change: float
     low: float
     high: float
     rounds: int
 
 
-def place_rounds(
-    metric: Metric, rounds: Sequence[Round], threshold: float, *, plan: Plan
-) -> Interval:
-    """Decide if a metric is worse by more than a threshold, a fraction.
-
-    As a change is excluded in ``judge_rounds``: with 95 % even if it is just as large. So it is far
-    more seldom wrong about one that is twice as large, or zero.
-    """
-    placed = None
-    for look, share in plan.shares(len(rounds)):
-        placed = _place(metric, rounds[:look], threshold, share)
-        if placed.above is not None:
-            break
-    assert placed is not None, "there is a look after the last round"
-    return placed
-
-
 def interval_of(metric: Metric, rounds: Sequence[Round], *, plan: Plan) -> Interval:
-    """Return the interval of a change by all rounds, whatever looks decided."""
+    """Return the interval of a change at the look after the last round.
+
+    It excludes a change as ``judge_rounds`` does: with 95 % even if that is just as large. So it is
+    far more seldom wrong about one that is twice as large, or zero.
+    """
     *_, (look, share) = plan.shares(len(rounds))
-    return _place(metric, rounds[:look], 0.0, share)
-
-
-def _place(metric: Metric, rounds: Sequence[Round], threshold: float, share: float) -> Interval:
-    found = estimate(metric, rounds)
-    reach, limit = found.reach(share * _FALSE_ALL_CLEAR), log1p(threshold)
-    low, high = found.change - reach, found.change + reach
-    above = True if low > limit else False if high < limit else None
-    return Interval(above, fraction(found.change), fraction(low), fraction(high), len(rounds))
+    found = estimate(metric, rounds[:look])
+    reach = found.reach(share * _FALSE_ALL_CLEAR)
+    change, low, high = map(fraction, (found.change, found.change - reach, found.change + reach))
+    return Interval(change, low, high, len(rounds))
 
 
 class _Spread(NamedTuple):
@@ -293,7 +273,7 @@ def estimate(
     both = [now + then for then, now in zip(before, after, strict=True)]
     shown, degrees = _about_orders(changes, orders), len(rounds) - len(counts)
     moved, more = hypot(shown, _about_line(both)), degrees + len(rounds) - 2
-    # The spread of samples leaves an error in both medians, and two processes have the noise of both.
+    # Samples leave an error in both medians, and two processes have the noise of both.
     errors = (
         sum(map(_error, side)) / len(rounds)
         for side in zip(*((taken.before, taken.after) for taken in rounds), strict=True)
@@ -374,7 +354,7 @@ def noise_of(baseline: MetricBaseline) -> Noise:
     return Noise(within_sd, between_sd, MEDIAN_ERROR * between_sd / sqrt(count), count)
 
 
-class Seeing(NamedTuple):
+class Seeing(Struct, frozen=True):
     """The limit of a gate, and the noise of the values it is for.
 
     ``session_sd`` is new in each process of a run, ``run_sd`` the same in all of them, and

@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -63,8 +63,7 @@ _WITH_PATH: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """From the project in ``root`` to its version in ``tree``.
 
     The user stands in ``cwd``. Both are the same for the version that the user has.
@@ -152,8 +151,7 @@ def experiment_workers(
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Measuring:
+class Measuring(Struct, frozen=True):
     """Parameters of all versions that a command measures.
 
     ``argv`` are pytest's arguments as the user gave them, ``shared`` what all take from the
@@ -233,8 +231,7 @@ class Version(Struct):
 INCONCLUSIVE: Final = "INCONCLUSIVE"
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """One metric of one test on both sides; ``obstacle`` forbids comparing.
 
     ``before`` and ``after`` are the values of the rounds, in the order in which these were run;
@@ -374,13 +371,13 @@ class _TestRounds:
         if then is None or now is None:
             reason = Reason.NEW_METRIC if now else Reason.NOT_RECORDED
             verdict = Verdict((now or then).metric, Outcome.NOT_COMPARABLE, reason)  # type: ignore[union-attr]
-            observed, centre = now and now.value, then and then.value
-            return Paired(verdict._replace(observed=observed, centre=centre))
+            observed, centre = (side.value if side else None for side in (now, then))
+            return Paired(replace(verdict, observed=observed, centre=centre))
         if any(name not in observation.metrics for observation in (*self.before, *self.after)):
             return Paired(Verdict(now.metric, Outcome.NO_DATA, Reason.NOT_RECORDED))
         if pair.obstacle is not None:
             verdict = Verdict(now.metric, Outcome.NOT_COMPARABLE, Reason.OTHER_CONFIGURATION)
-            return Paired(verdict._replace(observed=now.value, centre=then.value))
+            return Paired(replace(verdict, observed=now.value, centre=then.value))
         if now.metric.compared_by_ratio:
             rounds, limits = (
                 rounds_of(name, self.before, self.after),

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
-from dataclasses import field, replace
+from collections.abc import Mapping  # noqa: TC003  # read when a step is decoded
 from datetime import datetime, timezone
-from enum import Enum
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, is_step, order_of_step
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
-from pytest_ttnn_perf.core.codec import Mark, Omit, Value, decode, decode_format, encode
-from pytest_ttnn_perf.core.dataclass import dataclass
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.files import read_json, write_text
 from pytest_ttnn_perf.core.finding import ModelKind, RuleOutcome
 from pytest_ttnn_perf.core.hardware import Configuration
 from pytest_ttnn_perf.core.metric import (
@@ -30,7 +25,6 @@ from pytest_ttnn_perf.core.metric import (
     OF_DEVICE,
     Better,
     Kind,
-    Metric,
     metric_in,
     split_metric,
 )
@@ -39,8 +33,26 @@ from pytest_ttnn_perf.core.text import counted, microseconds, shortened
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.experiments.ab import Ab, AbResult, ab_sentence, compare_with, interval_text
 from pytest_ttnn_perf.experiments.rounds import is_exact
+from pytest_ttnn_perf.experiments.steps import (
+    STEP_FORMAT,
+    Base,
+    Decision,
+    Edit,
+    Effect,
+    Prediction,
+    Receipt,
+    Refusal,
+    Situation,
+    Step,
+    StepFinding,
+    base_of,
+    change_text,
+    effect_interval,
+    main_time,
+    read_steps,
+    write_step,
+)
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.record import ignore_folder
 from pytest_ttnn_perf.machine.git import Repository, States, posix
 from pytest_ttnn_perf.plugin.workers import Sessions
 from pytest_ttnn_perf.report.sentences import command_line
@@ -59,7 +71,7 @@ from pytest_ttnn_perf.report.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.core.finding import Finding
     from pytest_ttnn_perf.core.observation import Observation
@@ -68,213 +80,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.machine.git import ChangedFile, State
     from pytest_ttnn_perf.report.tables import Block
 
-#: The version of the step record's schema that this code writes.
-STEP_FORMAT: Final = 1
-_FOLDER: Final = "steps"
 
-
-class Decision(Enum):
-    """The advice on a change; NOT_COMPARABLE if sides were not measured alike."""
-
-    KEEP = "KEEP"
-    REVERT = "REVERT"
-    CANNOT_TELL = "CANNOT_TELL"
-    NOT_COMPARABLE = "NOT_COMPARABLE"
-
-
-class Edit(Enum):
-    """The reason why two sides are not comparable."""
-
-    TEST = "test edited"
-    CONFTEST = "conftest edited"
-    CONFIGURATION = "configuration edited"
-    BASELINES = "baselines edited"
-    TOLERANCE = "tolerance changed"
-    LIMIT = "limit changed"
-    WAIVER = "waiver changed"
-    INPUTS = "inputs changed"
-    WARMUP = "warm-up changed"
-    ITERATIONS = "iterations changed"
-    METRICS = "metric no longer gated"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A reason why a step is not comparable, and where it was found.
-
-    ``edit`` is the text of an ``Edit``: records of before know more of them.
-    """
-
-    edit: str
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """The effect of a step on one metric of one test.
-
-    ``change``, ``low`` and ``high`` are fractions as read from two values: minus is lower. The
-    interval is None where a metric is not compared by ratio. ``target`` and ``at_least`` are in the
-    unit of the metric.
-    """
-
-    test: str
-    metric: str
-    unit: str
-    better: Better
-    kind: Kind
-    outcome: str
-    before: float | None
-    after: float | None
-    change: Omit[float | None] = None
-    low: Omit[float | None] = None
-    high: Omit[float | None] = None
-    rounds: Omit[int] = 0
-    target: Omit[float | None] = None
-    at_least: Omit[float | None] = None
-
-    @property
-    def defined(self) -> Metric:
-        """The metric itself."""
-        return Metric(self.metric, self.unit, self.better, self.kind)
-
-    @property
-    def delta(self) -> float | None:
-        """The difference in the unit of the metric."""
-        if self.before is None or self.after is None:
-            return None
-        return self.after - self.before
-
-
-@dataclass(frozen=True, slots=True)
-class StepFinding:
-    """A finding of one test; ``saving_ns`` is without what others save.
-
-    Of the findings that a step closed, the one that saves most counts whole: what it has in common
-    with findings that stay is saved all the same. ``gaps_ns`` of it are gaps between ops.
-    """
-
-    test: str
-    code: str
-    name: str
-    saving_ns: Omit[float | None] = None
-    fix: Omit[str | None] = None
-    region: Omit[str] = ""
-    at_most: Omit[bool] = False
-    gaps_ns: Omit[float] = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """The savings that closed findings promised, and the measured one.
-
-    ``at_most``: one of them promised no more than a bound.
-    """
-
-    test: str
-    codes: tuple[str, ...]
-    metric: str
-    predicted_ns: float
-    measured_ns: float
-    at_most: Omit[bool] = False
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """The state of one test after a step; None where unknown.
-
-    ``roofline_ns`` is the least time of its ops on the chip, of ``kernel_ns``.
-    """
-
-    test: Annotated[str, Mark.KEY]
-    bottleneck: Omit[str | None] = None
-    kernel_ns: Omit[float | None] = None
-    roofline_ns: Omit[float | None] = None
-    by_op: Omit[str | None] = None
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """Content hashes of the files that both sides had in common.
-
-    ``diff`` is a hash of all that the step changed.
-    """
-
-    diff: str
-    files: Mapping[str, str] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step; ``base`` and ``state`` are commits that hold both sides.
-
-    ``head`` is what was checked out. ``candidates`` are the findings that would save most now.
-    """
-
-    id: str
-    at: str
-    message: str
-    decision: Decision
-    reasons: tuple[str, ...]
-    base: str
-    base_tree: str
-    state: str
-    state_tree: str
-    head: str
-    rounds: int
-    effects: tuple[Effect, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-    opened: tuple[StepFinding, ...] = ()
-    closed: tuple[StepFinding, ...] = ()
-    predictions: tuple[Prediction, ...] = ()
-    candidates: tuple[StepFinding, ...] = ()
-    situations: Mapping[str, Situation] = {}
-    receipt: Omit[Receipt | None] = None
-
-    @property
-    def is_kept(self) -> bool:
-        """Later steps are compared with it."""
-        return self.decision is Decision.KEEP
-
-
-def encode_step(step: Step) -> dict[str, object]:
-    """Encode a step record."""
-    return {"format": STEP_FORMAT, **encode(step)}
-
-
-def decode_step(document: object) -> Step:
-    """Decode a step record.
-
-    Raises:
-        DecodeError: with the path of the value that is not what it should be.
-    """
-    decode_format(Value(document), current=STEP_FORMAT, what="a step record")
-    return decode(Step, document)
-
-
-def read_steps(artifacts: Path) -> list[Step]:
-    """Return the recorded steps, oldest first.
-
-    Raises:
-        InputError: a record cannot be read.
-    """
-    return [read_json(file, decode_step) for file in sorted((artifacts / _FOLDER).glob("*.json"))]
-
-
-def write_step(artifacts: Path, step: Step) -> Path:
-    """Write a step record; return where.
-
-    Raises:
-        WriteError: it cannot be written.
-    """
-    ignore_folder(artifacts)
-    file = artifacts / _FOLDER / f"{step.id}.json"
-    write_text(file, json.dumps(encode_step(step), indent=1) + "\n")
-    return file
-
-
-@dataclass(frozen=True, slots=True)
-class Try:
+class Try(Struct, frozen=True):
     """The arguments of the command; ``base`` is a commit to compare with."""
 
     message: str
@@ -285,18 +92,7 @@ class Try:
     base: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
-    """The state that a step is compared with; ``note`` says why no other."""
-
-    name: str
-    state: State
-    words: str
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TryResult:
+class TryResult(Struct, frozen=True):
     """A step and its record's file.
 
     ``new_files`` are those that neither the base nor HEAD has, ``changed_files`` all others that
@@ -406,116 +202,6 @@ def _step(
         candidates=candidates_of(sides),
         situations=situations_of(sides),
     )
-
-
-# The base: what is committed is kept. So is a state with KEEP, until something else is committed: a
-# user may commit each kept step, or none of them.
-
-
-def base_of(
-    repository: Repository, states: States, now: State, steps: Sequence[Step], asked: str | None
-) -> Base:
-    """Return the state that the working tree is compared with.
-
-    Raises:
-        UsageError: nothing has changed since, or there is no such commit.
-    """
-    head = repository.commit("HEAD")
-    committed = states.of(head.id)
-    is_committed = committed.tree == now.tree
-    gone = gone_steps(states, now, steps)
-    kept = next(
-        (step for step in reversed(steps) if step.id not in gone and _may_be_base(states, step)),
-        None,
-    )
-    if asked is not None:
-        commit = repository.commit(asked)
-        base = Base(asked, states.of(commit.id), f"{commit.short} {commit.subject}".strip())
-    elif kept is not None and (is_committed or kept.head == head.id):
-        base = Base("kept", states.of(kept.state), f"kept step {kept.message!r}")
-    elif not is_committed:
-        last = next((step.message for step in reversed(steps) if step.id in gone), None)
-        note = f"kept step {last!r} is not in this tree" if last is not None else None
-        base = Base("HEAD", committed, f"{head.short} {head.subject}".strip(), note)
-    else:
-        fork = states.merge_base()
-        if fork is None:
-            message = (
-                "nothing to try: the working tree is as committed, and no step was kept before; "
-                "change the model, or name what to compare with: --base REF"
-            )
-            raise UsageError(message)
-        commit = repository.commit(fork)
-        words = f"{commit.short} {commit.subject}, where the branch begins"
-        base = Base("merge base", states.of(fork), words)
-    if base.state.tree == now.tree:
-        message = f"nothing to try: the working tree is the same as {base.words}"
-        raise UsageError(message)
-    return base
-
-
-def steps_of_branch(folder: Path, steps: Sequence[Step]) -> tuple[list[Step], frozenset[str]]:
-    """Return the steps that began in the history of what is checked out.
-
-    With them the ids of those that were kept, and discarded since.
-
-    Raises:
-        UsageError: the folder is in no repository.
-        InputError: git cannot read the working tree.
-    """
-    if not steps:
-        return [], frozenset()
-    states = States(Repository.around(folder).root)
-    heads = {head: states.descends_from(head) for head in {step.head for step in steps}}
-    found = [step for step in steps if heads[step.head]]
-    try:
-        now = states.now()
-    except UsageError:  # untracked files are too large to look at: what is kept counts as kept
-        return found, frozenset()
-    return found, gone_steps(states, now, found)
-
-
-def gone_steps(states: States, now: State, steps: Sequence[Step]) -> frozenset[str]:
-    """Return the ids of kept steps that left nothing in what followed.
-
-    They were discarded, or are on another branch: the next kept step began without them, or the
-    working tree is without them.
-    """
-    gone = []
-    for step in reversed(steps):
-        if _may_be_base(states, step):
-            if _is_undone(states, step, now):
-                gone.append(step.id)
-            else:
-                now = states.of(step.base)
-    return frozenset(gone)
-
-
-def _may_be_base(states: States, step: Step) -> bool:
-    return step.is_kept and states.descends_from(step.head) and states.has(step.state)
-
-
-def _is_undone(states: States, step: Step, now: State) -> bool:
-    """Check that the files of a step are as committed before it.
-
-    They may have been edited since: then they have none of the lines that are new since that
-    commit, and all that are gone since. A later step may have gone on from it in the same lines:
-    then those that are gone are not back.
-    """
-    if now.tree == step.state_tree:
-        return False
-    committed, after = states.of(step.head), states.of(step.state)
-    for file in states.changed_files(states.of(step.base), after):
-        found = states.id_of(now, file.path)
-        if found == states.id_of(committed, file.path) != file.after:
-            continue
-        then, later, lines = (
-            set(states.text(state, file.path).splitlines()) for state in (committed, after, now)
-        )
-        added, removed = later - then, then - later
-        if found == file.after or not (added or removed) or added & lines or removed - lines:
-            return False
-    return True
 
 
 # Equal conditions: files that decide a measurement are compared by their content before anything
@@ -706,44 +392,41 @@ def _without_tuned(observation: Observation) -> Observation:
 
 def differing_conditions(test: str, then: Observation, now: Observation) -> Iterator[Refusal]:
     """Yield the conditions that differ between two sides of a test."""
-
-    def shown(value: object) -> str:
-        return "none" if value in {None, ""} else shortened(str(value), _SHOWN)
-
     for name, observed in then.metrics.items():
         if not observed.gated:
             continue
         other = now.metrics.get(name)
-        if other is None or not other.gated:
-            # A profiler may have lost it, and ops that are gone have no part of the time any more.
-            if observed.metric.source not in OF_DEVICE and not observed.metric.totals:
-                yield Refusal(Edit.METRICS.value, f"{test} {name}: gated before")
-            continue
-        for edit, limit in (
-            (Edit.TOLERANCE, "tolerance"),
-            (Edit.TOLERANCE, "max_regression"),
-            (Edit.LIMIT, "at_least"),
-            (Edit.LIMIT, "at_most"),
-        ):
-            was, is_now = (getattr(one.limits, limit) for one in (observed, other))
-            if was != is_now:
-                sentence = f"{test} {name}: {limit} {shown(was)}, now {shown(is_now)}"
-                yield Refusal(edit.value, sentence)
+        if other is not None and other.gated:
+            was, is_now = observed.limits, other.limits
+            yield from _changed(f"{test} {name}: ", (
+                (Edit.TOLERANCE, "tolerance ", was.tolerance, is_now.tolerance),
+                (Edit.TOLERANCE, "max_regression ", was.max_regression, is_now.max_regression),
+                (Edit.LIMIT, "at_least ", was.at_least, is_now.at_least),
+                (Edit.LIMIT, "at_most ", was.at_most, is_now.at_most),
+            ))  # fmt: skip
+        # A profiler may have lost it, and ops that are gone have no part of the time any more.
+        elif observed.metric.source not in OF_DEVICE and not observed.metric.totals:
+            yield Refusal(Edit.METRICS.value, f"{test} {name}: gated before")
     if then.waived != now.waived:
         codes = sorted(then.waived.keys() ^ now.waived.keys()) or sorted(now.waived)
         yield Refusal(Edit.WAIVER.value, f"{test}: {', '.join(codes)}")
     for metric, conditions in now.conditions.items():
-        known = then.conditions.get(metric)
-        if known is None:
-            continue
-        for edit, was, is_now in (
-            (Edit.WARMUP, known.warmup, conditions.warmup),
-            (Edit.ITERATIONS, known.iterations, conditions.iterations),
-            (Edit.ITERATIONS, known.depth, conditions.depth),
-            (Edit.INPUTS, ", ".join(known.inputs), ", ".join(conditions.inputs)),
-        ):
-            if was != is_now:
-                yield Refusal(edit.value, f"{test} {metric}: {shown(was)}, now {shown(is_now)}")
+        known = then.conditions.get(metric, conditions)
+        yield from _changed(f"{test} {metric}: ", (
+            (Edit.WARMUP, "", known.warmup, conditions.warmup),
+            (Edit.ITERATIONS, "", known.iterations, conditions.iterations),
+            (Edit.ITERATIONS, "", known.depth, conditions.depth),
+            (Edit.INPUTS, "", ", ".join(known.inputs), ", ".join(conditions.inputs)),
+        ))  # fmt: skip
+
+
+def _changed(where: str, values: Iterable[tuple[Edit, str, object, object]]) -> Iterator[Refusal]:
+    for edit, name, *sides in values:
+        was, is_now = (
+            "none" if side in {None, ""} else shortened(str(side), _SHOWN) for side in sides
+        )
+        if sides[0] != sides[1]:
+            yield Refusal(edit.value, f"{where}{name}{was}, now {is_now}")
 
 
 # The decision. KEEP: a time or a throughput got better by more than the gate's floor (2 %, or the
@@ -759,8 +442,7 @@ _CANDIDATES: Final = 3
 _HOLDS: Final = "HOLDS"
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Struct, frozen=True):
     """The comparison of a step, and the sessions of both sides."""
 
     result: AbResult
@@ -1030,17 +712,6 @@ def predictions_of(
     return tuple(found.values())
 
 
-#: The times of a test, the one that its users wait for first.
-_MAIN: Final = ("wall_time", "throughput_time", "sim_time", "sim_throughput_time", "call_time")
-
-
-def main_time(test: str, effects: Sequence[Effect]) -> Effect | None:
-    """Return the effect on the time that matters most; None without any."""
-    own = [each for each in effects if each.test == test and each.kind is Kind.TIME]
-    order = {name: place for place, name in enumerate(_MAIN)}
-    return min(own, key=lambda effect: order.get(effect.metric, len(_MAIN)), default=None)
-
-
 def candidates_of(sides: Sides) -> tuple[StepFinding, ...]:
     """Return the findings that would save most, in the order of a plan."""
     found = []
@@ -1062,8 +733,10 @@ def situations_of(sides: Sides) -> dict[str, Situation]:
         hardware, found = observation.hardware, None
         if observation.ops is not None and hardware is not None and not hardware.simulated:
             found = roofline_of_groups(observation.ops, hardware.arch)
-        times = (found.kernel_ns, found.least_ns) if found else (None, None)
-        situations[test] = Situation(test, observation.bottleneck, *times, by_op.get(test))
+        kernel_ns, least_ns = (found.kernel_ns, found.least_ns) if found else (None, None)
+        situations[test] = Situation(
+            test, observation.bottleneck, kernel_ns, least_ns, by_op.get(test)
+        )
     return situations
 
 
@@ -1125,18 +798,6 @@ def _finding_text(finding: StepFinding) -> str:
     most = "at most " if finding.at_most else ""
     saving = f", {most}{microseconds(finding.saving_ns)}" if finding.saving_ns else ""
     return f"{finding.code} {finding.name}{region} ({finding.test}{saving})"
-
-
-def change_text(effect: Effect | None) -> str:
-    """Return the change of a metric that has an interval."""
-    return format_change(effect.change) if effect and effect.low is not None else "-"
-
-
-def effect_interval(effect: Effect | None) -> str:
-    """Return the interval of an effect."""
-    if effect is None or effect.low is None or effect.high is None:
-        return "-"
-    return f"{format_change(effect.low)} to {format_change(effect.high)}"
 
 
 _EFFECTS: Final[Columns[Effect]] = Columns(

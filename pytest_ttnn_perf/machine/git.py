@@ -805,8 +805,6 @@ def _delete(path: Path) -> None:
 
 #: Keeps git from removing the states of steps; no branch, and not pushed by itself.
 _REFS: Final = "refs/ttnn-perf/steps"
-#: What was written of a step, as git keeps it.
-_RECORDS: Final = "refs/ttnn-perf/records"
 #: Untracked files of more than this are data or builds: git would keep a copy of each state.
 LARGEST_UNTRACKED_BYTES: Final = 64 * 1024**2
 #: Left by any run of Python or pytest, and no part of a change.
@@ -906,16 +904,6 @@ class States:
         """Keep a state under a name, for as long as the repository lasts."""
         with contextlib.suppress(GitError):  # a repository that others may only read
             self._git.output("update-ref", f"{_REFS}/{name}", state.commit)
-
-    def seal(self, name: str, text: str) -> None:
-        """Keep a text under a name, beside the state of that name."""
-        with contextlib.suppress(GitError):  # as above
-            blob = self._git.output("hash-object", "-w", "--stdin", given=text.encode())
-            self._git.output("update-ref", f"{_RECORDS}/{name}", blob.decode().strip())
-
-    def sealed(self, name: str) -> str | None:
-        """Return the text that is kept under a name; None where there is none."""
-        return self._git.ask("cat-file", "-p", f"{_RECORDS}/{name}")
 
     def changed_files(self, before: State, after: State) -> list[ChangedFile]:
         """Return the files in which two states differ."""

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.core.observation import Observation
-from pytest_ttnn_perf.experiments.ab import _no_longer_fitting
-from pytest_ttnn_perf.plugin.workers import Sessions
 from tests.behaviour.model import configure, counts_of, record_of
 
 if TYPE_CHECKING:
@@ -225,16 +222,6 @@ def test_calibrating_leaves_out_what_does_not_fit(swept: Project) -> None:
     assert found["failed"] == {}
     assert {row["test"] for row in found["tests"]}.isdisjoint({POINT})
     assert len({row["test"] for row in found["tests"]}) == 7
-
-
-def test_a_change_that_leaves_no_room_is_named_where_two_versions_are_compared() -> None:
-    fits = Observation("t[4]", {})
-    before = Sessions(3, measured={"t[4]": [fits]}, no_room={"t[8]": "out of memory: x"})
-    after = Sessions(3, no_room={"t[4]": "out of memory: y", "t[8]": "out of memory: x"})
-    assert _no_longer_fitting(after, before) == {
-        "t[4]": "working tree, out of memory: y; it used to fit"
-    }
-    assert _no_longer_fitting(before, after) == {}
 
 
 def test_parameters_beside_the_axes_make_sweeps_of_their_own(project: Project) -> None:

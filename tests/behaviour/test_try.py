@@ -8,20 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.experiments import try_change
 from pytest_ttnn_perf.experiments.journal import ways_of
-from pytest_ttnn_perf.experiments.try_change import (
-    Decision,
-    Prediction,
-    commands,
-    read_steps,
-    steps_of_branch,
-    try_lines,
-)
-from pytest_ttnn_perf.gate.store import BaselineStore
+from pytest_ttnn_perf.experiments.steps import Decision, Prediction, read_steps, steps_of_branch
+from pytest_ttnn_perf.experiments.try_change import commands, try_lines
 from tests.harness.versions import Versions
 from tests.harness.workshop import TEST, Workshop
 
@@ -374,46 +365,3 @@ def test_the_parts_of_a_way_sum_and_steps_that_were_not_kept_are_no_part(
     (way,) = ways_of(read_steps(workshop.root / ".ttnn_perf"))
     assert slower.decision is Decision.REVERT
     assert way.now == slower.effects[0].before, "what was not kept is not what there is now"
-
-
-def test_a_record_that_was_edited_keeps_nothing(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workshop.edit("model.py", "NEEDLESS = 2", "NEEDLESS = 3")
-    tried = workshop.attempt("slower", monkeypatch)
-    text = tried.file.read_text()
-    tried.file.write_text(text.replace('"REVERT"', '"KEEP"'))
-    workshop.edit("model.py", "NEEDLESS = 3", "NEEDLESS = 1")
-
-    with pytest.raises(UsageError) as refused:
-        workshop.attempt("faster", monkeypatch)
-    assert str(refused.value) == (
-        f"the record of step 'slower' ({tried.step.id}) was edited since it was written, so it is "
-        "not known what was kept; name what to compare with: --base HEAD"
-    )
-    assert workshop.attempt("faster", monkeypatch, base="HEAD").step.decision is Decision.KEEP
-
-
-def test_a_gain_over_a_base_that_got_slower_is_told(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workshop.edit("model.py", "CORES = 8", "CORES = 16")
-    workshop.attempt("16 cores", monkeypatch)
-    workshop.edit("model.py", "CORES = 16", "CORES = 17")
-    workshop.drift = 0.02  # until the next step the machine gets slower, and stays so
-    workshop._processes += 20
-    tried = workshop.attempt("17 cores", monkeypatch)
-    assert [remark for remark in tried.remarks if "at least half of the gain is that" in remark]
-
-
-def test_a_gain_over_a_slower_base_than_the_baseline_knows_is_told(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = MetricBaseline(Metric("sim_time", "ns"), (Session(1e4, 0.0, 3, "run"),))
-    baseline = TestBaseline(Accepted(""), {"sim_time": known})
-    monkeypatch.setattr(BaselineStore, "find", lambda *_: baseline)
-    workshop.edit("model.py", "CORES = 8", "CORES = 16")
-    told = [r for r in workshop.attempt("16 cores", monkeypatch).remarks if "half of the" in r]
-    assert len(told) == 1
-    assert told[0].startswith(f"{TEST} sim_time: without the change it takes ")
-    assert told[0].endswith("10.00 us when that was recorded: at least half of the gain is that")

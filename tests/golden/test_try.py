@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind
 from pytest_ttnn_perf.experiments.journal import journal_listing, journal_markdown, ways_of
-from pytest_ttnn_perf.experiments.try_change import (
-    MOST_BYTES,
+from pytest_ttnn_perf.experiments.steps import (
     Base,
     Decision,
     Edit,
@@ -24,10 +23,13 @@ from pytest_ttnn_perf.experiments.try_change import (
     Situation,
     Step,
     StepFinding,
-    Tried,
-    commands,
     decode_step,
     encode_step,
+)
+from pytest_ttnn_perf.experiments.try_change import (
+    MOST_BYTES,
+    TryResult,
+    commands,
     try_document,
     try_lines,
 )
@@ -115,12 +117,12 @@ LAST = replace(
 STEPS = (KEPT, REVERTED, REFUSED, UNSURE, LAST)
 
 
-def tried(step: Step) -> Tried:
+def tried(step: Step) -> TryResult:
     base = Base("HEAD", State(step.base_tree, step.base), "0123456 Add the model")
     root = Path("/project")
     file = root / ".ttnn_perf/steps" / f"{step.id}.json"
     remarks = (f"tuned in {RESNET}: num_command_queues 1, now 2",)
-    return Tried(step, file, base, root, ("models/new.py",), ("models/resnet.py",), remarks)
+    return TryResult(step, file, base, root, ("models/new.py",), ("models/resnet.py",), remarks)
 
 
 @pytest.mark.parametrize("step", [KEPT, REVERTED, REFUSED, UNSURE], ids=lambda s: s.decision.value)

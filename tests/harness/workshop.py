@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.experiments.rounds import Version
-    from pytest_ttnn_perf.experiments.try_change import Tried
+    from pytest_ttnn_perf.experiments.try_change import TryResult
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TEST = "test_model.py::test_model"
@@ -160,7 +160,7 @@ class Workshop:
         )
         return done.stdout
 
-    def attempt(self, message: str, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Tried:
+    def attempt(self, message: str, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> TryResult:
         """Try what is in the working tree, with workers that are none."""
         monkeypatch.setattr(ab, "Turns", self._turns)
         step = Try(message, asked.pop("argv", ()), 20, self.root, **asked)

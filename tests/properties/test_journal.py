@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind
 from pytest_ttnn_perf.experiments.journal import leading_steps, ways_of
-from pytest_ttnn_perf.experiments.try_change import Decision, Effect, Step
+from pytest_ttnn_perf.experiments.steps import Decision, Effect, Step
 
 TEST = "test_a.py::test_a"
 

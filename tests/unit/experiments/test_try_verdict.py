@@ -14,12 +14,9 @@ from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.ab import AbResult, ab_sentence
 from pytest_ttnn_perf.experiments.paired import Paired
 from pytest_ttnn_perf.experiments.rounds import Compared
+from pytest_ttnn_perf.experiments.steps import Decision, Effect, Prediction, StepFinding
 from pytest_ttnn_perf.experiments.try_change import (
-    Decision,
-    Effect,
-    Prediction,
     Sides,
-    StepFinding,
     candidates_of,
     decide,
     finding_changes,

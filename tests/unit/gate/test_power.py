@@ -7,7 +7,6 @@ from random import Random
 from statistics import NormalDist, fmean
 
 import pytest
-from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.core.metric import Metric

@@ -8,9 +8,7 @@ from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.experiments.calibrate import (
     Calibrated,
-    Progress,
     calibration_listing,
-    progress_line,
 )
 from pytest_ttnn_perf.report.tables import Style
 
@@ -64,36 +62,3 @@ def test_one_session_leaves_open_what_only_two_can_tell() -> None:
 def test_a_rate_that_nobody_could_check_is_told_as_below_one(rate: float, said: str) -> None:
     ((*_, found, _),) = cells_of(row(false_alarms=rate))
     assert found == said
-
-
-@pytest.mark.parametrize(
-    ("progress", "line"),
-    [
-        (Progress(1, 4, 0, None, 0.0), f"[{'-' * 24}] session 1 of 4"),
-        (Progress(1, 4, 0, 6, 1.0), f"[{'-' * 24}] session 1 of 4, test 0 of 6"),
-        (
-            Progress(1, 4, 3, 6, 7.0),
-            f"[{'#' * 3}{'-' * 21}] session 1 of 4, test 3 of 6, about 49 s left",
-        ),
-        (
-            Progress(3, 4, 0, 6, 300.0),
-            f"[{'#' * 12}{'-' * 12}] session 3 of 4, test 0 of 6, about 5 min left",
-        ),
-        (
-            Progress(2, 4, 0, 6, 3000.0),
-            f"[{'#' * 6}{'-' * 18}] session 2 of 4, test 0 of 6, about 2.5 h left",
-        ),
-        (
-            Progress(4, 4, 6, 6, 80.0),
-            f"[{'#' * 24}] session 4 of 4, test 6 of 6, about 0 s left",
-        ),
-        # A test that is run again by another plugin finishes twice.
-        (
-            Progress(4, 4, 7, 6, 80.0),
-            f"[{'#' * 24}] session 4 of 4, test 7 of 6, about 0 s left",
-        ),
-    ],
-    ids=["before collection", "collected", "seconds", "minutes", "hours", "done", "too many"],
-)
-def test_progress(progress: Progress, line: str) -> None:
-    assert progress_line(progress) == line
