@@ -435,8 +435,7 @@ class _Accepting(Struct):
         for hardware, changes in self._changes.items():
             for test, change in changes.items():
                 updates.add(hardware, test, change)
-        for refused in updates.write([]):
-            yield refused.error
+        yield from (error for error, _ in updates.write([]))
 
     def _update(self) -> Update:
         """Return what may be written: of a machine that has shifted, only what is new."""

@@ -431,9 +431,9 @@ class GateRun:
         """
         written: list[Path] = []
         tests = self._with_sweeps(self._by_identity())
-        for refused in self._updates.write(written):
-            self._errors.append(refused.error)
-            for test in refused.tests:
+        for error, refused in self._updates.write(written):
+            self._errors.append(error)
+            for test in refused:
                 tests[test] = replace(tests[test], written=frozenset())
         coverage = self._run.coverage and self._run.coverage.without(tests)
         run = replace(self._run, tests=tests, complete=complete, coverage=coverage)

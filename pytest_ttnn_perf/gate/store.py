@@ -1,4 +1,4 @@
-"""Reading baselines, and changing them so that nothing is lost between concurrent runs."""
+"""The store of baselines: read once, changed under a lock."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.baseline import TestBaseline
     from pytest_ttnn_perf.core.hardware import Hardware
 
-    #: What becomes of a test's baseline; None is a test that has none, before or after.
+    #: Returns the new baseline of a test; None is a test without one, before or after.
     Change: TypeAlias = Callable[[TestBaseline | None], TestBaseline | None]
 
 
@@ -63,22 +63,25 @@ _WHOLE: Final = frozenset({"cores", "count"})
 
 
 def ops_text(ops: OpGroups) -> str:
-    """Lay groups out, a line for each."""
+    """Return op groups as CSV, a line for each."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = columns_of(ops)
     writer.writerow((*columns, _TIME))
     for group in ops.groups:
-        cells = group_cells(group)[: len(columns)]
-        writer.writerow([*map(_shortest, cells), ops.kernel_time])
+        cells = (
+            int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+            for cell in group_cells(group)[: len(columns)]
+        )
+        writer.writerow([*cells, ops.kernel_time])
     return text.getvalue()
 
 
 def read_ops_file(file: Path) -> OpGroups:
-    """Read the groups beside a baseline.
+    """Read the op groups of a baseline.
 
     Raises:
-        InputError: with file, line and what was expected.
+        InputError: it is not such a table.
     """
     reader = csv.reader(io.StringIO(read_text(file, most_bytes=LARGEST_TEXT_BYTES)), strict=True)
     groups, kernel_time = [], ""
@@ -101,18 +104,12 @@ def read_ops_file(file: Path) -> OpGroups:
     return OpGroups(kernel_time, tuple(groups))
 
 
-def _shortest(cell: str | float | None) -> str | float | None:
-    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
-
-
 def _parsed(column: str, cell: str) -> str | float | None:
-    """Return a cell as JSON would have it; what is no number stays the text that it is."""
+    """Return a cell as JSON would have it; text that is no number stays text."""
     if column in _TEXTS:
         return cell
-    if not cell:
-        return None
-    if column == "fidelity":
-        return cell
+    if not cell or column == "fidelity":
+        return cell or None
     with contextlib.suppress(ValueError):
         return int(cell) if column in _WHOLE or cell.isdecimal() else float(cell)
     return cell
@@ -120,15 +117,15 @@ def _parsed(column: str, cell: str) -> str | float | None:
 
 #: How long a run waits for another one that is writing baselines: a write takes milliseconds.
 LOCK_TIMEOUT_S: Final = 60.0
-#: What the files that are being changed held before, see ``transaction``.
+#: The former content of files that are being changed, see ``transaction``.
 UNDO: Final = ".undo.json"
-#: What git is to leave alone in the folder of baselines, and what that was before there was more.
+#: The files that git ignores in the folder of baselines, now and formerly.
 _IGNORED: Final = "/.lock\n/.gitignore\n/.undo.json\n.*.ttnn_perf.new\n"
 _FORMER_IGNORED: Final = b"/.lock\n/.gitignore\n"
 
 
 class StoredFile(Struct, frozen=True):
-    """A baseline file as found on disk; ``test_file`` is None where nothing tells it."""
+    """A baseline file on disk; ``test_file`` is None where it is unknown."""
 
     path: Path
     test_file: str | None
@@ -136,11 +133,11 @@ class StoredFile(Struct, frozen=True):
 
 
 class BaselineStore(Struct):
-    """The baselines under one folder. Files are read once; writing reads them again."""
+    """The baselines under one folder; writing reads files again."""
 
     root: Path
-    #: What pytest knows tests by that are filed under something else: older baselines of theirs
-    #: are filed under that. They move when they are written.
+    #: The node ids of tests that are filed under another name: older baselines of theirs are
+    #: filed under the id, and move when they are written.
     node_ids: dict[str, str] = {}
     _read: dict[Path, BaselineFile | None] = {}
     _found: dict[tuple[Hardware, str], BaselineFile | None] = {}
@@ -156,7 +153,7 @@ class BaselineStore(Struct):
         return file.tests.get(self._stored_name(file, test)) if file else None
 
     def _stored_name(self, file: BaselineFile, test: str) -> str:
-        """Return what a test is called in a file: its node id, if only that has a baseline."""
+        """Return the name of a test in a file: its node id, if only that is stored."""
         name = split_test_id(test)[1]
         if name in file.tests or test not in self.node_ids:
             return name
@@ -166,8 +163,8 @@ class BaselineStore(Struct):
     def neighbours(self, hardware: Hardware) -> Iterator[TestBaseline]:
         """Yield every baseline on ``hardware`` that can be read.
 
-        All of them and not those of a run's tests: what they teach must not depend on which tests
-        were selected. A broken file of another test is that test's trouble.
+        All of them: the learned noise must not depend on which tests were selected. A broken file
+        of another test is that test's trouble.
         """
         for path in sorted(key_folder(self.root, hardware).rglob("*.json")):
             with contextlib.suppress(InputError):
@@ -175,7 +172,7 @@ class BaselineStore(Struct):
                 yield from file.tests.values() if file else ()
 
     def ops_of(self, hardware: Hardware, test: str) -> OpGroups | None:
-        """Return the op table beside a test's baseline; None if there is none.
+        """Return the op table of a test's baseline, if it has one.
 
         Raises:
             InputError: the file is missing, unreadable or malformed, or is none of the folder.
@@ -211,7 +208,7 @@ class BaselineStore(Struct):
         return frozenset(file.tests) if file else frozenset()
 
     def preload(self, tests: Iterable[str]) -> None:
-        """Read what the judging of ``tests`` may need, so that a broken file shows before they run.
+        """Read the baselines of ``tests``: a broken file shows before they run.
 
         Raises:
             InputError: a file is malformed or unreadable.
@@ -222,7 +219,7 @@ class BaselineStore(Struct):
                 self._file(folder / place)
 
     def all_files(self, of: Collection[Hardware] | None = None) -> Iterator[StoredFile]:
-        """Read every baseline file, of some hardware only if said so, in the order of paths."""
+        """Read every baseline file, or those of some hardware, sorted by path."""
         if not self.root.is_dir():
             raise InputError(self.root, "expected a folder of baselines, found nothing")
         wanted = None if of is None else {key_folder(self.root, hardware) for hardware in of}
@@ -259,7 +256,7 @@ class BaselineStore(Struct):
             return self.apply(changes)
 
     def apply(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
-        """Do what ``amend_keys`` does, for who holds the lock already."""
+        """Do what ``amend_keys`` does; the caller holds the lock."""
         from pytest_ttnn_perf.gate.transaction import change_files
 
         files: dict[tuple[Hardware, str], BaselineFile | None] = {}
@@ -287,7 +284,7 @@ class BaselineStore(Struct):
         changes: Mapping[str, Change],
         texts: dict[Path, str | None],
     ) -> BaselineFile | None:
-        """Return what becomes of a file, and add its text and those of its op tables."""
+        """Return a changed file, adding the texts of it and of its op tables."""
         path = baseline_path(self.root, hardware, test_file)
         # Not what was read at the start: another run may have written since.
         self._read.pop(path, None)
@@ -319,7 +316,7 @@ class BaselineStore(Struct):
         return merged if tests else None
 
     def _check_place(self, hardware: Hardware, table: Path, *, doing: str) -> None:
-        """Refuse to change a table through a link that leads out of the folder of its key."""
+        # A link must not lead out of the folder of its key.
         folder = key_folder(self.root, hardware)
         found = no_file_at(table, within=folder)
         if found is not None:
@@ -336,7 +333,7 @@ class BaselineStore(Struct):
         return self._read[path]
 
     def _settle(self) -> None:
-        """Look, once, whether a command was killed while it changed baselines; undo that."""
+        """Undo, once, the changes of a command that was killed."""
         if self._settled:
             return
         self._settled = True
@@ -350,7 +347,7 @@ class BaselineStore(Struct):
                 raise InputError(undo, f"{problem}{error}") from error
 
     def _checked(self, path: Path) -> BaselineFile:
-        """Read a file and refuse one that was copied from the folder of another key."""
+        """Read a file; refuse one that was copied from the folder of another key."""
         file = read_json(path, decode_file, most_bytes=LARGEST_TEXT_BYTES)
         folder = self.root / path.relative_to(self.root).parts[0]
         if folder != key_folder(self.root, file.hardware):
@@ -366,9 +363,9 @@ class BaselineStore(Struct):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder's lock. The lock file stays: unlinking a held lock splits its waiters.
+        """Hold the folder's lock, after undoing what a killed command had begun.
 
-        What a command that was killed had begun is undone first.
+        The lock file stays: unlinking a held lock splits its waiters.
         """
         from filelock import FileLock, Timeout
 
@@ -387,7 +384,7 @@ class BaselineStore(Struct):
                     from pytest_ttnn_perf.gate.transaction import put_back
 
                     done = put_back(self.root)
-                    # Whoever finds it may have asked for something else altogether.
+                    # The user may have asked for something else altogether.
                     sys.stderr.write(f"ttnn-perf: {visible(done)}\n" if done else "")
                 self._settled = True
                 yield

@@ -1,8 +1,7 @@
-"""Changing several files of the baselines as one: all of them, or none.
+"""Change several files of the baselines as one: all of them, or none.
 
-Before the first file is touched, what all of them hold is written to ``.undo.json``; once the last
-one is done, it goes. Whoever finds it (a command that was killed left it) puts everything back: the
-baselines are as if that command had not been given, and it can be given again.
+Before the first file is touched, the content of all is written to ``.undo.json``, which is removed
+after the last one. A command that finds it (a killed one left it) puts everything back.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _MOST_NAMED: Final = 3
 
 
 def _read_place(value: Value) -> str:
-    """Read the place of a baseline or an op table: no other file is ever put back."""
+    # No file but a baseline or an op table is ever put back.
     place = PurePosixPath(value.string())
     try:
         named = b"\0" not in os.fsencode(place)
@@ -60,10 +59,10 @@ def _read_before(value: Value) -> str:
 
 
 class _Touched(Struct, frozen=True):
-    """A file that is changed, from the folder of baselines; None is a file that is not there.
+    """A file that is changed; None for one that does not exist.
 
-    ``before`` is its text, bytes that are no UTF-8 as surrogates; ``after`` the SHA-256 of what
-    it is to hold.
+    ``before`` is its text, bytes that are no UTF-8 as surrogates; ``after`` is the SHA-256 of the
+    new content.
     """
 
     file: Annotated[str, Coding(_read_place)]
@@ -72,13 +71,13 @@ class _Touched(Struct, frozen=True):
 
 
 class _Undo(Struct, frozen=True):
-    """What ``.undo.json`` holds."""
+    """The content of ``.undo.json``."""
 
     files: tuple[_Touched, ...]
 
 
 def change_files(root: Path, texts: Mapping[Path, str | None]) -> None:
-    """Write files below ``root``, or remove those whose text is None; who calls holds the lock.
+    """Write files below ``root``, or remove them; the caller holds the lock.
 
     Raises:
         WriteError: a file refused; all are as they were.
@@ -116,10 +115,9 @@ def change_files(root: Path, texts: Mapping[Path, str | None]) -> None:
 
 
 def put_back(root: Path) -> str | None:
-    """Undo what a command that did not end has changed; who calls holds the lock.
+    """Undo an unfinished change, and return a sentence; the caller holds the lock.
 
-    Files that somebody changed since, say with git, are theirs: then all stay as they are. Returns
-    what was done, in a sentence.
+    If any file was changed since, say with git, all stay as they are.
 
     Raises:
         InputError: it is not known what the files held, or git tracks what says so: no command
@@ -175,13 +173,12 @@ def _put(root: Path, file: Path, content: bytes | None) -> None:
 
 
 def _turn(file: Path, after: bytes | None) -> tuple[bool, bool]:
-    """Order files for who reads meanwhile: a baseline without its table misleads them."""
+    # For concurrent readers: a baseline without its table misleads them.
     removed = after is None
     return removed, (file.suffix == ".json") is not removed
 
 
 def _content(file: Path) -> bytes | None:
-    """Return what a file holds; None if there is none, or something else is in its place."""
     try:
         return file.read_bytes() if file.is_file() else None
     except OSError as cause:

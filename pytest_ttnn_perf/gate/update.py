@@ -1,4 +1,4 @@
-"""Which results become part of the baseline, how, and writing them at the end of a run."""
+"""Targets of tests, and the results that become part of their baselines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
 from pytest_ttnn_perf.gate.ratios import band_of, is_too_noisy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Environment, Hardware, Scalar
@@ -41,15 +41,12 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.gate.store import BaselineStore
 
 
-# Gives tests the targets that a file has for their model, system, batch and length.
-
-
 @cache
 def read_targets(file: Path) -> tuple[TargetEntry, ...]:
     """Read a file of targets, once in a run.
 
     Raises:
-        InputError: with file, line and what was expected.
+        InputError: it is not such a file.
     """
     return parse_json(read_text(file, most_bytes=LARGEST_TEXT_BYTES), decode_targets, file=file)
 
@@ -65,28 +62,19 @@ def with_targets(
     hardware = observation.hardware or hardware
     if file is None or hardware is None:
         return observation
-    entries = _fitting(observation, hardware, read_targets(file))
-    if not entries:
-        return observation
-    metrics = {name: _aimed(seen, entries) for name, seen in observation.metrics.items()}
-    return replace(observation, metrics=metrics)
-
-
-def _fitting(
-    observation: Observation, hardware: Hardware, entries: tuple[TargetEntry, ...]
-) -> list[TargetEntry]:
-    """Return the entries for a test, the most specific one first, of this very board."""
     facts = _facts(observation)
-    fitting = (entry for entry in entries if entry.fits(facts, hardware))
-    return sorted(fitting, key=lambda entry: (-entry.specificity, entry.board != hardware.board))
+    fitting = [entry for entry in read_targets(file) if entry.fits(facts, hardware)]
+    # The most specific one first, of this very board.
+    fitting.sort(key=lambda entry: (-entry.specificity, entry.board != hardware.board))
+    metrics = {name: _aimed(seen, fitting) for name, seen in observation.metrics.items()}
+    return replace(observation, metrics=metrics) if fitting else observation
 
 
-#: What the environment of a test says of its model: its marker, and helpers that it calls.
+#: The facts of the environment that describe a model.
 _DESCRIBED: Final = ("batch", "ml_model_name", "batch_size", "input_sequence_length")
 
 
 def _facts(observation: Observation) -> Mapping[str, Scalar]:
-    """Return what is stated of a test, by its facts, its marker or the helpers that it calls."""
     around = observation.environment
     described = {name: around[name] for name in _DESCRIBED if around.get(name) is not None}
     return {**described, **observation.setting.values}
@@ -104,7 +92,7 @@ def _aimed(observed: MetricObservation, entries: list[TargetEntry]) -> MetricObs
 
 
 def unmatched(run: Run, file: Path | None) -> Iterator[str]:
-    """Say which targets of the models of a run none of its tests has met."""
+    """Yield the targets that no test of a run has met."""
     if file is None:
         return
     tests = [judged.observation for judged in run.tests.values()]
@@ -130,7 +118,7 @@ def unmatched(run: Run, file: Path | None) -> Iterator[str]:
 
 
 class Action(Enum):
-    """What becomes of one metric's stored sessions."""
+    """The change of one metric's stored sessions."""
 
     KEEP = auto()
     ADD = auto()
@@ -142,54 +130,51 @@ class Action(Enum):
 
 
 class Change(Struct, frozen=True):
-    """The change that one test's result makes to its baseline; applied to what is stored then."""
+    """The change of a test's baseline, applied to what is stored then.
+
+    ``measured`` are all sessions of each metric, of which a new centre is made; ``appended`` are
+    those of metrics within their limits: of each record, the first measurement.
+    """
 
     observation: Observation
     actions: Mapping[str, Action]
     accepted: Accepted
-    #: All that was measured of each metric: what a new centre is made of.
     measured: Mapping[str, tuple[Session, ...]]
-    #: What each metric within its limits appends: of each record, the first measurement.
     appended: Mapping[str, tuple[Session, ...]]
 
     @property
     def metrics(self) -> frozenset[str]:
         """The metrics whose sessions change."""
-        kept = Action.KEEP
-        return frozenset(name for name, action in self.actions.items() if action is not kept)
+        changed = (name for name, action in self.actions.items() if action is not Action.KEEP)
+        return frozenset(changed)
 
     def __call__(self, stored: TestBaseline | None) -> TestBaseline:
         """Return the baseline after the change."""
+        observation, ops = self.observation, self.observation.ops
         if stored is not None:
-            measured = self.observation.metrics.values()
-            stored = stored.named_as(observed.metric for observed in measured)
+            stored = stored.named_as(observed.metric for observed in observation.metrics.values())
         before = stored.metrics if stored else {}
-        metrics = {
-            name: stored for name, stored in before.items() if not stored.metric.only_recorded
-        }
+        metrics = {name: own for name, own in before.items() if not own.metric.only_recorded}
         for name, action in self.actions.items():
             if action is Action.REMOVE:
                 metrics.pop(name, None)
             elif action is not Action.KEEP:
-                observed = self.observation.metrics[name]
                 sessions = self.appended if action is Action.APPEND else self.measured
-                added = sessions.get(name, ())
-                metrics[name] = _change_metric(metrics.get(name), observed.metric, action, added)
+                metric, added = observation.metrics[name].metric, sessions.get(name, ())
+                metrics[name] = _change_metric(metrics.get(name), metric, action, added)
         if stored is None:
-            ops = self.observation.ops
-            return TestBaseline(self.accepted, metrics, self.observation.setting, op_table=ops)
+            return TestBaseline(self.accepted, metrics, observation.setting, op_table=ops)
         only_sessions = set(self.actions.values()) <= {Action.KEEP, Action.APPEND}
         # The table is of the run that was accepted, as the centre is: a session more changes none.
         new_table = not only_sessions or stored.ops is None
         # Nor does a list of calls replace one of times that are still gated.
-        ops = self.observation.ops
         timed = any(kept.metric.is_kernel_time for kept in metrics.values())
         if ops is not None and ops.kernel_time == CALLS and timed:
             new_table = stored.ops is None
         return replace(
             stored,
             metrics=metrics,
-            configuration=self.observation.setting,
+            configuration=observation.setting,
             # A session more is not a decision: who accepted the numbers, and why, stays.
             accepted=stored.accepted if only_sessions else self.accepted,
             op_table=ops if new_table else None,
@@ -197,7 +182,7 @@ class Change(Struct, frozen=True):
 
 
 def acceptance_now(environment: Environment, reason: str | None) -> Accepted:
-    """Return who the numbers of this run would come from."""
+    """Return the acceptance of numbers of this run."""
     return Accepted(
         at=f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         commit=environment.commit[:12] if environment.commit else None,
@@ -208,9 +193,9 @@ def acceptance_now(environment: Environment, reason: str | None) -> Accepted:
 
 
 def plan(judged: JudgedTest, update: Update, *, accepted: Accepted, run: str) -> Change | None:
-    """Return what a test's result, of the run with this id, changes; None for nothing.
+    """Return the change of a test's baseline by a run; None for no change.
 
-    All of a test or nothing: a gain in speed is not written beside a loss in accuracy.
+    All of a test or nothing: no gain in speed is written together with a loss in accuracy.
     """
     actions = actions_of(judged, update)
     if not actions:
@@ -223,7 +208,7 @@ def plan(judged: JudgedTest, update: Update, *, accepted: Accepted, run: str) ->
 
 
 def sessions_of(records: Iterable[tuple[str, JudgedTest]]) -> Mapping[str, tuple[Session, ...]]:
-    """Return all that records of one test, each with its run, have measured of each metric."""
+    """Return all sessions of each metric in the records of one test."""
     found: dict[str, tuple[Session, ...]] = {}
     for run, judged in records:
         for name, observed in judged.observation.metrics.items():
@@ -237,7 +222,7 @@ def sessions_of(records: Iterable[tuple[str, JudgedTest]]) -> Mapping[str, tuple
 def sessions_to_append(
     records: Iterable[tuple[str, JudgedTest]],
 ) -> Mapping[str, tuple[Session, ...]]:
-    """Return what each metric within its limits adds, by record of one test.
+    """Return the sessions that metrics within their limits add.
 
     Of a result that was measured again it is the first measurement, not the one that cleared it.
     Only what lies far out is measured again, until it does not: keeping the last would cut the
@@ -255,10 +240,10 @@ def sessions_to_append(
 
 
 def _adds_a_session(verdict: Verdict, observed: MetricObservation) -> bool:
-    """Return whether a result tells how the metric varies.
+    """Return whether a result shows how the metric varies.
 
-    Not what another process refuted and what is further out than any noise that could be gated: a
-    machine that stood still for a moment. With few sessions stored it would move the centre.
+    Not one that another process refuted, further out than any noise that could be gated: a machine
+    that stood still for a moment. With few sessions stored it would move the centre.
     """
     learning = verdict.outcome is Outcome.TOO_NOISY and verdict.provisional
     if verdict.outcome is not Outcome.WITHIN and not learning:
@@ -270,7 +255,7 @@ def _adds_a_session(verdict: Verdict, observed: MetricObservation) -> bool:
 
 
 def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
-    """Return what becomes of each metric; nothing at all if the test's result is not written."""
+    """Return the action for each metric; empty if nothing is written."""
     added = sessions_to_append([("", judged)])
     own = (v for v in judged.verdicts if v.reason is not Reason.EXPLAINS)
     actions = {v.metric.name: action_for(v, update) for v in own}
@@ -295,10 +280,10 @@ _ERROR_GREW: Final = "TTP907"
 
 
 def _less_accurate(judged: JudgedTest) -> Iterator[str]:
-    """Yield the accuracies of a test that pass, where the checklist warns of one.
+    """Yield the accuracies that pass, where the checklist warns of one.
 
     That is no noise to learn from: a session more would be the error that the next run is compared
-    with, and nobody would have accepted it. A finding names some only, so all of them are meant.
+    with, without having been accepted. A finding names some only, so all of them are meant.
     """
     if any(each.code == _ERROR_GREW and each.stands for each in judged.observation.findings):
         for verdict in judged.verdicts:
@@ -307,7 +292,7 @@ def _less_accurate(judged: JudgedTest) -> Iterator[str]:
 
 
 def action_for(verdict: Verdict, update: Update) -> Action:
-    """Return what a verdict asks for; one that blocks keeps the whole test from being written."""
+    """Return the action for a verdict; BLOCK keeps the whole test from being written."""
     match verdict.outcome:
         case Outcome.TOO_NOISY | Outcome.NO_DATA:
             # Only more runs show whether the noise was that of one bad hour.
@@ -336,12 +321,12 @@ def action_for(verdict: Verdict, update: Update) -> Action:
 
 
 def _has_room(verdict: Verdict) -> bool:
-    """Return whether a baseline takes a session more: many of one run are one of twenty."""
+    # Many sessions of one run count as one.
     return min(verdict.sessions, verdict.runs or verdict.sessions) < MAX_SESSIONS
 
 
 def _following(part: Verdict, total: Action, *, measured: bool) -> Action:
-    """Return what becomes of a part that changed: it is accepted with its total, and only then."""
+    """Return the action for a part of a total: it is accepted with that alone."""
     if total not in {Action.ACCEPT, Action.REPLACE}:
         room = part.observed is not None and part.centre is not None and measured
         return total if room and _has_room(part) else Action.KEEP
@@ -360,7 +345,11 @@ def _change_metric(
     if action is Action.ACCEPT:
         # The centre starts anew; the runs before it still tell the spread. Those of one accept
         # only, the one with more of them: two would tell the step between them.
-        before = max(stored.current, stored.sessions[: stored.since], key=_runs_and_sessions)
+        before = max(
+            stored.current,
+            stored.sessions[: stored.since],
+            key=lambda side: (len({session.run for session in side}), len(side)),
+        )
         return MetricBaseline(metric, (*before, *added[:MAX_SESSIONS]), since=len(before))
     # A capture that is read again tells nothing more.
     known = {session.run for session in stored.current if session.run.startswith(CAPTURE)}
@@ -368,10 +357,6 @@ def _change_metric(
     # Many sessions of one run, as a calibration has them, leave room for those of other runs.
     room = MAX_SESSIONS - len({session.run for session in stored.current})
     return replace(stored, sessions=(*stored.sessions, *added[: max(room, 0)]))
-
-
-def _runs_and_sessions(side: tuple[Session, ...]) -> tuple[int, int]:
-    return len({session.run for session in side}), len(side)
 
 
 def _noted(change: Change) -> Iterator[tuple[str, MetricObservation]]:
@@ -390,15 +375,8 @@ def _noted(change: Change) -> Iterator[tuple[str, MetricObservation]]:
 _TOO_NOISY: Final = "recorded, but too noisy to gate: noise alone reaches {:.1f} %"
 
 
-class NotWritten(Struct, frozen=True):
-    """A baseline file that could not be changed, and the tests this concerns."""
-
-    error: str
-    tests: tuple[str, ...]
-
-
 class Updates(Struct):
-    """What will be written, by hardware and test file; nothing without an ``update``."""
+    """The changes to write, by hardware and test file."""
 
     store: BaselineStore
     update: Update | None
@@ -407,7 +385,7 @@ class Updates(Struct):
     def decide(
         self, judged: JudgedTest, *, hardware: Hardware, accepted: Callable[[], Accepted], run: str
     ) -> JudgedTest:
-        """Return a judged test with the metrics of it that will be written; ``run`` is its run."""
+        """Return a judged test with the metrics that will be written."""
         if self.update is None:
             return judged
         test = judged.observation.test
@@ -421,11 +399,11 @@ class Updates(Struct):
         return replace(judged, observation=observation, written=change.metrics)
 
     def add(self, hardware: Hardware, test: str, change: Change) -> None:
-        """Write a change of a test, with those of the same file."""
+        """Add a change to those of the same file."""
         self._changes.setdefault((hardware, split_test_id(test)[0]), {})[test] = change
 
     def only_new(self) -> None:
-        """Write nothing from now on but what has no baseline; what was decided is forgotten."""
+        """Forget all changes, and write new baselines alone from now on."""
         self._changes.clear()
         self.update = self.update and Update.NEW
 
@@ -433,8 +411,8 @@ class Updates(Struct):
         """Forget a test's change; return whether there was one."""
         return any(changes.pop(test, None) for changes in self._changes.values())
 
-    def write(self, written: list[Path]) -> Iterator[NotWritten]:
-        """Change all files at once, adding them to ``written``; yield those that refuse.
+    def write(self, written: list[Path]) -> Iterator[tuple[str, Collection[str]]]:
+        """Change all files at once, adding them to ``written``; yield errors and their tests.
 
         One file that cannot be written does not cost the others theirs: then each is by itself.
         """
@@ -447,12 +425,8 @@ class Updates(Struct):
         try:
             written += self.store.amend_keys(by_key)
         except TtnnPerfError:
-            yield from self._write_by_file(written)
-
-    def _write_by_file(self, written: list[Path]) -> Iterator[NotWritten]:
-        for (hardware, _), changes in self._changes.items():
-            if changes:
+            for (hardware, _), changes in self._changes.items():
                 try:
-                    written += self.store.amend(hardware, changes)
+                    written += self.store.amend_keys({hardware: changes}) if changes else ()
                 except TtnnPerfError as error:
-                    yield NotWritten(str(error), tuple(changes))
+                    yield str(error), changes.keys()
