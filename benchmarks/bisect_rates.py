@@ -28,8 +28,8 @@ from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS
 from pytest_ttnn_perf.experiments.bisect import Bisect, End, Hunt
+from pytest_ttnn_perf.experiments.sessions import Sessions
 from pytest_ttnn_perf.machine.git import Repository
-from pytest_ttnn_perf.plugin.workers import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -26,6 +26,9 @@ _ADDED, _PEAK = "_added_bytes", "_peak_bytes"
 #: The times of calls of a model, by the clock.
 WALL_TIME: Final = "wall_time"
 THROUGHPUT_TIME: Final = "throughput_time"
+FIRST_CALL: Final = "first_call_time"
+#: What compiling a pipeline takes, apart from its rounds.
+COMPILE: Final = "compile_time"
 #: The same by the clock of a simulated device.
 SIM_TIME: Final = "sim_time"
 SIM_THROUGHPUT_TIME: Final = "sim_throughput_time"
@@ -261,3 +264,17 @@ def recorded_metric(
     'B'
     """
     return Metric(name, _UNITS_OF_KINDS.get(kind, ""), better or kind.usual_direction, kind, source)
+
+
+def unrecorded(option: str, name: str) -> str:
+    """Say that an option of the marker names a metric which the test did not record."""
+    return f"{option} names {name}, which the test did not record"
+
+
+def told_twice(names: Sequence[str], first: str, second: str) -> str:
+    """Say that two captures of one test have the same metrics, and what to do."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    told = f"{names[0]}{more}: given by {first} and by {second}; leave out"
+    if any(name.endswith(of_graph) for name in names for of_graph in COUNTED_IN_GRAPHS):
+        return f"{told} an attach: the run captures the graph of a model that it measures itself"
+    return f"{told} one of them: an attach, or the profiler with --ttnn-perf-profiler off"

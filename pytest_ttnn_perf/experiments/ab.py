@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.core.assignment import ComparedVersions
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import check_writable
-from pytest_ttnn_perf.core.messages import ComparedVersions
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS, MIN_ROUNDS, load_settings
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.core.verdict import Verdict
     from pytest_ttnn_perf.experiments.rounds import Compared, InTurns, RoundProgress
+    from pytest_ttnn_perf.experiments.sessions import Sessions
     from pytest_ttnn_perf.machine.git import Commit, WorkingTree
-    from pytest_ttnn_perf.plugin.workers import Sessions
     from pytest_ttnn_perf.report.tables import Block
 
 

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.core.assignment import PassKind
 from pytest_ttnn_perf.core.baseline import Accepted, TestBaseline
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import check_writable
-from pytest_ttnn_perf.core.messages import PassKind
 from pytest_ttnn_perf.core.metric import Source, median
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.experiments.paired import Seeing, fraction, noise_of
 from pytest_ttnn_perf.experiments.rounds import experiment_workers
+from pytest_ttnn_perf.experiments.sessions import SessionListener, Sessions, baselines_of
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
 from pytest_ttnn_perf.gate.record import environment_of
 from pytest_ttnn_perf.gate.store import BaselineStore
-from pytest_ttnn_perf.machine.environment import worker_variables
 from pytest_ttnn_perf.machine.host import host_hardware, on_this_host
 from pytest_ttnn_perf.plugin.preflight import lease
-from pytest_ttnn_perf.plugin.workers import Pass, SessionListener, Sessions, baselines_of
+from pytest_ttnn_perf.plugin.workers import Pass
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.baseline import MetricBaseline
     from pytest_ttnn_perf.core.hardware import Hardware
-    from pytest_ttnn_perf.core.messages import Collected
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.plugin.workers import WorkerLauncher
+    from pytest_ttnn_perf.plugin.wire import Collected
+    from pytest_ttnn_perf.plugin.workers import Workers
     from pytest_ttnn_perf.report.tables import Block
 
 
@@ -73,9 +73,8 @@ class Calibrated(Struct, frozen=True):
 
 
 def run_sessions(
-    workers: WorkerLauncher,
+    workers: Workers,
     sessions: int,
-    timeout_s: float,
     begin: Callable[[Collected], None],
     progress: Callable[[int, int, int | None], None],
 ) -> Sessions:
@@ -91,11 +90,14 @@ def run_sessions(
     try:
         for number in range(1, sessions + 1):
             listener = SessionListener(found, number, partial(progress, number), begin)
-            one = Pass(PassKind.CALIBRATE, workers, listener, timeout_s)
             # The first session finds out which tests are measured; the others, and those that
             # have failed, cost time only.
-            one.run(tuple(found.good()) if number > 1 else None)
+            tests = tuple(found.good()) if number > 1 else None
+            one = Pass(workers, PassKind.CALIBRATE, tests)
+            listener.listen(one)
             listener.close(one.left)
+            if one.stopped:
+                found.stopped = f"stopped in session {number} (a worker {one.stopped})"
             if found.stopped:
                 break
             found.completed = number
@@ -250,8 +252,13 @@ def calibrate(
         InputError, WriteError: the baselines cannot be read or written.
     """
     check_writable(settings.artifacts)
-    workers = experiment_workers("calibrate", settings, asked.cwd, lambda: asked.argv)
-    workers.variables = partial(worker_variables, os.environ)
+    workers = experiment_workers(
+        "calibrate",
+        settings,
+        asked.cwd,
+        lambda: asked.argv,
+        print_line=lambda text: progress(text, _ENDED),
+    )
 
     def begin(collected: Collected) -> None:
         if asked.write:  # find out before any test runs whether its sessions could be stored
@@ -271,7 +278,7 @@ def calibrate(
         progress(line, done == of)
 
     with lease(settings, os.environ, lambda text: progress(text, _ENDED)):
-        found = run_sessions(workers, asked.sessions, settings.timeout, begin, report)
+        found = run_sessions(workers, asked.sessions, begin, report)
     if not (found.measured or found.troubles or found.stopped):
         message = "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
         raise UsageError(message)

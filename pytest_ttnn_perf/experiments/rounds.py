@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.core.assignment import ComparedVersions, PassKind
 from pytest_ttnn_perf.core.baseline import Accepted, TestBaseline
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.messages import Collected, ComparedVersions, PassKind, Strayed
 from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.observation import NO_LIMITS, JudgedTest, Limits, Run
 from pytest_ttnn_perf.core.settings import MIN_ROUNDS
@@ -29,29 +29,26 @@ from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
 from pytest_ttnn_perf.experiments.paired import Paired, Plan, Round, judge_rounds
+from pytest_ttnn_perf.experiments.sessions import SessionListener, Sessions, baselines_of
 from pytest_ttnn_perf.gate.judge import judge_test, representative, with_parts_explaining
 from pytest_ttnn_perf.machine.git import remove_leftovers
 from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
 from pytest_ttnn_perf.measure.strays import Stray
+from pytest_ttnn_perf.plugin.passes import run_device_pass
 from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease, restrict_to_passes
-from pytest_ttnn_perf.plugin.workers import (
-    Pass,
-    SessionListener,
-    Sessions,
-    WorkerFactory,
-    WorkerLauncher,
-    baselines_of,
-)
+from pytest_ttnn_perf.plugin.wire import Collected, Strayed
+from pytest_ttnn_perf.plugin.workers import Pass, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.messages import Message
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
     from pytest_ttnn_perf.experiments.compare_runs import Difference, Pair
 
     Seen = Sequence[Observation]
+
+    from pytest_ttnn_perf.plugin.workers import Event
 
 
 # Two versions of a project, and the workers that measure each of them.
@@ -139,15 +136,18 @@ def experiment_workers(
     argv: Callable[[], Sequence[str]],
     *,
     label: str = "",
-) -> WorkerLauncher:
+    print_line: Callable[[str], None],
+) -> Workers:
     """Return the workers of an experiment; all that they write is in folders of their own."""
     run = f"{command}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}{label}"
-    return WorkerLauncher(
+    return Workers(
+        settings,
         arguments=lambda folder: [
             "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *argv(),
         ],
         cwd=cwd,
         folder=settings.artifacts.absolute() / "passes" / run,
+        print_line=print_line,
     )  # fmt: skip
 
 
@@ -187,7 +187,7 @@ class Version(Struct):
     tests: Sequence[str] | None = None
     rootdir: str | None = None
 
-    def workers(self, *, chooses: bool) -> WorkerFactory:
+    def workers(self, *, chooses: bool) -> Workers:
         """Return what starts its workers; what one that ``chooses`` collects, the other runs too.
 
         Raises:
@@ -206,13 +206,19 @@ class Version(Struct):
 
         measuring, label = self.measuring, f"-{self.label}"
         workers = experiment_workers(
-            measuring.command, measuring.settings, self.move.there, arguments, label=label
+            measuring.command,
+            measuring.settings,
+            self.move.there,
+            arguments,
+            label=label,
+            print_line=measuring.print_line,
         )
+        workers.profiler = measuring.profiler
         asked = measuring.receipts
         workers.versions = ComparedVersions(self.move.tree, self.other, self.shared, receipts=asked)
         workers.cwd_on_path = finds_modules_in(self.move.cwd)
         workers.environment = self.move.environment(workers.environment)
-        return WorkerFactory(measuring.settings, measuring.profiler, workers, measuring.print_line)
+        return workers
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -527,7 +533,7 @@ class RoundProgress(Struct, frozen=True):
 
 class _Side(Struct):
     version: Version
-    factory: WorkerFactory
+    workers: Workers
     found: Sessions
 
 
@@ -600,7 +606,7 @@ class Turns:
         if before.version.is_narrowed:
             identities = collected.identities
             before.version.tests = tuple(identities.get(test, test) for test in collected.tests)
-        workers = before.factory.plain
+        workers = before.workers
         if collected.root is not None:
             assert workers.versions is not None, "one of two"
             workers.versions = replace(workers.versions, settings=Path(collected.root))
@@ -630,7 +636,7 @@ class Turns:
 
 def _prepare(side: _Side, number: int) -> None:
     """Let workers of the first round ask the rules, where a step is tried: once is enough."""
-    workers = side.factory.plain
+    workers = side.workers
     if workers.versions is not None:
         asks = workers.versions.receipts and number == 1
         workers.versions = replace(workers.versions, checklist=asks)
@@ -638,16 +644,16 @@ def _prepare(side: _Side, number: int) -> None:
 
 def _run_session(side: _Side, listener: _Listener, tests: Sequence[str] | None) -> None:
     """Measure a side once, as a usual run does: a device pass if there is one, then the other."""
-    factory, found = side.factory, side.found
-    if factory.has_device_pass:
-        device = factory.run_device_pass()
+    workers, found = side.workers, side.found
+    if workers.has_device_pass:
+        device = run_device_pass(workers)
         if device.stopped is not None:
             found.stopped = f"stopped in round {listener.number} ({device.stopped})"
             return
         listener.complete = device.add_to
-    kind = PassKind.AB if factory.first_kind is PassKind.WALL else factory.first_kind
-    one = Pass(kind, factory.first(), listener, factory.settings.timeout)
-    one.run(tests)
+    kind = PassKind.AB if workers.first_kind is PassKind.WALL else workers.first_kind
+    one = Pass(workers, kind, tests)
+    listener.listen(one)
     if listener.strays:
         raise StrayedError(side.version, listener.strays)
     if one.stopped is not None:
@@ -667,7 +673,7 @@ class _Listener(SessionListener):
 
     strays: list[Stray] = field(default_factory=list)
 
-    def receive(self, message: Message) -> None:
+    def receive(self, message: Event) -> None:
         """Take notice of what a worker says."""
         match message:
             case Strayed(modules=modules):

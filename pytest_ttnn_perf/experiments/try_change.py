@@ -33,6 +33,7 @@ from pytest_ttnn_perf.core.text import counted, microseconds, shortened
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.experiments.ab import Ab, AbResult, ab_sentence, compare_with, interval_text
 from pytest_ttnn_perf.experiments.rounds import is_exact
+from pytest_ttnn_perf.experiments.sessions import Sessions
 from pytest_ttnn_perf.experiments.steps import (
     STEP_FORMAT,
     Base,
@@ -54,7 +55,6 @@ from pytest_ttnn_perf.experiments.steps import (
 )
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.machine.git import Repository, States, posix
-from pytest_ttnn_perf.plugin.workers import Sessions
 from pytest_ttnn_perf.report.sentences import command_line
 from pytest_ttnn_perf.report.tables import (
     DROPPED,

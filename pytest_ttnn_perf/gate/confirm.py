@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.codec import decode
-from pytest_ttnn_perf.core.errors import DecodeError
-from pytest_ttnn_perf.core.messages import PassKind
 from pytest_ttnn_perf.core.metric import Source
-from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.machine_shift import Move, machine_move, middle_of, moved_again, vote_of
 from pytest_ttnn_perf.gate.ratios import is_open
 from pytest_ttnn_perf.gate.update import Action, actions_of
-from pytest_ttnn_perf.plugin.workers import Pass, ResultListener
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
 
-    from pytest_ttnn_perf.core.observation import JudgedTest
+    from pytest_ttnn_perf.core.observation import JudgedTest, Observation
     from pytest_ttnn_perf.core.settings import Update
     from pytest_ttnn_perf.core.verdict import Verdict
-    from pytest_ttnn_perf.gate.gated_run import GateRun
-    from pytest_ttnn_perf.plugin.workers import WorkerLauncher
 
 
 # What the machine does meanwhile: controls beside suspects.
@@ -294,152 +285,6 @@ def why_not_counted(
     return None
 
 
-def suspicion(judged: JudgedTest) -> str | None:
-    """Say what makes a test look slower; None if it is only to be recorded."""
-    suspects = [v for v in judged.verdicts if _is_suspect(v, judged.observation)]
-    if not suspects:
-        return None
-    from pytest_ttnn_perf.report.terminal import suspicion_line
-
-    return suspicion_line(judged.observation.test, suspects)
-
-
-#: A confirm pass may take this many times as long as the first, which ran all tests.
-_PATIENCE: Final = 10.0
-_LEAST_PATIENCE_S: Final = 60.0
-_MILESTONE: Final = True
-
-
-def run_confirm_passes(
-    gate: GateRun,
-    tests: Sequence[str],
-    *,
-    workers: WorkerLauncher,
-    profiling: WorkerLauncher | None,
-    progress: Callable[[str, bool], None],
-    first_pass_s: float,
-) -> None:
-    """Measure tests again until they are cleared, or as often as the settings ask for.
-
-    Beside them, controls that were not suspect show what the machine does meanwhile. A shift of
-    the environment is believed only if they bear it out; if not, the tests that it had explained
-    are measured again as well.
-
-    ``profiling`` are the workers whose tests are profiled, if the run has such a pass. What the
-    gate knows of each test is complete afterwards. ``progress`` is
-    called with a line, and whether it is a milestone.
-    """
-
-    def print_line(text: str) -> None:
-        progress(text, _MILESTONE)
-
-    passes, timeout_s = gate.settings.confirm, gate.settings.timeout
-    patience_s = max(_PATIENCE * first_pass_s, _LEAST_PATIENCE_S)
-    silence_s = min(timeout_s or patience_s, patience_s)
-    launchers = ((workers, False), (profiling, True))
-    number = 0
-    while number < passes and ([t for t in tests if gate.in_question(t)] or gate.doubts_shift):
-        number += 1
-        doubted = gate.doubts_shift
-        # Each metric as it was measured at first.
-        for launcher, profiled in launchers:
-            again = [test for test in tests if gate.in_question(test, profiled=profiled)]
-            alone = doubted and not profiled
-            controls = gate.controls(again, profiled=profiled) if again or alone else ()
-            if launcher is None or not (again or controls):
-                continue
-            from pytest_ttnn_perf.report.terminal import confirm_heading
-
-            heading = confirm_heading(len(again), len(controls), number=number, passes=passes)
-            print_line(heading)
-            waiting = dict.fromkeys((*again, *controls))
-            listener = _ConfirmListener(print_line, waiting, gate, number, profiled, controls)
-            listener.tell = partial(_tell, progress, heading, len(waiting))
-            one = Pass(PassKind.CONFIRM, launcher, listener, silence_s)
-            one.run(list(waiting))
-            if one.stopped:
-                listener.trouble = f"a worker before it {one.stopped}"
-            listener.close("the test did not run again")
-            listener.decide()
-            if one.stopped:
-                print_line(f"ttnn-perf: a worker {one.stopped}")
-                return
-        if doubted and gate.shift is None:
-            passes = max(passes, 1 + gate.settings.confirm)
-
-
-def _tell(progress: Callable[[str, bool], None], heading: str, tests: int, left: int) -> None:
-    progress(f"{heading} ({tests - left} of {tests} done)", not _MILESTONE)
-
-
-@dataclass(slots=True)
-class _ConfirmListener(ResultListener):
-    """Takes in what one confirm pass measures; its reports are not emitted.
-
-    Nothing is decided before all of it was measured: what a suspect shows depends on the controls.
-    """
-
-    gate: GateRun
-    number: int
-    profiled: bool
-    controls: Collection[str]
-    _measured: dict[str, Observation] = field(default_factory=dict)
-    #: Told how many tests are left.
-    tell: Callable[[int], None] = field(default=lambda _: None)
-
-    def give_up(self, test: str, why: str) -> None:
-        """Record that a test could not be measured again; a control tells nothing then."""
-        if test in self.waiting:
-            del self.waiting[test]
-            if test not in self.controls:
-                self.gate.cannot_confirm(test, f"confirm pass {self.number}: {why}")
-
-    def take(self, test: str, observed: dict[str, object]) -> None:
-        """Keep what a test measured."""
-        if test not in self.waiting:
-            return
-        try:
-            self._measured[test] = decode(Observation, observed, key=test)
-        except DecodeError as error:
-            self.give_up(test, str(error))
-        else:
-            del self.waiting[test]
-            self.tell(len(self.waiting))
-
-    def decide(self) -> None:
-        """Judge the suspects anew, beside what the controls show; say both."""
-        from pytest_ttnn_perf.report.terminal import controls_line, shift_refuted_line
-
-        measured = self._measured
-        controls = {test: again for test, again in measured.items() if test in self.controls}
-        moves = self.gate.moves_of(controls)
-        if moves.controls and moves.overall is not None:
-            self.print_line(controls_line(moves.controls, moves.overall))
-        if self.gate.doubts_shift and not self.profiled:
-            refuted = self.gate.check_shift(moves.overall)
-            if refuted is not None:
-                self.print_line(shift_refuted_line(refuted))
-                moves = self.gate.moves_of(controls)  # a refuted shift excuses nothing
-        both = (self.gate.first_moves(), moves)
-        for test, again in measured.items():
-            if test not in self.controls:
-                self._confirm(test, again, both)
-
-    def _confirm(
-        self, test: str, again: Observation, moves: tuple[MachineMoves, MachineMoves]
-    ) -> None:
-        from pytest_ttnn_perf.report.terminal import confirm_line
-
-        before = self.gate.judged(test)
-        asked = self.gate.in_question(test, profiled=self.profiled)
-        suspects = before and {
-            verdict.metric.name
-            for verdict in before.verdicts
-            if _is_suspect(verdict, before.observation)
-        }
-        judged = self.gate.confirm(
-            test, again, number=self.number, profiled=self.profiled, moves=moves
-        )
-        for verdict in judged.verdicts:
-            if verdict.metric.name in asked & (suspects or set()):
-                self.print_line(confirm_line(test, verdict))
+def suspects(judged: JudgedTest) -> list[Verdict]:
+    """Return the verdicts that make a test look slower; none if it is only to be recorded."""
+    return [v for v in judged.verdicts if _is_suspect(v, judged.observation)]

@@ -9,7 +9,6 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import split_test_id
@@ -24,6 +23,7 @@ from pytest_ttnn_perf.gate.confirm import (
     in_question,
     mark_unconfirmed,
 )
+from pytest_ttnn_perf.gate.device import DeviceResults
 from pytest_ttnn_perf.gate.health import health_of, old_names
 from pytest_ttnn_perf.gate.judging import (
     Policies,
@@ -58,44 +58,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.core.verdict import Shift
     from pytest_ttnn_perf.gate.confirm import MachineMoves
-
-
-class DeviceResults(Struct, frozen=True):
-    """What the device pass measured, by test; nothing where there was no such pass.
-
-    ``unavailable`` says why nothing is known of any test. After ``stopped``, no worker may follow:
-    a device was left that none can use. ``made``: there was such a pass, over the same tests.
-    ``unknown`` says why there was none, though the devices that tests open may have times.
-    """
-
-    observations: Mapping[str, Observation] = {}
-    unavailable: str | None = None
-    stopped: str | None = None
-    made: bool = False
-    unknown: str | None = None
-
-    def add_to(self, observation: Observation, *, is_new: bool = False) -> Observation:
-        """Return what the wall pass observed of a test with what this pass did, or why not.
-
-        Of a test that ``is_new``, nothing may be missing in silence: what its first baseline lacks,
-        nobody misses later.
-        """
-        measured = self.observations.get(observation.node_id or observation.test)
-        expected = self.unavailable or self.unknown or (self.made and is_new)
-        if measured is None and not expected:
-            return observation
-        from pytest_ttnn_perf.plugin.device_pass import ran_a_model, unavailable, with_device
-
-        why = self.unavailable
-        if measured is None and why is None:
-            if not ran_a_model(observation):
-                return observation
-            why = self.unknown or (
-                "the test was skipped in it, or did not measure; --ttnn-perf-passes=wall records "
-                "a baseline without it"
-            )
-        measured = measured or unavailable(observation.test, f"device pass: {why}")
-        return with_device(observation, measured)
 
 
 @dataclass(slots=True)

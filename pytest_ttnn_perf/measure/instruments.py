@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from pytest_ttnn_perf.core.assignment import Assignment
     from pytest_ttnn_perf.core.hardware import Scalar
-    from pytest_ttnn_perf.core.messages import Assignment
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.core.settings import Settings

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.errors import AccuracyError, UsageError
 from pytest_ttnn_perf.core.metric import (
+    COMPILE,
+    FIRST_CALL,
     SIM_THROUGHPUT_TIME,
     SIM_TIME,
     THROUGHPUT_TIME,
@@ -28,8 +30,6 @@ from pytest_ttnn_perf.core.settings import finite_number, whole_number
 from pytest_ttnn_perf.core.text import plain
 from pytest_ttnn_perf.measure.instruments import Plan
 from pytest_ttnn_perf.measure.recorder import (
-    COMPILE,
-    FIRST_CALL,
     OBSERVED,
     Recorder,
     metric_of,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.metric import (
-    COUNTED_IN_GRAPHS,
+    FIRST_CALL,
     THROUGHPUT_TIME,
     WALL_TIME,
     Better,
@@ -25,6 +25,8 @@ from pytest_ttnn_perf.core.metric import (
     Metric,
     Source,
     split_metric,
+    told_twice,
+    unrecorded,
 )
 from pytest_ttnn_perf.core.observation import (
     NO_ARTIFACT,
@@ -40,7 +42,6 @@ from pytest_ttnn_perf.machine.host import host_load
 from pytest_ttnn_perf.measure.instruments import Instruments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from enum import Enum
 
     from pytest_ttnn_perf.core.settings import TestSettings
@@ -126,11 +127,6 @@ def numbers_of(name: str, value_or_samples: object) -> list[float]:
     else:
         samples = [value_or_samples]
     return [_number(name, index, sample) for index, sample in enumerate(samples)]
-
-
-def unrecorded(option: str, name: str) -> str:
-    """Say that an option of the marker names a metric which the test did not record."""
-    return f"{option} names {name}, which the test did not record"
 
 
 def observed_metrics(
@@ -231,19 +227,7 @@ def _listed(series: Mapping[str, Series]) -> str:
     return ", ".join(series) or "nothing"
 
 
-FIRST_CALL: Final = "first_call_time"
 SECOND_CALL: Final = "second_call_time"
-#: What compiling a pipeline takes, apart from its rounds.
-COMPILE: Final = "compile_time"
-
-
-def told_twice(names: Sequence[str], first: str, second: str) -> str:
-    """Say that two captures of one test tell the same metrics, and what to do."""
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    told = f"{names[0]}{more}: given by {first} and by {second}; leave out"
-    if any(name.endswith(of_graph) for name in names for of_graph in COUNTED_IN_GRAPHS):
-        return f"{told} an attach: the run captures the graph of a model that it measures itself"
-    return f"{told} one of them: an attach, or the profiler with --ttnn-perf-profiler off"
 
 
 class SeriesTable(dict[str, Series]):

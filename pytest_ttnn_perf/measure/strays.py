@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
 
-    from pytest_ttnn_perf.core.messages import ComparedVersions
+    from pytest_ttnn_perf.core.assignment import ComparedVersions
 
 
 #: This plugin measures both sides, and is the same for both.

@@ -11,23 +11,24 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
+from pytest_ttnn_perf.core.assignment import PassKind
 from pytest_ttnn_perf.core.errors import TtnnPerfError
-from pytest_ttnn_perf.core.messages import PassKind
 from pytest_ttnn_perf.core.settings import Checklist, Isolate, ProfilerKind
-from pytest_ttnn_perf.machine.processes import ROLE, SHARE, WORKER, take_link, take_share
 from pytest_ttnn_perf.plugin.emit import Extensions
 from pytest_ttnn_perf.plugin.settings import settings_of
+from pytest_ttnn_perf.plugin.wire import ROLE, SHARE, WORKER, take_link, take_share
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
+    from pytest_ttnn_perf.core.assignment import Assignment
     from pytest_ttnn_perf.core.hardware import CiJob
-    from pytest_ttnn_perf.core.messages import Assignment
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.machine.chips import Rank
-    from pytest_ttnn_perf.machine.processes import Interrupts, OrchestratorLink
+    from pytest_ttnn_perf.machine.processes import Interrupts
     from pytest_ttnn_perf.measure.instruments import Instruments
+    from pytest_ttnn_perf.plugin.wire import OrchestratorLink
     from pytest_ttnn_perf.report.sentences import Rerun
 
 # A process has one role: what only another one needs is not imported.
@@ -264,7 +265,8 @@ def _job(config: pytest.Config) -> CiJob:
 
 def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
-    from pytest_ttnn_perf.gate.gated_run import DeviceResults, GateRun
+    from pytest_ttnn_perf.gate.device import DeviceResults
+    from pytest_ttnn_perf.gate.gated_run import GateRun
     from pytest_ttnn_perf.gate.record import RunContext
     from pytest_ttnn_perf.plugin import orchestrator
     from pytest_ttnn_perf.plugin.emit import TestCollection

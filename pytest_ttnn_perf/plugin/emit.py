@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from _pytest._io import TerminalWriter
 
-    from pytest_ttnn_perf.core.messages import Collected, Warned
+    from pytest_ttnn_perf.plugin.wire import Collected, Warned
     from pytest_ttnn_perf.report.terminal import LiveLine
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,23 +22,9 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.core.files import read_text
-from pytest_ttnn_perf.core.messages import (
-    OBSERVATION,
-    PHASES,
-    Broke,
-    Collected,
-    CollectionReported,
-    Finished,
-    ProfilesItself,
-    Refused,
-    Reported,
-    Started,
-    Stopped,
-    Warned,
-)
 from pytest_ttnn_perf.core.options import option_of
 from pytest_ttnn_perf.core.text import inert
-from pytest_ttnn_perf.gate.confirm import run_confirm_passes, suspicion
+from pytest_ttnn_perf.gate.confirm import suspects
 from pytest_ttnn_perf.gate.record import RunResult
 from pytest_ttnn_perf.machine.chips import Touched
 from pytest_ttnn_perf.plugin.activation import (
@@ -57,21 +44,33 @@ from pytest_ttnn_perf.plugin.emit import (
     show_as,
     style_of,
 )
+from pytest_ttnn_perf.plugin.passes import run_confirm_passes, run_device_pass
 from pytest_ttnn_perf.plugin.preflight import check_chips, check_untouched, lease
 from pytest_ttnn_perf.plugin.settings import is_measured
-from pytest_ttnn_perf.plugin.workers import Listener, Pass, WorkerFactory, WorkerLauncher
+from pytest_ttnn_perf.plugin.wire import (
+    OBSERVATION,
+    PHASES,
+    Collected,
+    Finished,
+    Reported,
+    Started,
+    StopCause,
+    Stopped,
+    Warned,
+)
+from pytest_ttnn_perf.plugin.workers import LostWorker, Pass, Wait, Workers
 from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.report.tables import Line, Style, fitted, printed
+from pytest_ttnn_perf.report.terminal import suspicion_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.core.database_url import DatabaseUrl
-    from pytest_ttnn_perf.core.messages import Message
     from pytest_ttnn_perf.core.settings import ProfilerKind
     from pytest_ttnn_perf.gate.gated_run import GateRun
-    from pytest_ttnn_perf.machine.processes import LostWorker
     from pytest_ttnn_perf.plugin.emit import Place, TestCollection
+    from pytest_ttnn_perf.plugin.workers import Event
     from pytest_ttnn_perf.report.tables import Block
 
 
@@ -117,7 +116,7 @@ def add_properties(report: pytest.TestReport, gate: GateRun) -> None:
 
 
 @dataclass(slots=True)
-class Relay(Listener):
+class Relay:
     """Re-emits at once what passes or fails by itself; a suspect when its confirm passes end."""
 
     session: pytest.Session
@@ -144,37 +143,50 @@ class Relay(Listener):
         return str(why) if why else None
 
     @property
+    def _hook(self) -> Any:
+        return self.emitter.hook
+
+    @property
     def held(self) -> tuple[str, ...]:
         """The tests whose result is not out yet."""
         return tuple(self._held)
 
-    def wait(self, tests: Sequence[str], silent_s: float) -> None:
-        """Show that tests are running."""
-        self.emitter.waiting(tests, silent_s)
+    def receive(self, event: Event) -> None:
+        """Take in one message of a worker, or how it fares.
 
-    def receive(self, message: Message) -> None:
-        """Take in one message."""
+        Raises:
+            DecodeError: it carries a report that is none.
+        """
+        if isinstance(event, Wait):
+            self.emitter.waiting(event.tests, event.seconds)
+            return
         self.emitter.clear()
-        hook = self.emitter.hook
-        match message:
+        match event:
             case Started(test=test, location=location):
                 self._locations[test], self._phases[test] = tuple(location), []
                 if test not in self._stopped:
-                    hook.pytest_runtest_logstart(nodeid=test, location=tuple(location))
-            case ProfilesItself(test=test):
-                self._stopped[test] = tuple(self._phases.get(test, ()))
+                    self._hook.pytest_runtest_logstart(nodeid=test, location=tuple(location))
             case Reported():
-                self._receive(message)
-            case Finished(test=test, location=location) if test not in self._held:
-                hook.pytest_runtest_logfinish(nodeid=test, location=tuple(location))
+                self._receive(event)
+            case Finished():
+                self._finish(event)
             case Warned():
-                self.emitter.record_warning(message)
-            case Collected() | CollectionReported() if not self._collected:
-                self._collect(message)
-            case Refused() | Broke() | Stopped() if self.stop is None and self.ended_by is None:
-                self.ended_by = self._ended_by(message)
+                self.emitter.record_warning(event)
+            case Collected() if not self._collected:
+                self._collect(event)
+            case Stopped() if self.stop is None and self.ended_by is None:
+                self.ended_by = self._ended_by(event)
+            case LostWorker():
+                self._lose_worker(event)
 
-    def worker_lost(self, loss: LostWorker) -> None:
+    def _finish(self, message: Finished) -> None:
+        test, location = message.test, tuple(message.location)
+        if message.apart:
+            self._stopped[test] = tuple(self._phases.get(test, ()))
+        elif test not in self._held:
+            self._hook.pytest_runtest_logfinish(nodeid=test, location=location)
+
+    def _lose_worker(self, loss: LostWorker) -> None:
         """Fail the tests that a worker was running when it died or hung."""
         why = f"{loss.text}; log: {loss.log}"
         for started in loss.tests:
@@ -219,11 +231,7 @@ class Relay(Listener):
         if self.session.shouldstop:
             raise self.session.Interrupted(self.session.shouldstop)
 
-    def _collect(self, message: Collected | CollectionReported) -> None:
-        if isinstance(message, CollectionReported):
-            report = self.emitter.report(message.report)
-            self.emitter.hook.pytest_collectreport(report=report)
-            return
+    def _collect(self, message: Collected) -> None:
         self._collected = True
         self.emitter.show_collection(message)
         if message.measured is None:  # distributed, nobody tells what was deselected
@@ -235,7 +243,12 @@ class Relay(Listener):
             self.gate.points = message.points
 
     def _receive(self, message: Reported) -> None:
+        if message.of_collection and self._collected:
+            return  # of a later worker
         test, report = message.test, self.emitter.report(message.report)
+        if message.of_collection:
+            self._hook.pytest_collectreport(report=report)
+            return
         self._locations.setdefault(test, report.location)
         if hasattr(report, "context"):  # of a subtest: the test itself goes on
             self._emit(report)
@@ -263,12 +276,12 @@ class Relay(Listener):
             if report.passed or report.skipped:
                 fail_report(report, f"NO_DATA: the test's observation could not be judged: {error}")
             return
-        again, suspected = self.gate.in_question(test), suspicion(judged)
+        again, suspected = self.gate.in_question(test), suspects(judged)
         # A suspect waits for the others even if it is not measured again: all may have slowed.
-        if report.passed and (again or suspected is not None):
+        if report.passed and (again or suspected):
             self._held[test] = []
-            if again and suspected is not None:
-                self.emitter.progress(suspected)
+            if again and suspected:
+                self.emitter.progress(suspicion_line(judged.observation.test, suspected))
             return
         text = self.gate.failure(judged)
         # Not one of pytest-rerunfailures, which is neither: the test goes on.
@@ -303,20 +316,20 @@ class Relay(Listener):
         if test not in self._held:
             hook.pytest_runtest_logfinish(nodeid=test, location=location)
 
-    def _ended_by(self, message: Refused | Broke | Stopped) -> BaseException:
-        match message:
-            case Refused(text=text):
-                return pytest.UsageError(text)
-            case Broke(text=text):
-                self.emitter.internal_error(text)
-                why = "ttnn-perf: internal error of a worker"
-                return pytest.exit.Exception(why, returncode=pytest.ExitCode.INTERNAL_ERROR)
-            case Stopped(text=text, code=code) if code is not None:
-                return pytest.exit.Exception(text, returncode=code)
-            case Stopped(text=text) if text.startswith(FAILED):
-                self.session.shouldfail = text.removeprefix(FAILED)
-                return self.session.Failed(self.session.shouldfail)
-        return interruption(message.text) or self.session.Interrupted(message.text)
+    def _ended_by(self, message: Stopped) -> BaseException:
+        text = message.text
+        if message.cause is StopCause.REFUSED:
+            return pytest.UsageError(text)
+        if message.cause is StopCause.BROKE:
+            self.emitter.internal_error(text)
+            why = "ttnn-perf: internal error of a worker"
+            return pytest.exit.Exception(why, returncode=pytest.ExitCode.INTERNAL_ERROR)
+        if message.code is not None:
+            return pytest.exit.Exception(text, returncode=message.code)
+        if text.startswith(FAILED):
+            self.session.shouldfail = text.removeprefix(FAILED)
+            return self.session.Failed(self.session.shouldfail)
+        return interruption(text) or self.session.Interrupted(text)
 
 
 _UNMEASURED: Final = "the run stopped before it was measured again"
@@ -391,15 +404,28 @@ class Orchestrator:
         relay.close()
 
     def _pass_over(self, session: pytest.Session, relay: Relay) -> None:
-        settings, emitter = self.gate.settings, relay.emitter
-        workers = self._workers(session.config)
-        factory = WorkerFactory(settings, self.profiler, workers, emitter.progress)
-        if factory.has_device_pass:
-            self._profile(factory)
-        workers = factory.first()
-        first = Pass(factory.first_kind, workers, relay, settings.timeout)
+        config, emitter = session.config, relay.emitter
+        workers = Workers(
+            self.gate.settings,
+            arguments=lambda folder: _arguments(config, folder),
+            cwd=config.invocation_params.dir,
+            folder=self.gate.passes_folder,
+            print_line=emitter.progress,
+            profiler=self.profiler,
+            shown=config.getoption("capture") != "fd" or live_logs(config) is not None,
+        )
+        if workers.has_device_pass:
+            self._profile(workers)
+        start_s = time.monotonic()
         try:
-            first_pass_s = first.run(None)
+            with Pass(workers, workers.first_kind, None) as first:
+                for event in first:
+                    try:
+                        relay.receive(event)
+                    except DecodeError:  # what it carries is not what it should be
+                        first.damaged = True
+                    first.stop = relay.stop
+            first_pass_s = time.monotonic() - start_s
             relay.give_up(
                 first.left, first.stopped and f"was not started: one before it {first.stopped}"
             )
@@ -407,13 +433,10 @@ class Orchestrator:
                 shifted = self.gate.assess_machine()
                 if shifted is not None:
                     emitter.print_line(shifted)
-                found = self.gate.device.observations
-                profiled = factory.profiled(more_room=False) if found else None
                 run_confirm_passes(
                     self.gate,
                     relay.held,
-                    workers=workers,
-                    profiling=profiled,
+                    workers,
                     progress=emitter.progress,
                     first_pass_s=first_pass_s,
                 )
@@ -424,21 +447,13 @@ class Orchestrator:
                 if self.gate.in_question(test):
                     self.gate.cannot_confirm(test, _UNMEASURED)
 
-    def _profile(self, factory: WorkerFactory) -> None:
+    def _profile(self, workers: Workers) -> None:
         """Make the device pass; end the run if it leaves a device that no worker can use."""
-        device = self.gate.device = factory.run_device_pass()
+        device = self.gate.device = run_device_pass(workers)
         if device.stopped is not None:
             for test in device.observations:
                 self.gate.record_lost(test, f"was not started: {device.stopped}")
             raise pytest.exit.Exception(f"ttnn-perf: {device.stopped}", returncode=1)
-
-    def _workers(self, config: pytest.Config) -> WorkerLauncher:
-        return WorkerLauncher(
-            arguments=lambda folder: _arguments(config, folder),
-            cwd=config.invocation_params.dir,
-            folder=self.gate.passes_folder,
-            shown=config.getoption("capture") != "fd" or live_logs(config) is not None,
-        )
 
 
 def _arguments(config: pytest.Config, folder: Path) -> list[str]:

@@ -19,28 +19,9 @@ from _pytest.capture import CaptureIO, FDCapture
 from _pytest.config import create_terminal_writer
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.core.assignment import PassKind
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import TtnnPerfError
-from pytest_ttnn_perf.core.messages import (
-    APART,
-    IDENTITY,
-    OBSERVATION,
-    PHASES,
-    Broke,
-    Collected,
-    CollectionReported,
-    Ended,
-    Finished,
-    Opened,
-    PassKind,
-    ProfilesItself,
-    Refused,
-    Reported,
-    Started,
-    Stopped,
-    Strayed,
-    Warned,
-)
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind
 from pytest_ttnn_perf.core.text import text_of
@@ -67,20 +48,36 @@ from pytest_ttnn_perf.plugin.settings import (
     settings_of,
     test_settings,
 )
+from pytest_ttnn_perf.plugin.wire import (
+    APART,
+    IDENTITY,
+    OBSERVATION,
+    PHASES,
+    Collected,
+    Ended,
+    Finished,
+    Opened,
+    Reported,
+    Started,
+    StopCause,
+    Stopped,
+    Strayed,
+    Warned,
+)
 
 if TYPE_CHECKING:
     import warnings
     from collections.abc import Generator, Sequence
     from contextlib import AbstractContextManager
 
-    from pytest_ttnn_perf.core.messages import Assignment, ComparedVersions, Message
+    from pytest_ttnn_perf.core.assignment import Assignment, ComparedVersions
     from pytest_ttnn_perf.core.observation import SweepPoint
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.machine.processes import OrchestratorLink
     from pytest_ttnn_perf.measure.existing.finder import HelperFinder
     from pytest_ttnn_perf.measure.existing.profiles import SelfProfilingWatch
     from pytest_ttnn_perf.measure.instruments import Instruments
     from pytest_ttnn_perf.measure.observer import Observer
+    from pytest_ttnn_perf.plugin.wire import Message, OrchestratorLink
 
 
 # Keeps what pytest has captured of a test where it can be read when the process is gone.
@@ -615,7 +612,7 @@ class SessionForwarder:
         try:
             return (yield)
         except pytest.UsageError as error:
-            self._send(Refused(str(error)))
+            self._send(Stopped(StopCause.REFUSED, str(error)))
             raise
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
@@ -627,7 +624,7 @@ class SessionForwarder:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Tell what could not be collected, or was skipped as a whole."""
         if not report.passed:
-            self._send(CollectionReported(self._serialise(report)))
+            self._send(Reported(self._serialise(report)))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -672,7 +669,7 @@ class SessionForwarder:
         """Send a mistake of the user's that such a process found."""
         refused = getattr(node, "workeroutput", {}).get(REFUSED)
         if refused is not None:
-            self._send(Refused(refused))
+            self._send(Stopped(StopCause.REFUSED, refused))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -689,7 +686,7 @@ class SessionForwarder:
         """Send how a phase of a test ended."""
         if getattr(report, APART, False) and report.nodeid not in self._apart:
             self._apart.add(report.nodeid)
-            self._send(ProfilesItself(self._id(report.nodeid)))
+            self._send(Finished(self._id(report.nodeid), list(report.location), apart=True))
         if report.nodeid in self._apart:
             return
         self._failed = self._failed or report.outcome == "failed"
@@ -732,7 +729,7 @@ class SessionForwarder:
 
     def pytest_internalerror(self, excrepr: object) -> None:
         """Send that pytest itself failed here."""
-        self._send(Broke(str(excrepr)))
+        self._send(Stopped(StopCause.BROKE, str(excrepr)))
 
     @pytest.hookimpl(tryfirst=True)  # the next Ctrl-C may come while others deal with it
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -740,11 +737,11 @@ class SessionForwarder:
         error = excinfo.value
         if isinstance(error, pytest.exit.Exception):
             code = pytest.ExitCode.INTERRUPTED if error.returncode is None else error.returncode
-            self._send(Stopped(str(error), int(code)))
+            self._send(Stopped(StopCause.ENDED, str(error), int(code)))
         elif isinstance(error, pytest.Session.Interrupted):
-            self._send(Stopped(str(error), None))
+            self._send(Stopped(StopCause.ENDED, str(error)))
         else:
-            self._send(Stopped(interruption_text(excinfo), None))
+            self._send(Stopped(StopCause.ENDED, interruption_text(excinfo)))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -752,7 +749,7 @@ class SessionForwarder:
         self.interrupts.release()
         enough = session.config.getoption("maxfail")  # failures are counted where all are known
         if session.shouldfail and not (enough and session.testsfailed >= enough):
-            self._send(Stopped(FAILED + str(session.shouldfail), None))
+            self._send(Stopped(StopCause.ENDED, FAILED + str(session.shouldfail)))
         self._send(Ended(int(exitstatus)))
 
     def _serialise(self, report: pytest.CollectReport | pytest.TestReport) -> dict[str, object]:

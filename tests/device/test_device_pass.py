@@ -6,8 +6,6 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.core.messages import Collected, Finished, Reported
-from pytest_ttnn_perf.plugin import device_pass
 from tests.behaviour.model import counts_of, failure_of
 from tests.device.rig import (
     CONFTEST,
@@ -26,8 +24,6 @@ from tests.device.script import Op
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from tests.harness.project import Ran
 
@@ -191,22 +187,3 @@ def test_what_devices_told_of_a_test_is_not_missed_while_it_is_skipped(
     assert (ran.code, counts_of(ran)) == (0, "1 passed, 1 skipped")
     assert list(rig.record()["tests"]) == [DENSE]
     assert set(rig.outcomes(DENSE).values()) == {"WITHIN"}
-
-
-def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s, lines = [0.0], list[str]()
-    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
-    listener = device_pass._DeviceListener(lines.append, {}, _began_s=0.0, _printed_s=0.0)
-    tests = [f"test_{number}" for number in range(4)]
-
-    listener.receive(Collected(tests, tests, [], [], "baselines", 2))
-    for elapsed_s, test in zip((4.0, 5.0, 300.0, 900.0), tests, strict=True):
-        now_s[0] = elapsed_s
-        listener.receive(Reported({"nodeid": test, "when": "call", "outcome": "skipped"}))
-        listener.receive(Finished(test, []))
-
-    assert lines == [
-        "ttnn-perf: device pass: profiling 4 tests",
-        "ttnn-perf: device pass: 2 of 4 tests, about 5 s left",
-        "ttnn-perf: device pass: 3 of 4 tests, about 100 s left",
-    ]

@@ -171,7 +171,7 @@ def test_the_environment_is_as_it_was(recorded: tuple[Rig, Ran]) -> None:
     (kept,), workers = processes(rig)[0].values(), processes(rig)[1].values()
     assert kept["after"] == kept["before"]
     for worker in workers:
-        gone = {"TTNN_PERF_ASSIGNMENT"}
+        gone = {"TTNN_PERF_ASSIGNMENT", "TTNN_PERF_CHANNEL"}
         assert worker["after"] == {n: v for n, v in worker["before"].items() if n not in gone}
 
 

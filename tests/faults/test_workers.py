@@ -24,7 +24,6 @@ MODEL = """
 """
 ASSIGNMENT = {
     "kind": "wall",
-    "descriptor": 999,
     "folder": "somewhere",
     "tests": None,
     "first": True,
@@ -65,14 +64,15 @@ def test_an_assignment_that_cannot_be_read_is_refused_in_one_sentence(
     assert_refused(ran, code=PYTEST_USAGE, says=(f"{file}{problem}",))
 
 
-@pytest.mark.parametrize("descriptor", [999, 10**15, 1])
+@pytest.mark.parametrize("descriptor", ["999", str(10**15), "1", "", "x"])
 def test_an_assignment_of_another_process_is_refused_in_one_sentence(
-    project: Project, monkeypatch: pytest.MonkeyPatch, descriptor: int
+    project: Project, monkeypatch: pytest.MonkeyPatch, descriptor: str
 ) -> None:
-    # Left in the environment of a shell, say. The last of these is open, and no channel.
+    # Left in the environment of a shell, say. Descriptor 1 is open, and no channel.
     project.write(test_model=MODEL)
     file = project.path / "assignment.json"
-    file.write_text(_with(descriptor=descriptor))
+    file.write_text(json.dumps(ASSIGNMENT))
+    monkeypatch.setenv("TTNN_PERF_CHANNEL", descriptor)
     monkeypatch.setenv("TTNN_PERF_ASSIGNMENT", str(file))
     ran = project.pytest_process("--ttnn-perf")
     assert_refused(ran, code=PYTEST_USAGE, says=(f"{file}: {_NOT_OPEN.format(descriptor)}",))

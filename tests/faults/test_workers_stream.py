@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.plugin.wire import StopCause
 from tests.behaviour.model import counts_of, failure_of
 from tests.faults.refusals import assert_no_traceback
 from tests.faults.workers import CONFIRMED, outcome_of, run, store, the_record, told, write_tests
@@ -58,26 +59,13 @@ def test_a_damaged_stream_costs_the_test_that_was_running(project: Project, dama
     assert_no_traceback(ran)
 
 
-@pytest.mark.parametrize("damage", [b"no JSON", b"{}", b"\xff"])
-def test_a_note_that_cannot_be_read_costs_the_test_that_was_running(
-    project: Project, damage: bytes
-) -> None:
-    act = f"stream.link.channel._notes.send({damage!r}); time.sleep(1000)"
-    write_tests(project, REACHING.format(act=act))
-    ran = run(project)
-    said = told(failure_of(ran, "test_reaches"), project).splitlines()[0]
-    assert said.startswith("its worker sent a message that cannot be read, killed; log: ")
-    assert (counts_of(ran), ran.code) == ("1 failed, 2 passed", 1)
-    assert_no_traceback(ran)
-
-
 PLACE = ["test_model.py", 10**30, "x"]
 REPORT = {"nodeid": "test_model.py::test_reaches", "location": ["test_model.py", 1, "x"]}
 #: Messages that are JSON, and not what a worker says.
 FORGED = {
     "no place": {"kind": "Started", "test": "a.py::b", "location": []},
     "a line beyond any file": {"kind": "Started", "test": "a.py::b", "location": PLACE},
-    "the end of no place": {"kind": "Finished", "test": "a.py::b", "location": [1]},
+    "the end of no place": {"kind": "Finished", "test": "a.py::b", "location": [1], "apart": False},
     "no report": {"kind": "Reported", "report": REPORT},
     "a report without its parts": {
         "kind": "Reported", "report": {**REPORT, "$report_type": "TestReport"},
@@ -114,8 +102,11 @@ def test_a_message_that_is_none_costs_the_test_that_was_running(
 
 
 EXTRA = (
-    {"kind": "Finished", "test": "a.py::b", "location": ["a.py", 1, "b"]},
-    {"kind": "CollectionReported", "report": {"nodeid": "a.py", "outcome": "failed"}},
+    {"kind": "Finished", "test": "a.py::b", "location": ["a.py", 1, "b"], "apart": False},
+    {
+        "kind": "Reported",
+        "report": {"$report_type": "CollectReport", "nodeid": "a.py", "outcome": "failed"},
+    },
     {"kind": "Opened"},
 )
 
@@ -130,17 +121,12 @@ def test_a_message_too_many_changes_nothing(project: Project, extra: dict[str, o
 
 @pytest.mark.parametrize("place", [f"a.py:{10**30}", "a.py:2000000000", "a\0.py:3"])
 def test_an_interruption_in_no_line_is_one_all_the_same(project: Project, place: str) -> None:
-    message = {"kind": "Stopped", "text": f"KeyboardInterrupt in {place}", "code": None}
+    text, cause = f"KeyboardInterrupt in {place}", StopCause.ENDED.value
+    message = {"kind": "Stopped", "cause": cause, "text": text, "code": None}
     write_tests(project, REACHING.format(act=f"stream.link.channel.send({message!r})"))
     ran = run(project)
     assert ran.code == pytest.ExitCode.INTERRUPTED
     assert "INTERNALERROR" not in ran.text + ran.errors
-
-
-def test_a_test_that_closes_the_notes_changes_nothing(project: Project) -> None:
-    write_tests(project, REACHING.format(act="stream.link.channel._notes.close()"))
-    ran = run(project)
-    assert (counts_of(ran), ran.code) == ("3 passed", 0)
 
 
 def test_a_message_of_many_megabytes_is_heard(project: Project) -> None:

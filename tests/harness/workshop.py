@@ -24,9 +24,9 @@ from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.settings import Checklist, ProfilerKind, Settings, TestSettings
 from pytest_ttnn_perf.experiments import ab
 from pytest_ttnn_perf.experiments.rounds import after_is_first
+from pytest_ttnn_perf.experiments.sessions import Sessions, _flaw
 from pytest_ttnn_perf.experiments.try_change import Try, try_change
 from pytest_ttnn_perf.measure.observer import Observer
-from pytest_ttnn_perf.plugin.workers import Sessions, _flaw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,21 +10,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.core.codec import LARGEST_COUNT, decode, encode
+from pytest_ttnn_perf.core.assignment import Assignment, PassKind
+from pytest_ttnn_perf.core.codec import decode, encode
 from pytest_ttnn_perf.core.errors import DecodeError
-from pytest_ttnn_perf.core.messages import (
+from pytest_ttnn_perf.plugin.wire import (
     OBSERVATION,
-    Assignment,
-    Broke,
     Collected,
-    CollectionReported,
     Ended,
     Finished,
     Message,
-    PassKind,
-    Refused,
     Reported,
     Started,
+    StopCause,
     Stopped,
     Warned,
     message_of,
@@ -59,12 +56,9 @@ MESSAGES: SearchStrategy[Message] = st.one_of(
     st.builds(Collected, IDS, st.none() | IDS, IDS, IDS, st.none() | TEXTS, st.none() | NUMBERS),
     st.builds(Started, TEXTS, LOCATIONS),
     st.builds(Reported, REPORTS),
-    st.builds(CollectionReported, REPORTS),
     st.builds(Warned, TEXTS, WORDS, WORDS, NUMBERS, TEXTS, TEXTS, st.none() | LOCATIONS),
-    st.builds(Finished, TEXTS, LOCATIONS),
-    st.builds(Refused, TEXTS),
-    st.builds(Broke, TEXTS),
-    st.builds(Stopped, TEXTS, st.none() | NUMBERS),
+    st.builds(Finished, TEXTS, LOCATIONS, st.booleans()),
+    st.builds(Stopped, st.sampled_from(StopCause), TEXTS, st.none() | NUMBERS),
     st.builds(Ended, NUMBERS),
 )
 KINDS = [kind for kind in Message.__subclasses__() if not kind.__subclasses__()]
@@ -154,7 +148,6 @@ def test_a_damaged_stream_is_not_quoted_at_length() -> None:
 ASSIGNMENTS = st.builds(
     Assignment,
     kind=st.sampled_from(PassKind),
-    descriptor=st.integers(0, LARGEST_COUNT),
     folder=TEXTS.map(Path),
     tests=st.none() | IDS.map(tuple),
     first=st.booleans(),

@@ -14,6 +14,7 @@ from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.ab import AbResult, ab_sentence
 from pytest_ttnn_perf.experiments.paired import Paired
 from pytest_ttnn_perf.experiments.rounds import Compared
+from pytest_ttnn_perf.experiments.sessions import Sessions
 from pytest_ttnn_perf.experiments.steps import Decision, Effect, Prediction, StepFinding
 from pytest_ttnn_perf.experiments.try_change import (
     Sides,
@@ -23,7 +24,6 @@ from pytest_ttnn_perf.experiments.try_change import (
     predictions_of,
 )
 from pytest_ttnn_perf.machine.git import Commit, WorkingTree
-from pytest_ttnn_perf.plugin.workers import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.machine.processes import GONE, NOTE_BYTES, Channel
+from pytest_ttnn_perf.machine.processes import GONE, Channel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,58 +54,21 @@ def ends() -> Iterator[Ends]:
 def test_the_answer_says_why_to_stop(ends: Ends, answer: bytes, stop: str | None) -> None:
     ends.other.sendall(answer)
     assert ends.channel.send({"kind": "Ended", "status": 0}) == stop
-    assert ends.other.recv(100) == b'{"kind": "Ended", "status": 0}\n'
+    assert ends.other.recv(100) == b'{"kind": "Ended", "status": 0}\n\n'
 
 
-@pytest.fixture
-def noted() -> Iterator[tuple[Ends, socket.socket]]:
-    """Return a channel with notes, and the other ends of both."""
-    ours, theirs = socket.socketpair()
-    read, left = socket.socketpair(type=socket.SOCK_DGRAM)
-    channel = Channel(theirs.detach(), left.detach())
-    with ours, read:
-        yield Ends(channel, ours), read
-    for end in (channel._socket, channel._notes):
-        if end is not None:
-            end.close()
-
-
-def test_what_need_not_wait_is_left_as_a_note(noted: tuple[Ends, socket.socket]) -> None:
-    ends, notes = noted
+def test_what_need_not_wait_asks_for_no_answer(ends: Ends) -> None:
     assert ends.channel.send({"kind": "Started"}, wait=False) is None
-    assert notes.recv(100) == b'{"kind": "Started"}'
-    ends.other.sendall(b'"enough"\n')
-    assert ends.channel.send({"kind": "Finished"}) == "enough"
-    assert ends.other.recv(100) == b'{"kind": "Finished"}\n'
+    assert ends.other.recv(100) == b'{"kind": "Started"}\n'
 
 
-@pytest.mark.parametrize("size", [NOTE_BYTES, 10 * NOTE_BYTES])
-def test_what_is_too_long_for_a_note_is_said_aloud(
-    noted: tuple[Ends, socket.socket], size: int
-) -> None:
-    ends, _ = noted
-    ends.other.sendall(b'"enough"\n')
-    reader = threading.Thread(target=lambda: ends.other.makefile("rb").readline())
-    reader.start()
-    assert ends.channel.send({"long": "x" * size}, wait=False) == "enough"
-    reader.join()
-
-
-def test_what_there_is_no_room_for_among_the_notes_is_said_aloud(
-    noted: tuple[Ends, socket.socket],
-) -> None:
-    ends, _ = noted
-    ends.other.sendall(b'"enough"\n')
-    answers = (ends.channel.send({"n": n, "x": "x" * 60_000}, wait=False) for n in range(10_000))
-    assert next(answer for answer in answers if answer is not None) == "enough"
-    assert b'"n": ' in ends.other.recv(100)
-
-
-def test_nobody_there_to_read_notes_is_a_reason_to_stop(noted: tuple[Ends, socket.socket]) -> None:
-    ends, notes = noted
-    ends.other.close()
-    notes.close()
-    assert [ends.channel.send({}, wait=False) for _ in range(2)] == [GONE, GONE]
+def test_one_that_speaks_in_turn_always_waits() -> None:
+    ours, theirs = socket.socketpair()
+    channel = Channel(theirs.detach(), in_turn=True)
+    with ours:
+        ours.sendall(b'"enough"\n')
+        assert channel.send({"kind": "Started"}, wait=False) == "enough"
+        channel._let_go()
 
 
 def test_an_answer_in_pieces_is_waited_for(ends: Ends) -> None:
@@ -132,7 +95,8 @@ def test_nobody_there_is_a_reason_to_stop(ends: Ends, last: bytes) -> None:
 
 def test_a_channel_that_a_test_has_closed_is_a_reason_to_stop(ends: Ends, tmp_path: Path) -> None:
     # As a test does that closes all descriptors; then the number is that of another file.
-    descriptor = ends.channel.descriptor
+    assert ends.channel._socket is not None
+    descriptor = ends.channel._socket.fileno()
     os.close(descriptor)
     with (tmp_path / "mine").open("w") as file:
         assert file.fileno() == descriptor
@@ -166,7 +130,7 @@ def test_a_fork_has_no_say() -> None:
         ours.sendall(b"null\n")
         command = [sys.executable, "-c", source, str(theirs.fileno())]
         subprocess.run(command, pass_fds=[theirs.fileno()], check=True, timeout=300)
-        assert ours.recv(1000) == b'{"from": "the worker"}\n'
+        assert ours.recv(1000) == b'{"from": "the worker"}\n\n'
 
 
 class Odd:

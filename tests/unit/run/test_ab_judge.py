@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.messages import Collected
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
@@ -21,8 +20,9 @@ from pytest_ttnn_perf.experiments.rounds import (
     run_rounds,
     undecided_tests,
 )
+from pytest_ttnn_perf.experiments.sessions import Sessions
 from pytest_ttnn_perf.machine.git import Commit, WorkingTree
-from pytest_ttnn_perf.plugin.workers import Sessions
+from pytest_ttnn_perf.plugin.wire import Collected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

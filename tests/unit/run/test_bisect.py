@@ -15,8 +15,8 @@ from pytest_ttnn_perf.core.verdict import Outcome, Verdict
 from pytest_ttnn_perf.experiments.bisect import Bisect, End, Found, Hunt, What, _slower
 from pytest_ttnn_perf.experiments.paired import Paired
 from pytest_ttnn_perf.experiments.rounds import Compared
+from pytest_ttnn_perf.experiments.sessions import Sessions
 from pytest_ttnn_perf.machine.git import Commit, DatedCommit
-from pytest_ttnn_perf.plugin.workers import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

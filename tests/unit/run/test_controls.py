@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Shift, Verdict
-from pytest_ttnn_perf.gate import confirm
 from pytest_ttnn_perf.gate.confirm import (
     MachineMoves,
     choose_controls,
@@ -20,6 +19,7 @@ from pytest_ttnn_perf.gate.confirm import (
     moves_of_control,
 )
 from pytest_ttnn_perf.gate.machine_shift import Move
+from pytest_ttnn_perf.plugin.passes import _decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -199,8 +199,5 @@ def test_a_refuted_shift_excuses_no_source_that_has_no_controls() -> None:
             return SimpleNamespace(verdicts=())
 
     measured = {"control": again(wall_time=1), "suspect": again(kernel_time=1)}
-    listener = confirm._ConfirmListener(
-        lambda _: None, {}, cast("Any", Gate()), 1, False, {"control"}, measured
-    )
-    listener.decide()
+    assert len(list(_decide(cast("Any", Gate()), measured, {"control"}, 1, profiled=False))) == 2
     assert told == [None]

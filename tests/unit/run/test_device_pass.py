@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,21 +12,23 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.hardware import Configuration, Hardware
-from pytest_ttnn_perf.core.messages import (
-    OBSERVATION,
-    Broke,
-    Collected,
-    Refused,
-    Reported,
-    Started,
-    Stopped,
-)
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.ops import OpGroups
-from pytest_ttnn_perf.machine.processes import LostWorker
-from pytest_ttnn_perf.plugin.device_pass import _DeviceListener, with_device
+from pytest_ttnn_perf.gate.device import with_device
+from pytest_ttnn_perf.plugin import passes
+from pytest_ttnn_perf.plugin.wire import (
+    OBSERVATION,
+    Collected,
+    Finished,
+    Reported,
+    Started,
+    StopCause,
+    Stopped,
+)
+from pytest_ttnn_perf.plugin.workers import LostWorker
 
+Profile = Callable[..., Mapping[str, Observation]]
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
 WALL = MetricObservation(Metric("latency", "ns"), (1.0, 2.0))
 DEVICE = MetricObservation(TIME, (500.0,))
@@ -91,13 +95,26 @@ def test_all_else_is_as_the_wall_pass_saw_it() -> None:
     assert joined == replace(wall, metrics={}, dropped=True)
 
 
-class Heard(_DeviceListener):
-    """What a device pass hears, with what it said."""
+@pytest.fixture
+def profile(monkeypatch: pytest.MonkeyPatch) -> Profile:
+    """Return what a device pass makes of the events of its workers."""
 
-    def __init__(self, *tests: str) -> None:
-        self.lines: list[str] = []
-        super().__init__(self.lines.append, {})
-        self.receive(Collected(list(tests), list(tests), [], []))
+    class Told(list[Any]):
+        stopped = None
+
+        def __enter__(self) -> list[Any]:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    def run(tests: list[str], *events: Any) -> Mapping[str, Observation]:
+        collected = Collected(tests, tests, [], [])
+        monkeypatch.setattr(passes, "Pass", lambda *_, **__: Told([collected, *events]))
+        workers: Any = SimpleNamespace(print_line=print)
+        return passes.profile_tests(workers, None).observations
+
+    return run
 
 
 def reported(test: str, observed: object = None, *, outcome: str = "passed") -> Reported:
@@ -117,44 +134,52 @@ def loss(*tests: str) -> LostWorker:
     ],
     ids=["raised", "damaged"],
 )
-def test_a_test_that_told_nothing_says_why(observed: object, why: str) -> None:
-    heard = Heard("a")
-    heard.receive(reported("a", observed))
-    heard.close("the test did not run")
-    assert heard.observations == {"a": given_up("a", why)}
+def test_a_test_that_told_nothing_says_why(profile: Profile, observed: object, why: str) -> None:
+    assert profile(["a"], reported("a", observed)) == {"a": given_up("a", why)}
 
 
-def test_a_test_that_was_skipped_is_not_missed_and_one_that_runs_again_is_waited_for() -> None:
-    heard = Heard("skipped", "rerun")
-    heard.receive(reported("skipped", outcome="skipped"))
-    heard.receive(reported("rerun", encode(told("rerun")), outcome="rerun"))
-    assert (heard.observations, list(heard.waiting)) == ({}, ["rerun"])
+def test_a_test_that_was_skipped_is_not_missed_and_one_that_runs_again_is_waited_for(
+    profile: Profile,
+) -> None:
+    found = profile(
+        ["skipped", "rerun", "apart"],
+        reported("skipped", outcome="skipped"),
+        reported("rerun", encode(told("rerun")), outcome="rerun"),
+        Finished("apart", ["file", 0, "apart"], apart=True),
+    )
+    assert found == {"rerun": given_up("rerun", "the test did not run")}
 
 
 @pytest.mark.parametrize(
-    ("message", "why"),
+    ("event", "why"),
     [
-        (Refused("no such option"), "no such option"),
-        (Broke("INTERNALERROR"), "INTERNALERROR"),
-        (Stopped("enough", 3), "enough"),
-        (None, "its worker was killed by SIGKILL; log: 1-device/worker.log"),
+        (Stopped(StopCause.REFUSED, "no such option"), "no such option"),
+        (Stopped(StopCause.BROKE, "INTERNALERROR"), "INTERNALERROR"),
+        (Stopped(StopCause.ENDED, "enough", 3), "enough"),
+        (loss(), "its worker was killed by SIGKILL; log: 1-device/worker.log"),
     ],
     ids=["refused", "broke", "stopped", "died"],
 )
-def test_tests_that_no_worker_came_to_say_why(message: Any, why: str) -> None:
-    heard = Heard("a", "b")
-    if message is None:
-        heard.worker_lost(loss())
-    else:
-        heard.receive(message)
-    heard.close("the test did not run")
-    assert heard.observations == {"a": given_up("a", why), "b": given_up("b", why)}
+def test_tests_that_no_worker_came_to_say_why(profile: Profile, event: Any, why: str) -> None:
+    assert profile(["a", "b"], event) == {"a": given_up("a", why), "b": given_up("b", why)}
 
 
-def test_a_test_that_a_later_worker_does_not_collect_is_given_up() -> None:
-    heard = Heard("a", "b", "c")
-    heard.worker_lost(loss("a"))
-    heard.receive(Collected(["c"], ["c"], [], []))
-    heard.receive(reported("c", encode(told("c"))))
-    heard.close("the test did not run")
-    assert heard.observations["b"] == given_up("b", "the test did not run")
+def test_a_test_that_a_later_worker_does_not_collect_is_given_up(profile: Profile) -> None:
+    later = Collected(["c"], ["c"], [], [])
+    found = profile(["a", "b", "c"], loss("a"), later, reported("c", encode(told("c"))))
+    assert found["b"] == given_up("b", "the test did not run")
+
+
+def test_progress_is_told_now_and_then(
+    profile: Profile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now_s = iter((0.0, 4.0, 5.0, 300.0, 900.0))
+    monkeypatch.setattr(passes, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
+    tests = [f"test_{number}" for number in range(4)]
+    skipped = ((reported(t, outcome="skipped"), Finished(t, ["", 0, t])) for t in tests)
+    profile(tests, *(event for pair in skipped for event in pair))
+    assert capsys.readouterr().out.splitlines() == [
+        "ttnn-perf: device pass: profiling 4 tests",
+        "ttnn-perf: device pass: 2 of 4 tests, about 5 s left",
+        "ttnn-perf: device pass: 3 of 4 tests, about 100 s left",
+    ]

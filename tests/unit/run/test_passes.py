@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.core.assignment import PassKind
 from pytest_ttnn_perf.core.errors import UsageError, WriteError
-from pytest_ttnn_perf.core.messages import Collected, Ended, Finished, PassKind, Warned
-from pytest_ttnn_perf.plugin.workers import Listener, Pass, WorkerLauncher
+from pytest_ttnn_perf.core.settings import Settings
+from pytest_ttnn_perf.plugin.wire import Collected, Ended, Finished, Warned
+from pytest_ttnn_perf.plugin.workers import LostWorker, Pass, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.core.messages import Message
-    from pytest_ttnn_perf.machine.processes import LostWorker
+    from pytest_ttnn_perf.plugin.workers import Event
 
 #: Any worker here that is silent for so long is stuck.
 PATIENCE_S = 300.0
 #: A worker without pytest: it collects what it was assigned, or all, and runs what it is told to.
 PRELUDE = """
 import os, sys, time
-from pytest_ttnn_perf.core.messages import *
-from pytest_ttnn_perf.machine.processes import take_link
+from pytest_ttnn_perf.plugin.wire import *
 link = take_link(os.environ)
 mine = list(link.assignment.tests or ("a", "b", "c"))
 def collect(tests=mine):
@@ -48,18 +48,14 @@ def raw(line):
 
 
 @dataclass(slots=True)
-class SessionListener(Listener):
+class Heard:
     """Keeps what is heard."""
 
-    heard: list[Message] = field(default_factory=list)
-    losses: list[LostWorker] = field(default_factory=list)
-    stop: str | None = None
+    events: list[Event] = field(default_factory=list)
 
-    def receive(self, message: Message) -> None:
-        self.heard.append(message)
-
-    def worker_lost(self, loss: LostWorker) -> None:
-        self.losses.append(loss)
+    @property
+    def losses(self) -> list[LostWorker]:
+        return [event for event in self.events if isinstance(event, LostWorker)]
 
 
 @dataclass(slots=True)
@@ -67,27 +63,33 @@ class Scene:
     """A pass whose workers are small programs, one after another."""
 
     path: Path
-    listener: SessionListener = field(default_factory=SessionListener)
+    heard: Heard = field(default_factory=Heard)
 
     @property
     def folder(self) -> Path:
         return self.path / "passes" / "run"
 
-    def workers(self, *programs: str) -> WorkerLauncher:
+    def workers(self, *programs: str) -> Workers:
         """Return workers of which the first runs the first program, and so on."""
         following = iter(programs)
 
         def arguments(_: Path) -> Sequence[str]:
             return ["-c", PRELUDE + dedent(next(following))]
 
-        return WorkerLauncher(arguments, self.path, self.folder)
+        settings = Settings(timeout=PATIENCE_S)
+        return Workers(settings, arguments, self.path, self.folder, print)
 
-    def run(self, *programs: str, tests: Sequence[str] | None = None) -> SessionListener:
+    def hear(self, one: Pass) -> None:
+        """Run a pass."""
+        with one:
+            self.heard.events += one
+
+    def run(self, *programs: str, tests: Sequence[str] | None = None) -> Heard:
         """Run a pass; every program must be needed."""
         workers = self.workers(*programs)
-        assert Pass(PassKind.WALL, workers, self.listener, PATIENCE_S).run(tests) >= 0
-        assert len(workers._started) == len(programs)
-        return self.listener
+        self.hear(Pass(workers, PassKind.WALL, tests))
+        assert len(workers.started) == len(programs)
+        return self.heard
 
 
 @pytest.fixture
@@ -97,18 +99,18 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def test_a_worker_that_died_between_two_tests_got_somewhere(scene: Scene) -> None:
-    listener = scene.run("collect(); run('a'); kill()", "collect(); run(*mine); close()")
-    finished = [message.test for message in listener.heard if isinstance(message, Finished)]
+    heard = scene.run("collect(); run('a'); kill()", "collect(); run(*mine); close()")
+    finished = [message.test for message in heard.events if isinstance(message, Finished)]
     assert finished == ["a", "b", "c"]
-    assert [loss.tests for loss in listener.losses] == [()]
+    assert [loss.tests for loss in heard.losses] == [()]
 
 
 def test_a_worker_that_goes_on_after_its_end_has_come_to_it(scene: Scene) -> None:
     warned = "link.send(Warned('late', 'UserWarning', 'file', 1, 'collect', '', None))"
-    listener = scene.run(f"collect(['a']); run('a'); close(); {warned}; kill()")
-    assert listener.losses == []
-    assert isinstance(listener.heard[-1], Warned)
-    assert Ended(0) in listener.heard
+    heard = scene.run(f"collect(['a']); run('a'); close(); {warned}; kill()")
+    assert heard.losses == []
+    assert isinstance(heard.events[-1], Warned)
+    assert Ended(0) in heard.events
     assert not (scene.path / "passes").exists()
 
 
@@ -118,18 +120,18 @@ def test_a_worker_that_goes_on_after_its_end_has_come_to_it(scene: Scene) -> Non
     ids=["damaged", "cut", "no message"],
 )
 def test_a_worker_whose_stream_broke_after_its_end_is_a_loss(scene: Scene, last: str) -> None:
-    listener = scene.run(f"collect(['a']); run('a'); close(); {last}")
-    assert [loss.tests for loss in listener.losses] == [()]
+    heard = scene.run(f"collect(['a']); run('a'); close(); {last}")
+    assert [loss.tests for loss in heard.losses] == [()]
 
 
-def test_an_error_of_the_listener_ends_the_worker_and_leaves_no_folder(scene: Scene) -> None:
-    class Failing(SessionListener):
-        def receive(self, message: Message) -> None:
-            raise LookupError(message)
+def test_an_error_of_who_listens_ends_the_worker_and_leaves_no_folder(scene: Scene) -> None:
+    def fail() -> None:
+        with Pass(scene.workers("collect(); time.sleep(1000)"), PassKind.WALL, None) as one:
+            for event in one:
+                raise LookupError(event)
 
-    scene.listener = Failing()
     with pytest.raises(LookupError):
-        scene.run("collect(); time.sleep(1000)")
+        fail()
     assert not (scene.path / "passes").exists()
 
 
@@ -137,24 +139,23 @@ def test_a_worker_knows_its_pass_its_folder_and_whether_it_is_the_first(scene: S
     tells = "collect([link.assignment.kind.name, str(link.assignment.first)]); close()"
     workers = scene.workers(tells, tells)
     for kind in (PassKind.WALL, PassKind.CONFIRM):
-        Pass(kind, workers, scene.listener, PATIENCE_S).run(["a"])
-    told = [message.tests for message in scene.listener.heard if isinstance(message, Collected)]
+        scene.hear(Pass(workers, kind, ["a"]))
+    told = [event.tests for event in scene.heard.events if isinstance(event, Collected)]
     assert told == [["WALL", "True"], ["CONFIRM", "False"]]
 
 
 def test_the_first_worker_that_cannot_be_started_is_an_error(scene: Scene) -> None:
-    workers = WorkerLauncher(lambda _: ["-c", ""], scene.path / "nowhere", scene.folder)
-    first = Pass(PassKind.WALL, workers, scene.listener, PATIENCE_S)
+    workers = scene.workers("")
+    workers.cwd = scene.path / "nowhere"
     with pytest.raises(UsageError, match=r"^a worker cannot be started: .*'.*/nowhere'$"):
-        first.run(None)
+        scene.hear(Pass(workers, PassKind.WALL, None))
     assert not (scene.path / "passes").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_named(scene: Scene) -> None:
     (scene.path / "passes").write_text("in the way")
-    first = Pass(PassKind.WALL, scene.workers(), scene.listener, PATIENCE_S)
     with pytest.raises(WriteError, match=r"passes/run/1-wall: cannot write: Not a directory$"):
-        first.run(None)
+        scene.hear(Pass(scene.workers(), PassKind.WALL, None))
 
 
 def test_the_assignment_is_kept_beside_the_log_of_a_lost_worker(scene: Scene) -> None:
@@ -165,7 +166,8 @@ def test_the_assignment_is_kept_beside_the_log_of_a_lost_worker(scene: Scene) ->
 
 def test_runs_at_the_same_time_do_not_take_folders_from_each_other(tmp_path: Path) -> None:
     def make_and_discard(name: str) -> None:
-        workers = WorkerLauncher(lambda _: [], tmp_path / "nowhere", tmp_path / "passes" / name)
+        folder = tmp_path / "passes" / name
+        workers = Workers(Settings(), lambda _: [], tmp_path / "nowhere", folder, print)
         for _ in range(200):
             # There is no such folder to start it in: its own is discarded again.
             with pytest.raises(UsageError):

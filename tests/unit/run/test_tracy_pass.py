@@ -16,7 +16,7 @@ from pytest_ttnn_perf.core.ops import Op, OpTable, Signpost, Unread
 from pytest_ttnn_perf.core.settings import Checklist, Settings
 from pytest_ttnn_perf.machine.processes import Ending
 from pytest_ttnn_perf.measure.instruments import signposts_of
-from pytest_ttnn_perf.plugin.device_pass import _read_report, profile_with_tracy
+from pytest_ttnn_perf.plugin.passes import _read_report, profile_with_tracy
 from tests.unit.captures import ops_text
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.core.messages import PassKind
+    from pytest_ttnn_perf.core.assignment import PassKind
 
 TEST = "models/test_llama.py::test_decode"
 
@@ -189,7 +189,8 @@ class WorkerLauncher:
     path: Path
     files: dict[str, str] = field(default_factory=dict)
     launched: list[str] = field(default_factory=list)
-    timeout_s: float | None = None
+    said: list[str] = field(default_factory=list)
+    settings: Settings = field(default_factory=Settings)
     kept: bool = False
 
     def next_folder(self, kind: PassKind) -> Path:
@@ -197,15 +198,16 @@ class WorkerLauncher:
         folder.mkdir()
         return folder
 
-    def run_batch(
-        self, folder: Path, _kind: PassKind, launcher: list[str], *, timeout_s: float
-    ) -> Ending:
-        self.launched, self.timeout_s = list(launcher), timeout_s
+    def run_batch(self, folder: Path, launcher: list[str]) -> Ending:
+        self.launched = list(launcher)
         for name, text in self.files.items():
             file = folder / "tracy" / "reports" / name
             file.parent.mkdir(parents=True)
             file.write_text(text, encoding="utf-8")
         return Ending(1)
+
+    def print_line(self, text: str) -> None:
+        self.said.append(text)
 
     def keep(self) -> None:
         self.kept = True
@@ -216,8 +218,8 @@ class WorkerLauncher:
 
 def run_pass(workers: WorkerLauncher) -> tuple[dict[str, Observation], list[str]]:
     """Run the pass; return what it told and what it said."""
-    said: list[str] = []
-    found = profile_with_tracy(Settings(timeout=42.0), workers, said.append).observations  # type: ignore[arg-type]
+    found = profile_with_tracy(workers).observations  # type: ignore[arg-type]
+    said = workers.said
     assert said[0] == "ttnn-perf: device pass: profiling with Tracy; its report comes at the end"
     return dict(found), said[1:]
 
@@ -235,7 +237,6 @@ def test_the_last_report_is_read_and_the_folder_goes(tmp_path: Path) -> None:
     folder = str(tmp_path / "1-device" / "tracy")
     assert words == ["-m", "tracy", "-r", "-p", "-o", folder, "-t"]
     assert port.isdecimal()
-    assert workers.timeout_s == 42.0
 
 
 def test_a_report_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+"""A worker's assignment: the pass it is for, and the tests to run."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+from msgspec import Struct
+
+from pytest_ttnn_perf.core.settings import ProfilerKind
+
+
+class PassKind(Enum):
+    """The passes over the tests of a run."""
+
+    DEVICE = "device"
+    WALL = "wall"
+    CONFIRM = "confirm"
+    CALIBRATE = "calibrate"
+    AB = "ab"
+
+
+class ComparedVersions(Struct, frozen=True):
+    """Two versions of one project: a worker runs the tests of its ``own`` and not the ``other``'s.
+
+    What lies below ``shared``, relative to either, may be the other's. ``settings`` is the folder
+    whose configuration holds for the measurement; None for that of the worker's own root.
+    ``receipts``: it is recorded how times are taken. ``checklist``: rules are asked.
+    """
+
+    own: Path
+    other: Path
+    shared: tuple[str, ...] = ()
+    settings: Path | None = None
+    receipts: bool = False
+    checklist: bool = False
+
+
+class Assignment(Struct, frozen=True):
+    """One worker's task, which it reads from a file: thousands of ids fit no command line.
+
+    ``folder`` is its own, for what would otherwise overwrite the user's files. ``tests`` are the
+    ids to run, None for all. ``first`` says that it is the first worker of the run, whose
+    by-products (log files, durations) are the user's. ``cwd_on_path``: whether the user's pytest
+    finds modules in the current folder. ``profiler`` is never AUTO: that was decided before. In a
+    pass that is not its own, a profiler is OFF. ``versions`` is set where versions are compared.
+    ``apart`` are tests that are known to start a profiled process: they are left to workers that
+    run one of them ``alone``. A worker that is ``shown`` sends nothing without waiting for the
+    answer, and one that another program launches (``batch``) has no orchestrator to send to.
+    """
+
+    kind: PassKind
+    folder: Path
+    tests: tuple[str, ...] | None
+    first: bool
+    cwd_on_path: bool
+    profiler: ProfilerKind = ProfilerKind.OFF
+    versions: ComparedVersions | None = None
+    apart: tuple[str, ...] = ()
+    alone: bool = False
+    shown: bool = False
+    batch: bool = False
