@@ -38,6 +38,11 @@ class Tensor(NamedTuple):
     dtype: str
     memory: str
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape, or the padded one where a capture tells no other."""
+        return self.logical or self.padded
+
 
 class Signature(NamedTuple):
     """What makes two rows the same operation: its code and its operands."""
@@ -45,6 +50,16 @@ class Signature(NamedTuple):
     op: str
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """The code as people say it."""
+        return short_code(self.op)
+
+    @property
+    def category(self) -> Category:
+        """The kind of work that the op does."""
+        return category_of(self.op)
 
 
 class Signpost(NamedTuple):

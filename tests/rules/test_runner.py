@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
@@ -204,10 +205,12 @@ def test_what_a_rule_can_do_without_may_be_none(each: Rule) -> None:
 
 def test_the_table_of_rules_says_what_files_there_are_and_what_they_need() -> None:
     families = {f"analysis.rules.{module.name}" for module in iter_modules(rules.__path__)}
-    assert families == {*runner.RULES} - {"gate.rules_on_numbers"}
-    assert {each.code: runner.needs_of(each.code) for each in all_rules()} == {
-        each.code: each.needs for each in all_rules()
-    }
+    assert families == {*runner._MODULES} - {"gate.rules_on_numbers"}
+    assert {each.code: each.needs for each in all_rules()} == runner._NEEDS_OF
+    for name in runner._MODULES:
+        module = vars(import_module(f"pytest_ttnn_perf.{name}"))
+        there = {each.code for each in module.values() if isinstance(each, Rule)}
+        assert there == {code for code, of in runner._MODULE_OF.items() if of == name}
 
 
 NEEDS = {

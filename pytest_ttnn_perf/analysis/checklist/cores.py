@@ -17,7 +17,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import LAUNCH_NS, critical_ns, 
 from pytest_ttnn_perf.analysis.ops.names import SHARD_GRID, cores_of, is_grid, settings_in
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
-from pytest_ttnn_perf.core.ops import Category, category_of, short_code
+from pytest_ttnn_perf.core.ops import Category
 from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class OnMesh(NamedTuple):
     @property
     def is_collective(self) -> bool:
         """Whether devices exchange data in it."""
-        return category_of(self.op.signature.op) is Category.COLLECTIVE
+        return self.op.signature.category is Category.COLLECTIVE
 
     @property
     def fastest_ns(self) -> float:
@@ -314,7 +314,7 @@ def _reachable(op: Op) -> float:
 
 def searches(signature: Signature) -> bool:
     """Tell whether an op looks for values along rows: the largest, their sum, their order."""
-    return _SEARCHES.search(short_code(signature.op)) is not None
+    return _SEARCHES.search(signature.code) is not None
 
 
 def _spread(op: Op, *, decodes: bool) -> Spread | None:
@@ -327,9 +327,9 @@ def _spread(op: Op, *, decodes: bool) -> Spread | None:
         return None
     if searches(signature):
         return Spread(_tiles(signature.inputs[0]), LAUNCH_NS, Remedy.SHARDS)
-    if short_code(signature.op) == "RotaryEmbedding":
+    if signature.code == "RotaryEmbedding":
         return _spread_rotary(op, decodes=decodes)
-    spread = _BY_CATEGORY.get(category_of(signature.op))
+    spread = _BY_CATEGORY.get(signature.category)
     return None if spread is None else spread(op)
 
 
@@ -348,7 +348,7 @@ def _spread_elementwise(op: Op) -> Spread | None:
     tiles = max(map(_tiles, op.signature.outputs))
     ends = (op.signature.inputs[0], op.signature.outputs[0])
     if all(_SHARDED_L1.search(tensor.memory) for tensor in ends):
-        alone = short_code(op.signature.op).startswith("Unary")
+        alone = op.signature.code.startswith("Unary")
         remedy = Remedy.FUSE if alone else Remedy.NEIGHBOURS
         return Spread(tiles, LAUNCH_NS, remedy, _RESHARDS_NS)
     return Spread(tiles, LAUNCH_NS, Remedy.SHARDS)
@@ -404,7 +404,7 @@ def config_grid(op: Op) -> tuple[int, int]:
 
 def _spread_attention(op: Op) -> Spread | None:
     first, given = op.signature.inputs[0], op.signature.outputs[0]
-    code = short_code(op.signature.op)
+    code = op.signature.code
     rows = max(_tile_rows(first), _tile_rows(given))
     if _HEADS.search(code):
         # They are cut along the sequence alone, whatever the number of heads.
@@ -427,7 +427,7 @@ def _spread_rotary(op: Op, *, decodes: bool) -> Spread | None:
 
 def _spread_norm(op: Op) -> Spread | None:
     first = op.signature.inputs[0]
-    code = short_code(op.signature.op)
+    code = op.signature.code
     tiles = max(map(_tiles, op.signature.outputs))
     if "softmax" in code.lower():
         return Spread(_tile_rows(first), LAUNCH_NS, Remedy.SHARDS)

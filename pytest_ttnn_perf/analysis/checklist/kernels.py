@@ -6,9 +6,12 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.operands import activation_edges, operation_name
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    activation_edges,
+    operation_name,
+    runs_product,
+)
 from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
-from pytest_ttnn_perf.core.ops import Category, category_of
 from pytest_ttnn_perf.gate.rules_on_numbers import is_on, number
 
 if TYPE_CHECKING:
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report
     from pytest_ttnn_perf.analysis.readers.ttlang import ProgramPerf, Roofline, Transfers, TtlangLog
     from pytest_ttnn_perf.core.finding import Subject
-    from pytest_ttnn_perf.core.hardware import Scalar
 
 
 _NO_SUMMARY: Final = "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"
@@ -107,7 +109,9 @@ def roofline_of(log: TtlangLog) -> Roofline | str:
     if not bounded and log.auto_profiles:
         return "the auto-profile has no ROOFLINE ANALYSIS that names a bound"
     alone = ", and unset TTLANG_PERF_DUMP" if log.perf_summaries else ""
-    return max(bounded, key=_work) if bounded else _NO_ROOFLINE + alone
+    if not bounded:
+        return _NO_ROOFLINE + alone
+    return max(bounded, key=lambda line: max(line.memory_cycles or 0, line.compute_cycles or 0))
 
 
 def _distrust(log: TtlangLog) -> str | None:
@@ -122,10 +126,6 @@ def waiting_part(line: Roofline) -> float | None:
     """Return the part of its cycles that the thread waits which waits least; None if not told."""
     threads = [thread for thread in line.threads if thread.total_cycles > 0]
     return min((thread.sync_cycles / thread.total_cycles for thread in threads), default=None)
-
-
-def _work(line: Roofline) -> int:
-    return max(line.memory_cycles or 0, line.compute_cycles or 0)
 
 
 def _count(moved: Transfers | None) -> int:
@@ -233,7 +233,6 @@ NO_DATA_PARALLELISM: Final = (
 #: What TTNN calls the operands of a call, by name or by position.
 _FIRST: Final = ("input_tensor", "input_tensor_a", "0", "arg_0")
 _SECOND: Final = ("weight_tensor", "input_tensor_b", "1", "arg_1")
-_PRODUCTS: Final = frozenset({Category.MATMUL, Category.CONV})
 _MOST_DEVICES: Final = 2**20
 _MESH: Final = re.compile(r"distribution_shape=MeshShape\(\[([\d, ]+)\]\)")
 _TENSOR: Final = re.compile(r"\btensor_id=(\d{1,18})")
@@ -260,21 +259,15 @@ class MeshOperand(NamedTuple):
 def data_parallel_ways(subject: Subject) -> int:
     """Return among how many devices the batch is shared: 1 for none, 0 for an unknown number."""
     stated = subject.facts.get("data_parallel")
-    if stated is not None:
-        return _stated_ways(subject, stated)
-    operations = subject.report.operations if subject.report is not None else ()
-    inputs = (placed for operation in operations for placed in _operands_on_mesh(operation, _FIRST))
-    return max((placed.ways(0) for placed in inputs), default=1)
-
-
-def _stated_ways(subject: Subject, stated: Scalar) -> int:
+    if stated is None:
+        operations = subject.report.operations if subject.report is not None else ()
+        inputs = (_operand_on_mesh(operation, _FIRST) for operation in operations)
+        return max((placed.ways(0) for placed in inputs if placed is not None), default=1)
     ways = number(stated)
-    if isinstance(stated, bool) or ways is None:
-        return _devices(subject) if is_on(stated) else 1
-    return int(ways) if 1 <= ways < _MOST_DEVICES else 1
-
-
-def _devices(subject: Subject) -> int:
+    if not isinstance(stated, bool) and ways is not None:
+        return int(ways) if 1 <= ways < _MOST_DEVICES else 1
+    if not is_on(stated):
+        return 1
     if subject.ops is not None and len(subject.ops.devices) > 1:
         return len(subject.ops.devices)
     hardware = subject.observation.hardware if subject.observation else None
@@ -289,18 +282,14 @@ def weights_on_mesh(report: Report) -> Iterator[MeshOperand]:
     """
     computed = {edge.tensor for edge, _ in activation_edges(report)}
     for operation in report.operations:
-        names = (operation.name.rpartition(".")[2], *operation.device_operations)
-        if any(category_of(name) in _PRODUCTS for name in names):
-            for placed in _operands_on_mesh(operation, _SECOND):
-                if placed.tensor not in computed:
-                    yield placed._replace(name=operation_name(report, operation))
+        placed = _operand_on_mesh(operation, _SECOND) if runs_product(operation) else None
+        if placed is not None and placed.tensor not in computed:
+            yield placed._replace(name=operation_name(report, operation))
 
 
-def _operands_on_mesh(operation: Operation, names: tuple[str, ...]) -> Iterator[MeshOperand]:
+def _operand_on_mesh(operation: Operation, names: tuple[str, ...]) -> MeshOperand | None:
     text = next((operation.arguments[name] for name in names if name in operation.arguments), "")
-    placed = placed_in(text, operation.name)
-    if placed is not None:
-        yield placed
+    return placed_in(text, operation.name)
 
 
 def placed_in(text: str, name: str) -> MeshOperand | None:

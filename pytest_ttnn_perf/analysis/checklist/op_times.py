@@ -20,9 +20,11 @@ from pytest_ttnn_perf.core.text import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.ops.regions import Window
     from pytest_ttnn_perf.core.finding import Subject
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
+
+#: Evidence names so many ops by their numbers: enough to find them, and to see what they share.
+MOST_NUMBERS: Final = 8
 
 
 @once_per_table
@@ -34,17 +36,14 @@ def device_ops(table: OpTable) -> Sequence[Op]:
 @once_per_table
 def signature_numbers(table: OpTable) -> Sequence[int]:
     """Return the index of the signature of each op that ran on a device."""
-    columns = table.columns
-    rows = zip(columns.signature, columns.host, strict=True)
+    rows = zip(table.columns.signature, table.columns.host, strict=True)
     return tuple(number for number, host in rows if not host)
 
 
 def ops_like(table: OpTable, chosen: Callable[[Signature], bool]) -> Sequence[Op]:
-    """Return the ops of a device with some signatures, in their order.
-
-    Each signature is asked once: most ops of a table differ only in their numbers.
-    """
+    """Return the ops of a device with some signatures, in their order."""
     numbers = signature_numbers(table)
+    # Each signature is asked once: most ops of a table differ only in their numbers.
     wanted = {number for number in set(numbers) if chosen(table.signatures[number])}
     if not wanted:
         return ()  # before an object is made of every row
@@ -53,8 +52,7 @@ def ops_like(table: OpTable, chosen: Callable[[Signature], bool]) -> Sequence[Op
 
 @once_per_table
 def kernel_ns(table: OpTable) -> float:
-    """Return the kernel time of all ops of devices."""
-    # Ops of the host take none.
+    """Return the kernel time of all ops of devices; ops of the host take none."""
     return sum(table.columns.kernel_ns)
 
 
@@ -86,10 +84,6 @@ def heaviest_numbers(weighed: Iterable[tuple[float, int]]) -> tuple[int, ...]:
     return tuple(number for _, number in ordered[:MOST_NUMBERS] if number)
 
 
-#: Evidence names so many ops by their numbers: enough to find them, and to see what they share.
-MOST_NUMBERS: Final = 8
-
-
 def op_name(op: Op) -> str:
     """Return an op as people call it: what it computes, and on what."""
     return names.op_name(op.signature, op.attributes)
@@ -108,15 +102,14 @@ _NONE_COMPLETE: Final = "every replay of a trace ran other ops (TTP002): none is
 #: A host that sends op after op takes less for each, though some gaps may be longer.
 _COLD_NS: Final = 2e5
 _NO_GAPS: Final = "the capture does not give the gaps between ops"
-INFLATED: Final = "outside a replay the profiler itself makes gaps longer"
-#: The places of the ops that one device ran one after the other.
-OpPlaces = list[int]
+_INFLATED: Final = "outside a replay the profiler itself makes gaps longer"
 
 
 class Gaps(NamedTuple):
     """What devices waited and worked inside ``executions`` replays, or windows.
 
-    ``incomplete`` replays lost ops, so that their gaps are no gaps: they are left out.
+    ``waits`` are the rows that were waited for. ``incomplete`` replays lost ops, so that their gaps
+    are no gaps: they are left out.
     """
 
     waited_ns: float
@@ -129,12 +122,8 @@ class Gaps(NamedTuple):
     @property
     def share(self) -> float:
         """The part of the time in which devices waited."""
-        return self.waited_ns / self.whole_ns if self.whole_ns else 0.0
-
-    @property
-    def whole_ns(self) -> float:
-        """The time that was looked at."""
-        return self.waited_ns + self.worked_ns
+        whole_ns = self.waited_ns + self.worked_ns
+        return self.waited_ns / whole_ns if whole_ns else 0.0
 
     @property
     def place(self) -> str:
@@ -145,7 +134,7 @@ class Gaps(NamedTuple):
     @property
     def caveat(self) -> str | None:
         """What to keep in mind about the number."""
-        return None if self.replayed else INFLATED
+        return None if self.replayed else _INFLATED
 
 
 def gaps_of(subject: Subject) -> Gaps | str:
@@ -154,8 +143,7 @@ def gaps_of(subject: Subject) -> Gaps | str:
     Between phases of a program lie compilation and idle time, so that the gaps of a whole capture
     are nearly all of its time. Counted are gaps inside replays of traces, else inside windows; the
     gap before the first op of each is not inside. A window in which programs were compiled tells
-    nothing of a later call. Of replays that ran different ops, those that
-    lost some are left out.
+    nothing of a later call. Of replays that ran different ops, those that lost some are left out.
     """
     return subject.why_absent(Input.OPS) if subject.ops is None else _gaps(subject.ops)
 
@@ -167,7 +155,13 @@ def _gaps(table: OpTable) -> Gaps | str:
     if all_replays and not replays:
         return _NONE_COMPLETE
     windows = [] if replays else measured_calls(table)
-    sequences = list(replays.values()) or _in_windows(table, windows)
+    sequences = list(replays.values())
+    for window in windows:
+        by_device: dict[int, list[int]] = defaultdict(list)
+        for at in range(window.start, window.stop):
+            if not table.columns.host[at]:
+                by_device[table.columns.device[at]].append(at)
+        sequences += by_device.values()
     if not sequences:
         return _NEITHER
     gaps = table.columns.gap_ns
@@ -197,24 +191,22 @@ def _gaps(table: OpTable) -> Gaps | str:
     )
 
 
-#: Of a replay: device, trace, and which execution it is.
-_Replay = tuple[int, int, int]
+#: The rows of the ops of a replay, by device, trace and which execution it is.
+_Replays = dict[tuple[int, int, int], list[int]]
 
 
-def _complete(table: OpTable, replays: dict[_Replay, OpPlaces]) -> dict[_Replay, OpPlaces]:
+def _complete(table: OpTable, replays: _Replays) -> _Replays:
     """Leave out the replays of incomplete traces that are not like another one with most ops.
 
     The profiler loses ops and adds none, so that the longest are whole where several agree.
     """
     broken = {(trace.device, trace.trace) for trace in table.traces if not trace.complete}
-    if not broken:
-        return replays
     ran = {
         key: tuple([table.columns.signature[at] for at in places])
         for key, places in replays.items()
         if key[:2] in broken
     }
-    whole: set[_Replay] = set()
+    whole: set[tuple[int, int, int]] = set()
     for kind in broken:
         sequences = Counter(sequence for key, sequence in ran.items() if key[:2] == kind)
         longest = max(sequences, key=lambda each: (len(each), sequences[each]), default=())
@@ -223,31 +215,14 @@ def _complete(table: OpTable, replays: dict[_Replay, OpPlaces]) -> dict[_Replay,
     return {key: places for key, places in replays.items() if key not in ran or key in whole}
 
 
-def _replays(table: OpTable) -> dict[_Replay, OpPlaces]:
-    """Return the ops of each replay of each trace on each device."""
-    found: dict[_Replay, OpPlaces] = {}
+def _replays(table: OpTable) -> _Replays:
+    found: _Replays = defaultdict(list)
     columns = table.columns
     rows = zip(columns.device, columns.trace, columns.replay, strict=True)
     for at, (device, trace, replay) in enumerate(rows):
         if trace is not None and replay is not None and not columns.host[at]:
-            found.setdefault((device, trace, replay), []).append(at)
+            found[device, trace, replay].append(at)
     return found
-
-
-def _in_windows(table: OpTable, windows: list[Window]) -> list[OpPlaces]:
-    found: dict[tuple[Window, int], OpPlaces] = {}
-    for window in windows:
-        for at in range(window.start, window.stop):
-            if not table.columns.host[at]:
-                found.setdefault((window, table.columns.device[at]), []).append(at)
-    return list(found.values())
-
-
-class Execution(NamedTuple):
-    """What one device ran in one replay or call; ``places`` are rows of the table."""
-
-    number: int
-    places: list[int]
 
 
 class Difference(NamedTuple):
@@ -266,53 +241,39 @@ class Difference(NamedTuple):
         return f"{self.what} {self.number}: {self.found} instead of {self.expected}"
 
 
-def executions(table: OpTable) -> dict[str, list[Execution]]:
-    """Return what ran at least twice, by what it is: traces, and windows of one name."""
+def executions(table: OpTable) -> dict[str, list[list[int]]]:
+    """Return the rows of what ran at least twice, by what it is: traces, windows of one name."""
     found: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     columns = table.columns
-    for at, (device, trace, replay) in enumerate(
-        zip(columns.device, columns.trace, columns.replay, strict=True)
-    ):
-        if trace is not None and replay is not None and not columns.host[at]:
-            found[f"trace {trace} on device {device}, replay"][replay].append(at)
+    for (device, trace, replay), places in _replays(table).items():
+        found[f"trace {trace} on device {device}, replay"][replay] = places
     windows = measured_calls(table) if table.calls else signpost_windows(table)
     for number, window in enumerate(windows):
         for at in range(window.start, window.stop):
             if not columns.host[at] and columns.trace[at] is None:
                 found[f"{window.name} on device {columns.device[at]}, call"][number].append(at)
-    numbered = {
-        what: [Execution(n, places) for n, places in enumerate(by_number.values(), start=1)]
-        for what, by_number in found.items()
-    }
-    return {what: runs for what, runs in numbered.items() if len(runs) > 1}
+    return {what: list(runs.values()) for what, runs in found.items() if len(runs) > 1}
 
 
 def differences(table: OpTable) -> Iterator[Difference]:
     """Yield the executions that ran other ops or on other operands than the first of a kind."""
     signature = table.columns.signature
     for what, (first, *others) in executions(table).items():
-        expected = [signature[at] for at in first.places]
-        for other in others:
-            ran = [signature[at] for at in other.places]
-            if ran != expected:
-                yield _difference(table, what, first, other)
+        expected = [signature[at] for at in first]
+        for number, other in enumerate(others, start=2):
+            if [signature[at] for at in other] != expected:
+                yield _difference(table, what, number, (first, other))
 
 
-def first_difference(table: OpTable) -> Difference | None:
-    """Return a difference between executions; None where all are alike or nothing ran twice."""
-    return next(differences(table), None)
-
-
-def _difference(table: OpTable, what: str, first: Execution, other: Execution) -> Difference:
-    pairs = [
-        (table.op(mine), table.op(theirs))
-        for mine, theirs in zip(first.places, other.places, strict=False)
-    ]
-    same = len(first.places) == len(other.places) and all(
+def _difference(
+    table: OpTable, what: str, number: int, both: tuple[Sequence[int], Sequence[int]]
+) -> Difference:
+    first, other = both
+    pairs = [(table.op(mine), table.op(theirs)) for mine, theirs in zip(first, other, strict=False)]
+    same = len(first) == len(other) and all(
         mine.signature.op == theirs.signature.op for mine, theirs in pairs
     )
     for mine, theirs in pairs:
         if mine.signature != theirs.signature:
-            return Difference(what, other.number, op_name(mine), op_name(theirs), same)
-    expected, found = counted(len(first.places), "op"), counted(len(other.places), "op")
-    return Difference(what, other.number, expected, found, same)
+            return Difference(what, number, op_name(mine), op_name(theirs), same)
+    return Difference(what, number, counted(len(first), "op"), counted(len(other), "op"), same)

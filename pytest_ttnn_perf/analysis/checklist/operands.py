@@ -18,7 +18,7 @@ from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of, in_dram, rooflines, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard, device_tensor, in_tiles
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Limit, RuleOutcome
-from pytest_ttnn_perf.core.ops import Category, Tensor, category_of, short_code
+from pytest_ttnn_perf.core.ops import Category, Tensor, category_of
 from pytest_ttnn_perf.core.text import size
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def shape_text(shape: Iterable[int]) -> str:
 @once_per_table
 def _in_table(table: OpTable) -> Sequence[Operand]:
     return tuple(
-        Operand(short_code(signature.op), tensor, count, given)
+        Operand(signature.code, tensor, count, given)
         for signature, count in used_signatures(table)
         for tensors, given in ((signature.inputs, False), (signature.outputs, True))
         for tensor in tensors
@@ -184,7 +184,7 @@ def _followed(table: OpTable) -> _Followed:
         if columns.host[row]:
             continue
         signature, known = table.signatures[number], computed[device]
-        category = category_of(signature.op)
+        category = signature.category
         if category in PRODUCTS and len(signature.inputs) > 1:
             second = signature.inputs[1]
             if in_dram(second) and (category is Category.CONV or _is_weight(second, known)):
@@ -237,7 +237,7 @@ def weights_in_report(report: Report) -> frozenset[Weight]:
     for operation in report.completed:
         if operation.conv is not None:
             found.update(_of_convolution(operation))
-        elif _runs_product(operation) and len(operation.inputs) > 1:
+        elif runs_product(operation) and len(operation.inputs) > 1:
             number = operation.inputs[1]
             tensor = device_tensor(report.tensors.get(number))
             if tensor is not None and in_dram(tensor) and number not in computed:
@@ -250,17 +250,18 @@ def operands_of_products(subject: Subject) -> list[int]:
     calls = subject.report.completed if subject.report is not None else ()
     used = used_signatures(subject.ops) if subject.ops is not None else ()
     return [
-        *(len(call.inputs) for call in calls if _runs_product(call)),
+        *(len(call.inputs) for call in calls if runs_product(call)),
         *(len(one.inputs) for one, _ in used if is_product(one)),
     ]
 
 
 def is_product(signature: Signature) -> bool:
     """Tell whether an op is a matmul or a convolution."""
-    return category_of(signature.op) in PRODUCTS
+    return signature.category in PRODUCTS
 
 
-def _runs_product(operation: Operation) -> bool:
+def runs_product(operation: Operation) -> bool:
+    """Tell whether an operation of a report runs a matmul or a convolution."""
     names = (operation.name, *operation.device_operations)
     return any(category_of(name.rpartition(".")[2]) in PRODUCTS for name in names)
 
@@ -332,7 +333,7 @@ def activation_operands(subject: Subject, *, with_producer: bool = False) -> Ite
         names = {operation.id: operation.name for operation in subject.report.operations}
         for edge, tensor in activation_edges(subject.report):
             producer = f"{names[edge.producer]} → " if with_producer else ""
-            shape = shape_text(tensor.logical or tensor.padded)
+            shape = shape_text(tensor.shape)
             yield Operand(f"{producer}{names[edge.consumer]} {shape}", tensor, 1, given=False)
 
 
@@ -386,7 +387,7 @@ class RoundTrip(NamedTuple):
     def told(self, stations: tuple[str, str, str]) -> str:
         """Name both operations, the tensor, and where it was on its way."""
         ids = f"operations {self.out.id} and {self.back.id}"
-        shape = shape_text(self.there.logical or self.there.padded)
+        shape = shape_text(self.there.shape)
         return f"{self.out.name} → {self.back.name} ({ids}) {shape}, {' → '.join(stations)}"
 
 
@@ -494,7 +495,7 @@ class Crossing(NamedTuple):
     queue: int | None
 
     def __str__(self) -> str:
-        return f"{self.operation} {shape_text(self.tensor.logical or self.tensor.padded)}"
+        return f"{self.operation} {shape_text(self.tensor.shape)}"
 
     @property
     def sent(self) -> float:

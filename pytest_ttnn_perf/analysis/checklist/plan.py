@@ -33,7 +33,7 @@ from pytest_ttnn_perf.core.metric import (
     median,
     metric_in,
 )
-from pytest_ttnn_perf.core.ops import CALLS, Category, category_of
+from pytest_ttnn_perf.core.ops import CALLS, Category
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, counted, shortened
 from pytest_ttnn_perf.report.markdown import code as in_code
 from pytest_ttnn_perf.report.markdown import heading_rows, prose, spans, table_row
@@ -365,7 +365,7 @@ def ideal_of_groups(groups: OpGroups, arch: str | None) -> float | None:
 
 
 def _ideal_ns(board: Board, signature: Signature, cores: int) -> float:
-    category = category_of(signature.op)
+    category = signature.category
     if category not in {*_WITH_WEIGHTS, Category.ATTENTION} or len(signature.inputs) < 2:
         return 0.0
     weights = signature.inputs[1]
@@ -384,7 +384,7 @@ def _ideal_ns(board: Board, signature: Signature, cores: int) -> float:
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:
-    return tensor.logical or tensor.padded
+    return tensor.shape
 
 
 class Planned(Struct, frozen=True):

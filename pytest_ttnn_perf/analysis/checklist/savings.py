@@ -1,7 +1,4 @@
-"""What the device that takes longest waits in a step, before which ops, and how much of that lasts.
-
-The gaps of all devices and all replays, and when a capture tells them, are in ``op_times``.
-"""
+"""What findings would save of a step, and what its slowest device waits between ops."""
 
 from __future__ import annotations
 
@@ -20,22 +17,29 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 from pytest_ttnn_perf.analysis.ops.names import without_producer
 from pytest_ttnn_perf.analysis.ops.regions import COMPILING_NS, find_layers, once_per_table, step_of
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of
-from pytest_ttnn_perf.core.finding import Evidence
-from pytest_ttnn_perf.core.text import counted, percent
-from pytest_ttnn_perf.core.text import microseconds as _microseconds
+from pytest_ttnn_perf.core.finding import Evidence, Limit
+from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.finding import Answer, Limit, Subject
+    from pytest_ttnn_perf.core.finding import Answer, Subject
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
-
-# What findings would save of a step: each alone, and beside those that would save more.
+#: What launching an op takes, however little it has to do: real replays have no shorter ones.
+LAUNCH_NS: Final = 2_000.0
+#: Why rules ask for that much: less is lost among what two runs of a step differ in.
+WORTH: Final = "steps of one capture differ by up to 1 %"
+#: What most rules ask for.
+SHARE: Final = Limit(0.02, "of a step", WORTH)
+#: Evidence of less than this part of a finding is left out.
+_TOLD: Final = 0.01
+#: Advice for less than this part of what weighs most is left to the page of a rule.
+_WORTH_A_WORD: Final = 0.2
 
 
 class Claim(NamedTuple):
-    """What a finding says that it would save: of ops, by their row, and of the time between ops.
+    """What a finding would save: of ops, by their row, and of the time between ops.
 
     Beside a saving of ops, ``waiting_ns`` are the gaps that go with them. One that counts ``last``
     takes nothing from the others: an upper bound, or what the project does without.
@@ -49,8 +53,8 @@ class Claim(NamedTuple):
 class Saving(NamedTuple):
     """What a finding would save of a step, and how much no larger saving has saved already.
 
-    ``taken_ns`` is what others have saved of it before, by who they are. ``gaps_ns`` is how
-    much of what it adds is time between ops.
+    ``taken_ns`` is what others have saved of it before, by their code. ``gaps_ns`` is how much of
+    what it adds is time between ops.
     """
 
     saving_ns: float
@@ -76,11 +80,11 @@ def rank_savings(
     """
     bounded = {name: _bounded(claim, times_ns, gaps_ns) for name, claim in claims.items()}
     totals = {name: sum(one.ops_ns.values()) + one.waiting_ns for name, one in bounded.items()}
-    order = sorted(bounded, key=lambda name: (bounded[name].last, -totals[name], name))
     saved: dict[int, tuple[float, str]] = {}
-    waiting = _Waiting(gaps_ns)
+    alone_ns = with_ops_ns = 0.0
+    gaps_by = ""
     ranked: dict[str, Saving] = {}
-    for name in order:
+    for name in sorted(bounded, key=lambda name: (bounded[name].last, -totals[name], name)):
         claim, adds = bounded[name], 0.0
         taken: dict[str, float] = defaultdict(float)
         for row, ns in claim.ops_ns.items():
@@ -90,39 +94,21 @@ def rank_savings(
                 taken[by] += min(ns, already)
             if ns > already:
                 saved[row] = (ns, name)
-        of_ops = sum(claim.ops_ns.values())
-        between, by = waiting.take(name, claim.waiting_ns, adds / of_ops if of_ops else None)
-        # Where nobody has saved gaps, those of ops go to whoever has saved the ops.
-        by = by or max(taken, key=taken.__getitem__, default="")
+        before = max(alone_ns, with_ops_ns)
+        if claim.ops_ns:
+            new_ops = adds / sum(claim.ops_ns.values())
+            with_ops_ns = min(with_ops_ns + claim.waiting_ns * new_ops, gaps_ns)
+        else:
+            alone_ns = max(alone_ns, claim.waiting_ns)
+        between = max(alone_ns, with_ops_ns) - before
+        # Where no claim has saved gaps, those of ops go to the one that has saved the ops.
+        by = gaps_by or max(taken, key=taken.__getitem__, default="")
         if by and between < claim.waiting_ns:
             taken[by] += claim.waiting_ns - between
+        gaps_by = name if between else gaps_by
         adds = min(adds + between, totals[name])
         ranked[name] = Saving(totals[name], adds, dict(taken), min(between, adds))
     return ranked
-
-
-class _Waiting:
-    """The time between ops that is saved already: by one claim on all of it, or with ops."""
-
-    def __init__(self, gaps_ns: float) -> None:
-        self._gaps_ns = gaps_ns
-        self._alone_ns = self._with_ops_ns = 0.0
-        self._by = ""
-
-    def take(self, name: str, ns: float, new_ops: float | None) -> tuple[float, str]:
-        """Return what a claim adds, and who had saved the rest.
-
-        ``new_ops`` is the part of its ops that nobody has saved; None for a claim on time alone.
-        """
-        before, by = max(self._alone_ns, self._with_ops_ns), self._by
-        if new_ops is None:
-            self._alone_ns = max(self._alone_ns, ns)
-        else:
-            self._with_ops_ns = min(self._with_ops_ns + ns * new_ops, self._gaps_ns)
-        adds = max(self._alone_ns, self._with_ops_ns) - before
-        if adds:
-            self._by = name
-        return adds, by
 
 
 def _bounded(claim: Claim, times_ns: Mapping[int, float], gaps_ns: float) -> Claim:
@@ -151,14 +137,6 @@ def critical_ns(step: OpTable) -> Mapping[int, float]:
     return max(by_device.values(), key=lambda times: sum(times.values()), default={})
 
 
-#: Rules write their arithmetic with what else is here.
-microseconds: Final = _microseconds
-#: What launching an op takes, however little it has to do: real replays have no shorter ones.
-LAUNCH_NS: Final = 2_000.0
-#: Why rules ask for that much: less is lost among what two runs of a step differ in.
-WORTH: Final = "steps of one capture differ by up to 1 %"
-
-
 class Placed(NamedTuple):
     """An op of a step, and its row."""
 
@@ -178,8 +156,9 @@ def step_ns(step: OpTable) -> float:
     return sum(critical_ns(step).values())
 
 
-#: What is less of a finding than this is not worth a line.
-_TOLD: Final = 0.01
+def share_of_step(step: OpTable, took_ns: float) -> str:
+    """Return a time as a part of a step, in words."""
+    return percent(took_ns / (step_ns(step) or 1.0))
 
 
 def check_savings(
@@ -197,9 +176,8 @@ def check_savings(
     """
     whole = step_ns(step)
     part = sum(saved.values()) / whole if whole else 0.0
-    return share.at_most(part, sentence, _evidence(step, saved, whole, name)).saving(
-        saved, arithmetic
-    )
+    answer = share.at_most(part, sentence, _evidence(step, saved, whole, name))
+    return answer.saving(saved, arithmetic)
 
 
 def _evidence(
@@ -220,8 +198,6 @@ def _evidence(
         yield Evidence(times, totals[text], "ns", share, heaviest_numbers(weights[text]))
 
 
-# Ops that compute nothing and could go: which of them have to stay, and what goes with them.
-
 #: The bandwidth of DRAM where a capture does not name its chip: that of the slowest.
 _SLOWEST_GB_S: Final = 288.0
 #: What brings an input in shape is far too slow from so many times its bytes by the bandwidth on:
@@ -231,7 +207,6 @@ _FAR_ABOVE: Final = 10.0
 _SHORT_NS: Final = 20_000.0
 #: What such an op could take, of its bytes by the bandwidth.
 _REACHABLE: Final = 3.0
-_SLOW_INPUT, _SLOW_OUTPUT = "slow input conversion", "slow output conversion"
 
 
 class Removal(NamedTuple):
@@ -251,8 +226,8 @@ def removable(step: OpTable, is_one: Callable[[Signature], bool]) -> Mapping[int
     step begins and ends with. That stays, unless it takes many times what its bytes need: then it
     is a slow conversion of an input, and what can be saved is the rest.
     """
-    ops = critical_ops(step)
-    bandwidth = _bandwidth(step)
+    ops, board = critical_ops(step), board_of(step)
+    bandwidth = _SLOWEST_GB_S if board is None else board.dram_gb_s
     arrives = _arriving(step)
     found: dict[int, Removal] = {}
     for at, (row, op) in enumerate(ops):
@@ -267,19 +242,14 @@ def removable(step: OpTable, is_one: Callable[[Signature], bool]) -> Mapping[int
         if op.kernel_ns > max(_FAR_ABOVE * moved, _SHORT_NS) and moved:
             left = max(_REACHABLE * moved, LAUNCH_NS)
             is_last = row not in arrives and at == len(ops) - 1 > 0
-            kind = _SLOW_OUTPUT if is_last else _SLOW_INPUT
-            found[row] = Removal(op.kernel_ns - left, kind)
+            end = "output" if is_last else "input"
+            found[row] = Removal(op.kernel_ns - left, f"slow {end} conversion")
     return found
 
 
 def _logical_bytes(tensor: Tensor) -> float:
-    """Return the bytes of a tensor without padding, which is what makes many of them slow."""
-    return prod(tensor.logical or tensor.padded) * BYTES.get(tensor.dtype, 0.0)
-
-
-def _bandwidth(step: OpTable) -> float:
-    board = board_of(step)
-    return _SLOWEST_GB_S if board is None else board.dram_gb_s
+    # Without padding, which is what makes many conversions slow.
+    return prod(tensor.shape) * BYTES.get(tensor.dtype, 0.0)
 
 
 @once_per_table
@@ -291,6 +261,32 @@ def _arriving(step: OpTable) -> frozenset[int]:
         for (row, op), arrives in zip(ops, first_seen, strict=True)
         if arrives and op.signature.inputs[0].layout == "ROW_MAJOR"
     )
+
+
+def check_removals(
+    step: OpTable,
+    found: Mapping[int, Removal],
+    share: Limit,
+    *,
+    noun: str,
+    sentence: str,
+    name: Callable[[Placed], str] = lambda placed: op_name(placed.op),
+) -> Answer:
+    """Answer with a finding where ops that could go take more than a share of the step."""
+    saved = {row: each.saved_ns for row, each in found.items()}
+    gaps_ns = launch_gaps_ns(step, (row for row, each in found.items() if not each.slow))
+    slow = Counter(each.slow for each in found.values() if each.slow)
+    kinds = " and ".join(counted(slow[kind], kind) for kind in slow)
+    took = microseconds(sum(saved.values())) + gaps_text(gaps_ns, len(found))
+    arithmetic = f"at most the time of {counted(len(found), noun)}: {took}"
+    sentence += f", {kinds} among them" if kinds else ""
+
+    def named(placed: Placed) -> str:
+        slow = found[placed.row].slow
+        return f"{name(placed)}, a {slow}" if slow else name(placed)
+
+    answer = check_savings(step, saved, share, sentence=sentence, arithmetic=arithmetic, name=named)
+    return answer.saving(saved, arithmetic, waiting_ns=gaps_ns)
 
 
 def launch_gaps_ns(step: OpTable, rows: Iterable[int]) -> float:
@@ -315,35 +311,6 @@ def gaps_text(gaps_ns: float, ops: int) -> str:
     return f" and {microseconds(gaps_ns)} of {before}"
 
 
-def check_removals(
-    step: OpTable,
-    found: Mapping[int, Removal],
-    share: Limit,
-    *,
-    noun: str,
-    sentence: str,
-    name: Callable[[Placed], str] = lambda placed: op_name(placed.op),
-) -> Answer:
-    """Answer with a finding where ops that could go take more than a share of the step."""
-    saved = {row: each.saved_ns for row, each in found.items()}
-    gaps = launch_gaps_ns(step, (row for row, each in found.items() if not each.slow))
-    slow = Counter(each.slow for each in found.values() if each.slow)
-    kinds = " and ".join(counted(slow[kind], kind) for kind in slow)
-    told = f", {kinds} among them" if kinds else ""
-    took = microseconds(sum(saved.values())) + gaps_text(gaps, len(found))
-    arithmetic = f"at most the time of {counted(len(found), noun)}: {took}"
-
-    def named(placed: Placed) -> str:
-        text = name(placed)
-        slow = found[placed.row].slow
-        return f"{text}, a {slow}" if slow else text
-
-    answer = check_savings(
-        step, saved, share, sentence=sentence + told, arithmetic=arithmetic, name=named
-    )
-    return answer.saving(saved, arithmetic, waiting_ns=gaps)
-
-
 def advice_for(weights: Iterable[tuple[str, float]], *, most: int = 2) -> str:
     """Return the advice that weighs most, and the next where it is worth a word, as a sentence.
 
@@ -356,12 +323,12 @@ def advice_for(weights: Iterable[tuple[str, float]], *, most: int = 2) -> str:
             totals[text] += weight
     ranked = sorted(totals, key=lambda text: (-totals[text], text))
     enough = [text for text in ranked if totals[text] >= _WORTH_A_WORD * totals[ranked[0]]]
-    text = "; ".join(enough[:most])
+    return as_sentence("; ".join(enough[:most]))
+
+
+def as_sentence(text: str) -> str:
+    """Return a text with a capital and a full stop; "" stays so."""
     return f"{text[0].upper()}{text[1:]}." if text else ""
-
-
-#: Advice for less than this part of what weighs most is left to the page of a rule.
-_WORTH_A_WORD: Final = 0.2
 
 
 #: A host that sends op after op takes longer for each; in a replay few gaps are as long.
@@ -380,7 +347,7 @@ class Gap(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """The gaps of a step, and the time of its kernels."""
+    """The gaps of a step on the device that takes longest, and the time of its kernels."""
 
     gaps: Sequence[Gap]
     kernels_ns: float
@@ -405,19 +372,13 @@ class Waiting(NamedTuple):
     def places(self) -> str:
         """Say before which ops it waits most."""
         ordered = sorted(self.gaps, key=lambda gap: -gap.ns)
-        whole = self.ns
-        most = _MOST * whole
         upto = enumerate(accumulate(gap.ns for gap in ordered), 1)
-        some, ns = next((at, ns) for at, ns in upto if ns >= most)
-        part = ns / whole if whole else 0.0
+        some, ns = next((at, ns) for at, ns in upto if ns >= _MOST * self.ns)
+        part = ns / self.ns if self.ns else 0.0
         numbers = [f"#{gap.op.number}" for gap in ordered[:some] if gap.op.number]
         named = ", ".join([*numbers[:_NAMED], *(["…"] if len(numbers) > _NAMED else [])])
         which = f" ({named})" if named else ""
         return f"{percent(part)} of that before {some} of {counted(len(ordered), 'op')}{which}"
-
-    def beyond_ns(self, unavoidable_ns: float) -> float:
-        """Return how long it waits beyond what cannot be avoided before each op."""
-        return sum(max(0.0, gap.ns - unavoidable_ns) for gap in self.gaps)
 
     def evidence(self) -> Iterator[Evidence]:
         """Return before which ops it waits, the longest first."""
@@ -447,8 +408,8 @@ def lasting_waiting(step: OpTable) -> Waiting:
             last = layers.stop - layers.length
             for at in range(layers.start, last):
                 gaps[at] = min(gaps[at], gaps[last + (at - layers.start) % layers.length])
-    told = (Gap(each.op, ns) for each, ns in zip(placed[1:], gaps[1:], strict=True))
-    return Waiting(tuple(gap for gap in told if gap.ns < COMPILING_NS), step_ns(step))
+    lasting = (Gap(each.op, ns) for each, ns in zip(placed[1:], gaps[1:], strict=True))
+    return Waiting(tuple(gap for gap in lasting if gap.ns < COMPILING_NS), step_ns(step))
 
 
 def told_gaps_ns(subject: Subject) -> float | None:

@@ -1,52 +1,52 @@
-"""Convolutions that run slice by slice through DRAM."""
+"""Convolutions: sharding, blocks, double buffers, efficiency."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.matmuls import (
-    ACT_BUFFER,
-    NO_CONVOLUTIONS,
-    WEIGHTS_BUFFER,
-    ActBlock,
-    Convolution,
+    TILE_ROWS,
     Product,
     best_known,
-    blocks_in_report,
-    blocks_in_table,
-    check_double_buffers,
-    check_switches,
-    convolutions,
-    convolutions_of,
-    heaviest,
+    check_shortfall,
+    flag,
     is_convolution,
     no_roofline,
-    output_shape,
-    settings_to_try,
+    products_of,
     shortfall_ns,
-    step_on_known_chip,
-    suited_sharding,
-    whole_ns,
+    whole,
 )
-from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, op_name, ops_like, worst_ops
-from pytest_ttnn_perf.analysis.checklist.operands import operation_name, reshards, sharding_in
+from pytest_ttnn_perf.analysis.checklist.op_times import (
+    heaviest_numbers,
+    kernel_ns,
+    op_name,
+    ops_like,
+    worst_ops,
+)
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    budget_bytes,
+    operation_name,
+    reshards,
+    sharding_in,
+)
 from pytest_ttnn_perf.analysis.checklist.savings import (
     LAUNCH_NS,
-    WORTH,
+    SHARE,
     advice_for,
     check_savings,
     critical_ops,
-    microseconds,
+    share_of_step,
     step_ns,
 )
-from pytest_ttnn_perf.analysis.ops.regions import step_of
+from pytest_ttnn_perf.analysis.ops.regions import once_per_table, step_of
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, size_of
+from pytest_ttnn_perf.analysis.readers.report_db import BufferType
 from pytest_ttnn_perf.core.finding import (
     Answer,
     Evidence,
@@ -57,19 +57,140 @@ from pytest_ttnn_perf.core.finding import (
     Subject,
     rule,
 )
-from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.ops import Category, category_of
+from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import Placed
-    from pytest_ttnn_perf.analysis.readers.report_db import Report
-    from pytest_ttnn_perf.core.ops import OpTable, Signature, Tensor
+    from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, TensorRecord
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
-
-# Convolutions in a row that are sharded differently.
-
+#: Why rules about convolutions say nothing of a program without any.
+NO_CONVOLUTIONS: Final = "no convolutions"
+_NOT_SHARDED: Final = "the capture does not say how convolutions are sharded"
+_NAME: Final = re.compile(r"(?:^|\.)conv(?:_transpose)?[123]d$")
 _MOVE: Final = re.compile(r"reshard|interleaved_?to|sharded_?to", re.IGNORECASE)
+#: What ATTRIBUTES call the switches of second buffers.
+_ACT_BUFFER: Final = "enable_act_double_buffer"
+_WEIGHTS_BUFFER: Final = "enable_weights_double_buffer"
+_SWITCHED: Final = Limit(
+    0.0, "of convolutions", "TTNN's guide to convolutions: on if memory allows it"
+)
+#: What a convolution with its second buffers reaches of what its cores compute, at best; and from
+#: where on there is nothing to gain from them.
+_BUFFERED_AT: Final = 0.8
+_NEAR_IT: Final = 0.6
+#: By height, every core needs all weights: from that size on they do not fit beside the rest of L1.
+_WEIGHTS_IN_L1: Final = 700_000.0
+#: More rows than fit into the L1 of any core.
+_MOST_ROWS: Final = 2**20
+#: How fast a reshard moves what lies in L1: real ones take as long as DRAM of Wormhole would.
+_MOVED_GB_S: Final = 288.0
+
+
+class Convolution(NamedTuple):
+    """A convolution as it ran; None where that is not told.
+
+    ``sharding`` is HEIGHT, WIDTH or BLOCK; ``output`` the shape of what it gives, channels last. A
+    report tells no times, and of the double buffers what was asked for. ``number`` is that of the
+    op in its capture, or the id of the operation.
+    """
+
+    name: str
+    device: int
+    kernel_ns: float | None
+    sharding: str | None
+    output: tuple[int, ...] | None
+    act_double_buffer: bool | None
+    weights_double_buffer: bool | None
+    number: int = 0
+
+
+def convolutions(subject: Subject) -> Sequence[Convolution]:
+    """Return the convolutions of the op table or, without one, of the report."""
+    if subject.ops is not None:
+        return _in_table(subject.ops)
+    report = subject.report
+    return [_from_operation(report, each) for each in _convolving(report)] if report else []
+
+
+@once_per_table
+def _in_table(table: OpTable) -> Sequence[Convolution]:
+    return tuple(
+        Convolution(
+            op_name(op),
+            op.device,
+            op.kernel_ns,
+            _input_sharding(op),
+            _output_shape(op),
+            flag(op.attributes, _ACT_BUFFER),
+            flag(op.attributes, _WEIGHTS_BUFFER),
+            op.number,
+        )
+        for op in ops_like(table, is_convolution)
+    )
+
+
+def _from_operation(report: Report, operation: Operation) -> Convolution:
+    output = next((report.tensors.get(number) for number in operation.outputs), None)
+    asked = operation.conv
+    # What it gives is cut as what it computes with, unless it goes back to interleaved.
+    sharding = sharding_in(output.memory) if output else None
+    return Convolution(
+        operation_name(report, operation),
+        0,
+        None,
+        sharding or sharding_in(asked.shard_layout if asked else None),
+        output.shape if output else None,
+        asked.enable_act_double_buffer if asked else None,
+        asked.enable_weights_double_buffer if asked else None,
+        operation.id,
+    )
+
+
+def _convolving(report: Report) -> list[Operation]:
+    """Return the operations that ran a convolution; one of 1 by 1 may have run as a matmul."""
+    return [
+        each
+        for each in report.completed
+        if any(category_of(name) is Category.CONV for name in each.device_operations)
+        # Where a report does not say what ran, the operation's name has to do.
+        or (not each.device_operations and _NAME.search(each.name))
+    ]
+
+
+def _convolutions_of(step: OpTable) -> Sequence[Product]:
+    return tuple(each for each in products_of(step) if is_convolution(each.op.signature))
+
+
+def _input_sharding(op: Op) -> str | None:
+    return sharding_in(op.signature.inputs[0].memory) if op.signature.inputs else None
+
+
+def _output_shape(op: Op) -> tuple[int, ...] | None:
+    return op.signature.outputs[0].shape if op.signature.outputs else None
+
+
+def _whole_ns(subject: Subject) -> float | None:
+    return kernel_ns(subject.ops) if subject.ops is not None else None
+
+
+def _heaviest(listed: Iterable[Convolution], *, of: float | None) -> Iterator[Evidence]:
+    """Yield evidence of convolutions, those of one name together, the slowest first."""
+    alike: dict[str, list[Convolution]] = defaultdict(list)
+    for each in listed:
+        alike[each.name].append(each)
+    totals = {name: sum(each.kernel_ns or 0.0 for each in own) for name, own in alike.items()}
+    for name in sorted(totals, key=lambda name: (-totals[name], name)):
+        text = f"{len(alike[name])} x {name}" if len(alike[name]) > 1 else name
+        weighed = [(each.kernel_ns, each.number) for each in alike[name] if each.kernel_ns]
+        if any(each.kernel_ns is None for each in alike[name]):
+            yield Evidence(text)
+        else:
+            share = totals[name] / of if of else None
+            yield Evidence(text, totals[name], "ns", share, heaviest_numbers(weighed))
 
 
 @rule("TTP601", "conv-sharding-changes", Severity.WARNING, Input.OPS, Input.REPORT)
@@ -77,7 +198,7 @@ def conv_sharding_changes(
     subject: Subject,
     *,
     changes: Limit = Limit(1, "changes", "from many pixels to many channels, once"),
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
 ) -> Answer:
     """Convolutions in a row are sharded differently.
 
@@ -85,8 +206,7 @@ def conv_sharding_changes(
     How often a convolution is sharded otherwise than the one before it on the same device.
 
     ## Why it matters
-    Between two shardings the whole activation is sent from core to core. Where that takes next to
-    nothing of a step, nothing is found.
+    Between two shardings the whole activation is sent from core to core.
 
     ## What to do
     Keep one `shard_layout` for a run of convolutions. Where the shape asks for another, change it
@@ -97,7 +217,7 @@ def conv_sharding_changes(
 
     ## When it is no problem
     Most networks need one change, from many pixels to many channels. Branches that run in turn look
-    like changes, as convolutions are compared in the order in which they run.
+    like changes. Where the moves take next to nothing of a step, nothing is found.
 
     ## Where it looks
     The memory of the first input of convolutions in the op table. Without a table, the output and
@@ -107,11 +227,26 @@ def conv_sharding_changes(
     listed = convolutions(subject)
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    sharded = [conv for conv in listed if conv.sharding is not None]
-    if not sharded:
-        return Answer.not_measured("the capture does not say how convolutions are sharded")
-    changed = _changes(sharded, subject.report if subject.ops is None else None)
-    count = counted(len(sharded), "convolution")
+    by_device: dict[int, list[Convolution]] = defaultdict(list)
+    for conv in listed:
+        if conv.sharding is not None:
+            by_device[conv.device].append(conv)
+    if not by_device:
+        return Answer.not_measured(_NOT_SHARDED)
+    report = subject.report if subject.ops is None else None
+    # Changes between which a report has a reshard are for TTP302.
+    moves = [each.id for each in report.completed if reshards(report, each)] if report else []
+    rows = (
+        [
+            f"{after.name}, {before.sharding} → {after.sharding}"
+            for before, after in pairwise(row)
+            if before.sharding != after.sharding
+            and not any(before.number < move <= after.number for move in moves)
+        ]
+        for row in by_device.values()
+    )
+    changed = max(rows, key=len)  # those of the device that has most of them
+    count = counted(sum(map(len, by_device.values())), "convolution")
     answer = changes.at_most(
         float(len(changed)),
         f"the sharding changes {counted(len(changed), 'time')} from one convolution to the next, "
@@ -121,22 +256,22 @@ def conv_sharding_changes(
     if subject.ops is None:
         return answer
     step = step_of(subject.ops)
-    moves = _moves(step)
-    took, part = sum(moves.values()), sum(moves.values()) / (step_ns(step) or 1.0)
-    told = f"the time of {counted(len(moves), 'move')} between them: {microseconds(took)}"
+    moved = _moves_between(step)
+    took, part = sum(moved.values()), sum(moved.values()) / (step_ns(step) or 1.0)
+    told = f"the time of {counted(len(moved), 'move')} between them: {microseconds(took)}"
     if answer.outcome is RuleOutcome.FOUND and part <= share.value:
         return changes.clean(float(len(changed)), reason=f"{told}, {percent(part)} of a step")
-    return answer.saving(moves, told)
+    return answer.saving(moved, told)
 
 
-def _moves(step: OpTable) -> dict[int, float]:
+def _moves_between(step: OpTable) -> dict[int, float]:
     """Return the ops between convolutions of different shardings that only move tensors."""
     found: dict[int, float] = {}
     since: dict[int, float] = {}
     before: str | None = None
     for row, op in critical_ops(step):
         if is_convolution(op.signature):
-            sharding = sharding_in(op.signature.inputs[0].memory) if op.signature.inputs else None
+            sharding = _input_sharding(op)
             if before is not None and sharding is not None and sharding != before:
                 found.update(since)
             since, before = {}, sharding or before
@@ -145,27 +280,84 @@ def _moves(step: OpTable) -> dict[int, float]:
     return found
 
 
-def _changes(listed: Iterable[Convolution], report: Report | None) -> list[str]:
-    """Return the changes on the device that has most of them.
+class ActBlock(NamedTuple):
+    """The rows of a block and those that a core has; None where not told.
 
-    Of a report, those between which no operation is known to reshard.
+    ``tensor_bytes`` and ``buffer_bytes`` are what tensors and circular buffers take of
+    ``l1_bytes``, the L1 of a core.
     """
-    moves = (each.id for each in report.completed if reshards(report, each)) if report else ()
-    named = sorted(moves)
-    by_device: dict[int, list[Convolution]] = defaultdict(list)
-    for conv in listed:
-        by_device[conv.device].append(conv)
-    return max((list(_along(row, named)) for row in by_device.values()), key=len)
+
+    name: str
+    rows: int | None
+    most_rows: int | None
+    tensor_bytes: int = 0
+    buffer_bytes: int | None = None
+    l1_bytes: int | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether both sizes are known."""
+        return self.rows is not None and self.most_rows is not None
+
+    @property
+    def has_room_for_another(self) -> bool:
+        """Whether L1 is known to hold the circular buffers twice, those of the block among them."""
+        if self.buffer_bytes is None or self.l1_bytes is None:
+            return False
+        return self.tensor_bytes + 2 * self.buffer_bytes <= self.l1_bytes
+
+    def larger(self, spare: float) -> int | None:
+        """Return the largest number of rows that fits and leaves a share of L1 free.
+
+        A block divides the rows of a core. Circular buffers grow with it at most in proportion.
+        """
+        if not self.rows or not self.most_rows or self.buffer_bytes is None or not self.l1_bytes:
+            return None
+        room = self.l1_bytes * (1 - spare) - self.tensor_bytes
+        for rows in range(self.most_rows, self.rows, -TILE_ROWS):
+            if self.most_rows % rows == 0 and self.buffer_bytes * rows / self.rows <= room:
+                return rows
+        return None
 
 
-def _along(row: Iterable[Convolution], named: Sequence[int]) -> Iterator[str]:
-    for before, after in pairwise(row):
-        resharded = any(before.number < move <= after.number for move in named)
-        if before.sharding != after.sharding and not resharded:
-            yield f"{after.name}, {before.sharding} → {after.sharding}"
+def blocks_in_table(table: OpTable) -> Iterator[ActBlock]:
+    """Yield the blocks of convolutions; one that is sharded by width has no choice of them."""
+    for op in ops_like(table, is_convolution):
+        if _input_sharding(op) != "WIDTH":
+            yield ActBlock(op_name(op), *_block_rows(op))
 
 
-# Convolutions that could work in larger blocks.
+def _block_rows(op: Op) -> tuple[int | None, int | None]:
+    keys = ("act_block_h_ntiles", "per_core_out_matrix_height_ntile")
+    rows, most = (None if (tiles := whole(op.attributes, key)) is None else tiles * TILE_ROWS
+                  for key in keys)  # fmt: skip
+    return rows, most
+
+
+def blocks_in_report(report: Report) -> Iterator[ActBlock]:
+    """Yield the blocks that convolutions were asked for, with what they take of L1."""
+    for operation in _convolving(report):
+        output = next((report.tensors.get(number) for number in operation.outputs), None)
+        if output is None or sharding_in(output.memory) != "WIDTH":
+            most, asked = _rows_of_core(output), operation.conv
+            # With a sharding of the author's, 0 is the largest block; else TTNN may take the least.
+            largest = most if asked and asked.shard_layout else None
+            yield ActBlock(
+                operation_name(report, operation),
+                (asked.act_block_h_override or largest) if asked else None,
+                most,
+                operation.bytes_per_bank.get(BufferType.L1, 0),
+                operation.cb_bytes_per_core,
+                budget_bytes(report),
+            )
+
+
+def _rows_of_core(output: TensorRecord | None) -> int | None:
+    shard = output.shard if output is not None else None
+    if shard is None or not shard.shape or shard.shape[0] > _MOST_ROWS:
+        return None
+    # A core works on whole tiles, even if what it gives is not in tiles.
+    return -(-shard.shape[0] // TILE_ROWS) * TILE_ROWS
 
 
 @rule("TTP602", "act-block-h-below-max", Severity.INFO, Input.OPS, Input.REPORT)
@@ -198,8 +390,8 @@ def act_block_h_below_max(
     ## Where it looks
     In a report database `act_block_h_override`, the shards of outputs, the buffers alive and the
     circular buffers of each convolution, which grow at most as the block does. An op table tells
-    blocks too, but not what L1 has room for: then the rule is not measured, unless all
-    convolutions use the largest block.
+    blocks, but not what L1 has room for: then the rule is not measured, unless all convolutions
+    use the largest block.
     """
     blocks = list(blocks_in_report(report)) if report is not None else []
     if not blocks and ops is not None:
@@ -209,11 +401,11 @@ def act_block_h_below_max(
     if not any(block.is_known for block in blocks):
         return Answer.not_measured("the capture does not give the blocks of convolutions")
     larger = [(block, rows) for block in blocks if (rows := block.larger(spare.value))]
-    count, unavailable = float(len(larger)), _untold(blocks)
-    if count <= convolutions.value and unavailable:
-        return Answer.not_measured(unavailable)
+    unknown = _untold(blocks)
+    if len(larger) <= convolutions.value and unknown:
+        return Answer.not_measured(unknown)
     return convolutions.at_most(
-        count,
+        float(len(larger)),
         f"room for a larger act_block_h in {len(larger)} of {counted(len(blocks), 'convolution')}",
         (
             Evidence(f"{block.name}, act_block_h_override {block.rows} → {rows}")
@@ -227,26 +419,22 @@ def _untold(blocks: Sequence[ActBlock]) -> str | None:
     silent = sum(not block.is_known for block in blocks)
     if silent:
         return f"the block of {silent} of {all_blocks} is unknown"
-    small = sum(not block.is_largest and not block.has_sizes for block in blocks)
-    if small:
-        return (
-            f"an act_block_h below the largest in {small} of {all_blocks}; "
-            "whether a larger one fits is not known without the L1 of a report database"
-        )
-    return None
-
-
-# Convolutions that wait for their activations.
+    small = sum(
+        (block.rows or 0) < (block.most_rows or 0)
+        and (block.buffer_bytes is None or block.l1_bytes is None)
+        for block in blocks
+    )
+    if not small:
+        return None
+    return (
+        f"an act_block_h below the largest in {small} of {all_blocks}; "
+        "whether a larger one fits is not known without the L1 of a report database"
+    )
 
 
 @rule("TTP603", "act-double-buffer-off", Severity.WARNING, Input.OPS, Input.REPORT)
 def act_double_buffer_off(
-    subject: Subject,
-    *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
-    switched: Limit = Limit(
-        0.0, "of convolutions", "TTNN's guide to convolutions: on if memory allows it"
-    ),
+    subject: Subject, *, share: Limit = SHARE, switched: Limit = _SWITCHED
 ) -> Answer:
     """Convolutions do not double-buffer their activations.
 
@@ -255,7 +443,6 @@ def act_double_buffer_off(
 
     ## Why it matters
     With a second buffer, the next block of activations is read while the one before is computed.
-    Without it, a core does one after the other.
 
     ## What to do
     Set `enable_act_double_buffer=True` in `Conv2dConfig`. If the circular buffers then no longer
@@ -263,9 +450,9 @@ def act_double_buffer_off(
 
     ## What it saves
     At most the shorter of two: what computing takes at full speed on the cores in use, and the rest
-    of the time. Only one of them can hide behind the other. No convolution gets beyond 80 % of
-    what its cores compute, nor beyond the best of the same sharding and fidelity that has the
-    second buffer; from 60 % on there is nothing to gain.
+    of the time. No convolution gets beyond 80 % of what its cores compute, nor beyond the best of
+    the same sharding and fidelity that has the second buffer; from 60 % on there is nothing to
+    gain.
 
     ## When it is no problem
     Where L1 has no room for it. It is a warning only where a report database of the same test tells
@@ -279,44 +466,30 @@ def act_double_buffer_off(
     listed = convolutions(subject)
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    step = step_on_known_chip(subject)
-    if step is not None:
-        answer = check_double_buffers(
-            step,
-            ACT_BUFFER,
-            share,
-            _hidden_ns,
-            buffered="activations",
-            arithmetic="the shorter of computing at full speed and the rest of the time",
-        )
-    else:
+    step = step_of(subject.ops) if subject.ops is not None else None
+
+    def hidden_ns(convolution: Product) -> float:
+        line = convolution.line
+        known = line.compute_fraction is not None and line.compute_ns is not None
+        return min(line.compute_ns or 0.0, line.kernel_ns - (line.compute_ns or 0.0)) * known
+
+    has_room = False
+    if step is None or board_of(step) is None:
         flags = ((conv, conv.act_double_buffer) for conv in listed)
-        answer = check_switches(flags, switched, buffered="activations", of=whole_ns(subject))
-    blocks = list(blocks_in_report(subject.report)) if subject.report is not None else []
-    has_room = bool(blocks) and all(block.has_room_for_another for block in blocks)
-    if answer.outcome is not RuleOutcome.FOUND or (step is not None and has_room):
+        answer = _check_switches(flags, switched, "activations", of=_whole_ns(subject))
+    else:
+        how = "the shorter of computing at full speed and the rest of the time"
+        answer = _check_buffers(step, _ACT_BUFFER, share, hidden_ns, ("activations", how))
+        blocks = list(blocks_in_report(subject.report)) if subject.report is not None else []
+        has_room = bool(blocks) and all(block.has_room_for_another for block in blocks)
+    if answer.outcome is not RuleOutcome.FOUND or has_room:
         return answer
     return replace(answer, severity=Severity.INFO)
 
 
-def _hidden_ns(convolution: Product) -> float:
-    line = convolution.line
-    if line.compute_fraction is None or line.compute_ns is None:
-        return 0.0
-    return min(line.compute_ns, line.kernel_ns - line.compute_ns)
-
-
-# Convolutions that wait for their weights.
-
-
 @rule("TTP604", "weights-double-buffer-off", Severity.INFO, Input.OPS, Input.REPORT)
 def weights_double_buffer_off(
-    subject: Subject,
-    *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
-    switched: Limit = Limit(
-        0.0, "of convolutions", "TTNN's guide to convolutions: on if memory allows it"
-    ),
+    subject: Subject, *, share: Limit = SHARE, switched: Limit = _SWITCHED
 ) -> Answer:
     """Convolutions do not double-buffer their weights.
 
@@ -339,41 +512,97 @@ def weights_double_buffer_off(
     rule, and do not count.
 
     ## Where it looks
-    ATTRIBUTES, weights and the kernel time of convolutions in the op table, on the slowest device.
-    Without a table, or with a chip that is not known, how many convolutions have it off: in a
-    report database the `Conv2dConfig`, which tells what was asked for.
+    ATTRIBUTES, weights and the kernel time of convolutions in the op table, on the slowest device;
+    without a table, or with a chip that is not known, as in TTP603.
     """
     listed = convolutions(subject)
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
     if all(conv.sharding == "HEIGHT" for conv in listed):
         return Answer.not_applicable("height-sharded convolutions keep their weights in L1")
-    step = step_on_known_chip(subject)
+    step = step_of(subject.ops) if subject.ops is not None else None
     board = board_of(step) if step is not None else None
     if step is None or board is None:
         flags = ((each, each.weights_double_buffer) for each in listed if each.sharding != "HEIGHT")
-        return check_switches(flags, switched, buffered="weights", of=whole_ns(subject))
+        return _check_switches(flags, switched, "weights", of=_whole_ns(subject))
     peak = board.dram_gb_s
 
     def hidden_ns(convolution: Product) -> float:
-        weights, line, first = convolution.weights, convolution.line, convolution.first
+        weights, line = convolution.weights, convolution.line
         if weights is None or line.compute_fraction is None:
             return 0.0
-        if first is not None and sharding_in(first.memory) == "HEIGHT":
+        if _input_sharding(convolution.op) == "HEIGHT":
             return 0.0
         return min(size_of(weights) / peak, line.kernel_ns - (line.compute_ns or 0.0))
 
-    return check_double_buffers(
+    how = f"the bytes of their weights ÷ {peak:g} GB/s"
+    return _check_buffers(step, _WEIGHTS_BUFFER, share, hidden_ns, ("weights", how))
+
+
+def _check_buffers(
+    step: OpTable,
+    key: str,
+    share: Limit,
+    hidden_ns: Callable[[Product], float],
+    words: tuple[str, str],
+) -> Answer:
+    """Compare what second buffers could hide of a step with a limit.
+
+    No convolution gets nearer to its peak than the best of those like it that have them. ``words``
+    say what is buffered and how the saving comes about.
+    """
+    buffered, how = words
+    known = [(each, flag(each.op.attributes, key)) for each in _convolutions_of(step)]
+    off = [each for each, on in known if on is False]
+    with_it = [each for each, on in known if on]
+    if not off and not with_it:
+        return Answer.not_measured(_untold_switch(buffered))
+    saved = {
+        each.row: ns for each in off if (ns := min(hidden_ns(each), _room_ns(each, with_it))) > 0
+    }
+    count = counted(len(off) + len(with_it), "convolution")
+    return check_savings(
         step,
-        WEIGHTS_BUFFER,
+        saved,
         share,
-        hidden_ns,
-        buffered="weights",
-        arithmetic=f"the bytes of their weights ÷ {peak:g} GB/s",
+        sentence=f"{buffered} not double-buffered in {len(off)} of {count}",
+        arithmetic=f"{how}: at most {microseconds(sum(saved.values()))}",
     )
 
 
-# Batch norms that could be part of a convolution.
+def _untold_switch(buffered: str) -> str:
+    return f"the capture does not say whether {buffered} are double-buffered"
+
+
+def _room_ns(convolution: Product, buffered: Sequence[Product]) -> float:
+    """Return how much shorter a convolution can get at most, by those like it that are buffered."""
+
+    def kind(one: Product) -> tuple[object, ...]:
+        return _input_sharding(one.op), one.op.fidelity
+
+    computing, reached = convolution.line.compute_ns, convolution.line.compute_fraction
+    if computing is None or reached is None or reached >= _NEAR_IT:
+        return 0.0
+    alike = (each.line.compute_fraction for each in buffered if kind(each) == kind(convolution))
+    best = max((part for part in alike if part is not None), default=_BUFFERED_AT)
+    return convolution.op.kernel_ns - computing / min(best, _BUFFERED_AT)
+
+
+def _check_switches(
+    switched: Iterable[tuple[Convolution, bool | None]],
+    limit: Limit,
+    buffered: str,
+    *,
+    of: float | None,
+) -> Answer:
+    """Compare the share of convolutions that have something switched off with a limit."""
+    known = [(each, on) for each, on in switched if on is not None]
+    if not known:
+        return Answer.not_measured(_untold_switch(buffered))
+    off = [each for each, on in known if not on]
+    reason = f"{buffered} not double-buffered in {len(off)} of {counted(len(known), 'convolution')}"
+    return limit.at_most(len(off) / len(known), reason, _heaviest(off, of=of))
+
 
 _BATCH_NORM: Final = re.compile(r"batch_?norm", re.IGNORECASE)
 
@@ -403,52 +632,38 @@ def batchnorm_not_folded(
 
     ## Where it looks
     OP CODE in the op table or, without a table, the operations of a report database. A batch norm
-    that is written as products and sums is not seen: a clean answer says that none was seen, not
-    that there is none.
+    that is written as products and sums is not seen.
     """
-    listed = convolutions(subject)
+    listed, report = convolutions(subject), subject.report
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    count, evidence = _batch_norms(subject)
+    if subject.ops is not None:
+        ops = ops_like(subject.ops, lambda one: _BATCH_NORM.search(one.op) is not None)
+        count, evidence = len(ops), worst_ops(ops, of=kernel_ns(subject.ops))
+    else:
+        calls = (
+            [each for each in report.completed if _BATCH_NORM.search(each.name)] if report else []
+        )
+        count = len(calls)
+        evidence = (Evidence(operation_name(report, each)) for each in calls if report)
     if count <= batch_norms.value:
         reason = "no evidence: a batch norm written as products and sums is not seen"
         return batch_norms.clean(count, reason=reason)
-    beside = counted(len(listed), "convolution")
-    answer = batch_norms.found(count, f"{counted(count, 'batch norm')} beside {beside}", evidence)
+    sentence = f"{counted(count, 'batch norm')} beside {counted(len(listed), 'convolution')}"
+    answer = batch_norms.found(count, sentence, evidence)
     if subject.ops is None:
         return answer
-    saved = {
-        row: op.kernel_ns
-        for row, op in critical_ops(step_of(subject.ops))
-        if _BATCH_NORM.search(op.signature.op)
-    }
+    placed = critical_ops(step_of(subject.ops))
+    saved = {row: op.kernel_ns for row, op in placed if _BATCH_NORM.search(op.signature.op)}
     took = microseconds(sum(saved.values()))
     return answer.saving(saved, f"the time of {counted(len(saved), 'batch norm')}: {took}")
-
-
-def _batch_norms(subject: Subject) -> tuple[int, Iterable[Evidence]]:
-    if subject.ops is not None:
-        ops = ops_like(subject.ops, lambda one: _BATCH_NORM.search(one.op) is not None)
-        return len(ops), worst_ops(ops, of=kernel_ns(subject.ops))
-    report = subject.report
-    assert report is not None
-    operations = [operation for operation in report.completed if _BATCH_NORM.search(operation.name)]
-    return len(operations), (
-        Evidence(operation_name(report, operation)) for operation in operations
-    )
-
-
-# Convolutions whose shape asks for another sharding.
-
-#: How fast a reshard moves what lies in L1: real ones take as long as DRAM of Wormhole would.
-_MOVED_GB_S: Final = 288.0
 
 
 @rule("TTP606", "conv-sharding-unsuited", Severity.INFO, Input.OPS, Input.REPORT)
 def conv_sharding_unsuited(
     subject: Subject,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     unsuited: Limit = Limit(0.0, "of convolutions", "each is named"),
     efficiency: Limit = Limit(0.5, "of the roofline", "see TTP607"),
     tall: Limit = Limit(4, "pixels per channel", "a judgement: height from there on"),
@@ -462,8 +677,8 @@ def conv_sharding_unsuited(
     pixels, by block between. Pixels are those of all images of the batch.
 
     ## Why it matters
-    A shard should have work for its core and stay near a square. Cut along the shorter side, a
-    tensor is spread over few cores, or each core needs data of many others.
+    Cut along the shorter side, a tensor is spread over few cores, or each core needs data of many
+    others.
 
     ## What to do
     Try the `shard_layout` that is named, together with its neighbours: a reshard between two
@@ -486,89 +701,80 @@ def conv_sharding_unsuited(
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
     step = step_of(subject.ops) if subject.ops is not None else None
-    if step is not None and _has_rooflines(step):
-        suited_in = partial(suited_sharding, tall=tall.value, deep=deep.value)
-        return _of_step(step, share, efficiency.value, suited_in)
-    suited = [
-        (conv, suited_sharding(conv.output, tall=tall.value, deep=deep.value))
-        for conv in listed
-        if conv.sharding
-    ]
-    known = [(conv, best) for conv, best in suited if best is not None]
+    if step is not None and (
+        board_of(step) or any(each.least_ns is not None for each in _convolutions_of(step))
+    ):
+        return _unsuited_in_step(step, share, efficiency.value, (tall.value, deep.value))
+    suited = [(each, _suited(each.output, None, tall.value, deep.value)) for each in listed]
+    known = [(each, best) for each, best in suited if each.sharding and best]
     if not known:
-        return Answer.not_measured("the capture does not say how convolutions are sharded")
+        return Answer.not_measured(_NOT_SHARDED)
     others = [
-        conv._replace(name=f"{conv.name}, {conv.sharding} → {best}")
-        for conv, best in known
-        if conv.sharding != best
+        each._replace(name=f"{each.name}, {each.sharding} → {best}")
+        for each, best in known
+        if each.sharding != best
     ]
     return unsuited.at_most(
         len(others) / len(known),
-        _sentence(len(others), len(known)),
-        heaviest(others, of=whole_ns(subject)),
+        _unsuited_sentence(len(others), len(known)),
+        _heaviest(others, of=_whole_ns(subject)),
     )
 
 
-def _has_rooflines(step: OpTable) -> bool:
-    told = any(each.least_ns is not None for each in convolutions_of(step))
-    return told or board_of(step) is not None
-
-
-def _sentence(others: int, known: int) -> str:
+def _unsuited_sentence(others: int, known: int) -> str:
     return f"{others} of {counted(known, 'convolution')} may suit another sharding, by their shape"
 
 
-def _of_step(
-    step: OpTable,
-    share: Limit,
-    efficiency: float,
-    suited: Callable[[tuple[int, ...], Tensor | None], str | None],
+def _suited(
+    shape: tuple[int, ...] | None, weights: Tensor | None, tall: float = 4, deep: float = 4
+) -> str | None:
+    """Return the sharding that goes with the output of a convolution; None where not told."""
+    if not shape or not prod(shape):
+        return None
+    pixels, channels = prod(shape[:-1]), shape[-1]
+    if pixels >= tall * channels:
+        return None if weights is not None and size_of(weights) > _WEIGHTS_IN_L1 else "HEIGHT"
+    return "WIDTH" if channels >= deep * pixels else "BLOCK"
+
+
+def _unsuited_in_step(
+    step: OpTable, share: Limit, efficiency: float, ratios: tuple[float, float]
 ) -> Answer:
-    known = [
-        (each, sharding, suited(shape, each.weights) or sharding)
-        for each in convolutions_of(step)
-        if each.first is not None
-        and (sharding := sharding_in(each.first.memory))
-        and (shape := output_shape(each.op))
-    ]
+    known = others = 0
+    slow: dict[int, tuple[Product, str]] = {}
+    saved: dict[int, float] = {}
+    for each in _convolutions_of(step):
+        sharding, shape = _input_sharding(each.op), _output_shape(each.op)
+        if not sharding or not shape:
+            continue
+        known += 1
+        best = _suited(shape, each.weights, *ratios) or sharding
+        others += best != sharding
+        # What goes in is brought into another sharding, and what comes out back.
+        tensors = (*each.op.signature.inputs[:1], *each.op.signature.outputs[:1])
+        moves_ns = sum(LAUNCH_NS + size_of(tensor) / _MOVED_GB_S for tensor in tensors)
+        gain_ns = shortfall_ns(each, efficiency) - moves_ns
+        if best != sharding and gain_ns > 0:
+            slow[each.row], saved[each.row] = (each, f"{sharding} → {best}"), gain_ns
     if not known:
-        return Answer.not_measured("the capture does not say how convolutions are sharded")
-    others = {
-        each.row: f"{sharding} → {best}" for each, sharding, best in known if sharding != best
-    }
-    slow = [each for each, _, _ in known if each.row in others]
-    moved = {each.row: _moves_ns(each) for each in slow}
-    saved = {
-        each.row: ns
-        for each in slow
-        if (ns := shortfall_ns(each, efficiency) - moved[each.row]) > 0
-    }
-    took = sum(each.op.kernel_ns for each in slow if each.row in saved)
+        return Answer.not_measured(_NOT_SHARDED)
+    took = sum(each.op.kernel_ns for each, _ in slow.values())
     return check_savings(
         step,
         saved,
         share,
-        sentence=_sentence(len(others), len(known)),
+        sentence=_unsuited_sentence(others, known),
         arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
         f"{percent(efficiency)} of {best_known(step)}, and with a move before and after",
-        name=lambda placed: f"{op_name(placed.op)}, {others[placed.row]}",
+        name=lambda placed: f"{op_name(placed.op)}, {slow[placed.row][1]}",
     )
-
-
-def _moves_ns(convolution: Product) -> float:
-    """Return what it takes to bring what goes in into another sharding, and what comes out back."""
-    tensors = (*convolution.op.signature.inputs[:1], *convolution.op.signature.outputs[:1])
-    return sum(LAUNCH_NS + size_of(tensor) / _MOVED_GB_S for tensor in tensors)
-
-
-# Convolutions that take much longer than the device allows.
 
 
 @rule("TTP607", "low-conv-efficiency", Severity.WARNING, Input.OPS)
 def low_conv_efficiency(
     step: OpTable,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     efficiency: Limit = Limit(
         0.5, "of the roofline", "ttnn-visualizer-cli calls less low; real: 9 to 68 %"
     ),
@@ -595,44 +801,53 @@ def low_conv_efficiency(
 
     ## Where it looks
     Operands, CORE COUNT, MATH FIDELITY, DEVICE ARCH and the kernel time of the op table, on the
-    slowest device. The products are those that the engine computes: all rows of the weights as
-    they are laid out, so that channels that are padded count. Where DEVICE ARCH is missing, PM
+    slowest device. Channels that are padded count as computed. Where DEVICE ARCH is missing, PM
     IDEAL stands in for the roofline, or what the cores in use would take on the fastest chip that
-    is known, if that is longer: PM IDEAL counts all cores of a chip. The settings are those of
-    ATTRIBUTES; `act_block_h` is in rows, of those that a core has.
+    is known, if that is longer. The settings are those of ATTRIBUTES; `act_block_h` is in rows, of
+    those that a core has.
     """
-    convolving = convolutions_of(step)
+    convolving = _convolutions_of(step)
     if not convolving:
         return Answer.not_applicable(NO_CONVOLUTIONS)
     if all(each.least_ns is None for each in convolving):
         return Answer.not_measured(no_roofline(step, "convolution"))
     slow = [each for each in convolving if shortfall_ns(each, efficiency.value)]
     took = sum(each.op.kernel_ns for each in slow)
-    saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}
     reached = sum(each.least_ns or 0.0 for each in slow) / took if took else 1.0
-    return check_savings(
-        step,
-        saved,
-        share,
-        sentence=f"{counted(len(slow), 'convolution')} at {percent(reached)} of {best_known(step)}",
-        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
-        f"{percent(efficiency.value)} of {best_known(step)}",
-        name=_named,
-    )
+
+    def named(placed: Placed) -> str:
+        settings = _settings_to_try(placed.op)
+        return f"{op_name(placed.op)} ({settings})" if settings else op_name(placed.op)
+
+    sentence = f"{counted(len(slow), 'convolution')} at {percent(reached)} of {best_known(step)}"
+    return check_shortfall(step, slow, share, efficiency, sentence=sentence, name=named)
 
 
-def _named(placed: Placed) -> str:
-    settings = settings_to_try(placed.op)
-    return f"{op_name(placed.op)} ({settings})" if settings else op_name(placed.op)
+def _settings_to_try(op: Op) -> str:
+    """Return the settings of a convolution that are not the usual best."""
+    sharding, (rows, most) = _input_sharding(op), _block_rows(op)
+    inputs = op.signature.inputs
+    best = _suited(_output_shape(op), inputs[1] if len(inputs) > 1 else None)
+    found = []
+    if sharding and best and sharding != best:
+        found.append(f"{sharding} → {best}")
+    if rows and most and sharding != "WIDTH" and rows < most:
+        found.append(f"act_block_h {rows} of {most} rows")
+    if flag(op.attributes, _ACT_BUFFER) is False:
+        found.append("no double buffer")
+    return ", ".join(found)
 
 
 _SLICES: Final = re.compile(r"padded_?slice|slice_?write", re.IGNORECASE)
-
 _CUTS: Final = re.compile(r"padded_?slice", re.IGNORECASE)
+_FIT: Final = (
+    "make it fit: activations in bfloat8_b, `deallocate_activation`, a smaller "
+    "`act_block_h_override`, or fewer and larger slices in `Conv2dSliceConfig`"
+)
 
 
 @rule("TTP608", "sliced-convolutions", Severity.INFO, Input.OPS)
-def sliced_convolutions(step: OpTable, *, share: Limit = Limit(0.02, "of a step", WORTH)) -> Answer:
+def sliced_convolutions(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Convolutions run slice by slice through DRAM.
 
     ## What it finds
@@ -658,7 +873,7 @@ def sliced_convolutions(step: OpTable, *, share: Limit = Limit(0.02, "of a step"
     ## Where it looks
     OP CODE (PaddedSlice, SliceWrite) and the kernel time of the op table, on the slowest device.
     """
-    if not convolutions_of(step):
+    if not _convolutions_of(step):
         return Answer.not_applicable(NO_CONVOLUTIONS)
     ops = [(row, op) for row, op in critical_ops(step) if _SLICES.search(op.signature.op)]
     slices = {row: op.kernel_ns for row, op in ops}
@@ -667,19 +882,13 @@ def sliced_convolutions(step: OpTable, *, share: Limit = Limit(0.02, "of a step"
         step,
         slices,
         share,
-        sentence=f"{percent(took / (step_ns(step) or 1.0))} of a step cuts slices for "
+        sentence=f"{share_of_step(step, took)} of a step cuts slices for "
         "convolutions out of DRAM, and writes them back",
         arithmetic=f"at most the time of {counted(len(slices), 'op')}: {microseconds(took)}",
-    ).with_fix(advice_for((_advice(op.signature), op.kernel_ns) for _, op in ops))
+    ).with_fix(advice_for((_slice_advice(op.signature), op.kernel_ns) for _, op in ops))
 
 
-_FIT: Final = (
-    "make it fit: activations in bfloat8_b, `deallocate_activation`, a smaller "
-    "`act_block_h_override`, or fewer and larger slices in `Conv2dSliceConfig`"
-)
-
-
-def _advice(signature: Signature) -> str:
+def _slice_advice(signature: Signature) -> str:
     """Return what would help a slice: most of what it reads may be padding of channels."""
     first = signature.inputs[0] if signature.inputs else None
     if first is None or first.layout != "TILE" or not first.logical:

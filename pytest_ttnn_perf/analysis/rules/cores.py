@@ -1,4 +1,4 @@
-"""Ops that take much longer than the same op elsewhere, which has more to do."""
+"""Unused or uneven cores, data movement, searches, loops, fusing, unexplained time."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, PRODUCTS, stale_signatures
 from pytest_ttnn_perf.analysis.checklist.savings import (
     LAUNCH_NS,
-    WORTH,
+    SHARE,
     advice_for,
     check_removals,
     check_savings,
     critical_ops,
     gaps_text,
     launch_gaps_ns,
-    microseconds,
     removable,
+    share_of_step,
     step_ns,
 )
 from pytest_ttnn_perf.analysis.ops.names import (
@@ -54,21 +54,18 @@ from pytest_ttnn_perf.analysis.ops.names import (
 from pytest_ttnn_perf.analysis.ops.regions import find_layers
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
-from pytest_ttnn_perf.core.ops import Category, category_of, short_code
-from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.ops import Category, Signature
+from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.cores import OnCores
     from pytest_ttnn_perf.analysis.checklist.matmuls import Product
     from pytest_ttnn_perf.analysis.checklist.savings import Placed, Removal
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
     from pytest_ttnn_perf.analysis.readers.report_db import Report
-    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
-
-
-# Ops that run on few of the cores that they could use.
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Tensor
 
 
 @rule("TTP305", "unused-cores", Severity.WARNING, Input.OPS)
@@ -76,7 +73,7 @@ def unused_cores(
     step: OpTable,
     report: Report | None,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     used: Limit = Limit(
         USED, "of the cores with work", "tt-perf-report marks ops on less than half of the cores"
     ),
@@ -88,9 +85,8 @@ def unused_cores(
     Each op of a step that runs on less than half of the cores that it could use. A matmul, an
     elementwise op or a norm can be cut into the tiles that it gives, attention and conversions
     into rows of tiles, ops that arrange heads along the sequence alone. Of an op whose output is
-    sharded in L1, the cores that hold a shard count, whatever CORE COUNT says. In decode steps a
-    RotaryEmbedding of one row of tiles has one core in any case: it is named where its input is not
-    sharded.
+    sharded in L1, the cores that hold a shard count. In decode steps a RotaryEmbedding of one row
+    of tiles has one core in any case: it is named where its input is not sharded.
 
     ## Why it matters
     An op on one core takes up to a hundred times as long as it has to.
@@ -98,9 +94,8 @@ def unused_cores(
     ## What to do
     Give these ops more cores, each in its own way. Matmuls: a larger
     `compute_with_storage_grid_size` with smaller `per_core_M` and `per_core_N`; with fewer rows of
-    tiles than the grid has rows of cores, a 1D program config (`mcast_in0=True`), as a 2D one
-    leaves the other rows idle; with a batch in both inputs, `MatmulMultiCoreReuseProgramConfig`, as
-    others work on one of the batch after the other. Norms: shard the input by width, or by block.
+    tiles than the grid has rows of cores, a 1D program config (`mcast_in0=True`); with a batch in
+    both inputs, `MatmulMultiCoreReuseProgramConfig`. Norms: shard the input by width, or by block.
     Elementwise ops on the shards of their neighbours: fuse them, or give all of them more shards.
     RotaryEmbedding: `rotary_embedding_hf`, or `rotary_embedding_llama` for heads of up to 256; in
     decode steps on inputs that are sharded by height.
@@ -108,17 +103,16 @@ def unused_cores(
     ## What it saves
     Time × (1 − cores ÷ possible cores), but no op gets shorter than 2 µs, a norm than 7 µs and
     2.5 µs for moves to shards, a RotaryEmbedding than 5 µs, and none than reading its operands
-    takes at 75 % of the DRAM bandwidth, or 60 % with weights of a block format that are
-    interleaved. A matmul takes 5 µs beside that. Of an elementwise op on the shards of its
-    neighbours, two reshards of 2 µs are subtracted.
+    takes at 75 % of the DRAM bandwidth, or 60 % with interleaved weights of a block format, which a
+    matmul adds 5 µs to. Of an elementwise op on the shards of its neighbours, two reshards of 2 µs
+    are subtracted.
 
     ## When it is no problem
     Small tensors have too few tiles for all cores, which the rule takes into account. Not counted
-    are ops that take very little time, collectives, which wait for links, ops that only move data,
-    which choose their cores themselves, matmuls with DRAM-sharded weights, whose number of cores
-    follows the banks of DRAM, and updates of caches and other ops of decoding that work on one core
-    per user. Matmuls of up to 32 rows are left to TTP311 unless more cores are clearly faster.
-    Searches along rows are for TTP308, conversions of less than 20 µs for TTP203.
+    are short ops, collectives, ops that only move data, matmuls with DRAM-sharded weights, and
+    ops of decoding that work on one core per user. Matmuls of up to 32 rows are left to TTP311
+    unless more cores are clearly faster, searches along rows to TTP308, conversions of less than
+    20 µs to TTP203.
 
     ## Where it looks
     CORE COUNT, AVAILABLE WORKER CORE COUNT, program configs and shard specs in ATTRIBUTES and the
@@ -138,36 +132,25 @@ def unused_cores(
     took = sum(each.op.kernel_ns for each in few.values())
     saved = {row: each.saved_ns for row, each in few.items()}
     use, they = ("uses", "it") if len(few) == 1 else ("use", "they")
+    sharded = ", or are not sharded" if any(each.interleaved for each in few.values()) else ""
+    board = board_of(step)
+    products = {each.row: each for each in matmuls_of(step)} if board else {}
+
+    def advice(each: OnCores) -> str:
+        product = products.get(each.row)
+        other = board is not None and product is not None and dram_sharded_ns(product, board)
+        return each.remedy.value + (", or DRAM-sharded weights (TTP311)" if other else "")
+
     return check_savings(
         step,
         saved,
         share,
         sentence=f"{microseconds(took)} of a step in {counted(len(few), 'op')} that {use} less "
-        f"than {percent(used.value)} of the cores {they} could{_or_not_sharded(few.values())}",
+        f"than {percent(used.value)} of the cores {they} could{sharded}",
         arithmetic="scaled to the usable cores, but not below each op's minimum: "
         f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}",
         name=lambda placed: f"{op_name(placed.op)} {few[placed.row].cores_text}",
-    ).with_fix(
-        advice_for(
-            ((_unused_cores_advice(each, step), each.saved_ns) for each in few.values()), most=3
-        )
-    )
-
-
-def _or_not_sharded(few: Iterable[OnCores]) -> str:
-    return ", or are not sharded" if any(each.interleaved for each in few) else ""
-
-
-def _unused_cores_advice(each: OnCores, step: OpTable) -> str:
-    """Return how an op gets more cores, and the other way where there is one."""
-    board = board_of(step)
-    product = next((one for one in matmuls_of(step) if one.row == each.row), None)
-    if board and product and dram_sharded_ns(product, board):
-        return f"{each.remedy.value}, or DRAM-sharded weights (TTP311)"
-    return each.remedy.value
-
-
-# Cores that wait for the slowest one.
+    ).with_fix(advice_for(((advice(each), each.saved_ns) for each in few.values()), most=3))
 
 
 @rule("TTP306", "core-skew", Severity.WARNING, Input.OPS)
@@ -177,7 +160,7 @@ def core_skew(
     ratio: Limit = Limit(
         2, "times as long", "of real convolution models, one op in a hundred is beyond"
     ),
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     shortest_us: Limit = Limit(5, "µs", "launching takes a good part of shorter ops"),
 ) -> Answer:
     """Some cores of an op work much longer than others.
@@ -193,61 +176,49 @@ def core_skew(
     which one core does nearly everything often has a sharded variant that does not.
 
     ## What it saves
-    Half of what the slowest core of each takes longer than the fastest: all cores would take the
-    mean, which a capture does not have.
+    Half of what the slowest core of each takes longer than the fastest.
 
     ## When it is no problem
-    Cores at the edge of a tensor always have a little less to do. Not counted are ops that take
-    very little time, collectives, which wait for links, and matmuls with DRAM-sharded weights,
-    whose cores follow the banks of DRAM.
+    Cores at the edge of a tensor always have a little less to do. Short ops, collectives and
+    matmuls with DRAM-sharded weights do not count.
 
     ## Where it looks
-    DEVICE KERNEL DURATION PER CORE MIN and MAX of the op table. Most captures have these columns
-    and leave them empty: then it is not measured.
+    DEVICE KERNEL DURATION PER CORE MIN and MAX of the op table, which most captures leave empty.
     """
     if not step.columns.core_max_ns:
         return Answer.not_measured("the capture does not give times per core")
-    judged = [placed for placed in critical_ops(step) if _counts(placed.op, shortest_us.value)]
-    known = [(row, op) for row, op in judged if _is_told(op)]
-    if not known:
-        unavailable = Answer.not_measured(
-            "the capture does not give times per core of ops that count"
-        )
-        return unavailable if judged else Answer.not_applicable(none_long_enough(shortest_us.value))
-    skewed = [(row, op) for row, op in known if _ratio(op) > ratio.value]
-    saved = {row: min(_half_of_difference(op), op.kernel_ns) for row, op in skewed}
+    judged = [
+        (row, op)
+        for row, op in critical_ops(step)
+        if op.kernel_ns >= shortest_us.value * 1000
+        and op.signature.category is not Category.COLLECTIVE
+        and not is_dram_sharded(op.attributes)
+    ]
+    times = {
+        row: (op.core_min_ns, op.core_max_ns)
+        for row, op in judged
+        if op.core_min_ns is not None and op.core_max_ns is not None
+    }
+    if not judged:
+        return Answer.not_applicable(none_long_enough(shortest_us.value))
+    if not times:
+        return Answer.not_measured("the capture does not give times per core of ops that count")
+    saved = {
+        row: min((most - least) / 2, step.columns.kernel_ns[row])
+        for row, (least, most) in times.items()
+        if (most / least if least > 0 else inf if most > 0 else 1.0) > ratio.value
+    }
+    ops, spare = counted(len(times), "op"), microseconds(sum(saved.values()))
     return check_savings(
         step,
         saved,
         share,
-        sentence=f"uneven cores in {len(skewed)} of {counted(len(known), 'op')}: "
+        sentence=f"uneven cores in {len(saved)} of {ops}: "
         f"one works more than {ratio.value:g} times as long as another",
-        arithmetic=f"half of what the slowest core takes longer than the fastest, in "
-        f"{counted(len(skewed), 'op')}: {microseconds(sum(saved.values()))}",
+        arithmetic="half of what the slowest core takes longer than the fastest, in "
+        f"{counted(len(saved), 'op')}: {spare}",
     )
 
-
-def _counts(op: Op, shortest_us: float) -> bool:
-    collective = category_of(op.signature.op) is Category.COLLECTIVE
-    return (
-        op.kernel_ns >= shortest_us * 1000 and not collective and not is_dram_sharded(op.attributes)
-    )
-
-
-def _is_told(op: Op) -> bool:
-    return op.core_min_ns is not None and op.core_max_ns is not None
-
-
-def _half_of_difference(op: Op) -> float:
-    return ((op.core_max_ns or 0.0) - (op.core_min_ns or 0.0)) / 2
-
-
-def _ratio(op: Op) -> float:
-    least, most = op.core_min_ns or 0.0, op.core_max_ns or 0.0
-    return most / least if least > 0 else (inf if most > 0 else 1.0)
-
-
-# Time spent on ops that only rearrange data.
 
 #: Of what moves data, what is not to be avoided by other shapes: reshards are for TTP302, Halo and
 #: slices into DRAM belong to convolutions, lookups and sampling do the work of the model.
@@ -283,59 +254,45 @@ def data_movement(
     (`nlp_create_qkv_heads`, `split_query_key_value_and_split_heads`, `concatenate_heads`), keep the
     last two extents in a reshape, let a matmul transpose, and transpose weights once when they are
     loaded. Untilize before a reshape to a width that is no multiple of 32. Do not permute to rows
-    of a few elements. Drop `ttnn.move`, and set `reallocate_halo_output=False` where memory
-    is not that scarce. Split a weight where its product is only cut apart. Concatenate parts that
-    are sharded alike, in the memory where they are.
+    of a few elements. Drop `ttnn.move`. Split a weight where its product is only cut apart.
+    Concatenate parts that are sharded alike, in the memory where they are.
 
     ## What it saves
     The time of these ops and, inside replays, the gaps before them, if all can go.
 
     ## When it is no problem
-    Models that rearrange by design, such as windows in attention. Count what is left after each
-    change. A concat that uses half of the bandwidth of DRAM or more does not count: two tensors
-    have to become one. Nor does what rearranges an input from the host, or begins or ends a step,
-    unless it takes more than ten times its bytes by the bandwidth of DRAM.
+    Models that rearrange by design, such as windows in attention. A concat that uses half of the
+    bandwidth of DRAM or more does not count. Nor does what rearranges an input from the host, or
+    begins or ends a step, unless it takes more than ten times its bytes by the bandwidth of DRAM.
 
     ## Where it looks
     OP CODE and the kernel time of the op table, on the slowest device.
     """
-    ops = critical_ops(step)
+    ops, lines = critical_ops(step), rooflines(step)
     if all(_rearranges(op.signature) for _, op in ops):
         return Answer.not_applicable("a step that does nothing else")
-    lines, sampling = rooflines(step), _data_movement_sampling(ops)
-    moves = {
-        row: each
-        for row, each in removable(step, _rearranges).items()
-        if row not in sampling and not _fills_the_bandwidth(step, row, lines[row])
+    # From the first search behind the last product on it is sampling, for TTP308.
+    products = [at for at, (_, op) in enumerate(ops) if is_matmul(op.signature)]
+    tail = ops[products[-1] + 1 :] if products else ()
+    found = next((at for at, (_, op) in enumerate(tail) if searches(op.signature)), len(tail))
+    left_out = {row for row, _ in tail[found:]} | {
+        row
+        for row, op in ops
+        if "concat" in op.signature.code.lower() and (lines[row].dram_fraction or 0.0) >= _FULL
     }
-    took, count = sum(each.saved_ns for each in moves.values()), counted(len(moves), "op")
+    moves = {row: each for row, each in removable(step, _rearranges).items() if row not in left_out}
+    took = share_of_step(step, sum(each.saved_ns for each in moves.values()))
     return check_removals(
         step,
         moves,
         share,
         noun="op",
-        sentence=f"{percent(took / (step_ns(step) or 1.0))} of a step only rearranges data, in "
-        f"{count}",
+        sentence=f"{took} of a step only rearranges data, in {counted(len(moves), 'op')}",
     ).with_fix(_data_movement_advice(step, moves))
 
 
 def _rearranges(signature: Signature) -> bool:
-    code = short_code(signature.op)
-    return category_of(signature.op) is Category.MOVEMENT and not _OTHER.search(code)
-
-
-def _data_movement_sampling(ops: Sequence[Placed]) -> frozenset[int]:
-    """Return the rows from the first search behind the last product on: sampling, for TTP308."""
-    products = [at for at, (_, op) in enumerate(ops) if is_matmul(op.signature)]
-    tail = ops[products[-1] + 1 :] if products else ()
-    found = next((at for at, (_, op) in enumerate(tail) if searches(op.signature)), len(tail))
-    return frozenset(row for row, _ in tail[found:])
-
-
-def _fills_the_bandwidth(step: OpTable, row: int, line: Roofline) -> bool:
-    """Tell whether an op makes one tensor of several as fast as DRAM allows."""
-    code = short_code(step.signatures[step.columns.signature[row]].op)
-    return "concat" in code.lower() and (line.dram_fraction or 0.0) >= _FULL
+    return signature.category is Category.MOVEMENT and not _OTHER.search(signature.code)
 
 
 #: What to do about an op, by the beginning of its code, where that alone tells.
@@ -379,110 +336,78 @@ _TILE: Final = 32
 #: Ops that only arrange the heads of a product: what is cut behind them was one.
 _OF_PRODUCT: Final = re.compile(r"matmul|linear|heads", re.IGNORECASE)
 _OF_CONVOLUTION: Final = re.compile(r"^(?:PaddedSlice|Halo|InterleavedToSharded)|conv", re.I)
+_NONE: Final = Signature("")
 
 
 def _data_movement_advice(step: OpTable, moves: Mapping[int, Removal]) -> str:
     ops = critical_ops(step)
     signatures = [placed.op.signature for placed in ops]
-    first_seen = without_producer(signatures)
+    loaded = without_producer(signatures)
     weights: list[tuple[str, float]] = []
     for at, (row, _) in enumerate(ops):
         if row in moves:
             before, after = neighbours(at, len(ops), signatures.__getitem__)
-            way = _Way(
+            text = _advice_for(
                 signatures[at],
-                None if before is None or first_seen[at] else signatures[before],
-                None if after is None else signatures[after],
+                _NONE if before is None or loaded[at] else signatures[before],
+                _NONE if after is None else signatures[after],
+                loaded=loaded[at],
             )
-            weights.append((_advice_for(way, loaded=first_seen[at]), moves[row].saved_ns))
-    return advice_for((text or _NO_FORM, ns) for text, ns in weights)
+            weights.append((text or _NO_FORM, moves[row].saved_ns))
+    return advice_for(weights)
 
 
-class _Way(NamedTuple):
-    """An op that rearranges, the one that made what it takes and the one that takes what it gives.
-
-    Shapes are logical, where a capture tells these.
-    """
-
-    own: Signature
-    producer: Signature | None
-    consumer: Signature | None
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """What comes in and what goes out; empty where that is not told."""
-        return _data_movement_shape(self.own.inputs), _data_movement_shape(self.own.outputs)
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """The codes of the ops beside."""
-        return _code(self.producer), _code(self.consumer)
-
-
-def _code(signature: Signature | None) -> str:
-    return "" if signature is None else short_code(signature.op)
-
-
-def _data_movement_shape(tensors: Sequence[Tensor]) -> tuple[int, ...]:
-    return tensors[0].logical or tensors[0].padded if tensors else ()
-
-
-def _advice_for(way: _Way, *, loaded: bool) -> str:
+def _advice_for(own: Signature, producer: Signature, consumer: Signature, *, loaded: bool) -> str:
     """Return what can be done about an op; "" where nothing is known."""
-    code = short_code(way.own.op)
-    producer, consumer = way.ends
-    if loaded:
-        found = next((text for key, text in _LOADED.items() if code.startswith(key)), "")
-        if found:
-            return found
+    code = own.code
+    by_code = next((text for key, text in _LOADED.items() if loaded and code.startswith(key)), "")
+    if by_code:
+        return by_code
     if code.startswith("Reshape"):
-        return _advice_for_reshape(way)
+        return _advice_for_reshape(own, producer, consumer)
     if code.startswith(("Transpose", "Permute")):
-        return _advice_for_order(way)
+        return _advice_for_order(own, producer, consumer)
     if code.startswith("Repeat"):
-        return _BROADCAST if consumer.startswith(("Binary", "Ternary")) else ""
-    if code.startswith("Slice") and _OF_PRODUCT.search(producer):
+        return _BROADCAST if consumer.code.startswith(("Binary", "Ternary")) else ""
+    if code.startswith("Slice") and _OF_PRODUCT.search(producer.code):
         return _AFTER_MATMUL
-    if code.startswith("Move") and producer.startswith("Halo"):
+    if code.startswith("Move") and producer.code.startswith("Halo"):
         return _AFTER_HALO
     return next((text for key, text in _ADVICE.items() if code.startswith(key)), "")
 
 
-def _advice_for_reshape(way: _Way) -> str:
-    given, made = way.shapes
-    producer, consumer = way.ends
-    if _splits_last(given, made) and consumer.startswith(("Transpose", "Permute")):
+def _advice_for_reshape(own: Signature, producer: Signature, consumer: Signature) -> str:
+    given, made = _shape(own.inputs), _shape(own.outputs)
+    if _splits_last(given, made) and consumer.code.startswith(("Transpose", "Permute")):
         return _SPLIT_HEADS
-    if _splits_last(made, given) and producer.startswith(("Transpose", "Permute")):
+    if _splits_last(made, given) and producer.code.startswith(("Transpose", "Permute")):
         return _MERGE_HEADS
     if not given or not made:
         return ""
-    if way.own.inputs[0].layout != "TILE":
-        if given[-1] < _TILE and producer.startswith("Permute"):
-            return _SHORT_ROWS.format(length=given[-1])
-        return ""
-    if given[-1] == made[-1] and made[-2] % _TILE and _OF_CONVOLUTION.search(consumer):
+    if own.inputs[0].layout != "TILE":
+        short = given[-1] < _TILE and producer.code.startswith("Permute")
+        return _SHORT_ROWS.format(length=given[-1]) if short else ""
+    if given[-1] == made[-1] and made[-2] % _TILE and _OF_CONVOLUTION.search(consumer.code):
         return _UNTILIZE
     return _TILED_RESHAPE if given[-2:] != made[-2:] else ""
 
 
-def _advice_for_order(way: _Way) -> str:
-    given, made = way.shapes
+def _advice_for_order(own: Signature, producer: Signature, consumer: Signature) -> str:
+    given, made = _shape(own.inputs), _shape(own.outputs)
     if len(given) < 2 or len(given) != len(made):
         return ""
-    producer, consumer = way.producer, way.consumer
-    if producer is not None and _splits_last(
-        _data_movement_shape(producer.inputs), _data_movement_shape(producer.outputs)
-    ):
+    if _splits_last(_shape(producer.inputs), _shape(producer.outputs)):
         return _SPLIT_HEADS
-    if consumer is not None and _splits_last(
-        _data_movement_shape(consumer.outputs), _data_movement_shape(consumer.inputs)
-    ):
+    if _splits_last(_shape(consumer.outputs), _shape(consumer.inputs)):
         return _MERGE_HEADS
-    if way.own.outputs[0].layout == "ROW_MAJOR" and made[-1] < min(_TILE, given[-1]):
+    if own.outputs[0].layout == "ROW_MAJOR" and made[-1] < min(_TILE, given[-1]):
         return _SHORT_ROWS.format(length=made[-1])
     swapped = given[:-2] == made[:-2] and given[-2:] == made[:-3:-1] != made[-2:]
-    return _BY_MATMUL if swapped and consumer is not None and is_matmul(consumer) else ""
+    return _BY_MATMUL if swapped and is_matmul(consumer) else ""
+
+
+def _shape(tensors: Sequence[Tensor]) -> tuple[int, ...]:
+    return tensors[0].shape if tensors else ()
 
 
 def _splits_last(whole: tuple[int, ...], parts: tuple[int, ...]) -> bool:
@@ -496,15 +421,13 @@ def _splits_last(whole: tuple[int, ...], parts: tuple[int, ...]) -> bool:
     return parts[-2] * parts[-1] == whole[-1] and parts[-3] == whole[-2]
 
 
-# Searches along rows that take longer than they have to.
-
 #: A search in fewer tiles is short, and two steps are slower than one.
 _LEAST_TILES: Final = 16
 #: Of each element of a core, in ns: real top-k takes 6 to 7, which search tiles; argmax 34, which
 #: looks at one number after the other.
 _SLOW_NS: Final = 15.0
 _IN_TILES_NS: Final = 7.0
-#: How many ops before a search are looked at, to see where its rows come from.
+#: How many ops before and behind a search are looked at.
 _FAR: Final = 12
 _SAMPLES: Final = re.compile(r"^(?:ArgMax|TopK|Sampling|Sort)$")
 _PLACES: Final = re.compile(r"^(?:ArgMax|TopK)$")
@@ -512,10 +435,11 @@ _IN_TWO_STEPS: Final = (
     "search in two steps: shard by width, so that each core has a part of each row, then search "
     "the few results"
 )
+_BY_TOP_K: Final = "search tiles with `ttnn.topk` instead of numbers one after the other"
 
 
 class _Slow(NamedTuple):
-    """A search, what it would save, and why and how."""
+    """What a search would save, and why and how."""
 
     saved_ns: float
     why: str
@@ -527,7 +451,7 @@ def slow_searches(
     step: OpTable,
     report: Report | None,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     used: Limit = Limit(USED, "of the cores with work", "as TTP305"),
     shortest_us: Limit = Limit(5, "µs", "launching takes a good part of shorter ops"),
     sampling: Limit = Limit(0.25, "of a step", "a choice: what a step is for should take most"),
@@ -537,14 +461,14 @@ def slow_searches(
     ## What it finds
     Reductions, argmax, top-k, sorting and cumulative sums that read many tiles, and do so
 
-    - on less than half of the cores that these would keep busy. They are cut by rows: a vocabulary
-      in one row of tiles is searched by a single core;
+    - on less than half of the cores that these would keep busy: a vocabulary in one row of tiles
+      is searched by a single core;
     - one number after the other: more than 15 ns for each element of a core, on however many;
     - in rows that are padding: 32 of them for one user;
     - twice: the largest value and its place of the same tensor.
 
-    Where everything from the first of them to the end of a step is more than a quarter of it, that
-    is said as well.
+    Where everything after the last product of a step is more than a quarter of it, that is said as
+    well.
 
     ## Why it matters
     At the end of a decode step, sampling from the vocabulary can take as long as all layers.
@@ -556,14 +480,13 @@ def slow_searches(
     with top-k instead of rows with argmax. Sample on the host if it waits anyway.
 
     ## What it saves
-    On few cores time × (1 − cores ÷ possible cores), where possible are those that there are, or as
-    many as the op reads tiles; no op gets shorter than 2 µs. Of a search of single numbers, what it
-    takes beyond 7 ns for each element of a core, or the part of its rows that is padding; of a
-    value that is reduced although its place is searched too, all.
+    On few cores time × (1 − cores ÷ possible cores), of which there are as many as the op reads
+    tiles; no op gets shorter than 2 µs. Of a search of single numbers, what it takes beyond 7 ns
+    for each element of a core, or the part of its rows that is padding; of a value that is reduced
+    although its place is searched too, all.
 
     ## When it is no problem
-    Searches in few tiles, such as experts of a router, do not count: fewer than a tile for each of
-    16 cores.
+    Searches in fewer than 16 tiles, such as experts of a router, do not count.
 
     ## Where it looks
     CORE COUNT, AVAILABLE WORKER CORE COUNT, shapes and the kernel time of the op table, on the
@@ -582,30 +505,37 @@ def slow_searches(
     }
     if not judged:
         return Answer.not_applicable("no search along rows that takes long enough")
-    slow: dict[int, _Slow] = {}
-    for at, (row, _) in enumerate(ops):
-        if row in judged and judged[row].possible >= _LEAST_TILES:
-            found = _found(ops, at, judged[row], used.value)
-            if found is not None:
-                slow[row] = found
+    slow = {
+        row: found
+        for at, (row, _) in enumerate(ops)
+        if row in judged and judged[row].possible >= _LEAST_TILES
+        if (found := _why_slow(ops, at, judged[row], used.value)) is not None
+    }
     took = sum(judged[row].op.kernel_ns for row in slow)
     saved = {row: each.saved_ns for row, each in slow.items()}
     searching = (
         "1 search along rows takes" if len(slow) == 1 else f"{len(slow)} searches along rows take"
     )
+    products = [at for at, (_, op) in enumerate(ops) if is_matmul(op.signature)]
+    tail = ops[products[-1] + 1 :] if products else ()
+    samples = any(_SAMPLES.search(op.signature.code) for _, op in tail)
+    part = sum(op.kernel_ns for _, op in tail) / (step_ns(step) or 1.0)
+    if samples and part > sampling.value and any(row in slow for row, _ in tail):
+        end = f"; sampling is {percent(part)} of a step"
+    else:
+        end = ""
     return check_savings(
         step,
         saved,
         share,
-        sentence=f"{searching} {microseconds(took)}"
-        + _slow_searches_sampling(step, ops, slow, sampling.value),
+        sentence=f"{searching} {microseconds(took)}{end}",
         arithmetic=f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}: on all "
         "cores, in tiles, without padding and once",
         name=lambda placed: f"{op_name(placed.op)} {slow[placed.row].why}",
     ).with_fix(advice_for(((each.advice, each.saved_ns) for each in slow.values()), most=3))
 
 
-def _found(ops: Sequence[Placed], at: int, each: OnCores, used: float) -> _Slow | None:
+def _why_slow(ops: Sequence[Placed], at: int, each: OnCores, used: float) -> _Slow | None:
     """Return the reason that costs a search most; None where it has none."""
     op, first = each.op, each.op.signature.inputs[0]
     found: list[_Slow] = []
@@ -618,36 +548,29 @@ def _found(ops: Sequence[Placed], at: int, each: OnCores, used: float) -> _Slow 
         found.append(_Slow(each.saved_ns, each.cores_text, _IN_TWO_STEPS))
     of_each_ns = op.kernel_ns * each.cores / prod(first.padded)
     if of_each_ns >= _SLOW_NS:
-        rows, real = _rows(first), _real_rows(ops, at)
+        rows, real = prod(first.shape[:-1]), _real_rows(ops, at)
         cores = counted(each.cores, "core")
         why = f"on {cores}, {of_each_ns:.0f} ns for each element of a core"
         if first.layout == "ROW_MAJOR" and real < rows:
             padding = f"{rows - real} of {counted(rows, 'row')} are padding"
             saved = op.kernel_ns * (1 - real / rows)
             found.append(_Slow(saved, f"{why}; {padding}", f"slice first: {padding}"))
-        in_tiles = op.kernel_ns * _IN_TILES_NS / of_each_ns
-        advice = "search tiles with `ttnn.topk` instead of numbers one after the other"
-        found.append(_Slow(op.kernel_ns - in_tiles, why, advice))
+        found.append(_Slow(op.kernel_ns * (1 - _IN_TILES_NS / of_each_ns), why, _BY_TOP_K))
     return max(found, key=lambda one: one.saved_ns, default=None)
 
 
 def _twin(ops: Sequence[Placed], at: int) -> str:
     """Return the op that searches the places of the values that a reduction looks for."""
     op = ops[at].op
-    if short_code(op.signature.op) != "Reduce" or "MAX" not in op_name(op):
+    if op.signature.code != "Reduce" or "MAX" not in op_name(op):
         return ""
     own = op.signature.inputs[0]
     for _, other in ops[max(0, at - _FAR) : at + _FAR]:
-        code = short_code(other.signature.op)
-        if _PLACES.search(code) and other.signature.inputs[:1]:
-            first = other.signature.inputs[0]
-            if (first.padded, first.dtype) == (own.padded, own.dtype):
-                return code
+        code, inputs = other.signature.code, other.signature.inputs
+        alike = inputs and (inputs[0].padded, inputs[0].dtype) == (own.padded, own.dtype)
+        if alike and _PLACES.search(code):
+            return code
     return ""
-
-
-def _rows(tensor: Tensor) -> int:
-    return prod((tensor.logical or tensor.padded)[:-1])
 
 
 def _real_rows(ops: Sequence[Placed], at: int) -> int:
@@ -656,34 +579,17 @@ def _real_rows(ops: Sequence[Placed], at: int) -> int:
     Where an op takes more rows than the one before it gave, in a tensor of the same tiles, those
     beyond are padding that is taken for data.
     """
-    rows = _rows(ops[at].op.signature.inputs[0])
+    rows = prod(ops[at].op.signature.inputs[0].shape[:-1])
     for _ in range(_FAR):
         before, _after = neighbours(at, len(ops), lambda place: ops[place].op.signature)
         if before is None or not ops[before].op.signature.inputs:
             break
         given = ops[before].op.signature.outputs[0]
-        if given.layout == "TILE" and _rows(given) < rows:
-            return _rows(given)
+        if given.layout == "TILE" and prod(given.shape[:-1]) < rows:
+            return prod(given.shape[:-1])
         at = before
     return rows
 
-
-def _slow_searches_sampling(
-    step: OpTable, ops: Sequence[Placed], slow: Mapping[int, _Slow], limit: float
-) -> str:
-    """Say how much of a step comes after its last product, if that is sampling and much."""
-    products = [
-        at for at, (_, op) in enumerate(ops) if category_of(op.signature.op) is Category.MATMUL
-    ]
-    tail = ops[products[-1] + 1 :] if products else ()
-    samples = any(_SAMPLES.search(short_code(op.signature.op)) for _, op in tail)
-    if not samples or not any(row in slow for row, _ in tail):
-        return ""
-    part = sum(op.kernel_ns for _, op in tail) / (step_ns(step) or 1.0)
-    return f"; sampling is {percent(part)} of a step" if part > limit else ""
-
-
-# Loops over users or heads that run the same small ops again and again.
 
 #: A block of more ops that repeats is a layer of a model, and no loop.
 _LONGEST_BLOCK: Final = 7
@@ -691,40 +597,18 @@ _LONGEST_BLOCK: Final = 7
 _SMALL_NS: Final = 20_000.0
 
 
-class _Loop(NamedTuple):
-    """The ops of one loop, run by run: ``block`` of them in each."""
-
-    ops: Sequence[Placed]
-    block: int
-
-    @property
-    def runs(self) -> int:
-        return len(self.ops) // self.block
-
-    @property
-    def took_ns(self) -> float:
-        return sum(op.kernel_ns for _, op in self.ops)
-
-    def __str__(self) -> str:
-        codes = [short_code(op.signature.op) for _, op in self.ops[: self.block]]
-        counts = {code: codes.count(code) for code in dict.fromkeys(codes)}
-        words = (code if count == 1 else f"{count} x {code}" for code, count in counts.items())
-        return f"{self.runs} runs of {', '.join(words)}"
-
-
 @rule("TTP309", "loops-of-small-ops", Severity.WARNING, Input.OPS)
 def loops_of_small_ops(
     step: OpTable,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     runs: Limit = Limit(32, "runs", "a batch of 32 users; layers of a model have more ops"),
 ) -> Answer:
     """A loop runs the same small ops many times in a step.
 
     ## What it finds
     A short op, or a block of up to seven of them, that runs 32 times or more in a row on operands
-    of the same shapes: a loop over users, heads or experts that takes a slice of a tensor in each
-    turn.
+    of the same shapes: a loop over users, heads or experts.
 
     ## Why it matters
     An op takes about 2 µs however little it has to do, and on the host a call takes more.
@@ -743,19 +627,33 @@ def loops_of_small_ops(
     ## Where it looks
     OP CODE, operands and the kernel time of the op table, in their order on the slowest device.
     """
-    loops = list(_loops(step, runs.value))
+    ops, whole = critical_ops(step), step_ns(step)
+    numbers: dict[object, int] = {}
+    kinds = [numbers.setdefault(op.signature, len(numbers)) for _, op in ops]
+    loops = []
+    for layers in find_layers(kinds):
+        own = ops[layers.start : layers.stop]
+        longest = max(op.kernel_ns for _, op in own[: layers.length])
+        if layers.length <= _LONGEST_BLOCK and layers.times >= runs.value and longest <= _SMALL_NS:
+            loops.append((sum(op.kernel_ns for _, op in own), own, layers.length))
     saved = {
-        row: min(op.kernel_ns, LAUNCH_NS) for loop in loops for row, op in loop.ops[loop.block :]
+        row: min(op.kernel_ns, LAUNCH_NS) for _, own, block in loops for row, op in own[block:]
     }
-    whole = step_ns(step)
-    took = sum(loop.took_ns for loop in loops)
     gaps = launch_gaps_ns(step, saved)
-    count = counted(sum(len(loop.ops) for loop in loops), "op")
+    count = counted(sum(len(own) for _, own, _ in loops), "op")
+    evidence = []
+    for took, own, block in sorted(loops, key=lambda loop: -loop[0]):
+        codes = [op.signature.code for _, op in own[:block]]
+        counts = {code: codes.count(code) for code in codes}
+        words = (code if many == 1 else f"{many} x {code}" for code, many in counts.items())
+        text = f"{len(own) // block} runs of {', '.join(words)}"
+        first = heaviest_numbers((0.0, op.number) for _, op in own[:block])
+        evidence.append(Evidence(text, took, "ns", took / whole if whole else None, first))
     return share.at_most(
         sum(saved.values()) / whole if whole else 0.0,
-        f"{percent(took / (whole or 1.0))} of a step goes into {count} of "
+        f"{share_of_step(step, sum(took for took, _, _ in loops))} of a step goes into {count} of "
         f"{counted(len(loops), 'loop')} over the same small ops",
-        _evidence(loops, whole),
+        evidence,
     ).saving(
         saved,
         f"up to 2 µs for each op but those of the first turn: "
@@ -764,30 +662,8 @@ def loops_of_small_ops(
     )
 
 
-def _loops(step: OpTable, least_runs: float) -> Iterator[_Loop]:
-    ops = critical_ops(step)
-    numbers: dict[object, int] = {}
-    kinds = [numbers.setdefault(op.signature, len(numbers)) for _, op in ops]
-    for layers in find_layers(kinds):
-        if layers.length <= _LONGEST_BLOCK and layers.times >= least_runs:
-            loop = _Loop(ops[layers.start : layers.stop], layers.length)
-            if max(op.kernel_ns for _, op in loop.ops[: loop.block]) <= _SMALL_NS:
-                yield loop
-
-
-def _evidence(loops: Sequence[_Loop], whole_ns: float) -> Iterator[Evidence]:
-    for loop in sorted(loops, key=lambda loop: -loop.took_ns):
-        numbers = heaviest_numbers((0.0, op.number) for _, op in loop.ops[: loop.block])
-        share = loop.took_ns / whole_ns if whole_ns else None
-        yield Evidence(str(loop), loop.took_ns, "ns", share, numbers)
-
-
-# Activation functions and biases that run as ops of their own.
-
 #: What matmuls, convolutions and multiplies can compute on their way.
 _FUSABLE: Final = frozenset({"GELU", "SILU", "RELU", "RELU6", "SIGMOID", "TANH"})
-_UNARY: Final = re.compile(r"^Unary")
-_BINARY: Final = re.compile(r"^Binary")
 #: What an activation or a bias adds to the product that computes it: real ones 2.6 µs.
 _IN_PRODUCT_NS: Final = 2_500.0
 #: What is left to gain where an elementwise op computes it: real ones take as long together as
@@ -809,15 +685,8 @@ _IN_CONVOLUTION: Final = "compute the activation in the convolution: `activation
 _BIAS: Final = "add the bias in the matmul: `bias` of `ttnn.linear`"
 
 
-class _Fused(NamedTuple):
-    """How another op could compute what an op does, and what that would save."""
-
-    advice: str
-    saved_ns: float
-
-
 @rule("TTP310", "unfused-activations", Severity.WARNING, Input.OPS)
-def unfused_activations(step: OpTable, *, share: Limit = Limit(0.02, "of a step", WORTH)) -> Answer:
+def unfused_activations(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Activations and biases run as ops of their own, beside ops that could compute them.
 
     ## What it finds
@@ -827,8 +696,7 @@ def unfused_activations(step: OpTable, *, share: Limit = Limit(0.02, "of a step"
     op. An addition of one row right behind a matmul that has no bias.
 
     ## Why it matters
-    Such an op reads a whole tensor and writes it again, to compute what a neighbouring op could on
-    its way.
+    Such an op reads a whole tensor and writes it again.
 
     ## What to do
     Compute the activation in a neighbouring op: `fused_activation` in the program config of a
@@ -836,9 +704,9 @@ def unfused_activations(step: OpTable, *, share: Limit = Limit(0.02, "of a step"
     `input_tensor_a_activations` of a multiply. Give a bias to `ttnn.linear`.
 
     ## What it saves
-    In a matmul or a convolution, the time of the op, less 2.5 µs, which the product takes longer.
-    So it is with RELU behind an elementwise op. Other activations take as long in an elementwise op
-    as alone, and about 1 µs is saved. Inside a replay the gap before the op goes with it.
+    In a matmul or a convolution, and of RELU behind an elementwise op, the time of the op, less
+    2.5 µs. Other activations take as long in an elementwise op as alone, and about 1 µs is saved.
+    Inside a replay the gap before the op goes with it.
 
     ## When it is no problem
     Where the result is needed without the activation as well. A matmul that is bound by computing
@@ -849,84 +717,68 @@ def unfused_activations(step: OpTable, *, share: Limit = Limit(0.02, "of a step"
     order on the slowest device.
     """
     ops, lines = critical_ops(step), rooflines(step)
-    found: dict[int, _Fused] = {}
+    found: dict[int, tuple[str, float]] = {}
     for at, (row, _) in enumerate(ops):
         fused = _next_to_product(ops, at) or (None if lines[row].stale else _activation(ops, at))
-        if fused is not None and fused.saved_ns > 0:
+        if fused is not None and fused[1] > 0:
             found[row] = fused
-    saved = {row: each.saved_ns for row, each in found.items()}
+    saved = {row: ns for row, (_, ns) in found.items()}
     took = sum(op.kernel_ns for row, op in ops if row in found)
     gaps = launch_gaps_ns(step, saved)
-    biases = sum(each.advice == _BIAS for each in found.values())
+    biases = sum(advice == _BIAS for advice, _ in found.values())
     counts = {"activation": len(found) - biases, "bias addition": biases}
     kinds = " and ".join(counted(count, noun) for noun, count in counts.items() if count)
-    time = percent(took / (step_ns(step) or 1.0))
     arithmetic = (
         f"{microseconds(took)} → {microseconds(took - sum(saved.values()))} in a neighbouring op"
         f"{gaps_text(gaps, len(saved))}"
     )
-    return (
-        check_savings(
-            step,
-            saved,
-            share,
-            sentence=f"{time} of a step goes into {kinds} that a neighbouring op could compute",
-            arithmetic=arithmetic,
-            name=lambda placed: op_name(placed.op),
-        )
-        .saving(saved, arithmetic, waiting_ns=gaps)
-        .with_fix(advice_for((each.advice, each.saved_ns) for each in found.values()))
-    )
+    time = share_of_step(step, took)
+    sentence = f"{time} of a step goes into {kinds} that a neighbouring op could compute"
+    answer = check_savings(step, saved, share, sentence=sentence, arithmetic=arithmetic)
+    answer = answer.saving(saved, arithmetic, waiting_ns=gaps)
+    return answer.with_fix(advice_for(found.values()))
 
 
-def _next_to_product(ops: Sequence[Placed], at: int) -> _Fused | None:
+def _next_to_product(ops: Sequence[Placed], at: int) -> tuple[str, float] | None:
     """Return how a matmul computes what the next op does; shapes need not be their own."""
     if not at or not is_matmul(ops[at - 1].op.signature):
         return None
     own, product = ops[at].op, ops[at - 1].op
-    code, function = short_code(own.signature.op), function_in(own.attributes)
+    code, function = own.signature.code, function_in(own.attributes)
     in_product_ns = own.kernel_ns - _IN_PRODUCT_NS
     asked = _ASKED.search(product.attributes)
-    if _UNARY.search(code) and asked is not None and asked[1] == function:
+    if code.startswith("Unary") and asked is not None and asked[1] == function:
         has_it = setting(product.attributes, "fused_activation")
-        return None if has_it else _Fused(_IN_MATMUL, in_product_ns)
-    adds = _BINARY.search(code) and function == "ADD" and _ONE_ROW.search(own.attributes)
-    if adds and len(product.signature.inputs) == 2:
-        return _Fused(_BIAS, in_product_ns)
-    return None
+        return None if has_it else (_IN_MATMUL, in_product_ns)
+    adds = code.startswith("Binary") and function == "ADD" and _ONE_ROW.search(own.attributes)
+    return (_BIAS, in_product_ns) if adds and len(product.signature.inputs) == 2 else None
 
 
-def _activation(ops: Sequence[Placed], at: int) -> _Fused | None:
-    """Return which op beside an activation could compute it, and how; None if none."""
+def _activation(ops: Sequence[Placed], at: int) -> tuple[str, float] | None:
+    """Return which op beside an activation could compute it, and what that saves."""
     own = ops[at].op
     function = function_in(own.attributes)
-    if not _UNARY.search(short_code(own.signature.op)) or function not in _FUSABLE:
+    if not own.signature.code.startswith("Unary") or function not in _FUSABLE:
         return None
     before, after = neighbours(at, len(ops), lambda place: ops[place].op.signature)
     producer = ops[before].op if before is not None and at - before <= 2 else None
     consumer = ops[after].op if after is not None and after - at <= 2 else None
+    in_binary = _IN_BINARY.format(function=function)
+    follows_binary = producer is not None and producer.signature.code.startswith("Binary")
     if producer is not None and not setting(producer.attributes, "fused_activation"):
         in_product_ns = own.kernel_ns - _IN_PRODUCT_NS
         if is_dense_matmul(producer.signature):
-            return _Fused(_IN_MATMUL, in_product_ns)
+            return _IN_MATMUL, in_product_ns
         if is_convolution(producer.signature):
-            return _Fused(_IN_CONVOLUTION, in_product_ns)
-        if function == _FREE and _computes(producer, ""):
-            return _Fused(_IN_BINARY.format(function=function), in_product_ns)
-    left = _Fused("", min(own.kernel_ns, _ELSEWHERE_NS))
-    if consumer is not None and _computes(consumer, "MUL"):
-        return left._replace(advice=_IN_MULTIPLY.format(function=function))
-    if producer is not None and _computes(producer, ""):
-        return left._replace(advice=_IN_BINARY.format(function=function))
-    return None
+            return _IN_CONVOLUTION, in_product_ns
+        if function == _FREE and follows_binary:
+            return in_binary, in_product_ns
+    left_ns = min(own.kernel_ns, _ELSEWHERE_NS)
+    multiplies = consumer is not None and "MUL" in function_in(consumer.attributes)
+    if consumer is not None and multiplies and consumer.signature.code.startswith("Binary"):
+        return _IN_MULTIPLY.format(function=function), left_ns
+    return (in_binary, left_ns) if follows_binary else None
 
-
-def _computes(op: Op, function: str) -> bool:
-    code = short_code(op.signature.op)
-    return _BINARY.search(code) is not None and function in function_in(op.attributes)
-
-
-# Ops that take much of a step, and of which no other rule says why.
 
 #: A part of the time in which an op could not have moved or computed all that it works on.
 _NEXT_TO_NOTHING: Final = 0.005
@@ -958,8 +810,8 @@ def unexplained_time(
     that read a part of their operands, or whose operands are all in L1.
 
     ## Why it matters
-    Rules know what often goes wrong. Where they are silent about most of a step, nothing is known
-    to be wrong, and nothing to be right either.
+    Where rules are silent about most of a step, nothing is known to be wrong, and nothing to be
+    right either.
 
     ## What to do
     Look at these ops by hand: their grid, program config, memory and layout, and whether another op
@@ -979,51 +831,61 @@ def unexplained_time(
     """
     if claimed is None:
         return Answer.not_measured("it looks at what other rules leave: ask them as well")
-    whole = step_ns(step)
-    ops = [op for _, op in critical_ops(step)]
-    if all(op.cores is None for op in ops):
+    whole, lines = step_ns(step), rooflines(step)
+    ops = critical_ops(step)
+    if all(op.cores is None for _, op in ops):
         return Answer.not_measured("the capture does not give the cores of ops")
-    if not any(_tells_padding(op.signature) for op in ops):
+    tensors = (each for _, op in ops for each in (*op.signature.inputs, *op.signature.outputs))
+    if all(tensor.logical is None for tensor in tensors):
         return Answer.not_measured("the capture does not say how much of its tensors is padding")
     if whole < shortest.value * 1000:
         return Answer.not_applicable(f"a step takes {microseconds(whole)} only")
+    by_code: dict[str, list[Placed]] = defaultdict(list)
+    for placed in ops:
+        signature = placed.op.signature
+        works = signature.category is Category.MOVEMENT and _WORKS.search(signature.op)
+        if works or signature.category not in _OF_OTHERS:
+            by_code[signature.code].append(placed)
+    groups = [
+        _Group(code, [op for _, op in own], [lines[row] for row, _ in own])
+        for code, own in by_code.items()
+        if sum(claimed.get(row, 0.0) for row, _ in own)
+        < _EXPLAINED * sum(op.kernel_ns for _, op in own)
+    ]
     groups = [
         group
-        for group in _groups(step, claimed)
+        for group in sorted(groups, key=lambda group: (-group.took_ns, group.code))
         if group.took_ns > share.value * whole
-        and group.saved_ns < _EXPLAINED * group.took_ns
-        and not group.is_near(slower.value)
+        and (group.reached is None or group.reached * slower.value <= 1)
     ]
     if not groups:
         return share.clean(0.0)
     took = sum(group.took_ns for group in groups)
     named = [op for group in groups for op in group.ops]
-    sentence = _sentence(groups, whole, known=board_of(step) is not None)
+    sentence = _unexplained_sentence(groups, whole, known=board_of(step) is not None)
     return share.found(took / whole, sentence, worst_ops(named, of=whole))
 
 
-def _tells_padding(signature: Signature) -> bool:
-    tensors = (*signature.inputs, *signature.outputs)
-    return any(tensor.logical is not None for tensor in tensors)
-
-
-def _sentence(groups: Sequence[_Group], whole_ns: float, *, known: bool) -> str:
+def _unexplained_sentence(groups: Sequence[_Group], whole_ns: float, *, known: bool) -> str:
     """Say what ops take and reach; ``known`` tells whether the peaks of their chip are."""
 
     def why(group: _Group) -> str:
-        modelled = not known or group.lacks_operands
-        return "its roofline is not known" if modelled else "it has no roofline model"
+        signatures = [op.signature for op in group.ops]
+        is_product = signatures[0].category in PRODUCTS
+        lacks_operands = is_product and all(len(each.inputs) < 2 for each in signatures)
+        unknown = not known or lacks_operands
+        return "its roofline is not known" if unknown else "it has no roofline model"
 
     first, *others = groups
     takes = f"{first.code} takes {percent(first.took_ns / whole_ns)} of a step"
     if not others and not first.reaches:
         return f"{takes}; {why(first)} and no other rule explains it"
     parts = [takes, *(f"{each.code} {percent(each.took_ns / whole_ns)}" for each in others)]
-    told = (
+    texts = (
         f"{part} ({f'at {each.reaches}' if each.reaches else why(each)})"
         for part, each in zip(parts, groups, strict=True)
     )
-    return f"{', '.join(told)}; no other rule explains {'them' if others else 'it'}"
+    return f"{', '.join(texts)}; no other rule explains {'them' if others else 'it'}"
 
 
 class _Group(NamedTuple):
@@ -1032,29 +894,23 @@ class _Group(NamedTuple):
     code: str
     ops: Sequence[Op]
     lines: Sequence[Roofline]
-    saved_ns: float
 
     @property
     def took_ns(self) -> float:
         return sum(op.kernel_ns for op in self.ops)
 
     @property
-    def lacks_operands(self) -> bool:
-        """Whether these are products of which the capture does not tell what they multiply."""
-        signatures = [op.signature for op in self.ops]
-        is_product = category_of(signatures[0].op) in PRODUCTS
-        return is_product and all(len(each.inputs) < 2 for each in signatures)
-
-    @property
     def reached(self) -> float | None:
         """The least time as a part of what ops took; None where most of them do not tell."""
-        least = [(line.kernel_ns, ns) for line in self.lines if (ns := _least_ns(line))]
-        told = sum(took for took, _ in least)
-        return sum(ns for _, ns in least) / told if told > self.took_ns / 2 else None
-
-    def is_near(self, times: float) -> bool:
-        """Tell whether the ops take less than so many times their least time."""
-        return self.reached is not None and self.reached * times > 1
+        least = [
+            (line.kernel_ns, max(line.dram_ns or 0.0, line.compute_ns or 0.0))
+            for line in self.lines
+            if not line.stale and not line.work.at_most
+        ]
+        # Next to nothing moves an op whose operands are in L1, but for constants.
+        least = [(took, ns) for took, ns in least if ns > _NEXT_TO_NOTHING * took]
+        known = sum(took for took, _ in least)
+        return sum(ns for _, ns in least) / known if known > self.took_ns / 2 else None
 
     @property
     def reaches(self) -> str:
@@ -1067,46 +923,6 @@ class _Group(NamedTuple):
         return f"{percent(self.reached)} of {peak}"
 
 
-def _least_ns(line: Roofline) -> float | None:
-    """Return the least time of an op; None where neither moving nor computing tells one.
-
-    Next to nothing is what an op moves through DRAM whose operands are in L1, but for constants.
-    """
-    if line.stale or line.work.at_most:
-        return None
-    least = max(line.dram_ns or 0.0, line.compute_ns or 0.0)
-    return least if least > _NEXT_TO_NOTHING * line.kernel_ns else None
-
-
-def _is_of_others(code: str) -> bool:
-    category = category_of(code)
-    if category is Category.MOVEMENT and _WORKS.search(code):
-        return False
-    return category in _OF_OTHERS
-
-
-def _groups(step: OpTable, claimed: Mapping[int, float]) -> Iterator[_Group]:
-    """Yield the ops of the slowest device by their code, those that take longest first."""
-    lines = rooflines(step)
-    rows: dict[str, list[int]] = defaultdict(list)
-    ops = dict(critical_ops(step))
-    for row, op in ops.items():
-        if not _is_of_others(op.signature.op):
-            rows[short_code(op.signature.op)].append(row)
-    groups = [
-        _Group(
-            code,
-            [ops[row] for row in places],
-            [lines[row] for row in places],
-            sum(claimed.get(row, 0.0) for row in places),
-        )
-        for code, places in rows.items()
-    ]
-    yield from sorted(groups, key=lambda group: (-group.took_ns, group.code))
-
-
-# Experts that are all computed although a router chooses a few.
-
 _TOP_K: Final = re.compile(r"top_?k", re.IGNORECASE)
 #: What takes the choice of a router, and how soon after it.
 _TAKES: Final = re.compile(r"slice|softmax|sigmoid|untilize|scatter|gather", re.IGNORECASE)
@@ -1117,7 +933,7 @@ _SOON: Final = 12
 def dense_experts(
     step: OpTable,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     more: Limit = Limit(
         2, "experts per chosen one", "a choice: fewer are hardly worth leaving out"
     ),
@@ -1149,46 +965,37 @@ def dense_experts(
     second operand has one matrix for each output of it, in the op table, on the slowest device.
     TTNN widens what TopK gives to 32: what is kept is the narrowest that is taken of it.
     """
-    matmuls = matmuls_of(step)
-    router = _router(step, matmuls)
-    if router is None:
+    matmuls, chosen = matmuls_of(step), _kept(step)
+    experts_of = {
+        each.row: prod(each.weights.padded[:-2]) if each.weights else 1 for each in matmuls
+    }
+    router = next(
+        (
+            (each.op.signature.outputs[0].shape[-1], prod(each.first.shape[:-1]))
+            for each in matmuls
+            if each.op.signature.outputs and each.first is not None and experts_of[each.row] == 1
+            if each.op.signature.outputs[0].shape[-1] in {*experts_of.values()} - {1}
+        ),
+        None,
+    )
+    if router is None or chosen is None:
         return Answer.not_applicable("no router chooses experts")
-    if router.experts < more.value * router.chosen:
-        return Answer.not_applicable(f"{router.chosen} of {router.experts} experts are chosen")
-    dense = [each for each in matmuls if _experts(each) == router.experts]
-    saved = {each.row: _saved_ns(each, router) for each in dense}
+    experts, tokens = router
+    if experts < more.value * chosen:
+        return Answer.not_applicable(f"{chosen} of {experts} experts are chosen")
+    dense = [each for each in matmuls if experts_of[each.row] == experts]
+    saved = {each.row: _saved_by_choice(each, experts, chosen, tokens) for each in dense}
     took = sum(each.op.kernel_ns for each in dense)
-    tokens = counted(router.tokens, "token")
+    by = counted(tokens, "token")
     return check_savings(
         step,
         {row: ns for row, ns in saved.items() if ns > 0},
         share,
-        sentence=f"{counted(len(dense), 'matmul')} over all {router.experts} experts, of which "
-        f"the router chooses {router.chosen} for {tokens if router.tokens == 1 else 'each token'}",
+        sentence=f"{counted(len(dense), 'matmul')} over all {experts} experts, of which "
+        f"the router chooses {chosen} for {by if tokens == 1 else 'each token'}",
         arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} for the "
-        f"experts that are chosen by {tokens}",
+        f"experts that are chosen by {by}",
     )
-
-
-class _Router(NamedTuple):
-    experts: int
-    chosen: int
-    tokens: int
-
-
-def _router(step: OpTable, matmuls: Sequence[Product]) -> _Router | None:
-    """Return what chooses among as many experts as matmuls have matrices; None without one."""
-    chosen = _kept(step)
-    counts = {_experts(each) for each in matmuls} - {1}
-    if chosen is None:
-        return None
-    for each in matmuls:
-        outputs, first = each.op.signature.outputs, each.first
-        if outputs and first is not None and _experts(each) == 1:
-            experts = _dense_experts_shape(outputs[0])[-1]
-            if experts in counts:
-                return _Router(experts, chosen, prod(_dense_experts_shape(first)[:-1]))
-    return None
 
 
 def _kept(step: OpTable) -> int | None:
@@ -1198,37 +1005,22 @@ def _kept(step: OpTable) -> int | None:
     for at, (_, op) in enumerate(ops):
         if _TOP_K.search(op.signature.op) and op.signature.outputs:
             given = op.signature.outputs[0]
-            widths.append(_dense_experts_shape(given)[-1])
+            widths.append(given.shape[-1])
             for _, after in ops[at + 1 : at + 1 + _SOON]:
                 if _TAKES.search(after.signature.op):
                     taken = (*after.signature.inputs, *after.signature.outputs)
-                    widths += [
-                        _dense_experts_shape(each)[-1]
-                        for each in taken
-                        if each.padded == given.padded
-                    ]
+                    widths += [each.shape[-1] for each in taken if each.padded == given.padded]
     return min(widths, default=None)
 
 
-def _experts(matmul: Product) -> int:
-    """Return how many matrices the weights of a matmul have; 1 where they are not told."""
-    return 1 if matmul.weights is None else prod(matmul.weights.padded[:-2])
-
-
-def _saved_ns(matmul: Product, router: _Router) -> float:
+def _saved_by_choice(matmul: Product, experts: int, chosen: int, tokens: int) -> float:
     took = matmul.op.kernel_ns
-    used = router.chosen * router.tokens
-    if used < router.experts:
-        return took * (1 - used / router.experts)
+    if chosen * tokens < experts:
+        return took * (1 - chosen * tokens / experts)
     reading = matmul.line.dram_ns or took
-    return took - max(took * router.chosen / router.experts, min(reading, took))
+    return took - max(took * chosen / experts, min(reading, took))
 
 
-def _dense_experts_shape(tensor: Tensor) -> tuple[int, ...]:
-    return tensor.logical or tensor.padded
-
-
-_TILIZES: Final = re.compile(r"tilize", re.IGNORECASE)
 #: Shorter ops differ by what launching them takes.
 _SHORTEST_NS: Final = 5_000.0
 
@@ -1238,7 +1030,7 @@ def slower_than_alike(
     step: OpTable,
     ops: OpTable,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     times: Limit = Limit(3, "x as long", "a choice: what is less may be another memory"),
 ) -> Answer:
     """Ops take several times as long as the same op elsewhere in the step, on more elements.
@@ -1269,9 +1061,17 @@ def slower_than_alike(
     """
     if not has_operands(step):
         return Answer.not_measured(NO_OPERANDS)
-    pairs = dict(_pairs(_comparable(step, ops, times.value), times.value))
+    pairs = dict(_slow_and_quick(step, ops, times.value))
     saved = {row: slow.kernel_ns - quick.kernel_ns for row, (slow, quick) in pairs.items()}
     took = sum(slow.kernel_ns for slow, _ in pairs.values())
+
+    def named(placed: Placed) -> str:
+        slow, quick = (
+            op_name(op) + ("" if op.cores is None else f" on {counted(op.cores, 'core')}")
+            for op in pairs[placed.row]
+        )
+        return f"{slow} ({microseconds(pairs[placed.row][1].kernel_ns)} as {quick})"
+
     return check_savings(
         step,
         saved,
@@ -1281,65 +1081,38 @@ def slower_than_alike(
         "or more",
         arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at the "
         "time of the quicker ops",
-        name=lambda placed: _named(*pairs[placed.row]),
+        name=named,
     )
 
 
-class _Kind(NamedTuple):
-    """What ops must have in common to be compared."""
-
-    function: str
-    formats: tuple[tuple[str, str], ...]
-
-
-def _comparable(
+def _slow_and_quick(
     step: OpTable, ops: OpTable, times: float
-) -> Mapping[_Kind, Sequence[tuple[tuple[int, ...], Placed]]]:
-    """Return ops by kind, with the sizes of their operands; those of doubtful shapes left out."""
+) -> Iterator[tuple[int, tuple[Op, Op]]]:
+    """Yield slow ops by row, each with the quickest like it that has at least as much to do."""
     stale = stale_signatures(ops)
-    found: dict[_Kind, list[tuple[tuple[int, ...], Placed]]] = defaultdict(list)
+    kinds: dict[object, list[tuple[tuple[int, ...], Placed]]] = defaultdict(list)
     alike: dict[object, list[float]] = defaultdict(list)
     for placed in critical_ops(step):
-        op = placed.op
-        tensors = (*op.signature.inputs, *op.signature.outputs)
-        if tensors and op.signature not in stale and _compares(op):
+        op, signature = placed.op, placed.op.signature
+        tensors = (*signature.inputs, *signature.outputs)
+        compares = signature.category is Category.ELEMENTWISE or "ilize" in signature.op
+        if tensors and compares and signature not in stale:
             formats = tuple((tensor.dtype, tensor.layout) for tensor in tensors)
-            kind = _Kind(op_and_function(op.signature.op, op.attributes), formats)
-            found[kind].append((tuple(prod(tensor.padded) for tensor in tensors), placed))
-            alike[op.signature, op.cores].append(op.kernel_ns)
+            kind = (op_and_function(signature.op, op.attributes), formats)
+            kinds[kind].append((tuple(prod(tensor.padded) for tensor in tensors), placed))
+            alike[signature, op.cores].append(op.kernel_ns)
     doubtful = {key for key, taken in alike.items() if max(taken) > times * min(taken)}
-    return {
-        kind: [item for item in items if (item[1].op.signature, item[1].op.cores) not in doubtful]
-        for kind, items in found.items()
-    }
-
-
-def _compares(op: Op) -> bool:
-    code = op.signature.op
-    return category_of(code) is Category.ELEMENTWISE or _TILIZES.search(code) is not None
-
-
-def _pairs(
-    kinds: Mapping[_Kind, Sequence[tuple[tuple[int, ...], Placed]]], times: float
-) -> Iterator[tuple[int, tuple[Op, Op]]]:
-    """Yield slow ops by row, each with the quickest that has at least as much to do."""
-    for items in kinds.values():
+    for listed in kinds.values():
+        items = [
+            (sizes, placed)
+            for sizes, placed in listed
+            if (placed.op.signature, placed.op.cores) not in doubtful
+        ]
         ordered = sorted(items, key=lambda item: item[1].op.kernel_ns)
         for sizes, (row, op) in items:
-            if op.kernel_ns < _SHORTEST_NS:
-                continue
-            for others, (_, quick) in ordered:
+            for others, (_, quick) in ordered if op.kernel_ns >= _SHORTEST_NS else ():
                 if quick.kernel_ns * times >= op.kernel_ns:
                     break
                 if all(other >= own for other, own in zip(others, sizes, strict=True)):
                     yield row, (op, quick)
                     break
-
-
-def _named(slow: Op, quick: Op) -> str:
-    took = microseconds(quick.kernel_ns)
-    return f"{op_name(slow)}{_place(slow)} ({took} as {op_name(quick)}{_place(quick)})"
-
-
-def _place(op: Op) -> str:
-    return "" if op.cores is None else f" on {counted(op.cores, 'core')}"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.checklist.op_times import differences, executions, gaps_of
 from pytest_ttnn_perf.analysis.checklist.operands import by_weight, crossings, if_worth
-from pytest_ttnn_perf.analysis.checklist.savings import microseconds, waiting_in
+from pytest_ttnn_perf.analysis.checklist.savings import lasting_waiting, waiting_in
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
-from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.text import counted, microseconds, percent
 from pytest_ttnn_perf.core.text import size as size_text
 from pytest_ttnn_perf.gate.rules_on_numbers import (
     call_times,
@@ -21,7 +21,6 @@ from pytest_ttnn_perf.gate.rules_on_numbers import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.op_times import Gaps
     from pytest_ttnn_perf.analysis.checklist.operands import Crossing
     from pytest_ttnn_perf.analysis.readers.report_db import Report
     from pytest_ttnn_perf.core.hardware import Scalar
@@ -157,18 +156,9 @@ def trace_not_used(
         return answer.saving({}, times.arithmetic, waiting_ns=times.waiting_ns)
     if step is None:
         return Answer.not_measured(times or subject.why_absent(Input.OPS))
-    from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of
-
     gaps = gaps_of(subject)
     if isinstance(gaps, str):
         return Answer.not_measured(times or gaps)
-    return _of_gaps(step, gaps, share)
-
-
-def _of_gaps(step: OpTable, gaps: Gaps, share: Limit) -> Answer:
-    """Answer by the gaps of a window, which the profiler makes longer."""
-    from pytest_ttnn_perf.analysis.checklist.savings import lasting_waiting, microseconds
-
     waiting = lasting_waiting(step)
     if waiting.share <= share.value:
         return share.clean(waiting.share)
@@ -177,7 +167,7 @@ def _of_gaps(step: OpTable, gaps: Gaps, share: Limit) -> Answer:
     if not waiting.before_each_op:
         sentence = f"{wait}, {waiting.places}: the host works there, and no trace is used"
     answer = share.found(waiting.share, sentence, waiting.evidence())
-    saved = waiting.beyond_ns(_IN_A_REPLAY_NS)
+    saved = sum(max(0.0, gap.ns - _IN_A_REPLAY_NS) for gap in waiting.gaps)
     words = f"gaps beyond {microseconds(_IN_A_REPLAY_NS)} each, as in a replay"
     arithmetic = f"{words}: {microseconds(saved)}"
     return answer.saving({}, arithmetic, waiting_ns=saved, at_most=True)
@@ -187,12 +177,10 @@ def _obstacle(subject: Subject) -> str | None:
     """Say why no trace can hold the model."""
     differs = False
     if subject.ops is not None:
-        from pytest_ttnn_perf.analysis.checklist.op_times import first_difference
-
         fallbacks = sum(subject.ops.columns.host)
         if fallbacks:
             return f"no trace can hold ops that run on the host: {counted(fallbacks, 'op')}"
-        differs = first_difference(subject.ops) is not None
+        differs = next(differences(subject.ops), None) is not None
     if differs or is_on(settings_of(subject).get("dynamic_shapes")):
         return "no trace can hold shapes that change from call to call"
     return None

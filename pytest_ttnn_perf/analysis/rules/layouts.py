@@ -1,4 +1,4 @@
-"""Time spent on changing layouts."""
+"""Row-major compute, padding of tiles, and conversions between layouts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
     WORTH_BYTES,
-    Operand,
     by_weight,
     computed_in_report,
     if_worth,
@@ -22,40 +21,35 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     shape_text,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
-    WORTH,
+    SHARE,
     Removal,
     advice_for,
     check_removals,
     check_savings,
     critical_ops,
-    microseconds,
     removable,
-    step_ns,
+    share_of_step,
 )
 from pytest_ttnn_perf.analysis.ops.names import neighbours, without_producer
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import TILE, device_tensor, in_tiles
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
-from pytest_ttnn_perf.core.ops import Category, OpTable, Signature, Tensor, category_of, short_code
-from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.ops import Category, OpTable, Signature, Tensor, category_of
+from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import Placed
-    from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
     from pytest_ttnn_perf.core.ops import Op
-
-
-# Compute on row-major tensors.
 
 _COMPUTES: Final = frozenset({Category.MATMUL, Category.ELEMENTWISE, Category.NORM})
 #: Ops that are made for rows: pooling, and searching them.
 _MADE_FOR_ROWS: Final = re.compile(r"pool|arg_?max|top_?k|sampling", re.IGNORECASE)
 #: What ops on rows save in tiles: of two captures of one model, GroupNorm is that much faster.
 _IN_TILES: Final = 0.05
-_FLOATS: Final = frozenset({"FLOAT32", "BFLOAT16"})
 
 
 @rule("TTP201", "row-major-compute", Severity.WARNING, Input.OPS, Input.REPORT)
@@ -63,7 +57,7 @@ def row_major_compute(
     step: OpTable | None,
     report: Report | None,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     calls: Limit = Limit(0.02, "of compute calls", "as of the kernel time"),
 ) -> Answer:
     """Ops compute on row-major tensors.
@@ -91,59 +85,48 @@ def row_major_compute(
     has no such times: there calls are counted.
     """
     if step is not None and has_operands(step):
-        return _row_major_compute_of_step(step, share)
-    if report is not None:
-        return _row_major_compute_of_report(report, calls)
-    return Answer.not_measured(NO_OPERANDS)
-
-
-def _row_major_compute_of_step(step: OpTable, share: Limit) -> Answer:
-    on_rows = [placed for placed in critical_ops(step) if _on_rows(placed.op.signature)]
-    took, ops = sum(op.kernel_ns for _, op in on_rows), counted(len(on_rows), "op")
-    time = percent(took / (step_ns(step) or 1.0))
-    return check_savings(
-        step,
-        {row: op.kernel_ns * _IN_TILES for row, op in on_rows},
-        share,
-        sentence=f"{time} of a step goes into {ops} on row-major tensors",
-        arithmetic=f"{percent(_IN_TILES)} of the {microseconds(took)} of {ops}",
-    )
-
-
-def _row_major_compute_of_report(report: Report, limit: Limit) -> Answer:
-    calls = list(filter(_is_compute_call, report.completed))
-    on_rows = [
+        on_rows = [
+            (row, op)
+            for row, op in critical_ops(step)
+            if any(map(_is_rows, op.signature.inputs[:1])) and _computes(op.signature.op)
+        ]
+        took, ops = sum(op.kernel_ns for _, op in on_rows), counted(len(on_rows), "op")
+        return check_savings(
+            step,
+            {row: op.kernel_ns * _IN_TILES for row, op in on_rows},
+            share,
+            sentence=f"{share_of_step(step, took)} of a step goes into {ops} on row-major tensors",
+            arithmetic=f"{percent(_IN_TILES)} of the {microseconds(took)} of {ops}",
+        )
+    if report is None:
+        return Answer.not_measured(NO_OPERANDS)
+    computing = [
         call
-        for call in calls
+        for call in report.completed
+        # A convolution of 1 by 1 runs as a matmul, and takes rows like any other.
+        if category_of(call.name) is not Category.CONV
+        and any(map(_computes, call.device_operations))
+    ]
+    takes_rows = [
+        call
+        for call in computing
         if any(_is_rows(device_tensor(report.tensors.get(at))) for at in call.inputs[:1])
     ]
-    return limit.at_most(
-        len(on_rows) / max(len(calls), 1),
-        f"row-major tensors in {len(on_rows)} of {counted(len(calls), 'compute call')}",
-        by_weight(((call.name, 1) for call in on_rows), unit="calls"),
+    return calls.at_most(
+        len(takes_rows) / max(len(computing), 1),
+        f"row-major tensors in {len(takes_rows)} of {counted(len(computing), 'compute call')}",
+        by_weight(((call.name, 1) for call in takes_rows), unit="calls"),
     )
-
-
-def _on_rows(signature: Signature) -> bool:
-    inputs = signature.inputs
-    return bool(inputs) and _is_rows(inputs[0]) and _computes(signature.op)
 
 
 def _computes(op: str) -> bool:
     return category_of(op) in _COMPUTES and not _MADE_FOR_ROWS.search(op)
 
 
-def _is_compute_call(operation: Operation) -> bool:
-    if category_of(operation.name) is Category.CONV:
-        return False  # one of 1 by 1 runs as a matmul, and takes rows like any other
-    return any(map(_computes, operation.device_operations))
-
-
 def _is_rows(tensor: Tensor | None) -> bool:
-    return tensor is not None and tensor.layout == "ROW_MAJOR" and tensor.dtype in _FLOATS
+    floats = {"FLOAT32", "BFLOAT16"}
+    return tensor is not None and tensor.layout == "ROW_MAJOR" and tensor.dtype in floats
 
-
-# Elements that are there only to fill tiles.
 
 #: Ops that want their operands in the shape they have.
 _SHAPED: Final = frozenset({Category.ATTENTION, Category.COLLECTIVE, Category.CONV})
@@ -155,13 +138,21 @@ _OF_IMAGES: Final = re.compile(
 )
 #: Tiles of a report that hold a quarter of what they could, or less, are worth another shape.
 _MOSTLY_EMPTY: Final = 4
+#: Columns that are few enough to say that the tensor lies the wrong way.
+_FEW_COLUMNS: Final = 8
+_SINGLE: Final = "lay single rows out as one matrix, 1x32x1x4096 as 1x1x32x4096"
+_NARROW: Final = (
+    "bring a longer extent last, 1x32x10240x4 as 1x32x4x10240: permute states and weights once, "
+    "when they are made"
+)
+_NOT_IN_TILES: Final = "no tensor is in tiles"
 
 
 @rule("TTP202", "tile-padding", Severity.WARNING, Input.OPS, Input.REPORT)
 def tile_padding(
     subject: Subject,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     extra: Limit = Limit(0.10, "of what is needed", "a choice: a report has no times"),
     worth: Limit = WORTH_BYTES,
 ) -> Answer:
@@ -172,8 +163,7 @@ def tile_padding(
     row: each fills tiles of its own, 31 of 32 rows of which are padding. And ops on narrow tensors,
     whose last extent is 8 or less although another would fill tiles: 1x32x10240x4 takes eight times
     the tiles of 1x32x4x10240. With a report database alone, activations whose tiles are mostly
-    empty, and how much less they would take with another of their extents last, and all others as
-    rows of one matrix.
+    empty.
 
     ## Why it matters
     A tile has 32 rows and 32 columns. A tensor of 19 rows takes the memory, the transfers and the
@@ -190,11 +180,9 @@ def tile_padding(
 
     ## When it is no problem
     Decoding with a batch of 1 leaves 31 of 32 rows empty, whatever the shapes: rows of a last tile
-    cost nothing, and do not count. Ops of attention, and matmuls with a matrix for each of these
-    rows, as of experts, want them apart, and convolutions and pooling want channels last: they do
-    not count, nor does what brings their operands into that shape, nor images of three or four
-    channels. A bias is a single row by nature. Of a report, weights and biases do not count, nor
-    does padding of less than 64 KiB in all.
+    do not count. Ops of attention, matmuls with a matrix for each of these rows, as of experts,
+    convolutions and pooling want them as they are: they do not count, nor does what brings their
+    operands into that shape, nor images of three or four channels, nor weights and biases.
 
     ## Where it looks
     The padded and logical shapes of tiled operands and the kernel time of the op table, on the
@@ -203,86 +191,79 @@ def tile_padding(
     launching an op takes is no finding.
     """
     if subject.ops is not None and has_operands(subject.ops):
-        return _tile_padding_of_step(step_of(subject.ops), share)
+        return _padding_of_step(step_of(subject.ops), share)
     if subject.report is None:
         return Answer.not_measured(NO_OPERANDS)
-    return _tile_padding_of_report(subject, subject.report, extra, worth)
+    return _padding_of_report(subject, subject.report, extra, worth)
 
 
-def _tile_padding_of_report(subject: Subject, report: Report, extra: Limit, worth: Limit) -> Answer:
+def _padding_of_report(subject: Subject, report: Report, extra: Limit, worth: Limit) -> Answer:
     operands = operands_of(subject)
     if not operands:
         return Answer.not_measured(NO_OPERANDS)
     tiled = [each for each in operands if each.tensor.layout == "TILE" and all(each.tensor.padded)]
     if not tiled:
-        return Answer.not_applicable("no tensor is in tiles")
+        return Answer.not_applicable(_NOT_IN_TILES)
     # A weight or a bias is as it is; what was computed can be laid out otherwise.
-    laid_out = computed_in_report(report) - _shaped(report)
-    found = [each for each in tiled if each.number in laid_out and _is_mostly_empty(each.tensor)]
-    whole = sum(each.size for each in tiled)
-    needless = sum(map(_needless_bytes, found))
-    part = needless / (whole - needless)
-    told = f"{percent(needless / whole)} of the bytes in tiles are padding that another order of "
-    named = ((f"{each.op} {_rearranged(each.tensor)}", _needless_bytes(each)) for each in found)
-    answer = extra.at_most(part, f"{told}extents would save", by_weight(named, unit="B"))
-    return if_worth(answer, needless, worth)
-
-
-def _shaped(report: Report) -> frozenset[int]:
-    """Return the tensors that attention takes or gives, which wants them in the shape they have."""
-    return frozenset(
+    laid_out = computed_in_report(report) - {
         number
         for call in report.completed
         if any(category_of(name) in _SHAPED for name in (call.name, *call.device_operations))
         for number in (*call.inputs, *call.outputs)
+    }
+    found: list[tuple[str, float]] = []
+    for each in tiled:
+        tensor = each.tensor
+        rows, columns = (1, 1, *tensor.shape)[-2:]
+        empty = prod(tensor.padded[-2:]) >= _MOSTLY_EMPTY * rows * columns
+        if each.number in laid_out and empty:
+            matrices = [(prod(tensor.shape) // extent, extent) for extent in reversed(tensor.shape)]
+            best = min(matrices, key=lambda matrix: prod(in_tiles(matrix)))
+            less = max(0.0, size_of(tensor) - size_of(tensor._replace(padded=in_tiles(best))))
+            name = f"{each.op} {shape_text(tensor.shape)} → {shape_text(best)}"
+            found.append((name, each.times * less))
+    whole, needless = sum(each.size for each in tiled), sum(less for _, less in found)
+    answer = extra.at_most(
+        needless / (whole - needless),
+        f"{percent(needless / whole)} of the bytes in tiles are padding that another order of "
+        "extents would save",
+        by_weight(found, unit="B"),
     )
+    return if_worth(answer, needless, worth)
 
 
-def _is_mostly_empty(tensor: Tensor) -> bool:
-    """Tell whether tiles of a tensor are mostly empty, along one side or along both together."""
-    shape = tensor.logical or tensor.padded
-    rows, columns = (1, 1, *shape)[-2:]
-    return prod(tensor.padded[-2:]) >= _MOSTLY_EMPTY * rows * columns
-
-
-def _best_matrix(tensor: Tensor) -> tuple[int, int]:
-    """Return the rows and columns in which a tensor fills fewest tiles, one extent as columns."""
-    shape = tensor.logical or tensor.padded
-    matrices = [(prod(shape) // extent, extent) for extent in reversed(shape)]
-    return min(matrices, key=lambda matrix: prod(in_tiles(matrix)))
-
-
-def _rearranged(tensor: Tensor) -> str:
-    shape = tensor.logical or tensor.padded
-    return f"{shape_text(shape)} → {shape_text(_best_matrix(tensor))}"
-
-
-def _needless_bytes(operand: Operand) -> float:
-    tensor = operand.tensor
-    best = tensor._replace(padded=in_tiles(_best_matrix(tensor)))
-    return operand.times * max(0.0, size_of(tensor) - size_of(best))
-
-
-def _tile_padding_of_step(step: OpTable, share: Limit) -> Answer:
-    tensors = {row: _tiled(op) for row, op in critical_ops(step)}
+def _padding_of_step(step: OpTable, share: Limit) -> Answer:
+    ops = critical_ops(step)
+    tensors = {row: _tiled(op) for row, op in ops}
     if not any(tensors.values()):
-        return Answer.not_applicable("no tensor is in tiles")
+        return Answer.not_applicable(_NOT_IN_TILES)
     if all(each.logical is None for listed in tensors.values() for each in listed):
         return Answer.not_measured("the capture has no logical shapes")
-    apart = _wanted_apart(step)
-    of_images = any(category_of(op.signature.op) is Category.CONV for _, op in critical_ops(step))
+    wanted_apart = {
+        look_of(tensor)
+        for _, op in ops
+        if _wants_rows_apart(op)
+        for tensor in (*op.signature.inputs, *op.signature.outputs)
+    }
+    of_images = any(is_convolution(op.signature) for _, op in ops)
     saved: dict[int, float] = {}
     shapes: dict[int, Tensor] = {}
-    for row, op in critical_ops(step):
+    for row, op in ops:
         if tensors[row] and not _wants_rows_apart(op) and not rooflines(step)[row].stale:
             largest = max(tensors[row], key=lambda tensor: prod(tensor.padded))
-            is_image = of_images and (largest.logical or largest.padded)[-1] in _COLOURS
-            empty = 0.0 if is_image else 1 - _needed_tiles(largest) / _tiles(largest)
-            is_matmul = category_of(op.signature.op) is Category.MATMUL
-            if empty > 0 and (is_matmul or look_of(largest) not in apart):
+            is_image = of_images and largest.shape[-1] in _COLOURS
+            empty = 0.0 if is_image else _empty_part(largest)
+            is_matmul = op.signature.category is Category.MATMUL
+            if empty > 0 and (is_matmul or look_of(largest) not in wanted_apart):
                 saved[row], shapes[row] = op.kernel_ns * empty, largest
     took = sum(step.columns.kernel_ns[row] for row in saved)
     part = sum(saved.values()) / took if took else 0.0
+
+    def named(placed: Placed) -> str:
+        tensor = shapes[placed.row]
+        better = shape_text(_better(tensor) or tensor.shape)
+        return f"{placed.op.signature.code} {shape_text(tensor.shape)} → {better}"
+
     return check_savings(
         step,
         saved,
@@ -290,7 +271,7 @@ def _tile_padding_of_step(step: OpTable, share: Limit) -> Answer:
         sentence=f"{percent(part)} of the tiles of {counted(len(saved), 'op')} on single rows or "
         f"narrow columns are not needed",
         arithmetic=f"that part of {microseconds(took)}: {microseconds(sum(saved.values()))}",
-        name=lambda placed: f"{short_code(placed.op.signature.op)} {_folded(shapes[placed.row])}",
+        name=named,
     ).with_fix(
         advice_for(
             (_NARROW if _is_narrow(shapes[row]) else _SINGLE, ns) for row, ns in saved.items()
@@ -298,18 +279,8 @@ def _tile_padding_of_step(step: OpTable, share: Limit) -> Answer:
     )
 
 
-def _wanted_apart(step: OpTable) -> set[tuple[object, ...]]:
-    """Return what tensors look like that an op of the step wants with their rows apart."""
-    return {
-        look_of(tensor)
-        for _, op in critical_ops(step)
-        if _wants_rows_apart(op)
-        for tensor in (*op.signature.inputs, *op.signature.outputs)
-    }
-
-
 def _wants_rows_apart(op: Op) -> bool:
-    category, inputs = category_of(op.signature.op), op.signature.inputs
+    category, inputs = op.signature.category, op.signature.inputs
     if category is Category.MATMUL and len(inputs) > 1:
         return prod(inputs[1].padded[:-2]) > 1
     return category in _SHAPED or _OF_IMAGES.search(op.signature.op) is not None
@@ -317,58 +288,37 @@ def _wants_rows_apart(op: Op) -> bool:
 
 def _tiled(op: Op) -> list[Tensor]:
     inputs = op.signature.inputs
-    if category_of(op.signature.op) is Category.MATMUL:
+    if op.signature.category is Category.MATMUL:
         inputs = inputs[:1]  # the others are weights and a bias
     operands = (*inputs, *op.signature.outputs)
     return [each for each in operands if each.layout == "TILE" and all(each.padded)]
 
 
-def _tiles(tensor: Tensor) -> int:
-    return max(1, prod(tensor.padded) // (TILE * TILE))
-
-
-#: Columns that are few enough to say that the tensor lies the wrong way.
-_FEW_COLUMNS: Final = 8
-_SINGLE: Final = "lay single rows out as one matrix, 1x32x1x4096 as 1x1x32x4096"
-_NARROW: Final = (
-    "bring a longer extent last, 1x32x10240x4 as 1x32x4x10240: permute states and weights once, "
-    "when they are made"
-)
-
-
 def _is_narrow(tensor: Tensor) -> bool:
-    shape: tuple[int, ...] = tensor.logical or tensor.padded
+    shape = tensor.shape
     return len(shape) > 1 and shape[-1] <= _FEW_COLUMNS and max(shape[:-1]) >= TILE
 
 
 def _better(tensor: Tensor) -> tuple[int, ...] | None:
     """Return a shape of fewer tiles for the same elements; None where it has as it should."""
-    shape: tuple[int, ...] = tensor.logical or tensor.padded
+    shape = tensor.shape
     if len(shape) < 3:
         return None
     if _is_narrow(tensor):
         place = max(range(len(shape)), key=lambda at: (shape[at], at))
-        others = [extent for at, extent in enumerate(shape) if at != place]
-        return (*others, shape[place])
+        return (*shape[:place], *shape[place + 1 :], shape[place])
     return (prod(shape[:-1]), shape[-1]) if shape[-2] == 1 else None
 
 
-def _needed_tiles(tensor: Tensor) -> int:
-    """Return the tiles of a tensor in a better shape, if there is one."""
-    better = _better(tensor)
+def _empty_part(tensor: Tensor) -> float:
+    """Return the part of its tiles that a tensor does not need in a better shape."""
+    tiles, better = max(1, prod(tensor.padded) // (TILE * TILE)), _better(tensor)
     if better is None:
-        return _tiles(tensor)
-    rows, columns = prod(better[:-1]), better[-1]
-    return min(_tiles(tensor), ceil(rows / TILE) * ceil(columns / TILE))
-
-
-def _folded(tensor: Tensor) -> str:
-    shape: tuple[int, ...] = tensor.logical or tensor.padded
-    return f"{shape_text(shape)} → {shape_text(_better(tensor) or shape)}"
+        return 0.0
+    return max(0.0, 1 - ceil(prod(better[:-1]) / TILE) * ceil(better[-1] / TILE) / tiles)
 
 
 _CONVERSION: Final = re.compile(r"tilize|to_?layout", re.IGNORECASE)
-_TILE: Final = 32
 _ON_ROWS: Final = re.compile(r"arg_?max|top_?k|sampling|pool|grid_?sample|upsample", re.IGNORECASE)
 
 
@@ -377,7 +327,7 @@ def layout_conversions(
     step: OpTable | None,
     report: Report | None,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     trips: Limit = Limit(0, "round trips", "a report has no times, so each is named"),
 ) -> Answer:
     """Time goes into changing layouts.
@@ -412,32 +362,27 @@ def layout_conversions(
     """
     if step is None:
         assert report is not None
-        return _round_trips(report, trips)
-    found = _avoidable(step)
-    took = sum(each.saved_ns for each in found.values())
+        undone = [
+            trip.told((trip.before.layout, trip.there.layout, trip.after.layout))
+            for trip in round_trips(report)
+            if trip.before.layout == trip.after.layout != trip.there.layout
+        ]
+        sentence = f"{counted(len(undone), 'round trip')} of a layout, with nothing between"
+        return trips.at_most(float(len(undone)), sentence, map(Evidence, undone))
     ops = critical_ops(step)
-    strided = sum(_is_strided(ops, at) for at in range(len(ops)))
-    conversions = counted(len(found) - strided, "layout conversion")
+    strided = {at for at in range(len(ops)) if _is_strided(ops, at)}
+    found = _avoidable(step) | {ops[at].row: Removal(ops[at].op.kernel_ns) for at in strided}
+    took = share_of_step(step, sum(each.saved_ns for each in found.values()))
+    conversions = counted(len(found) - len(strided), "layout conversion")
     if strided:
-        conversions += f" and {counted(strided, 'strided slice')} between them"
+        conversions += f" and {counted(len(strided), 'strided slice')} between them"
     return check_removals(
         step,
         found,
         share,
         noun="op" if strided else "layout conversion",
-        sentence=f"{percent(took / (step_ns(step) or 1.0))} of a step goes into {conversions}",
-    ).with_fix(_advice(step, found))
-
-
-def _round_trips(report: Report, limit: Limit) -> Answer:
-    found = [
-        trip.told((trip.before.layout, trip.there.layout, trip.after.layout))
-        for trip in round_trips(report)
-        if trip.before.layout == trip.after.layout != trip.there.layout
-    ]
-    trips = counted(len(found), "round trip")
-    sentence = f"{trips} of a layout, with nothing between"
-    return limit.at_most(float(len(found)), sentence, map(Evidence, found))
+        sentence=f"{took} of a step goes into {conversions}",
+    ).with_fix(_conversion_advice(step, found, strided))
 
 
 def _avoidable(step: OpTable) -> dict[int, Removal]:
@@ -445,20 +390,18 @@ def _avoidable(step: OpTable) -> dict[int, Removal]:
     ops = critical_ops(step)
     signatures = [placed.op.signature for placed in ops]
     found = dict(removable(step, _converts))
-    if any(_ON_ROWS.search(op) for op in {signature.op for signature in signatures}):
-        for at, (row, _) in enumerate(ops):
-            if row in found:
-                places = neighbours(at, len(ops), signatures.__getitem__)
-                beside = (short_code(signatures[place].op) for place in places if place is not None)
-                if any(map(_ON_ROWS.search, beside)):
-                    del found[row]
-    slices = (at for at in range(len(ops)) if _is_strided(ops, at))
-    return found | {ops[at].row: Removal(ops[at].op.kernel_ns) for at in slices}
+    for at, (row, _) in enumerate(ops):
+        if row in found:
+            places = neighbours(at, len(ops), signatures.__getitem__)
+            beside = (signatures[place].code for place in places if place is not None)
+            if any(map(_ON_ROWS.search, beside)):
+                del found[row]
+    return found
 
 
 def _is_strided(ops: Sequence[Placed], at: int) -> bool:
     """Tell whether an op between two conversions picks every other element, or fewer, of rows."""
-    if not 0 < at < len(ops) - 1 or not short_code(ops[at].op.signature.op).startswith("Slice"):
+    if not 0 < at < len(ops) - 1 or not ops[at].op.signature.code.startswith("Slice"):
         return False
     step = _STEP.search(ops[at].op.attributes)
     beside = (ops[at - 1].op.signature, ops[at + 1].op.signature)
@@ -480,7 +423,7 @@ _TABLE: Final = "convert weights and tables once, when they are loaded"
 _ALONE: Final = "ask the ops beside the conversions for the layout they give or take"
 
 
-def _advice(step: OpTable, found: Mapping[int, Removal]) -> str:
+def _conversion_advice(step: OpTable, found: Mapping[int, Removal], strided: set[int]) -> str:
     """Return what to do about what takes most: inputs, tables, or what lies between two ops."""
     ops = critical_ops(step)
     signatures = [placed.op.signature for placed in ops]
@@ -491,20 +434,21 @@ def _advice(step: OpTable, found: Mapping[int, Removal]) -> str:
     for at, (row, _) in enumerate(ops):
         if row not in found:
             continue
-        saved_ns = found[row].saved_ns
         places = neighbours(at, len(ops), signatures.__getitem__)
-        codes = [short_code(signatures[place].op) for place in places if place is not None]
-        if any(_is_strided(ops, place) for place in (at - 1, at, at + 1)):
-            weights.append((_STRIDED, saved_ns))
+        codes = [signatures[place].code for place in places if place is not None]
+        if not strided.isdisjoint((at - 1, at, at + 1)):
+            advice = _STRIDED
         elif found[row].slow:
-            few = (signatures[at].inputs[0].logical or (_TILE,))[-1] < _TILE
-            weights.append((_IMAGE if convolves and few else _SLOW, saved_ns))
+            few = (signatures[at].inputs[0].logical or (TILE,))[-1] < TILE
+            advice = _IMAGE if convolves and few else _SLOW
         elif first_seen[at]:
-            weights.append((_TABLE, saved_ns))
+            advice = _TABLE
         elif len(codes) == 2:
-            between[f"{codes[0]} and {codes[1]}"] += saved_ns
+            between[f"{codes[0]} and {codes[1]}"] += found[row].saved_ns
+            continue
         else:
-            weights.append((_ALONE, saved_ns))
+            advice = _ALONE
+        weights.append((advice, found[row].saved_ns))
     most = sorted(between, key=lambda ends: (-between[ends], ends))[:2]
     kept = f"keep one layout between {', and between '.join(most)}" if most else ""
     return advice_for([*weights, (kept, sum(between.values()))])

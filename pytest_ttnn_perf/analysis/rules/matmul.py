@@ -20,6 +20,7 @@ from pytest_ttnn_perf.analysis.checklist.matmuls import (
     READ_AT,
     TILE_ROWS,
     best_known,
+    check_shortfall,
     dram_sharded_ns,
     flag,
     gains_from_dram_sharding,
@@ -35,14 +36,13 @@ from pytest_ttnn_perf.analysis.checklist.matmuls import (
 )
 from pytest_ttnn_perf.analysis.checklist.operands import shape_text
 from pytest_ttnn_perf.analysis.checklist.savings import (
-    WORTH,
+    SHARE,
     advice_for,
     check_savings,
-    microseconds,
 )
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, in_dram, is_dram_sharded, size_of
 from pytest_ttnn_perf.core.finding import Answer, Input, Limit, Severity, rule
-from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 @rule("TTP311", "matmul-not-dram-sharded", Severity.WARNING, Input.OPS)
 def matmul_not_dram_sharded(
-    step: OpTable, report: Report | None, *, share: Limit = Limit(0.02, "of a step", WORTH)
+    step: OpTable, report: Report | None, *, share: Limit = SHARE
 ) -> Answer:
     """Matmuls of a few rows read their weights far below the bandwidth of DRAM.
 
@@ -177,7 +177,7 @@ def small_matmul_blocks(
     step: OpTable,
     report: Report | None,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     inner: Limit = Limit(2, "tiles", "tt-perf-report 1.4: in0_block_w below 2"),
     subblock: Limit = Limit(2, "tiles", "tt-perf-report 1.4: out_subblock below 2"),
     efficiency: Limit = Limit(0.5, "of the roofline", "see TTP314"),
@@ -225,17 +225,13 @@ def small_matmul_blocks(
         and not gains_from_dram_sharding(each, board)
         and shortfall_ns(each, efficiency.value)
     ]
-    took = sum(each.op.kernel_ns for each in small)
-    saved = {each.row: shortfall_ns(each, efficiency.value) for each in small}
-    return check_savings(
-        step,
-        saved,
-        share,
-        sentence=f"{counted(len(small), 'matmul')} with very small blocks, "
-        f"{microseconds(took)} of a step",
-        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
-        f"{percent(efficiency.value)} of {best_known(step)}",
-    ).with_fix(advice_for((each.reads_again or _LARGER, saved[each.row]) for each in small))
+    took = microseconds(sum(each.op.kernel_ns for each in small))
+    sentence = f"{counted(len(small), 'matmul')} with very small blocks, {took} of a step"
+    answer = check_shortfall(step, small, share, efficiency, sentence=sentence)
+    weights = [
+        (each.reads_again or _LARGER, shortfall_ns(each, efficiency.value)) for each in small
+    ]
+    return answer.with_fix(advice_for(weights))
 
 
 _LARGER: Final = (
@@ -252,7 +248,7 @@ def matmul_without_program_config(
     step: OpTable,
     report: Report | None,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     efficiency: Limit = Limit(0.5, "of the roofline", "see TTP314"),
 ) -> Answer:
     """Matmuls run without a program config, far from what the device allows.
@@ -296,17 +292,10 @@ def matmul_without_program_config(
         and not gains_from_dram_sharding(each, board)
         and shortfall_ns(each, efficiency.value)
     ]
-    took = sum(each.op.kernel_ns for each in without)
-    saved = {each.row: shortfall_ns(each, efficiency.value) for each in without}
-    return check_savings(
-        step,
-        saved,
-        share,
-        sentence=f"without a program config, and slow: {len(without)} of "
-        f"{counted(len(matmuls), 'matmul')}, {microseconds(took)} of a step",
-        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
-        f"{percent(efficiency.value)} of {best_known(step)}",
-    )
+    took = microseconds(sum(each.op.kernel_ns for each in without))
+    count = f"{len(without)} of {counted(len(matmuls), 'matmul')}"
+    sentence = f"without a program config, and slow: {count}, {took} of a step"
+    return check_shortfall(step, without, share, efficiency, sentence=sentence)
 
 
 @rule("TTP314", "low-matmul-efficiency", Severity.WARNING, Input.OPS)
@@ -314,7 +303,7 @@ def low_matmul_efficiency(
     step: OpTable,
     report: Report | None,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     efficiency: Limit = Limit(
         0.5, "of the roofline", "ttnn-visualizer-cli calls less low; real models: 2 to 89 %"
     ),
@@ -369,16 +358,11 @@ def low_matmul_efficiency(
         and not _has_reason(each, board)
     ]
     took = sum(each.op.kernel_ns for each in slow)
-    saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}
     reached = sum(each.least_ns or 0.0 for each in slow) / took if took else 1.0
-    return check_savings(
-        step,
-        saved,
-        share,
-        sentence=f"{counted(len(slow), 'matmul')} at {percent(reached)} of {best_known(step)}",
-        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
-        f"{percent(efficiency.value)} of {best_known(step)}",
-    ).with_fix(_advice_for(slow, saved, available_cores(step, report)))
+    sentence = f"{counted(len(slow), 'matmul')} at {percent(reached)} of {best_known(step)}"
+    saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}
+    answer = check_shortfall(step, slow, share, efficiency, sentence=sentence)
+    return answer.with_fix(_advice_for(slow, saved, available_cores(step, report)))
 
 
 def _has_reason(matmul: Product, board: Board | None) -> bool:
@@ -413,7 +397,7 @@ def _batch(matmul: Product) -> int:
 
 
 def _without_batch(matmul: Product) -> str:
-    shape = matmul.op.signature.inputs[0].logical or matmul.op.signature.inputs[0].padded
+    shape = matmul.op.signature.inputs[0].shape
     folded = (1, 1, prod(shape[:-1]), shape[-1])
     return (
         f"no batch in the first input: reshape it to rows ({shape_text(shape)} → "

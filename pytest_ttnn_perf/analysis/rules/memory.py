@@ -29,12 +29,11 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     used_bytes,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
-    WORTH,
+    SHARE,
     advice_for,
     check_removals,
     check_savings,
     critical_ops,
-    microseconds,
     removable,
     step_ns,
 )
@@ -50,8 +49,8 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
 )
 from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, Reshard
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
-from pytest_ttnn_perf.core.ops import Category, category_of, short_code
-from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.ops import Category, category_of
+from pytest_ttnn_perf.core.text import counted, microseconds, percent
 from pytest_ttnn_perf.core.text import size as size_text
 
 if TYPE_CHECKING:
@@ -213,11 +212,11 @@ def _advice(move: Op, ends: _Ends) -> str:
         return _MERGE
     if after is None:
         return ""
-    consumer = short_code(after.signature.op)
+    consumer = after.signature.code
     if before is None:
         place = move.signature.outputs[0].memory
         return f"store what only {consumer} reads as {place} when it is loaded"
-    producer = short_code(before.signature.op)
+    producer = before.signature.code
     if category_of(producer) is category_of(consumer) is Category.CONV:
         return "set `shard_layout` of neighbouring convolutions alike"
     if _REDUCE_SCATTER.search(consumer):
@@ -237,9 +236,7 @@ def _writes_its_shards_only(op: Op) -> bool:
     """
     signature = op.signature
     on_shards = bool(signature.inputs) and "SHARDED" in signature.inputs[0].memory
-    return is_dram_sharded(op.attributes) or (
-        on_shards and category_of(signature.op) is Category.NORM
-    )
+    return is_dram_sharded(op.attributes) or (on_shards and signature.category is Category.NORM)
 
 
 def _moves(signature: Signature) -> bool:
@@ -253,7 +250,7 @@ def _moves(signature: Signature) -> bool:
 
 def _named(move: Op, ends: _Ends) -> str:
     """Name a move, and between which ops it stands."""
-    codes = tuple(None if end is None else short_code(end.signature.op) for end in ends)
+    codes = tuple(None if end is None else end.signature.code for end in ends)
     return ", ".join(filter(None, [op_name(move), between_text({codes: 1})]))
 
 
@@ -324,7 +321,7 @@ def hot_data_in_dram(
     step: OpTable | None,
     report: Report | None,
     *,
-    share: Limit = Limit(0.02, "of a step", WORTH),
+    share: Limit = SHARE,
     trips: Limit = Limit(0, "round trips", "a report has no times, so each is named"),
     fetched: Limit = Limit(0.5, "of activation bytes", "a choice: a report has no times"),
     worth: Limit = WORTH_BYTES,
@@ -407,7 +404,7 @@ def hot_data_in_dram(
 def _least_ns(op: Op) -> float:
     """Return what an op takes at least, wherever its operands are."""
     given = op.signature.outputs[:1]
-    if category_of(op.signature.op) is not Category.ELEMENTWISE or not given or not op.cores:
+    if op.signature.category is not Category.ELEMENTWISE or not given or not op.cores:
         return 0.0
     return -(-prod(given[0].padded) // _TILE // op.cores) * _TILE_NS
 

@@ -14,17 +14,15 @@ from pytest_ttnn_perf.analysis.checklist.kernels import (
 from pytest_ttnn_perf.analysis.checklist.matmuls import flag, whole
 from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.savings import (
-    WORTH,
+    SHARE,
     advice_for,
     check_savings,
-    microseconds,
     step_ns,
 )
 from pytest_ttnn_perf.analysis.ops.names import producers
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
-from pytest_ttnn_perf.core.ops import short_code
-from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,7 +138,7 @@ OTHER_OPS: Final = "devices ran different ops"
 
 
 @rule("TTP703", "collective-share", Severity.WARNING, Input.OPS)
-def collective_share(step: OpTable, *, share: Limit = Limit(0.02, "of a step", WORTH)) -> Answer:
+def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Devices exchange more, or more often, than they have to.
 
     ## What it finds
@@ -215,7 +213,7 @@ def _saved(ops: Sequence[OnMesh]) -> tuple[dict[int, float], set[int]]:
         if not each.is_collective:
             continue
         signature = each.op.signature
-        code = short_code(signature.op)
+        code = signature.code
         part = 0.0 if _holds_places(ops, at) else _narrower(signature)
         beyond = max(0.0, each.fastest_ns - _LATENCY_NS) * part
         gathers = _GATHER.search(code) is not None
@@ -241,7 +239,7 @@ def _holds_places(ops: Sequence[OnMesh], at: int) -> bool:
 
 
 def _gives_places(signature: Signature) -> bool:
-    return _PLACES.search(short_code(signature.op)) is not None or _is_whole_number(signature)
+    return _PLACES.search(signature.code) is not None or _is_whole_number(signature)
 
 
 def _is_whole_number(signature: Signature) -> bool:
@@ -261,7 +259,7 @@ def _narrower(signature: Signature) -> float:
 
 
 @rule("TTP704", "device-imbalance", Severity.WARNING, Input.OPS)
-def device_imbalance(step: OpTable, *, excess: Limit = Limit(0.02, "of a step", WORTH)) -> Answer:
+def device_imbalance(step: OpTable, *, excess: Limit = SHARE) -> Answer:
     """One device works longer than the others, which wait for it.
 
     ## What it finds

@@ -213,7 +213,7 @@ def _first_shape(name: str, table: OpGroups, other: OpGroups) -> str:
         for group in ops.groups:
             operands = group.signature.inputs or group.signature.outputs
             if group.signature.op == name and operands:
-                shape = "x".join(map(str, operands[0].logical or operands[0].padded))
+                shape = "x".join(map(str, operands[0].shape))
                 shapes[shape] += sign * group.count
     more = [shape for shape, count in shapes.items() if count > 0]
     return f" {more[0]}" if len(more) == 1 else ""

@@ -13,11 +13,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, placed_in
 from pytest_ttnn_perf.analysis.checklist.matmuls import (
-    NO_CONVOLUTIONS,
     NO_MATMULS,
-    blocks_in_report,
-    blocks_in_table,
-    convolutions,
     is_convolution,
     is_matmul,
     program_config,
@@ -46,6 +42,12 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, in_dram, size_of
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard, allocated_bytes
+from pytest_ttnn_perf.analysis.rules.conv import (
+    NO_CONVOLUTIONS,
+    blocks_in_report,
+    blocks_in_table,
+    convolutions,
+)
 from pytest_ttnn_perf.core.finding import (
     Analysis,
     AnalysisOutcome,
@@ -56,7 +58,7 @@ from pytest_ttnn_perf.core.finding import (
     Section,
 )
 from pytest_ttnn_perf.core.metric import Kind, Metric
-from pytest_ttnn_perf.core.ops import Category, category_of, short_code
+from pytest_ttnn_perf.core.ops import Category, short_code
 from pytest_ttnn_perf.core.text import counted, unit_for
 from pytest_ttnn_perf.gate.rules_on_numbers import NO_IO_TIMES
 from pytest_ttnn_perf.report.tables import (
@@ -427,7 +429,7 @@ def _trace(subject: Subject) -> Iterator[Told]:
     repeated = tuple(
         Row(
             what.rpartition(", ")[0],
-            median(sum(times[at] for at in run.places) for run in runs),
+            median(sum(times[at] for at in run) for run in runs),
             count=len(runs),
         )
         for what, runs in sorted(executions(subject.ops).items())
@@ -515,7 +517,7 @@ def _devices(subject: Subject) -> Iterator[Told]:
         return f"device {op.device}"
 
     def is_collective(signature: Signature) -> bool:
-        return category_of(signature.op) is Category.COLLECTIVE
+        return signature.category is Category.COLLECTIVE
 
     def computes(signature: Signature) -> bool:
         return not is_collective(signature)
@@ -605,8 +607,8 @@ def _kernel_traffic(kernels: Iterable[Kernel]) -> Iterator[Section]:
 def _bottlenecks(subject: Subject) -> Iterator[Told]:
     kernels, why = _kernels_in(subject)
     yield Answer.not_measured(why)
-    yield _by_time(subject, "kinds of work", lambda op: category_of(op.signature.op).value)
-    yield _by_time(subject, "op codes", lambda op: short_code(op.signature.op))
+    yield _by_time(subject, "kinds of work", lambda op: op.signature.category.value)
+    yield _by_time(subject, "op codes", lambda op: op.signature.code)
     yield _by_time(subject, "ops")
     yield _kernel_times(kernels)
 
