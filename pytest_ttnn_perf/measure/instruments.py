@@ -48,7 +48,7 @@ from pytest_ttnn_perf.measure.profilers import (
     ran_out_of_memory,
     trace_report,
 )
-from pytest_ttnn_perf.measure.timing import Timings, measure, measure_pipelined, warm_up
+from pytest_ttnn_perf.measure.timing import Timings, measure, warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -227,9 +227,7 @@ class Instruments:
 
         None where a profiler was shown a part of each call, and no whole call was made.
         """
-        if plan.depth is None:
-            return measure(workload, timings, warmup=plan.warmup, iterations=plan.iterations)
-        return measure_pipelined(
+        return measure(
             workload, timings, warmup=plan.warmup, iterations=plan.iterations, depth=plan.depth
         )
 

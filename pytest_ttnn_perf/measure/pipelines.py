@@ -11,6 +11,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.measure.timing import Workload
@@ -71,7 +72,9 @@ class Pipeline(Struct, frozen=True):
         """Return a round over all inputs; of few inputs for profilers, which have little room."""
         whole = self._round(self.inputs, sync)
         few = self.inputs[: self._fewest]
-        return whole if len(few) == len(self.inputs) else whole.with_part(self._round(few, sync))
+        return (
+            whole if len(few) == len(self.inputs) else replace(whole, part=self._round(few, sync))
+        )
 
     def serve(self, make_room: Callable[[], None]) -> list[Any]:
         """Return the outputs of all inputs, few at a time; ``make_room`` comes after each time."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, exp, lgamma, log
 from threading import Lock
@@ -13,7 +12,6 @@ from time import perf_counter_ns
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,14 +30,14 @@ CONFIDENCE: Final = 0.95
 
 
 class Quantile(NamedTuple):
-    """A percentile of a sample, and what the true one is at most, with ``CONFIDENCE``."""
+    """A percentile of a sample, and the bound of the true one."""
 
     value: float
     at_most: float
 
 
 def least_count(fraction: float) -> int:
-    """Return how many values bound a quantile: the largest exceeds it with ``CONFIDENCE``.
+    """Return how many values it takes to bound a quantile with ``CONFIDENCE``.
 
     >>> least_count(0.5), least_count(0.9), least_count(0.99)
     (5, 29, 299)
@@ -48,7 +46,7 @@ def least_count(fraction: float) -> int:
 
 
 def quantile(values: Sequence[float], fraction: float) -> Quantile | None:
-    """Return a quantile with its bound; None where there are too few values to bound it.
+    """Return a quantile with its bound; None if there are too few values.
 
     >>> quantile(range(1, 101), 0.9)
     Quantile(value=90, at_most=96)
@@ -63,33 +61,28 @@ def quantile(values: Sequence[float], fraction: float) -> Quantile | None:
 
 
 def _bounding_rank(count: int, fraction: float) -> int:
-    """Return the lowest rank whose value is below the quantile in few cases only.
-
-    The value of rank k is below it if k or more of the values are. That is a tail of the binomial
-    distribution, which is summed from its end.
-    """
+    """Return the lowest rank whose value is below the quantile in few cases only."""
+    # The value of rank k is below it if k or more of the values are: a tail of the binomial
+    # distribution, summed from its end.
     below, rank = 0.0, count + 1
     while rank > 1:
-        below += exp(_log_binomial(count, rank - 1, fraction))
+        hits, misses = rank - 1, count - rank + 1
+        choices = lgamma(count + 1) - lgamma(hits + 1) - lgamma(misses + 1)
+        below += exp(choices + hits * log(fraction) + misses * log(1 - fraction))
         if below > 1 - CONFIDENCE:
             break
         rank -= 1
     return rank
 
 
-def _log_binomial(count: int, hits: int, fraction: float) -> float:
-    choices = lgamma(count + 1) - lgamma(hits + 1) - lgamma(count - hits + 1)
-    return choices + hits * log(fraction) + (count - hits) * log(1 - fraction)
-
-
 class Workload(Struct, frozen=True):
-    """What is called, and what surrounds each call.
+    """A call, and its surroundings.
 
     ``setup`` runs untimed before each call and may return the arguments: None keeps those given,
     a tuple replaces them, anything else is the single argument. ``sync`` runs inside the timed
     section, after the call: a device that is still working is not done. ``clock`` tells the time
     in nanoseconds. A call may serve several ``inputs``; ``part`` is then one that serves fewer, for
-    profilers. Nobody asks for the result of that.
+    profilers, whose result is not used.
     """
 
     call: Callable[..., Any]
@@ -100,10 +93,6 @@ class Workload(Struct, frozen=True):
     clock: Callable[[], float] = perf_counter_ns
     inputs: int = 1
     part: Workload | None = None
-
-    def with_part(self, part: Workload) -> Workload:
-        """Return the same with a smaller call for profilers."""
-        return replace(self, part=part)
 
     def ready(self) -> Callable[[], Any]:
         """Run the set-up and return the call with its arguments bound."""
@@ -118,22 +107,22 @@ class Workload(Struct, frozen=True):
 
 
 def input_shapes(workload: Workload) -> tuple[str, ...]:
-    """Return the shapes of a model's inputs, in their order; other inputs are left out."""
-    return tuple(_shapes((workload.args, workload.kwargs)))
+    """Return the shapes of a model's tensors among its inputs, in order."""
 
+    def shapes(value: object) -> Iterator[str]:
+        if hasattr(value, "shape") and hasattr(value, "dtype"):
+            yield "x".join(map(str, value.shape))
+        elif isinstance(value, (dict, tuple, list)):
+            for part in value.values() if isinstance(value, dict) else value:
+                yield from shapes(part)
 
-def _shapes(value: object) -> Iterator[str]:
-    if hasattr(value, "shape") and hasattr(value, "dtype"):
-        yield "x".join(map(str, value.shape))
-    elif isinstance(value, (dict, tuple, list)):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _shapes(part)
+    return tuple(shapes((workload.args, workload.kwargs)))
 
 
 class Timings(Struct):
-    """Nanoseconds per call, filled while measuring: a call that raises leaves those before it.
+    """Nanoseconds per call; a sample is the mean of ``calls_per_sample``.
 
-    A sample is the mean of ``calls_per_sample``.
+    Filled while measuring: a call that raises leaves those before it.
     """
 
     warmup_ns: list[float] = []
@@ -151,11 +140,18 @@ def warm_up(workload: Workload, timings: Timings, *, count: int) -> None:
     _time_calls(workload, timings.warmup_ns, count=count)
 
 
-def measure(workload: Workload, timings: Timings, *, warmup: int, iterations: int) -> Any:
-    """Time ``warmup`` and then ``iterations`` calls; return the last result."""
+def measure(
+    workload: Workload, timings: Timings, *, warmup: int, iterations: int, depth: int | None = None
+) -> Any:
+    """Time ``warmup`` and then ``iterations`` calls; return the last result.
+
+    With ``depth`` a sample is the mean of that many calls with one synchronisation.
+    """
     warm_up(workload, timings, count=warmup)
-    calls = timings.calls_per_sample = _calls_per_sample(workload, timings.warmup_ns)
     with garbage_collection_off():
+        if depth is not None:
+            return _time_blocks(workload, timings.samples_ns, count=iterations, depth=depth)
+        calls = timings.calls_per_sample = _calls_per_sample(workload, timings.warmup_ns)
         if calls == 1:
             return _time_calls(workload, timings.samples_ns, count=iterations)
         return _time_loops(workload, timings.samples_ns, count=iterations, calls=calls)
@@ -168,9 +164,9 @@ _SHORTEST_SAMPLE_NS: Final = 20_000.0
 
 
 def _calls_per_sample(workload: Workload, warmup_ns: list[float]) -> int:
-    """Return how many calls make a sample, by how long they took in the warm-up.
+    """Return how many calls make a sample, by the shortest call of the warm-up.
 
-    One, where something is to be done around each call, or another clock tells the time.
+    One, where something is to be done around each call, or another clock is used.
     """
     alone = workload.setup is None and workload.sync is None and workload.clock is perf_counter_ns
     fastest_ns = min(warmup_ns, default=_SHORTEST_CALL_NS)
@@ -178,6 +174,39 @@ def _calls_per_sample(workload: Workload, warmup_ns: list[float]) -> int:
         return 1
     # A power of two: the same in most runs. Some more: reading the clock is part of what was seen.
     return 1 << int(3 * _SHORTEST_SAMPLE_NS / max(fastest_ns, 1.0)).bit_length()
+
+
+def _time_calls(workload: Workload, into: list[float], *, count: int) -> Any:
+    if workload.setup is not None or workload.sync is not None:
+        return _time_blocks(workload, into, count=count, depth=1)
+    call, clock = workload.ready(), workload.clock
+    keep = into.append
+    result: Any = None
+    for _ in range(count):
+        # Freed here, untimed: otherwise two results, often the largest tensors of a model, would
+        # be alive at once and the older one's release would be timed.
+        result = None
+        start = clock()
+        result = call()
+        stop = clock()
+        keep(stop - start)
+    return result
+
+
+def _time_blocks(workload: Workload, into: list[float], *, count: int, depth: int) -> Any:
+    sync, clock = workload.sync or _nothing, workload.clock
+    result: Any = None
+    for _ in range(count):
+        calls = [workload.ready() for _ in range(depth)]
+        result = None
+        sync()  # nothing of the set-up may still be running when the clock starts
+        start = clock()
+        for call in calls:
+            result = call()
+        sync()
+        stop = clock()
+        into.append((stop - start) / depth)
+    return result
 
 
 def _time_loops(workload: Workload, into: list[float], *, count: int, calls: int) -> Any:
@@ -195,83 +224,29 @@ def _time_loops(workload: Workload, into: list[float], *, count: int, calls: int
 async def measure_awaited(
     workload: Workload, timings: Timings, *, warmup: int, iterations: int
 ) -> Any:
-    """Time calls that are awaited, in the event loop that is running; return the last result."""
-    await _time_awaited(workload, timings.warmup_ns, count=warmup)
-    with garbage_collection_off():
-        return await _time_awaited(workload, timings.samples_ns, count=iterations)
-
-
-async def _time_awaited(workload: Workload, into: list[float], *, count: int) -> Any:
+    """Time calls that are awaited in the running event loop; return the last result."""
     sync, clock = workload.sync or _nothing, workload.clock
     result: Any = None
-    for _ in range(count):
-        call = workload.ready()
-        result = None
-        sync()
-        start = clock()
-        result = await call()
-        sync()
-        stop = clock()
-        into.append(stop - start)
-    return result
 
-
-def measure_pipelined(
-    workload: Workload, timings: Timings, *, warmup: int, iterations: int, depth: int
-) -> Any:
-    """Time blocks of ``depth`` calls with one synchronisation; a sample is a block over depth."""
-    warm_up(workload, timings, count=warmup)
-    clock = workload.clock
-    result: Any = None
-    with garbage_collection_off():
-        for _ in range(iterations):
-            calls = [workload.ready() for _ in range(depth)]
+    async def time_calls(into: list[float], count: int) -> None:
+        nonlocal result
+        for _ in range(count):
+            call = workload.ready()
             result = None
-            if workload.sync is not None:
-                workload.sync()
+            sync()
             start = clock()
-            for call in calls:
-                result = call()
-            if workload.sync is not None:
-                workload.sync()
-            timings.samples_ns.append((clock() - start) / depth)
+            result = await call()
+            sync()
+            stop = clock()
+            into.append(stop - start)
+
+    await time_calls(timings.warmup_ns, warmup)
+    with garbage_collection_off():
+        await time_calls(timings.samples_ns, iterations)
     return result
 
 
-def _time_calls(workload: Workload, into: list[float], *, count: int) -> Any:
-    if workload.setup is not None or workload.sync is not None:
-        return _time_surrounded(workload, into, count=count)
-    call, clock = workload.ready(), workload.clock
-    keep = into.append
-    result: Any = None
-    for _ in range(count):
-        # Freed here, untimed: otherwise two results, often the largest tensors of a model, would
-        # be alive at once and the older one's release would be timed.
-        result = None
-        start = clock()
-        result = call()
-        stop = clock()
-        keep(stop - start)
-    return result
-
-
-def _time_surrounded(workload: Workload, into: list[float], *, count: int) -> Any:
-    sync, clock = workload.sync or _nothing, workload.clock
-    result: Any = None
-    for _ in range(count):
-        call = workload.ready()
-        result = None
-        sync()  # nothing of the set-up may still be running when the clock starts
-        start = clock()
-        result = call()
-        sync()
-        stop = clock()
-        into.append(stop - start)
-    return result
-
-
-def _nothing() -> None:
-    """Stand in for a synchronisation that nobody asked for."""
+def _nothing() -> None: ...
 
 
 @contextmanager
@@ -306,53 +281,39 @@ Turn = AbstractContextManager[object]
 
 
 def turn_in(folder: Path) -> Turn:
-    """Return the turn that the processes which share ``folder`` wait for.
-
-    One that has it may take it again, in any thread, and one that dies gives it back.
-    """
+    """Return the turn that the processes which share ``folder`` wait for."""
     return _Turn(folder / "turn.lock")
 
 
-@dataclass(slots=True)
 class _Turn(AbstractContextManager[object]):
-    """A lock between processes. Who waits sleeps: nothing runs beside the timed section."""
+    """A lock between processes. Who waits sleeps: nothing runs beside the timed section.
 
-    file: Path
-    _mutex: Lock = field(default_factory=Lock)
-    _depth: int = 0
-    _held: IO[bytes] | None = None
+    A process that has it may take it again, in any thread, and one that dies gives it back.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._mutex = Lock()
+        self._depth = 0
+        self._held: IO[bytes] | None = None
 
     def __enter__(self) -> None:
+        from fcntl import LOCK_EX, flock
+
         with self._mutex:  # kept while waiting: the other threads of this process wait as well
             if not self._depth:
-                self._held = _lock_file(self.file)
+                self._held = self._file.open("ab")
+                flock(self._held, LOCK_EX)
             self._depth += 1
 
     def __exit__(self, *_: object) -> None:
+        from fcntl import LOCK_UN, flock
+
         with self._mutex:
             self._depth -= 1
             if not self._depth and self._held is not None:
-                _unlock(self._held)
-
-
-def _lock_file(file: Path) -> IO[bytes]:
-    from fcntl import LOCK_EX, flock
-
-    stream = file.open("ab")
-    try:
-        flock(stream, LOCK_EX)
-    except BaseException:
-        stream.close()
-        raise
-    return stream
-
-
-def _unlock(stream: IO[bytes]) -> None:
-    """Give the lock back. Closing alone would not: a fork may have inherited the file."""
-    from fcntl import LOCK_UN, flock
-
-    with stream:
-        flock(stream, LOCK_UN)
+                with self._held:
+                    flock(self._held, LOCK_UN)  # closing is not enough: a fork may have the file
 
 
 #: More than any profiler prints; a test that prints without end must not fill the memory.
@@ -381,7 +342,7 @@ class Tee:
 
     @property
     def kept(self) -> str:
-        """What was written, from its beginning on."""
+        """The text that was written, from its beginning on."""
         return "".join(self._kept)
 
     def __getattr__(self, name: str) -> Any:
@@ -390,10 +351,9 @@ class Tee:
 
 @contextmanager
 def kept_output() -> Iterator[Tee]:
-    """Keep what this process prints through ``sys.stdout`` meanwhile."""
+    """Keep the output of this process through ``sys.stdout`` meanwhile."""
     stream = sys.stdout
-    tee = Tee(stream)
-    sys.stdout = tee
+    sys.stdout = tee = Tee(stream)
     try:
         yield tee
     finally:

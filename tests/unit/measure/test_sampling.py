@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 
-from pytest_ttnn_perf.measure.timing import Timings, Workload, measure, measure_pipelined
+from pytest_ttnn_perf.measure.timing import Timings, Workload, measure
 
 
 def test_a_sample_of_pipelined_calls_is_one_of_them_and_their_share_of_waiting() -> None:
@@ -15,7 +15,7 @@ def test_a_sample_of_pipelined_calls_is_one_of_them_and_their_share_of_waiting()
 
     timings = Timings()
     workload = Workload(take, (10,), sync=lambda: take(60), clock=lambda: now_ns[0])
-    measure_pipelined(workload, timings, warmup=0, iterations=2, depth=3)
+    measure(workload, timings, warmup=0, iterations=2, depth=3)
     assert timings.samples_ns == [30, 30]
 
 
