@@ -1,4 +1,4 @@
-"""What a test ran on that opened no device in its own process: told, stated, or looked up."""
+"""Hardware of a test that opened no device itself: of a capture, stated, or looked up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware, member_name
+from pytest_ttnn_perf.core.hardware import ARCHITECTURES, UNKNOWN, Hardware, member_name, system_of
 from pytest_ttnn_perf.core.metric import THROUGHPUT_TIME, WALL_TIME, Source
 from pytest_ttnn_perf.core.text import did_you_mean
 
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 _WORD: Final = re.compile(r"[a-z][a-z0-9_]*")
 _MESH: Final = re.compile(r"[1-9][0-9]*(?:x[1-9][0-9]*)*")
+#: Times of this machine's clock, also without a warm-up.
+_BY_THE_CLOCK: Final = frozenset({WALL_TIME, THROUGHPUT_TIME, "call_time"})
 
 
 class StatedHardware(Struct, frozen=True):
-    """What an author says that a test runs on; None for what is left to be found out."""
+    """The hardware that an author states; None for what is left to be found out."""
 
     arch: str | None = None
     board: str | None = None
@@ -60,12 +62,8 @@ class StatedHardware(Struct, frozen=True):
 
 
 def _arch(arch: object) -> str | None:
-    if arch is None:
-        return None
-    from pytest_ttnn_perf.core.hardware import ARCHITECTURES
-
-    name = member_name(str(arch))
-    if name not in ARCHITECTURES:
+    name = None if arch is None else member_name(str(arch))
+    if name is not None and name not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
         meant = did_you_mean(name, ARCHITECTURES)
         message = f"hardware(arch=...): expected one of {known}, found {arch!r}{meant}"
@@ -74,19 +72,15 @@ def _arch(arch: object) -> str | None:
 
 
 def _board(board: object) -> str | None:
-    if board is None:
-        return None
-    name = member_name(str(board))
-    if not _WORD.fullmatch(name) or name in {UNKNOWN, "host"}:
+    name = None if board is None else member_name(str(board))
+    if name is not None and (not _WORD.fullmatch(name) or name in {UNKNOWN, "host"}):
         message = f"hardware(board=...): expected a name such as 'n150' or 't3k', found {board!r}"
         raise UsageError(message)
     return name
 
 
 def _system(arch: str | None, board: str | None) -> tuple[str | None, str | None]:
-    """Return both as keys spell them; a known board tells its architecture."""
-    from pytest_ttnn_perf.core.hardware import system_of
-
+    """Return both as keys spell them; a known board has one architecture."""
     known = None if board is None else system_of(board)
     if known is None or known.board is None:
         return arch, board
@@ -108,7 +102,7 @@ def _mesh(mesh: object) -> str | None:
 
 
 def hardware_of(artifact: Artifact) -> Hardware | None:
-    """Return the hardware that an artifact tells; None where it tells nothing of it."""
+    """Return the hardware that an artifact was recorded on; None if it is not known."""
     if artifact.hardware is not None:
         return artifact.hardware
     if not (artifact.arch or artifact.board or artifact.devices):
@@ -117,15 +111,11 @@ def hardware_of(artifact: Artifact) -> Hardware | None:
     return Hardware(artifact.arch or UNKNOWN, artifact.board or UNKNOWN, mesh)
 
 
-#: What this machine's clock told, also without a warm-up.
-_BY_THE_CLOCK: Final = frozenset({WALL_TIME, THROUGHPUT_TIME, "call_time"})
+def on_hardware_of_capture(observation: Observation, artifact: Artifact) -> Observation:
+    """Return an observation of a test that opened no device as one of its capture's hardware.
 
-
-def on_hardware_told(observation: Observation, artifact: Artifact) -> Observation:
-    """Return an observation of a test that opened no device as one of the hardware it was told of.
-
-    What this machine took is gated beside captures made meanwhile. Beside one that was there
-    before, which may be of any machine, it is recorded only.
+    Times of this machine are gated with captures made meanwhile. With one that was there before,
+    which may be of any machine, they are recorded only.
     """
     hardware = hardware_of(artifact)
     if hardware is None or artifact.arch is None:
@@ -144,10 +134,7 @@ def on_hardware_told(observation: Observation, artifact: Artifact) -> Observatio
 
 
 def other_hardware(opened: Hardware, artifact: Artifact) -> str | None:
-    """Say that an artifact cannot be of the device that a test opened; None if it may be."""
-    told = hardware_of(artifact)
-    if told is None:
-        return None
+    """Say why an artifact cannot be of the device that a test opened, if so."""
     if artifact.arch is not None and artifact.arch.lower() != opened.arch.lower():
         found = f"a capture of {artifact.arch}"
     elif artifact.devices is not None and artifact.devices > _devices(opened.mesh or "1"):
@@ -163,7 +150,7 @@ def other_hardware(opened: Hardware, artifact: Artifact) -> str | None:
 def without_own_times(observation: Observation, artifact: Artifact) -> Observation:
     """Return an observation as one of the recorded hardware.
 
-    What this machine took is left out: it would be filed as the time of a device that it lacks.
+    Times of this machine are left out: they would be filed as those of a device that it lacks.
     """
     metrics = {
         name: observed
@@ -179,37 +166,43 @@ def with_hardware(
     stated: StatedHardware | None,
     environment: Mapping[str, str],
 ) -> Observation:
-    """Return an observation with all that is known of what its test ran on.
+    """Return an observation with all that is known of its hardware.
 
-    What the test opened or its captures tell comes first, then what its author stated. What is
+    What the test opened or its captures name comes first, then what its author stated. What is
     still open of a capture that was made while the test ran is of this machine.
     """
-    told = hardware_of(artifact)
-    known = observation.hardware
+    captured, known = hardware_of(artifact), observation.hardware
     is_static = any(observed.capture is not None for observed in observation.metrics.values())
     if known is None and not is_static and (artifact.arch or artifact.devices):
-        known = told  # a device's times are not the host's, whatever else is not known
+        known = captured  # a device's times are not the host's, whatever else is not known
     if stated is not None:
-        problem = _contradiction(stated, known or told, is_told=known in {None, told})
+        problem = _contradiction(stated, known or captured, is_captured=known in {None, captured})
         if problem is not None:
             return replace(observation, problems=(*observation.problems, problem))
-        known = _completed(known or told or Hardware(UNKNOWN, UNKNOWN), stated)
-    if known is not None and told is not None and not is_static:
+        known = known or captured or Hardware(UNKNOWN, UNKNOWN)
+        known = replace(
+            known,
+            arch=stated.arch or known.arch,
+            board=stated.board or known.board,
+            mesh=stated.mesh or known.mesh,
+        )
+    if known is not None and captured is not None and not is_static:
         known = _of_this_machine(known, environment)
     return replace(observation, hardware=known)
 
 
-def _contradiction(stated: StatedHardware, known: Hardware | None, *, is_told: bool) -> str | None:
-    """Say what is stated and cannot be; None if all of it may be."""
+def _contradiction(
+    stated: StatedHardware, known: Hardware | None, *, is_captured: bool
+) -> str | None:
     if known is None:
         return None
     for name in ("arch", "board", "mesh"):
         said, found = getattr(stated, name), getattr(known, name)
         if said is None or found in {None, UNKNOWN, said}:
             continue
-        if name == "mesh" and is_told and _devices(said) >= _devices(found):
-            continue  # a capture tells how many devices ran something, not how they are arranged
-        source = "its capture is of" if is_told else "it ran on"
+        if name == "mesh" and is_captured and _devices(said) >= _devices(found):
+            continue  # a capture shows how many devices ran something, not how they are arranged
+        source = "its capture is of" if is_captured else "it ran on"
         return (
             f"hardware({name}={said!r}) is stated by the test, and {source} {known.key}: "
             "correct it, or leave it out"
@@ -217,17 +210,8 @@ def _contradiction(stated: StatedHardware, known: Hardware | None, *, is_told: b
     return None
 
 
-def _completed(known: Hardware, stated: StatedHardware) -> Hardware:
-    return replace(
-        known,
-        arch=stated.arch or known.arch,
-        board=stated.board or known.board,
-        mesh=stated.mesh or known.mesh,
-    )
-
-
 def _of_this_machine(known: Hardware, environment: Mapping[str, str]) -> Hardware:
-    """Fill in what the driver tells, unless it tells that the capture is of another machine."""
+    """Fill in what the driver knows, unless the capture is of another machine."""
     if UNKNOWN not in {known.arch, known.board}:
         return known
     from pytest_ttnn_perf.machine.chips import system_here

@@ -260,9 +260,9 @@ class Instruments:
             observation = replace(observation, configuration=Configuration(compiled))
         if artifact.arch is None:
             return observation
-        from pytest_ttnn_perf.measure.hardware import on_hardware_told
+        from pytest_ttnn_perf.measure.hardware import on_hardware_of_capture
 
-        return on_hardware_told(observation, artifact)
+        return on_hardware_of_capture(observation, artifact)
 
 
 class Replaying(Instruments):

@@ -205,7 +205,7 @@ class Observer(Recorder):
                 compiling = metric_of(own + COMPILE, unit="ns", kind=Kind.TIME)
                 keep = self._series.of(compiling, gated=False).samples.append
                 with self.turn, timed_region(keep, self.instruments.sync):
-                    known.compile()
+                    pipeline.compile(known.inputs[0])
             if preallocate:
                 known.preallocate()
             workload = known.workload(self.instruments.sync)

@@ -314,7 +314,7 @@ def test_profilers_are_shown_few_inputs_and_all_are_served(
     config = tt_cnn.PipelineConfig(*configured)
     made = tt_cnn.create_pipeline_from_config(config, lambda x: -x, tt_cnn.Chip())
     known = taken(made, [tt_cnn.Host(number) for number in range(count)])
-    known.compile()
+    known.pipeline.compile(known.inputs[0])
     rooms: list[Counter[str]] = [Counter(made.executor.device.log)]
 
     outputs = known.serve(lambda: rooms.append(Counter(made.executor.device.log)))
