@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,15 +19,15 @@ from pytest_ttnn_perf.measure.recorder import metric_of, numbers_of
 from pytest_ttnn_perf.measure.timing import CONFIDENCE, least_count, quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.observation import Observation
-    from pytest_ttnn_perf.measure.recorder import SeriesTable
+    from pytest_ttnn_perf.measure.recorder import Series, SeriesTable
     from pytest_ttnn_perf.measure.timing import Turn
 
 
-# How near prefill and decode of a language model come to the peaks of the board.
+# Prefill and decode of a language model against the peaks of the board.
 
 #: A measured time may be that much shorter than the least: clocks are not exact.
 _MOST: Final = 1.05
@@ -36,70 +36,59 @@ _STATED: Final = {"prefill": "params", "decode": "weight_bytes"}
 
 
 def with_rooflines(observation: Observation, log: TokenLog) -> Observation:
-    """Return an observation with the part of the peaks that was used, or why it is not known."""
-    found = {observed.metric.name: observed for observed in _rooflines(observation, log)}
-    return replace(observation, metrics={**observation.metrics, **found})
-
-
-def _rooflines(observation: Observation, log: TokenLog) -> Iterator[MetricObservation]:
-    for mode in dict.fromkeys(each.conditions.mode for each in log.generations):
-        conditions = next(g.conditions for g in log.generations if g.conditions.mode == mode)
+    """Return an observation with the used part of the peaks, where facts ask for it."""
+    metrics = dict(observation.metrics)
+    for mode, generations in log.by_mode().items():
+        conditions = generations[0].conditions
         for phase, timed in (("prefill", "time_to_first_token"), ("decode", "inter_token_time")):
             observed = observation.metrics.get(f"{mode}_{timed}")
             if observed is None or not observed.samples or _STATED[phase] not in observation.facts:
-                continue  # nobody asked
+                continue
             name = f"{mode}_{phase}_roofline"
-            metric = replace(
-                Metric(name, "%", Better.HIGHER, Kind.THROUGHPUT), source=observed.metric.source
-            )
+            source = observed.metric.source
+            metric = Metric(name, "%", Better.HIGHER, Kind.THROUGHPUT, source)
             tokens = (conditions.prompt_tokens or 0) * conditions.users
             least_ns = _least_ns(observation, phase, tokens)
+            samples: tuple[float, ...] = ()
+            note = None
             if isinstance(least_ns, str):
-                yield MetricObservation(metric, (), gated=False, note=f"{phase}: {least_ns}")
-                continue
-            used = least_ns / median(observed.samples)
-            if used > _MOST:
-                note = (
-                    f"{phase}: {100 * used:.0f} % of the peak cannot be: look at the stated facts"
-                )
-                yield MetricObservation(metric, (), gated=False, note=note)
+                note = f"{phase}: {least_ns}"
+            elif (used := least_ns / median(observed.samples)) > _MOST:
+                percent = f"{100 * used:.0f} % of the peak"
+                note = f"{phase}: {percent} cannot be: look at the stated facts"
             else:
-                yield MetricObservation(metric, (100 * used,), gated=False)
+                samples = (100 * used,)
+            metrics[name] = MetricObservation(metric, samples, gated=False, note=note)
+    return replace(observation, metrics=metrics)
 
 
 def _least_ns(observation: Observation, phase: str, tokens: int) -> float | str:
-    """Return the least time of a phase; or what is missing to tell it."""
+    """Return the least time of a phase; or why it is not known."""
     hardware = observation.hardware
     board = wings.call("peaks_of", hardware.arch) if hardware else None
     if hardware is None or board is None or hardware.simulated:
         return "the peaks of this hardware are not known"
     setting, chips = observation.setting.values, _product(hardware.mesh or "1") or 1
+    stated = setting.get(_STATED[phase])
+    size = stated if isinstance(stated, (int, float)) and not isinstance(stated, bool) else 0
     if phase == "decode":
-        size = setting.get("weight_bytes")
-        if not isinstance(size, (int, float)) or isinstance(size, bool) or size <= 0:
+        if size <= 0:
             return "needs facts(weight_bytes=...), the bytes of weights that a step reads"
         return float(size / (board.dram_gb_s * chips))  # GB/s are bytes in a ns
-    params, fidelity = setting.get("params"), setting.get("math_fidelity")
-    cores = _product(str(setting.get("cores") or setting.get("grid") or ""))
-    return _prefill_ns(board, cores * chips, tokens, params, fidelity)
-
-
-def _prefill_ns(
-    board: Any, cores: int, tokens: int, params: object, fidelity: object
-) -> float | str:
-    """Return the least time of two floating-point operations per weight and token."""
-    if not isinstance(params, (int, float)) or isinstance(params, bool) or params <= 0:
+    if size <= 0:
         return "needs facts(params=...), the weights that a token meets"
-    peak = board.tflops.get(fidelity) if isinstance(fidelity, str) else None
+    peak = board.tflops.get(setting.get("math_fidelity"))
     if peak is None:
         return f"needs facts(math_fidelity=...), one of {', '.join(board.tflops)}"
+    cores = _product(str(setting.get("cores") or setting.get("grid") or ""))
     if not cores:
         return "needs facts(cores=...), the cores of a chip that compute"
-    return float(2 * params * tokens / (peak * cores * 1000))  # TFLOPS are thousands in a ns
+    # Two floating-point operations per weight and token; TFLOPS are thousands in a ns.
+    return float(2 * size * tokens / (peak * cores * chips * 1000))
 
 
 def _product(sizes: str) -> int:
-    """Return how many a shape such as ``8x7`` has; 0 for what is none."""
+    """Return how many a shape such as ``8x7`` has; 0 for anything else."""
     parts = sizes.split("x")
     return prod(map(int, parts)) if all(part.isdecimal() for part in parts) else 0
 
@@ -114,7 +103,7 @@ _TIME_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 
 
 class Conditions(Struct, frozen=True):
-    """Under which tokens were made: what must be the same for two numbers to be compared.
+    """Conditions that must be the same for two numbers to be compared.
 
     Without ``prompt_tokens`` there is no prefill, and no first token of its own.
     """
@@ -149,7 +138,7 @@ def conditions_of(
 
 
 class TokenMarks(Struct):
-    """What a test calls while tokens come: ``first()`` once, then ``step()`` per decode step."""
+    """Marks of a test while tokens come: ``first()`` once, then ``step()`` per decode step."""
 
     conditions: Conditions
     sync: Callable[[], object] | None
@@ -247,28 +236,34 @@ class TokenLog(Struct):
             Generation(conditions, first_ns, steps[count:], steps[:count], warmup)
         )
 
-    def facts(self) -> Mapping[str, Scalar]:
-        """Return what makes numbers comparable."""
-        found: dict[str, Scalar] = {}
+    def by_mode(self) -> dict[str, list[Generation]]:
+        """Return the generations of each mode."""
+        modes: dict[str, list[Generation]] = {}
         for each in self.generations:
-            conditions = each.conditions
-            found[f"{conditions.mode}_users"] = conditions.users
+            modes.setdefault(each.conditions.mode, []).append(each)
+        return modes
+
+    def facts(self) -> Mapping[str, Scalar]:
+        """Return the conditions that make numbers comparable."""
+        found: dict[str, Scalar] = {}
+        for mode, generations in self.by_mode().items():
+            conditions = generations[0].conditions
+            found[f"{mode}_users"] = conditions.users
             if conditions.prompt_tokens is not None:
-                found[f"{conditions.mode}_prompt_tokens"] = conditions.prompt_tokens
+                found[f"{mode}_prompt_tokens"] = conditions.prompt_tokens
         return found
 
     def enter(self, series: SeriesTable, gate: Collection[str]) -> None:
         """Add the metrics of all generations; those that ``gate`` names are gated, too."""
-        for mode in dict.fromkeys(each.conditions.mode for each in self.generations):
-            own = [each for each in self.generations if each.conditions.mode == mode]
-            _Entry(series, gate, own[0].conditions).enter(own)
+        for mode, generations in self.by_mode().items():
+            _enter_mode(mode, generations, series, gate)
 
 
 def steps_from(name: str, seconds: object) -> list[float]:
     """Return times that a test took itself, in ns.
 
     Raises:
-        UsageError: one of them is none.
+        UsageError: one of them is not above 0.
     """
     __tracebackhide__ = True
     numbers = numbers_of(name, seconds)
@@ -279,81 +274,58 @@ def steps_from(name: str, seconds: object) -> list[float]:
     return [number * 1e9 for number in numbers]
 
 
-class _Entry(Struct, frozen=True):
-    """The metrics of one mode."""
+def _enter_mode(
+    mode: str, generations: Sequence[Generation], series: SeriesTable, gate: Collection[str]
+) -> None:
+    conditions = generations[0].conditions
 
-    series: SeriesTable
-    gate: Collection[str]
-    conditions: Conditions
-
-    def enter(self, generations: Sequence[Generation]) -> None:
-        counted = [each for each in generations if not each.warmup]
-        compiling = [step for each in generations for step in each.compiling_ns]
-        self._times("compile_step_time", compiling)
-        cold = [each.first_ns for each in generations if each.warmup]
-        self._times("compile_first_token_time", filter(None, cold))
-        firsts = [each.first_ns for each in counted if each.first_ns is not None]
-        self._times("time_to_first_token", firsts, gated=True)
-        if firsts and not cold:
-            note = "no generation was marked warmup=True: the first may have compiled"
-            self.series[self._name("time_to_first_token")].note = note
-        # The mean of a generation, as its user waits for all of it: a median hides stalls.
-        rates = [len(each.steps_ns) * 1e9 / sum(each.steps_ns) for each in counted if each.steps_ns]
-        self._add("tokens_per_second_per_user", rates, unit="tok/s/user", gated=True)
-        self._add("tokens_per_second", [self.conditions.users * r for r in rates], unit="tok/s")
-        steps = [step for each in counted for step in each.steps_ns]
-        self._times("inter_token_time", steps)
-        if steps:
-            self._percentiles(steps)
-        elif compiling or not firsts:
-            self._lack_steps(len(compiling), all_warm=not counted)
-
-    def _lack_steps(self, compiling: int, *, all_warm: bool) -> None:
-        """Gate a rate that is not there: a test of tokens must not pass without one."""
-        why = (
-            "every generation is marked warmup=True, and none counts"
-            if all_warm
-            else f"none of {counted(compiling, 'step')} is left after compiling (compile_steps=)"
-        )
-        metric = self._metric("tokens_per_second_per_user", "tok/s/user")
-        self.series.of(metric).note = why
-
-    def _percentiles(self, steps_ns: Sequence[float]) -> None:
-        highest = None
-        for percent in PERCENTILES:
-            found = quantile(steps_ns, percent / 100)
-            if found is None:
-                continue
-            highest = percent
-            name = f"inter_token_p{percent}"
-            self._times(name, [found.value])
-            bound = scaled(found.at_most, _TIME_UNITS)
-            count = f"{len(steps_ns)} steps"
-            note = f"at most {bound} with {CONFIDENCE * 100:.0f} % confidence, by {count}"
-            self.series[self._name(name)].note = note
-        asked = PERCENTILES[-1]
-        if highest != asked:
-            name = f"inter_token_p{asked}"
-            needed = f"p{asked} needs at least {least_count(asked / 100)} steps"
-            told = f"p{highest} is the highest" if highest else "there is none"
-            lost = f"{needed}, and there are {len(steps_ns)}: {told} that they tell"
-            metric = self._metric(name, "ns")
-            item = self.series.of(metric, gated=metric.name in self.gate)
-            item.note = lost
-
-    def _times(self, name: str, samples: Iterable[float], *, gated: bool = False) -> None:
-        self._add(name, list(samples), unit="ns", gated=gated)
-
-    def _add(self, name: str, samples: list[float], *, unit: str, gated: bool = False) -> None:
-        if not samples:
-            return
-        metric = self._metric(name, unit)
-        series = self.series.of(metric, gated=gated or metric.name in self.gate)
-        series.samples.extend(samples)
-
-    def _metric(self, name: str, unit: str) -> Metric:
+    def entry(name: str, unit: str = "ns", *, gated: bool = False) -> Series:
         kind = Kind.TIME if unit == "ns" else Kind.THROUGHPUT
-        return metric_of(self._name(name), unit=unit, kind=kind, source=self.conditions.source)
+        metric = metric_of(f"{mode}_{name}", unit=unit, kind=kind, source=conditions.source)
+        return series.of(metric, gated=gated or metric.name in gate)
 
-    def _name(self, name: str) -> str:
-        return f"{self.conditions.mode}_{name}"
+    def add(name: str, samples: list[float], unit: str = "ns", *, gated: bool = False) -> None:
+        if samples:
+            entry(name, unit, gated=gated).samples.extend(samples)
+
+    counting = [each for each in generations if not each.warmup]
+    compiling = [step for each in generations for step in each.compiling_ns]
+    cold = [each.first_ns for each in generations if each.warmup]
+    firsts = [each.first_ns for each in counting if each.first_ns is not None]
+    # The mean of a generation, as its user waits for all of it: a median hides stalls.
+    rates = [len(each.steps_ns) * 1e9 / sum(each.steps_ns) for each in counting if each.steps_ns]
+    steps = [step for each in counting for step in each.steps_ns]
+    add("compile_step_time", compiling)
+    add("compile_first_token_time", [first for first in cold if first])
+    add("time_to_first_token", firsts, gated=True)
+    if firsts and not cold:
+        note = "no generation was marked warmup=True: the first may have compiled"
+        entry("time_to_first_token").note = note
+    add("tokens_per_second_per_user", rates, "tok/s/user", gated=True)
+    add("tokens_per_second", [conditions.users * rate for rate in rates], "tok/s")
+    add("inter_token_time", steps)
+    if steps:
+        _enter_percentiles(steps, entry)
+    elif compiling or not firsts:  # a test of tokens must not pass without a rate
+        why = f"none of {counted(len(compiling), 'step')} is left after compiling (compile_steps=)"
+        if not counting:
+            why = "every generation is marked warmup=True, and none counts"
+        entry("tokens_per_second_per_user", "tok/s/user", gated=True).note = why
+
+
+def _enter_percentiles(steps: Sequence[float], entry: Callable[[str], Series]) -> None:
+    highest = None
+    for percent in PERCENTILES:
+        found = quantile(steps, percent / 100)
+        if found is not None:
+            highest = percent
+            series = entry(f"inter_token_p{percent}")
+            series.samples.append(found.value)
+            bound = f"at most {scaled(found.at_most, _TIME_UNITS)}"
+            series.note = f"{bound} with {CONFIDENCE * 100:.0f} % confidence, by {len(steps)} steps"
+    asked = PERCENTILES[-1]
+    if highest != asked:
+        needed = f"p{asked} needs at least {least_count(asked / 100)} steps"
+        known = f"p{highest} is the highest" if highest else "there is none"
+        note = f"{needed}, and there are {len(steps)}: {known} that they tell"
+        entry(f"inter_token_p{asked}").note = note
