@@ -1,16 +1,12 @@
-"""``ttnn-perf baseline refresh --from-history``: the last runs of a branch become baselines.
-
-What is not the same test all along is refused, and so is what got worse: however slowly it came,
-nobody has accepted it.
-"""
+"""``ttnn-perf baseline accept`` and ``refresh``: recorded runs become baselines."""
 
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain, product
+from itertools import product
 from math import expm1, isfinite, log
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,19 +15,17 @@ from pytest_ttnn_perf.analysis.readers.detect import read_run
 from pytest_ttnn_perf.cli.baseline_edits import (
     Edits,
     Refusal,
-    TestEdit,
+    add_change,
     edited_settings,
-    file_edits,
-    metric_edits,
     repeated_options,
     select_tests,
-    show_then_write,
 )
-from pytest_ttnn_perf.cli.history import wanted_history
+from pytest_ttnn_perf.cli.common import number_within
+from pytest_ttnn_perf.cli.history import add_branch, add_source, wanted_history
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, median
-from pytest_ttnn_perf.core.settings import MIN_REFRESHED, Update
+from pytest_ttnn_perf.core.settings import MAX_REFRESHED, MIN_REFRESHED, Update
 from pytest_ttnn_perf.core.text import counted, percent
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.gate.confirm import MEASURED_ONCE
@@ -64,10 +58,10 @@ from pytest_ttnn_perf.report.terminal import shift_line
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import Namespace
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+    from pytest_ttnn_perf.cli.baseline import Actions
+    from pytest_ttnn_perf.core.baseline import MetricBaseline, Session, TestBaseline
     from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, Run
     from pytest_ttnn_perf.core.settings import Checklist, Settings
     from pytest_ttnn_perf.core.verdict import Verdict
@@ -75,11 +69,39 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.tables import Result
 
 
-# ``ttnn-perf baseline accept``: takes the results of recorded runs into the baselines.
+def add_accept(actions: Actions) -> None:
+    """Add the arguments of ``ttnn-perf baseline accept``."""
+    parser = actions.add_parser(
+        "accept",
+        usage="ttnn-perf baseline accept RUN.json [RUN.json ...] [TEST ...] [options] [-- ID ...]",
+        help="accept the results of recorded runs as baselines",
+        description="Accept the results of recorded runs, such as those of a CI job, as baselines. "
+        "Several records of one commit become several sessions. What follows -- is the exact id "
+        "of a test, not a pattern or a folder.",
+    )
+    parser.add_argument(
+        "words", metavar="RUN.json", nargs="+", help="run records, followed by tests"
+    )
+    parser.add_argument(
+        "--update",
+        choices=[choice.value for choice in Update],
+        help="what to accept: new results only, improved ones too (default), or worse ones too "
+        "(default with --reason)",
+    )
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="why the change is accepted; required with --update all"
+    )
+    parser.add_argument(
+        "--other-commit",
+        action="store_true",
+        help="accept records of a commit that is neither checked out nor before the one that is",
+    )
+    add_change(parser, run_accept)
+    parser.set_defaults(passes_on=True)  # tests may stand after the options
 
 
-class Measured(Struct, frozen=True):
-    """A test as one record tells it, judged by itself; ``record`` is the record's name."""
+class Measured(NamedTuple):
+    """A test in one record, judged by itself; ``record`` is the record's name."""
 
     record: str
     judged: JudgedTest
@@ -87,35 +109,159 @@ class Measured(Struct, frozen=True):
 
     @property
     def observation(self) -> Observation:
-        """What it observed."""
+        """Its observation."""
         return self.judged.observation
 
 
-def join_records(measured: Sequence[Measured]) -> Observation:
-    """Return the records of a test as one: each more is a confirmation of the first.
-
-    Of what is compared exactly all samples count together, as nothing of it may differ. If they
-    contradict each other, the result has a problem, and cannot be accepted.
-    """
-    first, *rest = measured
-    if not rest:
-        return first.observation
-    for result in measured:
-        trouble = _trouble(result.observation)
-        if trouble is not None:
-            return replace(first.observation, problems=(f"{result.record}: {trouble}",))
-    for result in rest:
-        difference = _difference(first, result)
-        if difference is not None:
-            return replace(first.observation, problems=(f"{result.record}: {difference}",))
-    metrics = {
-        name: _series([result.observation.metrics[name] for result in measured])
-        for name in first.observation.metrics
-    }
-    return replace(first.observation, metrics=metrics, ops=rest[-1].observation.ops)
+#: How the names of records and journals end; every other argument names tests.
+_RECORDS: Final = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
-def is_stored(measured: Measured, stored: TestBaseline | None) -> bool:
+def run_accept(options: argparse.Namespace) -> Result:
+    """Show what records change in the baselines, and change it."""
+    records, tests, update = _asked(options)
+    settings = edited_settings(options)
+    store = BaselineStore(settings.baselines)
+    edits = Edits(store)
+    runs = {path: judge_run(read_run(path), store, settings) for path in records}
+    _check_together(runs)
+    if not options.other_commit:
+        edits.remarks += _check_commit(runs)
+    for path, run in runs.items():
+        _check_whole(path, run, named=bool(tests or options.ids))
+    shift = next((run.shift for run in runs.values() if run.shift), None)
+    if shift is not None and update is not Update.ALL:
+        edits.remarks.append(shift_line(shift))
+        edits.remarks.append("  only new baselines are accepted: a shifted machine is no standard")
+        update = Update.NEW
+    accepted = acceptance_now(runs[records[0]].environment, options.reason)
+    again = (*repeated_options(options), *(["--other-commit"] if options.other_commit else []))
+    policies = Policies(store)
+    unchanged = there = 0
+    for (hardware, test), measured in _measured(runs, tests, options.ids).items():
+        stored = store.find(hardware, test)
+        if all(_is_stored(result, stored) for result in measured):
+            there += 1
+            continue
+        judged = judge_observation(join_records(measured), policies, hardware=hardware)
+        if shift is not None and update is not Update.ALL:
+            judged = relabel_shifted(judged, shift)
+        command = accept_command([result.record for result in measured], (test,), again)
+        refused = _refusal_of(judged, measured, update, settings, command)
+        change = plan(judged, update, accepted=accepted, run=measured[0].run)
+        if refused is not None:
+            edits.refusals.append(Refusal(hardware.key, test, *refused))
+        elif change is not None:
+            _add_change(edits, hardware, _of_records(change, measured))
+        else:
+            unchanged += 1
+    edits.remarks += [f"{counted(there, 'test')} already in the baselines"] if there else []
+    edits.remarks += [f"{counted(unchanged, 'test')} unchanged"] if unchanged else []
+    if any(run.environment.dirty for run in runs.values()):
+        edits.remarks.append("the code had uncommitted changes when this was measured")
+    return edits.result(options, partial(_write, edits, update))
+
+
+def _asked(options: argparse.Namespace) -> tuple[list[Path], list[str], Update]:
+    """Return the records and the tests that words name, and what is accepted of them."""
+    _refuse_options(options.rest)
+    words = [*options.words, *options.rest]
+    records = [Path(word) for word in words if word.endswith(_RECORDS)]
+    if not records:
+        message = f"expected a run record that ends in .json or .jsonl, found {words[0]}"
+        raise UsageError(message)
+    usual = Update.ALL if options.reason is not None else Update.IMPROVED
+    update = Update(options.update) if options.update else usual
+    if update is Update.ALL and not (options.reason or "").strip():
+        message = 'to accept what got worse, say --reason "why the change is right"'
+        raise UsageError(message)
+    tests = [word for word in words if not word.endswith(_RECORDS)]
+    return list(dict.fromkeys(records)), tests, update
+
+
+def _refuse_options(words: Sequence[str]) -> None:
+    unknown = [word for word in words if word.startswith("-")]
+    if unknown:
+        message = f"unrecognized arguments: {' '.join(unknown)}"
+        raise UsageError(message)
+
+
+def _check_together(runs: Mapping[Path, Run]) -> None:
+    """Refuse records that are not measurements of the same thing."""
+    (first, run), *others = runs.items()
+    for path, other in others:
+        ours, theirs = run.environment.commit, other.environment.commit
+        if ours != theirs:
+            message = f"{first} is of commit {ours or 'unknown'}, {path} of {theirs or 'unknown'}"
+            raise UsageError(f"{message}: accept them one after the other")
+    seen: dict[str, Path] = {}
+    for path, other in runs.items():
+        if other.id is not None and seen.setdefault(other.id, path) is not path:
+            message = f"{seen[other.id]} and {path} are records of one run, {other.id}: give one"
+            raise UsageError(message)
+
+
+def _check_commit(runs: Mapping[Path, Run]) -> Iterator[str]:
+    """Refuse records of code that is not checked out here; yield doubts about others."""
+    path, run = next(iter(runs.items()))
+    here, of = Path.cwd(), run.environment
+    head = state(here).commit
+    if head is None:
+        if work_tree(here) is not None and of.commit is not None:
+            message = f"git cannot tell what is checked out here, and {path} is of commit"
+            raise UsageError(f"{message} {of.commit[:12]}: see git status, or say --other-commit")
+        return
+    if of.commit is None:
+        yield f"{path} does not say which commit it is of: make sure that it is this one"
+        return
+    # Of a pull request CI systems check out its merge into the target, which only they have.
+    measured = of.parents[1] if of.pull_request and len(of.parents) > 1 else of.commit
+    if head in {of.commit, measured}:
+        return
+    what = f"{path} is of commit {of.commit[:12]}{f' of {of.branch}' if of.branch else ''}"
+    if is_ancestor(here, measured):
+        yield f"{what}, which {head[:12]} follows: what changed since was not measured"
+        return
+    why = f"which {head[:12]} does not contain: check that commit out"
+    if not is_known(here, measured):
+        why = "which is not known here: fetch it, with git fetch --unshallow in a shallow clone"
+    raise UsageError(f"{what}, {why}, or say --other-commit")
+
+
+def _check_whole(path: Path, run: Run, *, named: bool) -> None:
+    if not run.tests:
+        raise InputError(path, "the run has no tests: there is nothing to accept")
+    if not run.complete and not named:
+        count = counted(len(run.tests), "test")
+        message = f"{path}: the run was cut short after {count}, and may not have measured again"
+        command = command_line("ttnn-perf", "baseline", "accept", place_of(str(path)), "--")
+        hint = (
+            f"accept those that you trust by name: {command} {command_line(next(iter(run.tests)))}"
+        )
+        raise UsageError(f"{message} what looked different; {hint}")
+
+
+def _measured(
+    runs: Mapping[Path, Run], tests: Sequence[str], ids: Sequence[str]
+) -> dict[tuple[Hardware, str], list[Measured]]:
+    """Return the selected tests by hardware, with each record that has them."""
+    every = dict.fromkeys(test for run in runs.values() for test in run.tests)
+    # As pytest names a test it may be asked for, too.
+    known = {j.observation.node_id: t for run in runs.values() for t, j in run.tests.items()}
+    asked = ([known.get(word, word) for word in words] for words in (tests, ids))
+    found: dict[tuple[Hardware, str], list[Measured]] = {}
+    for test in select_tests(every, *asked, where=", ".join(map(str, runs))):
+        for path, run in runs.items():
+            if test in run.tests:
+                hardware = run.tests[test].observation.hardware or run.hardware
+                assert hardware is not None, f"{test} has no hardware"
+                name = run.id or f"{path.name} of {run.environment.started_at}"
+                measured = Measured(str(path), run.tests[test], name)
+                found.setdefault((hardware, test), []).append(measured)
+    return found
+
+
+def _is_stored(measured: Measured, stored: TestBaseline | None) -> bool:
     """Return whether all timings of a test are sessions of the baseline already.
 
     Taking the same record twice must not make its sessions count twice. Times may be equal by
@@ -138,6 +284,27 @@ def is_stored(measured: Measured, stored: TestBaseline | None) -> bool:
         )
         for observed, sessions in gated
     )
+
+
+def join_records(measured: Sequence[Measured]) -> Observation:
+    """Join the records of a test: each more is a confirmation of the first.
+
+    Of what is compared exactly all samples count together, as nothing of it may differ. If they
+    contradict each other, the result has a problem, and cannot be accepted.
+    """
+    first, *rest = measured
+    if not rest:
+        return first.observation
+    problems = [(result, _trouble(result.observation)) for result in measured]
+    problems += [(result, _difference(first, result)) for result in rest]
+    for result, problem in problems:
+        if problem is not None:
+            return replace(first.observation, problems=(f"{result.record}: {problem}",))
+    metrics = {
+        name: _series([result.observation.metrics[name] for result in measured])
+        for name in first.observation.metrics
+    }
+    return replace(first.observation, metrics=metrics, ops=rest[-1].observation.ops)
 
 
 def _trouble(observation: Observation) -> str | None:
@@ -174,53 +341,41 @@ def _series(measured: Sequence[MetricObservation]) -> MetricObservation:
         samples = tuple(sample for observed in measured for sample in observed.samples)
         return replace(first, samples=samples)
     more = (sample for observed in rest for sample in (observed.samples, *observed.confirmations))
-    machine = tuple(move for observed in measured for move in _moves(observed))
-    known = machine if any(move is not None for move in machine) else ()
+    machine: list[float | None] = []
+    for observed in measured:
+        # A test that was not suspect was measured once, without controls around it.
+        count = 1 + len(observed.confirmations)
+        machine += (*observed.machine, *[None] * count)[:count]
+    known = tuple(machine) if any(move is not None for move in machine) else ()
     return replace(first, confirmations=(*first.confirmations, *more), machine=known)
 
 
-def _moves(observed: MetricObservation) -> tuple[float | None, ...]:
-    """Return what is known of the machine in each measurement, None for those that nothing tells.
-
-    A test that was not suspect was measured once, beside no controls.
-    """
-    measurements = 1 + len(observed.confirmations)
-    return (*observed.machine, *[None] * measurements)[:measurements]
-
-
-def refusal_of(
+def _refusal_of(
     judged: JudgedTest,
     measured: Sequence[Measured],
     update: Update,
-    *,
     settings: Settings,
-    options: Sequence[str],
-) -> Refusal | None:
-    """Return why a test's result cannot be accepted; None if it can, or changes nothing."""
-    test = judged.observation.test
-
-    def refused(why: str, remedy: str) -> Refusal:
-        return Refusal("", test, why, remedy)
-
+    command: str,
+) -> tuple[str, str] | None:
+    """Return why a result cannot be accepted, and the remedy; ``command`` accepts it."""
     if judged.observation.problems:
-        return refused(judged.observation.problems[0], "fix that, and run the test again")
+        return judged.observation.problems[0], "fix that, and run the test again"
     for result in measured:
         for finding in violations(result.judged, settings.checklist):
             why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
-            return refused(
-                why, f"a failing test cannot be a baseline; see: ttnn-perf rules {finding.code}"
-            )
-    blocked = [v for v in judged.verdicts if action_for(v, update) is Action.BLOCK]
-    adds = any(action_for(verdict, update) is Action.ADD for verdict in judged.verdicts)
-    wanted = update is not Update.NEW or adds
-    command = accept_command([result.record for result in measured], (test,), options)
+            see = f"a failing test cannot be a baseline; see: ttnn-perf rules {finding.code}"
+            return why, see
+    actions = [action_for(verdict, update) for verdict in judged.verdicts]
+    blocked = [v for v, a in zip(judged.verdicts, actions, strict=True) if a is Action.BLOCK]
     if blocked:
-        why = "; ".join(map(sentence, blocked))
-        return refused(why, _remedy(blocked, command)) if wanted else None
-    lucky = [v for v in judged.verdicts if update is Update.IMPROVED and _seen_once(v, judged)]
-    if lucky and settings.confirm:
-        why = f"{sentence(lucky[0])}: measured by one process, which may have been lucky"
-        return refused(why, f"give a second record of this commit too, or: {command}")
+        if update is Update.NEW and Action.ADD not in actions:
+            return None
+        return "; ".join(map(sentence, blocked)), _remedy(blocked, command)
+    if update is Update.IMPROVED and settings.confirm:
+        for verdict in judged.verdicts:
+            if _seen_once(verdict, judged):
+                why = f"{sentence(verdict)}: measured by one process, which may have been lucky"
+                return why, f"give a second record of this commit too, or: {command}"
     return None
 
 
@@ -233,7 +388,7 @@ def _seen_once(verdict: Verdict, judged: JudgedTest) -> bool:
 
 
 def _remedy(blocked: Sequence[Verdict], command: str) -> str:
-    """Return what to do: what no command resolves comes first."""
+    """Return the remedy: what no command resolves comes first."""
     if any(verdict.reason is Reason.ABSOLUTE_LIMIT for verdict in blocked):
         return "no update accepts a broken limit: fix the model, or change the limit in the test"
     outcomes = {verdict.outcome for verdict in blocked}
@@ -244,242 +399,8 @@ def _remedy(blocked: Sequence[Verdict], command: str) -> str:
     return f"accept it with: {command}"
 
 
-#: How the names of records and journals end; every other argument names tests.
-_RECORDS: Final = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
-_WORDS: Final = {
-    Action.ADD: "recorded",
-    Action.ACCEPT: "accepted",
-    Action.REPLACE: "replaced",
-    Action.REMOVE: "removed",
-}
-
-
-class Acceptance(Struct, frozen=True):
-    """What is asked for: the records, the tests in them (all if none is named), what of it, why.
-
-    ``tests`` may be patterns and folders, ``ids`` are tests and nothing else. ``options`` are those
-    of this command that the next one needs too.
-    """
-
-    records: Sequence[Path]
-    tests: Sequence[str]
-    update: Update
-    reason: str | None
-    options: tuple[str, ...] = ()
-    ids: Sequence[str] = ()
-
-    @classmethod
-    def from_options(cls, options: argparse.Namespace) -> Acceptance:
-        """Return what a command line asks for.
-
-        Raises:
-            UsageError: it has an unknown option, no record, or no reason where one is needed.
-        """
-        unknown = [argument for argument in options.rest if argument.startswith("-")]
-        if unknown:
-            message = f"unrecognized arguments: {' '.join(unknown)}"
-            raise UsageError(message)
-        arguments = [*options.words, *options.rest]
-        records = [Path(argument) for argument in arguments if argument.endswith(_RECORDS)]
-        if not records:
-            message = f"expected a run record that ends in .json or .jsonl, found {arguments[0]}"
-            raise UsageError(message)
-        usual = Update.ALL if options.reason is not None else Update.IMPROVED
-        update = Update(options.update) if options.update else usual
-        if update is Update.ALL and not (options.reason or "").strip():
-            message = 'to accept what got worse, say --reason "why the change is right"'
-            raise UsageError(message)
-        tests = [argument for argument in arguments if not argument.endswith(_RECORDS)]
-        records = list(dict.fromkeys(records))
-        again = repeated_options(options)
-        again += ("--other-commit",) if options.other_commit else ()
-        return cls(records, tests, update, options.reason, again, tuple(options.ids))
-
-
-def run_accept(options: argparse.Namespace) -> Result:
-    """Show what records change in the baselines, and change it.
-
-    Raises:
-        UsageError: the records cannot be taken together, or as a whole; a test is not in them.
-        InputError: a record or a baseline is unreadable.
-    """
-    asked, settings = Acceptance.from_options(options), edited_settings(options)
-    store = BaselineStore(settings.baselines)
-    runs = {path: judge_run(read_run(path), store, settings) for path in asked.records}
-    _check_together(runs)
-    remarks = [] if options.other_commit else [*_check_commit(runs)]
-    for path, run in runs.items():
-        _check_whole(path, run, asked)
-    accepting = _Accepting(asked, settings, store, runs, remarks=remarks)
-    accepting.decide()
-    edits = accepting.edits()
-    return show_then_write(edits, options, accepting.write, failed=bool(accepting.refusals))
-
-
-def _check_together(runs: dict[Path, Run]) -> None:
-    """Refuse records that are not measurements of the same thing."""
-    (first, run), *others = runs.items()
-    for path, other in others:
-        ours, theirs = run.environment.commit, other.environment.commit
-        if ours != theirs:
-            message = f"{first} is of commit {ours or 'unknown'}, {path} of {theirs or 'unknown'}"
-            raise UsageError(f"{message}: accept them one after the other")
-    seen: dict[str, Path] = {}
-    for path, other in runs.items():
-        if other.id is not None and seen.setdefault(other.id, path) is not path:
-            message = f"{seen[other.id]} and {path} are records of one run, {other.id}: give one"
-            raise UsageError(message)
-
-
-def _check_commit(runs: dict[Path, Run]) -> Iterator[str]:
-    """Refuse records of code that is not checked out here; yield what cannot be told of them."""
-    path, run = next(iter(runs.items()))
-    here, of = Path.cwd(), run.environment
-    head = state(here).commit
-    if head is None:
-        if work_tree(here) is not None and of.commit is not None:
-            message = f"git cannot tell what is checked out here, and {path} is of commit"
-            raise UsageError(f"{message} {of.commit[:12]}: see git status, or say --other-commit")
-        return
-    if of.commit is None:
-        yield f"{path} does not say which commit it is of: make sure that it is this one"
-        return
-    # Of a pull request CI systems check out its merge into the target, which nobody else has.
-    measured = of.parents[1] if of.pull_request and len(of.parents) > 1 else of.commit
-    if head in {of.commit, measured}:
-        return
-    what = f"{path} is of commit {of.commit[:12]}{f' of {of.branch}' if of.branch else ''}"
-    if is_ancestor(here, measured):
-        yield f"{what}, which {head[:12]} follows: what changed since was not measured"
-        return
-    why = f"which {head[:12]} does not contain: check that commit out"
-    if not is_known(here, measured):
-        why = "which is not known here: fetch it, with git fetch --unshallow in a shallow clone"
-    raise UsageError(f"{what}, {why}, or say --other-commit")
-
-
-def _check_whole(path: Path, run: Run, asked: Acceptance) -> None:
-    if not run.tests:
-        raise InputError(path, "the run has no tests: there is nothing to accept")
-    if not run.complete and not (asked.tests or asked.ids):
-        count = counted(len(run.tests), "test")
-        message = f"{path}: the run was cut short after {count}, and may not have measured again"
-        command = command_line("ttnn-perf", "baseline", "accept", place_of(str(path)), "--")
-        hint = (
-            f"accept those that you trust by name: {command} {command_line(next(iter(run.tests)))}"
-        )
-        raise UsageError(f"{message} what looked different; {hint}")
-
-
-class _Accepting(Struct):
-    """Goes through the tests of some records, key by key."""
-
-    asked: Acceptance
-    settings: Settings
-    store: BaselineStore
-    runs: dict[Path, Run]
-    refusals: list[Refusal] = []
-    remarks: list[str] = []
-    _changes: dict[Hardware, dict[str, Change]] = {}
-
-    def decide(self) -> None:
-        """Find out what each test changes, or why it must not."""
-        update = self._update()
-        policies = Policies(self.store)
-        kept = again = 0
-        for (hardware, test), measured in self._measured().items():
-            stored = self.store.find(hardware, test)
-            if all(is_stored(result, stored) for result in measured):
-                again += 1
-                continue
-            judged = self._judged(hardware, measured, update, policies)
-            options = self.asked.options
-            refusal = refusal_of(judged, measured, update, settings=self.settings, options=options)
-            change = plan(judged, update, accepted=self._accepted(), run=measured[0].run)
-            if refusal is not None:
-                self.refusals.append(replace(refusal, key=hardware.key))
-            elif change is not None:
-                self._changes.setdefault(hardware, {})[test] = _of_records(change, measured)
-            else:
-                kept += 1
-        if again:
-            self.remarks.append(f"{counted(again, 'test')} already in the baselines")
-        if kept:
-            self.remarks.append(f"{counted(kept, 'test')} unchanged")
-        if any(run.environment.dirty for run in self.runs.values()):
-            dirty = "the code had uncommitted changes when this was measured"
-            self.remarks.append(dirty)
-
-    def edits(self) -> Edits:
-        """Return what is going to be written, as it would be at this moment."""
-        tests, after = [], []
-        for hardware, changes in self._changes.items():
-            then: dict[str, TestBaseline | None] = {}
-            for test, change in changes.items():
-                before = self.store.find(hardware, test)
-                then[test] = change(before)
-                what = {
-                    name: _WORDS.get(action) or _added_text(before, then[test], name)
-                    for name, action in change.actions.items()
-                    if action is not Action.KEEP
-                }
-                edit = metric_edits(before, then[test], what)
-                tests.append(TestEdit(hardware.key, test, edit))
-            after.append((hardware, then))
-        files = file_edits(self.store, after, cwd=Path.cwd())
-        return Edits(tuple(tests), files, tuple(self.refusals), tuple(self.remarks))
-
-    def write(self) -> Iterator[str]:
-        """Write it; yield what could not be."""
-        updates = Updates(self.store, self.asked.update)
-        for hardware, changes in self._changes.items():
-            for test, change in changes.items():
-                updates.add(hardware, test, change)
-        yield from (error for error, _ in updates.write([]))
-
-    def _update(self) -> Update:
-        """Return what may be written: of a machine that has shifted, only what is new."""
-        update = self.asked.update
-        shifts = [run.shift for run in self.runs.values() if run.shift is not None]
-        if not shifts or update is Update.ALL:
-            return update
-        self.remarks.append(shift_line(shifts[0]))
-        self.remarks.append("  only new baselines are accepted: a shifted machine is no standard")
-        return Update.NEW
-
-    def _measured(self) -> dict[tuple[Hardware, str], list[Measured]]:
-        tests = dict.fromkeys(test for run in self.runs.values() for test in run.tests)
-        where = ", ".join(map(str, self.runs))
-        found: dict[tuple[Hardware, str], list[Measured]] = {}
-        # As pytest names a test it may be asked for, too.
-        known = {
-            j.observation.node_id: t for run in self.runs.values() for t, j in run.tests.items()
-        }
-        asked = ([known.get(w, w) for w in words] for words in (self.asked.tests, self.asked.ids))
-        for test in select_tests(tests, *asked, where=where):
-            for path, run in self.runs.items():
-                if test in run.tests:
-                    hardware = run.tests[test].observation.hardware or run.hardware
-                    assert hardware is not None, f"{test} has no hardware"
-                    name = run.id or f"{path.name} of {run.environment.started_at}"
-                    measured = Measured(str(path), run.tests[test], name)
-                    found.setdefault((hardware, test), []).append(measured)
-        return found
-
-    def _judged(
-        self, hardware: Hardware, measured: list[Measured], update: Update, policies: Policies
-    ) -> JudgedTest:
-        judged = judge_observation(join_records(measured), policies, hardware=hardware)
-        shift = next((run.shift for run in self.runs.values() if run.shift), None)
-        return relabel_shifted(judged, shift) if shift and update is not Update.ALL else judged
-
-    def _accepted(self) -> Accepted:
-        """Return the provenance of the numbers: the machine and the commit of the first record."""
-        return acceptance_now(next(iter(self.runs.values())).environment, self.asked.reason)
-
-
 def _of_records(change: Change, measured: Sequence[Measured]) -> Change:
-    """Return a change whose timings are the sessions of several records, each of its own run."""
+    """Take the timings of several records as sessions, each of its own run."""
     records = [(result.run, result.judged) for result in measured]
     timings = {
         name: sessions
@@ -490,81 +411,118 @@ def _of_records(change: Change, measured: Sequence[Measured]) -> Change:
     return replace(change, measured=joined, appended=sessions_to_append(records))
 
 
-def _added_text(before: TestBaseline | None, after: TestBaseline | None, name: str) -> str:
-    then = len(before.metrics[name].sessions) if before else 0
-    now = len(after.metrics[name].sessions) if after else 0
-    return f"{counted(now - then, 'session')} added"
+_WORDS: Final = {
+    Action.ADD: "recorded",
+    Action.ACCEPT: "accepted",
+    Action.REPLACE: "replaced",
+    Action.REMOVE: "removed",
+}
 
 
-def run_refresh(options: Namespace) -> Result:
+def _add_change(edits: Edits, hardware: Hardware, change: Change) -> None:
+    test = change.observation.test
+    before = edits.store.find(hardware, test)
+    after = change(before)
+    what = {}
+    for name in change.metrics:
+        then = len(before.metrics[name].sessions) if before and name in before.metrics else 0
+        now = len(after.metrics[name].sessions) if name in after.metrics else 0
+        added = f"{counted(now - then, 'session')} added"
+        what[name] = _WORDS.get(change.actions[name], added)
+    edits.add(hardware, test, change, what)
+
+
+def _write(edits: Edits, update: Update) -> Iterator[str]:
+    """Write the changes; yield what could not be."""
+    updates = Updates(edits.store, update)
+    for hardware, changes in edits.changes.items():
+        for test, change in changes.items():
+            assert isinstance(change, Change)
+            updates.add(hardware, test, change)
+    yield from (error for error, _ in updates.write([]))
+
+
+def add_refresh(actions: Actions) -> None:
+    """Add the arguments of ``ttnn-perf baseline refresh``."""
+    parser = actions.add_parser(
+        "refresh",
+        usage="ttnn-perf baseline refresh --from-history [TEST ...] [options] [-- ID ...]",
+        help="make baselines of the last recorded runs of a branch",
+        description="Make baselines of the last recorded runs of a branch, such as those of every "
+        "night. What got worse than the gate's limit since it was last accepted is refused, "
+        "however slowly; so is what changed within these runs. Exit 1 if a test is refused.",
+    )
+    parser.add_argument("tests", metavar="TEST", nargs="*", help="only these tests")
+    parser.add_argument(
+        "--from-history", action="store_true", required=True, help="take runs that were recorded"
+    )
+    add_source(parser)
+    add_branch(parser)
+    parser.add_argument(
+        "--last",
+        metavar="N",
+        type=number_within(MIN_REFRESHED, MAX_REFRESHED),
+        default=MAX_REFRESHED,
+        help=f"how many runs of the branch to look at (default: {MAX_REFRESHED})",
+    )
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="what to store as the reason (default: which runs)"
+    )
+    add_change(parser, run_refresh)
+    parser.set_defaults(passes_on=True, all_branches=False, dirty=False)
+
+
+def run_refresh(options: argparse.Namespace) -> Result:
     """Show what the last runs make of the baselines, and change these.
 
-    Raises:
-        UsageError: there are no records, or no such test or branch among them.
-        InputError: none of the records can be read, or a baseline cannot.
+    What is not the same test all along is refused, and so is what got worse: however slowly it
+    came, it was not accepted.
     """
-    unknown = [word for word in options.rest if word.startswith("-")]
-    if unknown:
-        message = f"unrecognized arguments: {' '.join(unknown)}"
-        raise UsageError(message)
+    _refuse_options(options.rest)
     settings, history = edited_settings(options), wanted_history(options)
-    store = BaselineStore(settings.baselines)
-    every = _windows(history, Policies(store))
+    edits = Edits(BaselineStore(settings.baselines))
+    windows = _windows(history, Policies(edits.store))
     where = f"the {counted(len(history.runs), 'run')} of {options.branch or 'the main branch'}"
-    tests = dict.fromkeys(window.test for window in every)
+    tests = dict.fromkeys(window.test for window in windows)
     named = select_tests(tests, [*options.tests, *options.rest], options.ids, where=where)
-    refusals, edits, after = [], [], []
-    changes: dict[Hardware, dict[str, _Refreshed]] = {}
     again = 0
-    for window in (each for each in every if each.test in named):
-        refusal = next(window.refusals(settings.checklist, repeated_options(options)), None)
-        if refusal is not None:
-            refusals.append(refusal)
+    for window in windows:
+        if window.test not in named:
             continue
-        change, before = window.change(options.reason, options.branch), window.stored
-        then = change(before)
-        if before is not None and then.metrics == before.metrics:
+        refused = next(window.refusals(settings.checklist, repeated_options(options)), None)
+        if refused is not None:
+            edits.refusals.append(Refusal(window.hardware.key, window.test, *refused))
+            continue
+        change, not_better = window.change(options.reason, options.branch)
+        refreshed = partial(_refreshed, change, not_better)
+        if window.stored is not None and refreshed(window.stored).metrics == window.baselines:
             again += 1
             continue
-        changes.setdefault(window.hardware, {})[window.test] = change
-        metrics = metric_edits(before, then, change.words(window.stored_metrics))
-        edits.append(TestEdit(window.hardware.key, window.test, metrics))
-        after.append((window.hardware, {window.test: then}))
-    files = file_edits(store, after, cwd=Path.cwd())
-    remarks = [f"{counted(again, 'test')} as in these runs already"] if again else []
-    shown = Edits(tuple(edits), files, tuple(refusals), (*remarks, *history.notes))
-
-    def write() -> tuple[str, ...]:
-        store.amend_keys(changes)
-        return ()
-
-    return show_then_write(shown, options, write, failed=bool(refusals))
-
-
-class _Refreshed(Struct, frozen=True):
-    """What a refresh makes of the baseline of a test.
-
-    Those of its times that did not get better still know what was ``accepted``.
-    """
-
-    change: Change
-    accepted: frozenset[str]
-
-    def __call__(self, stored: TestBaseline | None) -> TestBaseline:
-        """Return the baseline with other sessions."""
-        after = self.change(stored)
-        metrics = {
-            name: replace(after.metrics[name], accepted_value=_accepted_value(metric))
-            for name, metric in (stored.metrics if stored else {}).items()
-            if name in self.accepted
+        words = {
+            name: "recorded"
+            if name not in window.baselines
+            else "refreshed"
+            if name in not_better
+            else "accepted"
+            for name in change.metrics
         }
-        return replace(after, metrics={**after.metrics, **metrics})
+        edits.add(window.hardware, window.test, refreshed, words)
+    edits.remarks += [f"{counted(again, 'test')} as in these runs already"] if again else []
+    edits.remarks += history.notes
+    return edits.result(options)
 
-    def words(self, stored: Collection[str]) -> dict[str, str]:
-        """Say what becomes of each metric, where some are stored."""
-        new = {name: "recorded" for name in self.change.metrics if name not in stored}
-        old = self.change.metrics.intersection(stored)
-        return new | {n: "refreshed" if n in self.accepted else "accepted" for n in old}
+
+def _refreshed(
+    change: Change, not_better: frozenset[str], stored: TestBaseline | None
+) -> TestBaseline:
+    """Apply a change; times that did not get better still know the accepted value."""
+    after = change(stored)
+    metrics = {
+        name: replace(after.metrics[name], accepted_value=_accepted_value(metric))
+        for name, metric in (stored.metrics if stored else {}).items()
+        if name in not_better
+    }
+    return replace(after, metrics={**after.metrics, **metrics})
 
 
 def _accepted_value(stored: MetricBaseline) -> float:
@@ -574,7 +532,7 @@ def _accepted_value(stored: MetricBaseline) -> float:
 
 
 def _windows(history: RunHistory, policies: Policies) -> list[_Window]:
-    """Return what runs say of each test on each hardware, under the name of today."""
+    """Return the runs of each test on each hardware, under the name of today."""
     found: dict[tuple[str, str], _Window] = {}
     for run in history.runs:
         try:
@@ -587,25 +545,24 @@ def _windows(history: RunHistory, policies: Policies) -> list[_Window]:
             if hardware is None:
                 continue
             window = found.setdefault((key, test), _Window(hardware, test, policies))
-            seen = None
             # What a database stores of an id may not be what its record has.
-            judged_then = record.tests.get(recorded_as) if record is not None else None
-            if record is not None and judged_then is not None:
-                seen = judged_then.observation if record.complete and not record.shift else None
-            if seen is None or any(
-                (seen.problems, seen.lost, seen.raised, seen.out_of_memory, seen.unconfirmed)
-            ):
+            judged = record.tests.get(recorded_as) if record else None
+            fit = record is not None and record.complete and not record.shift
+            if not fit or judged is None or _trouble(judged.observation) is not None:
                 window.unfit += 1
-                continue
-            renamed = replace(seen, test=test, hardware=hardware)
-            judged = judge_observation(renamed, policies, hardware=hardware)
-            name = run.id or f"{run.source.name} of {run.at}"
-            window.runs.append((run, Measured(run.source.file, judged, name)))
+            else:
+                renamed = replace(judged.observation, test=test, hardware=hardware)
+                judged = judge_observation(renamed, policies, hardware=hardware)
+                name = run.id or f"{run.source.name} of {run.at}"
+                window.runs.append((run, Measured(run.source.file, judged, name)))
     return [window for _, window in sorted(found.items())]
 
 
+_LATER: Final = "take later runs alone with --last, or wait for more"
+
+
 class _Window(Struct):
-    """The runs of a test on one hardware, the oldest first; ``unfit`` ones are passed over."""
+    """The runs of a test on one hardware, oldest first; ``unfit`` ones are left out."""
 
     hardware: Hardware
     test: str
@@ -615,76 +572,69 @@ class _Window(Struct):
 
     @property
     def stored(self) -> TestBaseline | None:
-        """The baseline that there is."""
         return self.policies.store.find(self.hardware, self.test)
 
     @property
-    def stored_metrics(self) -> Mapping[str, MetricBaseline]:
-        """Its metrics."""
+    def baselines(self) -> Mapping[str, MetricBaseline]:
         return self.stored.metrics if self.stored else {}
 
-    def refusals(self, checklist: Checklist, options: tuple[str, ...]) -> Iterator[Refusal]:
-        """Yield why these runs must not become the baseline, and what to do about it."""
-        count, export = len(self.runs), "(after ttnn-perf history export -o .) "
-        refused = partial(Refusal, self.hardware.key, self.test)
-        if count < MIN_REFRESHED:
-            more = f"; {self.unfit} more were cut short, had no result, or a machine that shifted"
-            why = f"expected {MIN_REFRESHED} runs, found {count}{more if self.unfit else ''}"
-            yield refused(why, "wait for more runs")
-            return
-        lacking = self._lacking()
-        if lacking is not None:
-            yield refused(lacking, "take later runs alone with --last, or wait for more")
-            return
-        last, newest = self.runs[-1]
-        joined = join_records([measured for _, measured in self.runs])
-        if joined.problems:
-            yield refused(joined.problems[0], "take later runs alone with --last, or wait for more")
-        accept = accept_command([newest.record], (self.test,), options)
-        accept = f"accept it with: {export if last.source.is_stored else ''}{accept}"
-        judged = judge_observation(joined, self.policies, hardware=self.hardware)
-        for verdict in judged.verdicts:
-            other_key = verdict.reason is Reason.OTHER_KEY
-            if other_key or action_for(verdict, Update.IMPROVED) is Action.BLOCK:
-                yield refused(sentence(verdict), accept)
-        found = (violations(measured.judged, checklist) for _, measured in self.runs)
-        for finding in {each.code: each for each in chain.from_iterable(found)}.values():
-            why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
-            yield refused(why, f"see: ttnn-perf rules {finding.code}")
-        for name in self._times:
-            worse, limit = self._since_accept(name)
-            if worse > limit:
-                stored = self.stored_metrics[name]
-                why = (
-                    f"{name} is {percent(expm1(worse))} worse than what was last accepted, "
-                    f"{format_value(stored.metric, _accepted_value(stored))} "
-                    f"(limit {percent(expm1(limit))}): however slowly that came, "
-                    "nobody has accepted it"
-                )
-                yield refused(why, f"find out why: ttnn-perf trends; {accept}")
-            sessions = self._sessions(name)
-            for step in find_steps(winsorised([log(session.median) for _, session in sessions])):
-                (good, _), (bad, _) = sessions[step.first - 1], sessions[step.last]
-                size = f"{'+' if step.size > 0 else '−'}{percent(abs(expm1(step.size)))}"
-                why = (
-                    f"{name} changed within these runs, {size}, between {good.short_commit} of "
-                    f"{good.day} and {bad.short_commit} of {bad.day}"
-                )
-                remedy = "take later runs alone with --last, or wait for more"
-                yield refused(why, f"see: ttnn-perf trends; {remedy}")
-
-    def _lacking(self) -> str | None:
-        """Say which run did not measure a time; None if all did."""
-        for name, (run, measured) in product(self._times, self.runs):
-            if not _has(measured.observation, name):
-                return f"{name} is not in {run.short_commit} of {run.day}"
-        return None
-
     @property
-    def _times(self) -> list[str]:
+    def times(self) -> list[str]:
         """The times and throughputs, which is what a refresh is about."""
         metrics = self.runs[-1][1].observation.metrics
         return [n for n, seen in metrics.items() if seen.metric.compared_by_ratio and seen.gated]
+
+    def refusals(self, checklist: Checklist, options: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """Yield why these runs must not become the baseline, each with its remedy."""
+        count = len(self.runs)
+        if count < MIN_REFRESHED:
+            more = f"; {self.unfit} more were cut short, had no result, or a machine that shifted"
+            why = f"expected {MIN_REFRESHED} runs, found {count}{more if self.unfit else ''}"
+            yield why, "wait for more runs"
+            return
+        for name, (run, measured) in product(self.times, self.runs):
+            seen = measured.observation.metrics.get(name)
+            if seen is None or not all(isfinite(s) and s > 0 for s in seen.samples or (0.0,)):
+                yield f"{name} is not in {run.short_commit} of {run.day}", _LATER
+                return
+        joined = join_records([measured for _, measured in self.runs])
+        if joined.problems:
+            yield joined.problems[0], _LATER
+        last, newest = self.runs[-1]
+        export = "(after ttnn-perf history export -o .) " if last.source.is_stored else ""
+        accept = accept_command([newest.record], (self.test,), options)
+        accept = f"accept it with: {export}{accept}"
+        for verdict in judge_observation(joined, self.policies, hardware=self.hardware).verdicts:
+            other_key = verdict.reason is Reason.OTHER_KEY
+            if other_key or action_for(verdict, Update.IMPROVED) is Action.BLOCK:
+                yield sentence(verdict), accept
+        for _, measured in self.runs:
+            for finding in violations(measured.judged, checklist):
+                why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
+                yield why, f"see: ttnn-perf rules {finding.code}"
+        for name in self.times:
+            yield from self._changes_of(name, accept)
+
+    def _changes_of(self, name: str, accept: str) -> Iterator[tuple[str, str]]:
+        worse, limit = self._since_accept(name)
+        if worse > limit:
+            stored = self.baselines[name]
+            why = (
+                f"{name} is {percent(expm1(worse))} worse than what was last accepted, "
+                f"{format_value(stored.metric, _accepted_value(stored))} "
+                f"(limit {percent(expm1(limit))}): however slowly that came, "
+                "nobody has accepted it"
+            )
+            yield why, f"find out why: ttnn-perf trends; {accept}"
+        sessions = self._sessions(name)
+        for step in find_steps(winsorised([log(session.median) for _, session in sessions])):
+            (good, _), (bad, _) = sessions[step.first - 1], sessions[step.last]
+            size = f"{'+' if step.size > 0 else '−'}{percent(abs(expm1(step.size)))}"
+            why = (
+                f"{name} changed within these runs, {size}, between {good.short_commit} of "
+                f"{good.day} and {bad.short_commit} of {bad.day}"
+            )
+            yield why, f"see: ttnn-perf trends; {_LATER}"
 
     def _sessions(self, name: str) -> list[tuple[RecordedRun, Session]]:
         """Return a session for each run: its first measurement, as what came after is noise."""
@@ -696,13 +646,13 @@ class _Window(Struct):
         return list(found.values())
 
     def _since_accept(self, name: str) -> tuple[float, float]:
-        """Return how much worse a metric is than what was accepted, and its limit; logarithms.
+        """Return the log ratio to the accepted value, plus is worse, and its limit.
 
         The worse of all runs and the latest of them: a slow change is at its end in these.
         """
-        if name not in self.stored_metrics:
+        if name not in self.baselines:
             return 0.0, 0.0
-        stored, metrics = self.stored_metrics[name], self.runs[-1][1].observation.metrics
+        stored, metrics = self.baselines[name], self.runs[-1][1].observation.metrics
         policy = self.policies.of(self.hardware, metrics.values())
         samples = len(metrics[name].samples)
         band = band_of(stored, metrics[name].limits, policy=policy, samples=samples)
@@ -712,8 +662,8 @@ class _Window(Struct):
         levels = (median(logs), median(logs[-LATEST:]))
         return max(sign * (level - accepted) for level in levels), band.limit
 
-    def change(self, reason: str | None, branch: str | None) -> _Refreshed:
-        """Return what runs without an obstacle make of a baseline."""
+    def change(self, reason: str | None, branch: str | None) -> tuple[Change, frozenset[str]]:
+        """Return the change that runs make, and the times that did not get better."""
         (first, _), (last, newest) = self.runs[0], self.runs[-1]
         if not reason:
             runs, of = counted(len(self.runs), "run"), f" of {branch}" if branch else ""
@@ -722,16 +672,10 @@ class _Window(Struct):
             v.metric.name: Action.ADD if v.outcome is Outcome.NO_BASELINE else Action.KEEP
             for v in newest.judged.verdicts
         }
-        actions |= dict.fromkeys(self._times, Action.REPLACE)
+        actions |= dict.fromkeys(self.times, Action.REPLACE)
         measured = dict(sessions_of([(newest.run, newest.judged)]))
-        measured |= {name: tuple(s for _, s in self._sessions(name)) for name in self._times}
-        since = {name: self._since_accept(name) for name in self._times}
+        measured |= {name: tuple(s for _, s in self._sessions(name)) for name in self.times}
+        since = {name: self._since_accept(name) for name in self.times}
         not_better = frozenset(name for name, (worse, limit) in since.items() if worse >= -limit)
         accepted = acceptance_now(last.environment, reason)
-        return _Refreshed(Change(newest.observation, actions, accepted, measured, {}), not_better)
-
-
-def _has(observation: Observation, name: str) -> bool:
-    """Tell whether a test measured a time."""
-    seen = observation.metrics.get(name)
-    return seen is not None and all(isfinite(s) and s > 0 for s in seen.samples or (0.0,))
+        return Change(newest.observation, actions, accepted, measured, {}), not_better

@@ -1,10 +1,10 @@
-"""What a change makes of a baseline, metric by metric and file by file."""
+"""Changes of baselines: collected, shown, and then written; and tests that words name."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from msgspec import Struct, to_builtins
@@ -35,36 +35,47 @@ from pytest_ttnn_perf.report.tables import (
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.core.baseline import MetricBaseline, TestBaseline
     from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.gate.store import BaselineStore
+    from pytest_ttnn_perf.gate.store import BaselineStore, Change
     from pytest_ttnn_perf.report.tables import Block
 
 
-class FileFate(Enum):
-    """What becomes of a file."""
+def add_change(
+    parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Result]
+) -> None:
+    """Add options of commands that change baselines."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the changes without writing them"
+    )
+    add_baselines(parser)
+    add_format(parser)
+    parser.set_defaults(run=run)
 
-    CREATE = "create"
-    CHANGE = "change"
-    REMOVE = "remove"
+
+def edited_settings(options: argparse.Namespace) -> Settings:
+    """Return the project's settings, with the baselines that options name."""
+    settings = project_settings()
+    return replace(settings, baselines=options.baselines) if options.baselines else settings
+
+
+def repeated_options(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the options that a command which is offered must repeat."""
+    return ("--baselines", str(options.baselines)) if options.baselines else ()
 
 
 class Level(Struct, frozen=True):
-    """What a metric is compared with: the centre, in its unit, and the sessions it is taken of."""
+    """The centre of a metric, in its unit, and the number of its sessions."""
 
     centre: float
     sessions: int
 
 
 class MetricEdit(Struct, frozen=True):
-    """One metric before and after; None where it is not stored.
-
-    ``change`` is a fraction of the baseline, plus is worse; None where there is none.
-    """
+    """One metric before and after; ``change`` is a fraction, plus is worse."""
 
     metric: Metric
     what: str
@@ -73,10 +84,8 @@ class MetricEdit(Struct, frozen=True):
     change: float | None = None
 
 
-class TestEdit(Struct, frozen=True):
-    """One test's baseline. ``renamed_to`` is its new id, if that is what changes."""
-
-    __test__ = False  # a record, not something for pytest to collect
+class Edit(Struct, frozen=True):
+    """The change of one test's baseline."""
 
     key: str
     test: str
@@ -85,15 +94,8 @@ class TestEdit(Struct, frozen=True):
     note: str | None = None
 
 
-class FileEdit(Struct, frozen=True):
-    """A file, as the user would name it from where they stand, and what becomes of it."""
-
-    path: str
-    fate: FileFate
-
-
 class Refusal(Struct, frozen=True):
-    """A test whose result is not accepted, why, and what to do about it."""
+    """A test whose result is not accepted, why, and its remedy."""
 
     key: str
     test: str
@@ -101,45 +103,29 @@ class Refusal(Struct, frozen=True):
     remedy: str
 
 
-class Edits(Struct, frozen=True):
-    """All that a command would do. ``remarks`` are said beside it."""
-
-    tests: tuple[TestEdit, ...] = ()
-    files: tuple[FileEdit, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-
 def metric_edits(
     before: TestBaseline | None, after: TestBaseline | None, what: Mapping[str, str]
 ) -> tuple[MetricEdit, ...]:
-    """Return the metrics that ``what`` names, with what becomes of each."""
-    old = before.metrics if before else {}
-    new = after.metrics if after else {}
-    return tuple(
-        _metric_edit(old.get(name), new.get(name), text) for name, text in sorted(what.items())
-    )
-
-
-def _metric_edit(
-    before: MetricBaseline | None, after: MetricBaseline | None, what: str
-) -> MetricEdit:
-    stored = after or before
-    assert stored is not None, "a metric that is stored neither before nor after does not change"
-    then, now = _level_of(before), _level_of(after)
-    same = before is not None and after is not None and before.metric == after.metric
-    change = _worsening(stored.metric, then.centre, now.centre) if same and then and now else None
-    return MetricEdit(stored.metric, what, then, now, change)
+    """Compare the metrics that ``what`` names, with its word for each."""
+    edits = []
+    for name, word in sorted(what.items()):
+        old = before.metrics.get(name) if before else None
+        new = after.metrics.get(name) if after else None
+        stored = new or old
+        assert stored is not None, "a metric that is stored neither before nor after"
+        change = None
+        if old and new and old.metric == new.metric:
+            change = _worsening(stored.metric, centre_of(old), centre_of(new))
+        edits.append(MetricEdit(stored.metric, word, _level_of(old), _level_of(new), change))
+    return tuple(edits)
 
 
 def _level_of(baseline: MetricBaseline | None) -> Level | None:
-    if baseline is None:
-        return None
-    return Level(centre_of(baseline), len(baseline.current))
+    return Level(centre_of(baseline), len(baseline.current)) if baseline else None
 
 
 def _worsening(metric: Metric, before: float, after: float) -> float | None:
-    """Return the change as the gate reckons it: a fraction, plus is worse."""
+    """Return the change as the gate computes it: a fraction, plus is worse."""
     if before == after:
         return 0.0
     if metric.better is Better.HIGHER:
@@ -147,63 +133,6 @@ def _worsening(metric: Metric, before: float, after: float) -> float | None:
         lower, whole = (before - after), (after if metric.compared_by_ratio else before)
         return lower / abs(whole) if whole else None
     return (after - before) / abs(before) if before else None
-
-
-def file_edits(
-    store: BaselineStore,
-    changes: Iterable[tuple[Hardware, Mapping[str, TestBaseline | None]]],
-    *,
-    cwd: Path,
-) -> tuple[FileEdit, ...]:
-    """Return what becomes of each file if tests come to have these baselines, None for none."""
-    fates: dict[Path, FileFate] = {}
-    for hardware, tests in changes:
-        folder = key_folder(store.root, hardware)
-        by_file: dict[str, dict[str, TestBaseline | None]] = {}
-        for test, after in tests.items():
-            by_file.setdefault(split_test_id(test)[0], {})[test] = after
-            table = folder / ops_path(test)
-            if after is None and table.exists():
-                fates[table] = FileFate.REMOVE
-            elif after is not None and after.op_table is not None:
-                fates[table] = FileFate.CHANGE if table.exists() else FileFate.CREATE
-        for test_file, own in by_file.items():
-            path = baseline_path(store.root, hardware, test_file)
-            fates[path] = _fate(path, store.names_in(hardware, test_file), own)
-    return tuple(FileEdit(shown_path(path, cwd), fates[path]) for path in sorted(fates))
-
-
-def _fate(path: Path, stored: frozenset[str], own: Mapping[str, TestBaseline | None]) -> FileFate:
-    names = {split_test_id(test)[1]: after for test, after in own.items()}
-    left = (stored - names.keys()) | {name for name, after in names.items() if after is not None}
-    if not left:
-        return FileFate.REMOVE
-    return FileFate.CHANGE if path.exists() else FileFate.CREATE
-
-
-def edits_listing(edits: Edits, *, dry_run: bool) -> Listing:
-    """Lay out what is about to happen; with ``dry_run``, what would."""
-    rows = [(edit, metric) for edit in edits.tests for metric in edit.metrics]
-    lines: list[Block] = [*_COLUMNS.table(rows)]
-    lines += [f"{edit.test}: {edit.note}" for edit in edits.tests if edit.note]
-    for refusal in edits.refusals:
-        lines += [f"refused {refusal.test} on {refusal.key}: {refusal.why}"]
-        lines += [f"  {refusal.remedy}"] if refusal.remedy else []
-    lines += edits.remarks
-    would = "would " if dry_run else ""
-    lines += [f"{would}{file.fate.value} {file.path}" for file in edits.files]
-    lines.append(_count(edits, dry_run=dry_run))
-    document = _document(edits, dry_run=dry_run)
-    return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(rows))
-
-
-def _count(edits: Edits, *, dry_run: bool) -> str:
-    metrics = sum(len(edit.metrics) for edit in edits.tests)
-    parts = [f"{counted(len(edits.tests), 'test')}, {counted(metrics, 'metric')}"]
-    parts += [f"{len(edits.refusals)} refused"] if edits.refusals else []
-    if not edits.tests:
-        parts = ["nothing to write", *parts[1:]]
-    return "; ".join(parts) + ("; dry run: nothing is written" if dry_run else "")
 
 
 def _level(edit: MetricEdit, level: Level | None) -> str:
@@ -215,7 +144,6 @@ def _level(edit: MetricEdit, level: Level | None) -> str:
 
 
 def _change_text(edit: MetricEdit) -> str:
-    """Say how much better or worse the centre becomes; "-" where there is nothing to compare."""
     if edit.before is None or edit.after is None:
         return "-"
     if edit.change is None and edit.before.centre:
@@ -223,7 +151,7 @@ def _change_text(edit: MetricEdit) -> str:
     return change_in_words(Verdict(edit.metric, Outcome.WITHIN, change=edit.change))
 
 
-_COLUMNS: Final[Columns[tuple[TestEdit, MetricEdit]]] = Columns(
+_COLUMNS: Final[Columns[tuple[Edit, MetricEdit]]] = Columns(
     Column("key", lambda row: row[0].key, "key", once=True,
            title=lambda row: row[0].key),
     id_column(lambda row: row[0].test, renamed_to=lambda row: row[0].renamed_to),
@@ -242,97 +170,136 @@ _COLUMNS: Final[Columns[tuple[TestEdit, MetricEdit]]] = Columns(
 )  # fmt: skip
 
 
-def _document(edits: Edits, *, dry_run: bool) -> dict[str, object]:
-    return {
-        "dry_run": dry_run,
-        "tests": [
-            {
-                "key": edit.key,
-                "test": edit.test,
-                "renamed_to": edit.renamed_to,
-                "note": edit.note,
-                "metrics": [
-                    {
-                        "metric": metric.metric.name,
-                        "unit": metric.metric.unit,
-                        "what": metric.what,
-                        "before": metric.before and to_builtins(metric.before),
-                        "after": metric.after and to_builtins(metric.after),
-                        "change": metric.change,
-                    }
-                    for metric in edit.metrics
-                ],
-            }
-            for edit in edits.tests
-        ],
-        "refused": [to_builtins(refusal) for refusal in edits.refusals],
-        "files": [{"path": file.path, "fate": file.fate.value} for file in edits.files],
-        "remarks": list(edits.remarks),
-    }
+class Edits:
+    """All that a command changes in the baselines."""
 
+    def __init__(self, store: BaselineStore) -> None:
+        self.store = store
+        self.tests: list[Edit] = []
+        self.refusals: list[Refusal] = []
+        self.remarks: list[str] = []
+        #: The baselines that tests come to have, None for none.
+        self.after: dict[Hardware, dict[str, TestBaseline | None]] = {}
+        self.changes: dict[Hardware, dict[str, Change]] = {}
 
-def add_change(
-    parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Result]
-) -> None:
-    """Add options of commands that change baselines."""
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show the changes without writing them"
-    )
-    add_baselines(parser)
-    add_format(parser)
-    parser.set_defaults(run=run)
+    def add(
+        self,
+        hardware: Hardware,
+        test: str,
+        change: Change,
+        what: Mapping[str, str],
+        note: str | None = None,
+    ) -> None:
+        """Add a change of a test; ``what`` has a word for each metric that it changes."""
+        before = self.store.find(hardware, test)
+        after = change(before)
+        metrics = metric_edits(before, after, what)
+        self.tests.append(Edit(hardware.key, test, metrics, note=note))
+        self.after.setdefault(hardware, {})[test] = after
+        self.changes.setdefault(hardware, {})[test] = change
 
+    def result(
+        self, options: argparse.Namespace, write: Callable[[], Iterable[str]] | None = None
+    ) -> Result:
+        """Print the changes, and then make them unless it is a dry run.
 
-def edited_settings(options: argparse.Namespace) -> Settings:
-    """Return the project's settings, with the baselines that a command is to change."""
-    settings = project_settings()
-    return replace(settings, baselines=options.baselines) if options.baselines else settings
+        ``write`` returns what could not be written; an error that it raises is one of those.
+        """
+        files, dry_run = self._files(), options.dry_run
+        text = self._listing(files, dry_run=dry_run).text(options.format)
+        failed = bool(self.refusals) and not dry_run
+        if dry_run or not self.tests:
+            return Result(text, failed=failed)
 
+        def then() -> Result:
+            refused: list[str] = []
+            try:
+                if write is None:
+                    self.store.amend_keys(self.changes)
+                else:
+                    refused = list(write())
+            except TtnnPerfError as error:
+                refused = [str(error)]
+            errors = "".join(f"ttnn-perf: not written: {reason}\n" for reason in refused)
+            done = ""
+            if not refused and options.format == "table":  # the other shapes are one document
+                for path, fate in files.items():
+                    done += inert(f"{'removed' if fate == 'remove' else 'wrote'} {path}") + "\n"
+            return Result(done, failed=bool(refused), errors=errors)
 
-def repeated_options(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the options that a command which is offered must repeat."""
-    return ("--baselines", str(options.baselines)) if options.baselines else ()
+        return Result(text, failed=failed, then=then)
 
+    def _files(self) -> dict[str, str]:
+        """Return whether each file is created, changed or removed."""
+        fates: dict[Path, str] = {}
+        for hardware, tests in self.after.items():
+            folder = key_folder(self.store.root, hardware)
+            by_file: dict[str, dict[str, TestBaseline | None]] = {}
+            for test, after in tests.items():
+                test_file, name = split_test_id(test)
+                by_file.setdefault(test_file, {})[name] = after
+                table = folder / ops_path(test)
+                if after is None and table.exists():
+                    fates[table] = "remove"
+                elif after is not None and after.op_table is not None:
+                    fates[table] = "change" if table.exists() else "create"
+            for test_file, own in by_file.items():
+                path = baseline_path(self.store.root, hardware, test_file)
+                stored = self.store.names_in(hardware, test_file)
+                stays = any(own.values()) or stored - own.keys()
+                fates[path] = ("change" if path.exists() else "create") if stays else "remove"
+        return {shown_path(path, Path.cwd()): fates[path] for path in sorted(fates)}
 
-def show_then_write(
-    edits: Edits,
-    options: argparse.Namespace,
-    write: Callable[[], Iterable[str]],
-    *,
-    failed: bool = False,
-) -> Result:
-    """Return the result that prints edits, and then makes them unless it is a dry run.
-
-    ``write`` returns what could not be written; an error that it raises is one of those.
-    """
-    text = edits_listing(edits, dry_run=options.dry_run).text(options.format)
-    if options.dry_run:
-        return Result(text)
-    if not edits.tests:
-        return Result(text, failed=failed)
-
-    def then() -> Result:
-        try:
-            refused = list(write())
-        except TtnnPerfError as error:
-            refused = [str(error)]
-        errors = "".join(f"ttnn-perf: not written: {reason}\n" for reason in refused)
-        done = ""
-        if not refused and options.format == "table":  # the other shapes are one document
-            for file in edits.files:
-                verb = "removed" if file.fate is FileFate.REMOVE else "wrote"
-                done += inert(f"{verb} {file.path}") + "\n"
-        return Result(done, failed=bool(refused), errors=errors)
-
-    return Result(text, failed=failed, then=then)
+    def _listing(self, files: Mapping[str, str], *, dry_run: bool) -> Listing:
+        rows = [(edit, metric) for edit in self.tests for metric in edit.metrics]
+        lines: list[Block] = [*_COLUMNS.table(rows)]
+        lines += [f"{edit.test}: {edit.note}" for edit in self.tests if edit.note]
+        for refusal in self.refusals:
+            lines += [f"refused {refusal.test} on {refusal.key}: {refusal.why}"]
+            lines += [f"  {refusal.remedy}"] if refusal.remedy else []
+        lines += self.remarks
+        would = "would " if dry_run else ""
+        lines += [f"{would}{fate} {path}" for path, fate in files.items()]
+        counts = [f"{counted(len(self.tests), 'test')}, {counted(len(rows), 'metric')}"]
+        counts = counts if self.tests else ["nothing to write"]
+        counts += [f"{len(self.refusals)} refused"] if self.refusals else []
+        counts += ["dry run: nothing is written"] if dry_run else []
+        lines.append("; ".join(counts))
+        document = {
+            "dry_run": dry_run,
+            "tests": [
+                {
+                    "key": edit.key,
+                    "test": edit.test,
+                    "renamed_to": edit.renamed_to,
+                    "note": edit.note,
+                    "metrics": [
+                        {
+                            "metric": metric.metric.name,
+                            "unit": metric.metric.unit,
+                            "what": metric.what,
+                            "before": to_builtins(metric.before),
+                            "after": to_builtins(metric.after),
+                            "change": metric.change,
+                        }
+                        for metric in edit.metrics
+                    ],
+                }
+                for edit in self.tests
+            ],
+            "refused": to_builtins(self.refusals),
+            "files": [{"path": path, "fate": fate} for path, fate in files.items()],
+            "remarks": self.remarks,
+        }
+        return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(rows))
 
 
 def select_tests(
     tests: Collection[str], selectors: Sequence[str], ids: Sequence[str] = (), *, where: str
 ) -> tuple[str, ...]:
-    """Return the tests that any selector names, and those of ``ids``, in their order.
+    """Return the tests that selectors or ``ids`` name, in their order; all without any.
 
-    All without a selector or an id. What looks like a pattern or a folder is none among ``ids``.
+    What looks like a pattern or a folder is none among ``ids``.
 
     Raises:
         UsageError: a selector or an id names none; with the nearest names there are.
@@ -349,7 +316,7 @@ def select_tests(
 
 
 def _as_typed(word: str) -> str:
-    """Return an argument as the text that it stands for: half a surrogate pair comes as bytes."""
+    # Half a surrogate pair comes as bytes.
     try:
         return word.encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
     except UnicodeError:

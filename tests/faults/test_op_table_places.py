@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.cli.baseline_merge import move
+from pytest_ttnn_perf.cli.baseline import move
 from pytest_ttnn_perf.core import files as files_module
 from pytest_ttnn_perf.core.baseline import key_folder
 from pytest_ttnn_perf.core.errors import InputError, WriteError
