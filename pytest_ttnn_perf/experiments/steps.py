@@ -14,7 +14,7 @@ from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.files import read_json, write_text
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.gate.record import ignore_folder
-from pytest_ttnn_perf.machine.git import Repository, States
+from pytest_ttnn_perf.machine.git import Repository
 from pytest_ttnn_perf.report.tables import format_change
 
 if TYPE_CHECKING:
@@ -257,15 +257,13 @@ class Base(Struct, frozen=True):
     note: str | None = None
 
 
-def base_of(
-    repository: Repository, states: States, now: State, steps: Sequence[Step], asked: str | None
-) -> Base:
+def base_of(states: Repository, now: State, steps: Sequence[Step], asked: str | None) -> Base:
     """Return the state that the working tree is compared with.
 
     Raises:
         UsageError: nothing has changed since, or there is no such commit.
     """
-    head = repository.commit("HEAD")
+    head = states.commit("HEAD")
     committed = states.of(head.id)
     is_committed = committed.tree == now.tree
     gone = gone_steps(states, now, steps)
@@ -274,7 +272,7 @@ def base_of(
         None,
     )
     if asked is not None:
-        commit = repository.commit(asked)
+        commit = states.commit(asked)
         base = Base(asked, states.of(commit.id), f"{commit.short} {commit.subject}".strip())
     elif kept is not None and (is_committed or kept.head == head.id):
         base = Base("kept", states.of(kept.state), f"kept step {kept.message!r}")
@@ -290,7 +288,7 @@ def base_of(
                 "change the model, or name what to compare with: --base REF"
             )
             raise UsageError(message)
-        commit = repository.commit(fork)
+        commit = states.commit(fork)
         words = f"{commit.short} {commit.subject}, where the branch begins"
         base = Base("merge base", states.of(fork), words)
     if base.state.tree == now.tree:
@@ -310,7 +308,7 @@ def steps_of_branch(folder: Path, steps: Sequence[Step]) -> tuple[list[Step], fr
     """
     if not steps:
         return [], frozenset()
-    states = States(Repository.around(folder).root)
+    states = Repository.around(folder)
     heads = {head: states.descends_from(head) for head in {step.head for step in steps}}
     found = [step for step in steps if heads[step.head]]
     try:
@@ -320,7 +318,7 @@ def steps_of_branch(folder: Path, steps: Sequence[Step]) -> tuple[list[Step], fr
     return found, gone_steps(states, now, found)
 
 
-def gone_steps(states: States, now: State, steps: Sequence[Step]) -> frozenset[str]:
+def gone_steps(states: Repository, now: State, steps: Sequence[Step]) -> frozenset[str]:
     """Return the ids of kept steps that left nothing in what followed.
 
     They were discarded, or are on another branch: the next kept step began without them, or the
@@ -336,11 +334,11 @@ def gone_steps(states: States, now: State, steps: Sequence[Step]) -> frozenset[s
     return frozenset(gone)
 
 
-def _may_be_base(states: States, step: Step) -> bool:
+def _may_be_base(states: Repository, step: Step) -> bool:
     return step.is_kept and states.descends_from(step.head) and states.has(step.state)
 
 
-def _is_undone(states: States, step: Step, now: State) -> bool:
+def _is_undone(states: Repository, step: Step, now: State) -> bool:
     """Check that the files of a step are as committed before it.
 
     They may have been edited since: then they have none of the lines that are new since that

@@ -54,7 +54,7 @@ from pytest_ttnn_perf.experiments.steps import (
     write_step,
 )
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.machine.git import Repository, States, posix
+from pytest_ttnn_perf.machine.git import Repository, posix
 from pytest_ttnn_perf.report.sentences import command_line
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
@@ -119,10 +119,10 @@ def try_change(
         InputError: a state cannot be taken or checked out, or a step record cannot be read.
         WriteError: the record cannot be written.
     """
-    repository = Repository.around(asked.cwd)
-    states, steps = States(repository.root), read_steps(settings.artifacts)
+    repository = states = Repository.around(asked.cwd)
+    steps = read_steps(settings.artifacts)
     now, head = states.now(), repository.commit("HEAD").id
-    base = base_of(repository, states, now, steps, asked.base)
+    base = base_of(states, now, steps, asked.base)
     watch = _Watch(repository.root, states, base.state, now, settings)
     changed = states.changed_files(base.state, now)
     committed = states.of(head)
@@ -228,7 +228,7 @@ class _Watch:
     """Runs rounds, and stops them if both sides are not measured alike."""
 
     def __init__(
-        self, root: Path, states: States, before: State, now: State, settings: Settings
+        self, root: Path, states: Repository, before: State, now: State, settings: Settings
     ) -> None:
         self._root, self._states = root, states
         self._before, self._now = before, now

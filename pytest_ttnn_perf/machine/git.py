@@ -1,7 +1,6 @@
-"""States of a working tree as objects of git: taken, compared and kept without touching it.
+"""git: asked about commits and files, and used to check out and keep other versions.
 
-A state is a tree of all files that git tracks or would track, with uncommitted changes. It is made
-in an index of its own, so the user's index, files and branches stay as they are.
+Nothing here changes what the user has checked out, nor the user's index and branches.
 """
 
 from __future__ import annotations
@@ -31,41 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
-# Run git at the top of a work tree, without changing what the user has checked out.
-#
 # What is checked out may be someone else's. A folder with HEAD, objects and refs is a repository to
 # git, which believes the settings in it, and some of them name programs; all of these are files
-# that
-# can be committed. A ``.git`` cannot. So git is only ever run where there is one, and is told to
-# start none of the programs that a setting may name and that we have no use for.
-
-
-class Commit(NamedTuple):
-    """A commit: its full and its short name, and the first line of its message, printable."""
-
-    id: str
-    short: str
-    subject: str
-
-
-class DatedCommit(NamedTuple):
-    """A commit in history: when its author made it, and what it follows; a merge has two."""
-
-    commit: Commit
-    date: str
-    parents: list[str]
-
-
-class WorkingTree(NamedTuple):
-    """What is checked out; ``commit`` is None in a repository that has none yet.
-
-    ``changed`` and ``untracked`` count files that the commit does not have as they are.
-    """
-
-    commit: Commit | None
-    changed: int = 0
-    untracked: int = 0
-
+# that can be committed. A ``.git`` cannot. So git is only ever run where there is one, and starts
+# none of the programs that a setting may name and that we have no use for.
 
 #: Where these are set, as in a hook, git would write the user's own index instead of another's.
 _OF_ONE_REPOSITORY: Final = (
@@ -83,14 +51,18 @@ _ALWAYS: Final = (
     "-c", "log.showSignature=false",
     "-c", "safe.bareRepository=explicit",
 )  # fmt: skip
+#: A repository that takes longer is one that cannot tell.
+_TIMEOUT_S: Final = 120.0
+#: What every run waits for is waited for less: the commit is recorded as unknown then.
+_STATE_TIMEOUT_S: Final = 5.0
 
 
 class GitError(Exception):
-    """What git said last when it failed."""
+    """The last words of git when it failed."""
 
 
 def work_tree(folder: Path) -> Path | None:
-    """Return the top of the working tree around a folder; None where there is none.
+    """Return the top of the working tree around a folder; None without one.
 
     Git is not asked: it would take a bare repository on the way up for the one that is meant.
     """
@@ -106,9 +78,8 @@ def work_tree(folder: Path) -> Path | None:
 
 
 def _is_top(folder: Path) -> bool:
-    """Tell whether a working tree begins in a folder: linked ones and submodules have a file."""
     own = folder / ".git"
-    return own.is_file() or os.path.lexists(own / "HEAD")
+    return own.is_file() or os.path.lexists(own / "HEAD")  # linked trees and submodules have a file
 
 
 class Git(Struct, frozen=True):
@@ -116,13 +87,13 @@ class Git(Struct, frozen=True):
 
     folder: Path
 
-    def run(self, *words: str) -> str:
+    def run(self, *words: str, variables: Mapping[str, str] | None = None) -> str:
         """Run a command, and return what it prints.
 
         Raises:
             GitError: it failed, or there is no git, or no working tree begins in the folder.
         """
-        return self.output(*words).decode(errors="surrogateescape")
+        return self.output(*words, variables=variables).decode(errors="surrogateescape")
 
     def ask(self, *words: str, timeout_s: float | None = None) -> str | None:
         """Return what a command prints, without the last line's end; None if it fails."""
@@ -150,10 +121,20 @@ class Git(Struct, frozen=True):
         if not _is_top(self.folder):
             message = f"git is not run in {self.folder}: it is not the top of a working tree"
             raise GitError(message)
+        environment = {
+            **{k: v for k, v in os.environ.items() if k not in _OF_ONE_REPOSITORY},
+            # Asking must not take the index lock from a git command of the user's.
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+            "LC_ALL": "C",
+            # Where the .git turns out to be none, there is no other one above it.
+            _CEILINGS: str(self.folder.parent),
+            **(variables or {}),
+        }
         try:
             process = subprocess.Popen(
                 ["git", *_ALWAYS, "-C", str(self.folder), *words],
-                env={**self._environment(), **(variables or {})},
+                env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -177,35 +158,6 @@ class Git(Struct, frozen=True):
             raise GitError(lines[-1] if lines else f"git ended with code {process.returncode}")
         return output
 
-    def _environment(self) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if k not in _OF_ONE_REPOSITORY}
-        return {
-            **kept,
-            # Asking must not take the index lock from a git command of the user's.
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_TERMINAL_PROMPT": "0",
-            "LC_ALL": "C",
-            # Where the .git turns out to be none, there is no other one above it.
-            _CEILINGS: str(self.folder.parent),
-        }
-
-
-#: A repository that takes longer is one that cannot tell.
-_GIT_TIMEOUT_S: Final = 60.0
-#: What every run waits for is waited for less: the commit is recorded as unknown then.
-_STATE_TIMEOUT_S: Final = 5.0
-_BETWEEN: Final = "\x00"
-_FIELDS: Final = "%x00".join(("%H", "%an", "%aI"))
-
-
-class Committed(Struct, frozen=True):
-    """A commit that changed a file, by whom, when, and where the file was then."""
-
-    commit: str
-    author: str
-    date: str
-    path: str
-
 
 def top_level(folder: Path) -> Path | None:
     """Return the top of the working tree around a folder; None where git knows of none."""
@@ -215,8 +167,16 @@ def top_level(folder: Path) -> Path | None:
     return top
 
 
+def posix(path: Path, folder: Path) -> str:
+    """Return a path as git writes it, from a folder."""
+    return str(PurePosixPath(os.path.relpath(path, folder)))
+
+
+# What is checked out around a folder.
+
+
 class CheckedOut(NamedTuple):
-    """What is checked out; None where git cannot tell.
+    """The commit that is checked out; None where git cannot tell.
 
     ``branch`` is None as well where a commit is checked out and no branch, as CI systems do it.
     ``dirty``: tracked files differ from the commit. ``parents`` are what the commit itself names,
@@ -255,29 +215,6 @@ def state(folder: Path) -> CheckedOut:
     return found._replace(committed_at=committed_at, parents=parents)
 
 
-def is_ancestor(folder: Path, commit: str) -> bool:
-    """Tell whether a commit is known, and what is checked out around a folder follows it."""
-    top = work_tree(folder)
-    asked = ("merge-base", "--is-ancestor", commit, "HEAD")
-    return top is not None and commit[:1] != "-" and Git(top).ask(*asked) is not None
-
-
-def is_tracked(file: Path) -> bool | None:
-    """Tell whether git has a file: who has the repository has it too; None if it cannot tell."""
-    top, name = _locate(file)
-    if top is None:
-        return False
-    known = Git(top).ask("ls-files", "--", name)
-    return None if known is None else bool(known)
-
-
-def is_known(folder: Path, commit: str) -> bool:
-    """Tell whether the repository around a folder has a commit: a shallow clone has few."""
-    top = work_tree(folder)
-    asked = ("cat-file", "-e", f"{commit}^{{commit}}")
-    return top is not None and commit[:1] != "-" and Git(top).ask(*asked) is not None
-
-
 def described_commit(text: str) -> tuple[str | None, tuple[str, ...]]:
     r"""Return when a commit was made, in UTC, and its parents, from the text of its object.
 
@@ -294,25 +231,46 @@ def described_commit(text: str) -> tuple[str | None, tuple[str, ...]]:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}", parents
 
 
+def is_ancestor(folder: Path, commit: str) -> bool:
+    """Return whether a commit is known, and what is checked out around a folder follows it."""
+    top = work_tree(folder)
+    return top is not None and commit[:1] != "-" and Repository(top).descends_from(commit)
+
+
+def is_known(folder: Path, commit: str) -> bool:
+    """Return whether the repository around a folder has a commit: a shallow clone has few."""
+    top = work_tree(folder)
+    return top is not None and commit[:1] != "-" and Repository(top).has(commit)
+
+
+# Versions of a file.
+
+
+class Committed(Struct, frozen=True):
+    """A commit that changed a file, by whom, when, and where the file was then."""
+
+    commit: str
+    author: str
+    date: str
+    path: str
+
+
+def is_tracked(file: Path) -> bool | None:
+    """Return whether git has a file: who has the repository has it too; None if unknown."""
+    top, name = _locate(file)
+    if top is None:
+        return False
+    known = Git(top).ask("ls-files", "--", name)
+    return None if known is None else bool(known)
+
+
 def staged_version(file: Path, stage: int) -> str | None:
     """Return one side of a file that is in conflict: 1 the base, 2 ours, 3 theirs.
 
     Raises:
         InputError: it is larger than any baseline.
     """
-    return _blob(file, f":{stage}:", "on each side of the conflict")
-
-
-def _blob(file: Path, version: str, where: str) -> str | None:
-    top, name = _locate(file)
-    size = _bytes(top, "cat-file", "-s", f"{version}{name}")
-    if size is None:
-        return None
-    if int(size) > LARGEST_TEXT_BYTES:
-        expected = f"expected at most {LARGEST_TEXT_BYTES} bytes"
-        raise InputError(file, f"{expected} {where}, found {int(size)}")
-    answer = _bytes(top, "cat-file", "blob", f"{version}{name}")
-    return None if answer is None else answer.decode("utf-8", "replace")
+    return _checked_blob(file, f":{stage}:", "on each side of the conflict")
 
 
 def committed_version(file: Path) -> str | None:
@@ -321,34 +279,28 @@ def committed_version(file: Path) -> str | None:
     Raises:
         InputError: it is larger than any baseline.
     """
-    return _blob(file, "HEAD:", "in the last commit")
+    return _checked_blob(file, "HEAD:", "in the last commit")
 
 
-def setting(folder: Path, name: str) -> str | None:
-    """Return a setting of a repository."""
-    return Git(folder).ask("config", "--local", "--get", name, timeout_s=_GIT_TIMEOUT_S)
-
-
-def set_setting(folder: Path, name: str, value: str) -> bool:
-    """Set it; return whether git did."""
-    answer = Git(folder).ask("config", "--local", name, value, timeout_s=_GIT_TIMEOUT_S)
-    return answer is not None
+def _checked_blob(file: Path, version: str, where: str) -> str | None:
+    top, name = _locate(file)
+    size_bytes = _blob_size(top, f"{version}{name}")
+    if size_bytes is not None and size_bytes > LARGEST_TEXT_BYTES:
+        expected = f"expected at most {LARGEST_TEXT_BYTES} bytes"
+        raise InputError(file, f"{expected} {where}, found {size_bytes}")
+    return _blob(top, f"{version}{name}")
 
 
 def history(file: Path) -> list[Committed]:
     """Return the commits that changed a file, newest first, under whatever name it had."""
     top, name = _locate(file)
     words = ("log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--follow")
-    answer = _bytes(top, *words, f"--format=%x00{_FIELDS}", "--name-only", "-z", "--", name)
-    return list(_entries((answer or b"").decode("utf-8", "surrogateescape").split(_BETWEEN)))
-
-
-def _entries(parts: Sequence[str]) -> Iterator[Committed]:
-    """Yield what a log tells: an empty part, three fields, and the names of files for each commit.
-
-    Counted, as an author's name may hold anything but what stands between the parts.
-    """
-    position = 0
+    fields = "--format=%x00%H%x00%an%x00%aI"
+    answer = top and Git(top).ask(*words, fields, "--name-only", "-z", "--", name)
+    # For each commit an empty part, three fields, and the names of files. Counted, as an author's
+    # name may hold anything but what stands between the parts.
+    parts = (answer or "").split("\0")
+    found, position = [], 0
     while position + 3 < len(parts):
         commit, author, date = parts[position + 1 : position + 4]
         position += 4
@@ -356,14 +308,8 @@ def _entries(parts: Sequence[str]) -> Iterator[Committed]:
         while position < len(parts) and parts[position]:
             position += 1
         if position > begin:
-            yield Committed(commit, author, date, parts[begin].removeprefix("\n"))
-
-
-class _Blob(NamedTuple):
-    """What git keeps of a file, by its name there."""
-
-    id: str
-    size_bytes: int
+            found.append(Committed(commit, author, date, parts[begin].removeprefix("\n")))
+    return found
 
 
 def contents(file: Path, versions: Sequence[Committed]) -> Iterator[str | None]:
@@ -372,55 +318,11 @@ def contents(file: Path, versions: Sequence[Committed]) -> Iterator[str | None]:
     What is huge may pack small, so that nobody notices it in a clone.
     """
     top, _ = _locate(file)
-    # What is asked for is told apart by its lines.
-    askable = [version for version in versions if "\n" not in version.path]
-    wanted = "".join(f"{version.commit}:{version.path}\n" for version in askable)
-    answer = _bytes(top, "cat-file", "--batch-check", given=os.fsencode(wanted)) or b""
-    described = map(_described_blob, answer.splitlines())
-    blobs = dict(zip(askable, described, strict=False))
-    waiting = [blob for blob in map(blobs.get, versions) if blob is not None]
-    known: dict[str, bytes] = {}
     for version in versions:
-        blob = blobs.get(version)
-        if blob is None:
-            yield None
-            continue
-        if blob.id not in known:
-            known = _next_texts(top, waiting[waiting.index(blob) :])
-        yield known[blob.id].decode("utf-8", "replace") if blob.id in known else None
-
-
-def _described_blob(line: bytes) -> _Blob | None:
-    words = line.split()
-    if len(words) != 3 or words[1] != b"blob" or int(words[2]) > LARGEST_TEXT_BYTES:
-        return None
-    return _Blob(words[0].decode("ascii"), int(words[2]))
-
-
-def _next_texts(top: Path | None, blobs: Sequence[_Blob]) -> dict[str, bytes]:
-    """Read the first of some blobs by one process: as many as may be in memory at once."""
-    total_bytes = 0
-    taken: list[_Blob] = []
-    for blob in blobs:
-        total_bytes += blob.size_bytes
-        if taken and total_bytes > LARGEST_TEXT_BYTES:
-            break
-        taken.append(blob)
-    wanted = "".join(f"{blob.id}\n" for blob in taken).encode()
-    answer = _bytes(top, "cat-file", "--batch", given=wanted) or b""
-    found, position = {}, 0
-    for blob in taken:
-        begin = answer.find(b"\n", position) + 1
-        if begin:
-            position = begin + blob.size_bytes
-            found[blob.id] = answer[begin:position]
-            position += 1
-    return found
-
-
-def posix(path: Path, folder: Path) -> str:
-    """Return a path as git writes it, from a folder."""
-    return str(PurePosixPath(os.path.relpath(path, folder)))
+        name = f"{version.commit}:{version.path}"
+        size_bytes = _blob_size(top, name)
+        huge = size_bytes is None or size_bytes > LARGEST_TEXT_BYTES
+        yield None if huge else _blob(top, name)
 
 
 def _locate(file: Path) -> tuple[Path | None, str]:
@@ -430,18 +332,106 @@ def _locate(file: Path) -> tuple[Path | None, str]:
     return top, "" if top is None else posix(folder / file.name, top)
 
 
-def _bytes(top: Path | None, *words: str, given: bytes = b"") -> bytes | None:
-    """Return what git prints; None where it cannot tell."""
+def _blob_size(top: Path | None, name: str) -> int | None:
+    answer = Git(top).ask("cat-file", "-s", name, timeout_s=_TIMEOUT_S) if top else None
+    return None if answer is None else int(answer)
+
+
+def _blob(top: Path | None, name: str) -> str | None:
     try:
-        return Git(top).output(*words, given=given, timeout_s=_GIT_TIMEOUT_S) if top else None
+        answer = Git(top).output("cat-file", "blob", name, timeout_s=_TIMEOUT_S) if top else None
     except GitError:
         return None
+    return None if answer is None else answer.decode("utf-8", "replace")
 
 
-class Repository(Struct, frozen=True):
+def setting(folder: Path, name: str) -> str | None:
+    """Return a setting of a repository."""
+    return Git(folder).ask("config", "--local", "--get", name, timeout_s=_TIMEOUT_S)
+
+
+def set_setting(folder: Path, name: str, value: str) -> bool:
+    """Set it; return whether git did."""
+    return Git(folder).ask("config", "--local", name, value, timeout_s=_TIMEOUT_S) is not None
+
+
+# Commits of a repository, and states of its working tree.
+#
+# A state is a tree of all files that git tracks or would track, with uncommitted changes. It is
+# made in an index of its own, so the user's index, files and branches stay as they are.
+
+#: Keeps git from removing the states of steps; no branch, and not pushed by itself.
+_REFS: Final = "refs/ttnn-perf/steps"
+#: Untracked files of more than this are data or builds: git would keep a copy of each state.
+LARGEST_UNTRACKED_BYTES: Final = 64 * 1024**2
+#: Left by any run of Python or pytest, and no part of a change.
+_BY_PRODUCTS: Final = frozenset({"__pycache__", ".pytest_cache", ".ttnn_perf"})
+#: The same tree and parent are the same commit, whoever asks and whenever.
+_NOBODY: Final = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "ttnn-perf"), ("EMAIL", "ttnn-perf"), ("DATE", "@0 +0000"))
+}
+_HUNK: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_ABSENT: Final = re.compile("0+")
+
+
+class Commit(NamedTuple):
+    """A commit: its full and its short name, and the first line of its message, printable."""
+
+    id: str
+    short: str
+    subject: str
+
+
+class DatedCommit(NamedTuple):
+    """A commit in history: when its author made it, and what it follows; a merge has two."""
+
+    commit: Commit
+    date: str
+    parents: list[str]
+
+
+class WorkingTree(NamedTuple):
+    """What is checked out; ``commit`` is None in a repository that has none yet.
+
+    ``changed`` and ``untracked`` count files that the commit does not have as they are.
+    """
+
+    commit: Commit | None
+    changed: int = 0
+    untracked: int = 0
+
+
+class State(NamedTuple):
+    """A state of the working tree: the id of its tree, and of a commit that holds it."""
+
+    tree: str
+    commit: str
+
+
+class ChangedFile(NamedTuple):
+    """A file that differs in two states, by ids of its content; None where it is not there."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+class ChangedLine(NamedTuple):
+    """A line that a later state has and the earlier one does not."""
+
+    path: str
+    number: int
+    text: str
+
+
+class Repository:
     """A repository with a working tree in ``root``."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._git = Git(root)
 
     @classmethod
     def around(cls, folder: Path) -> Repository:
@@ -466,19 +456,16 @@ class Repository(Struct, frozen=True):
         Raises:
             UsageError: it stands for none.
         """
-        found = None
-        if not name.startswith("-"):
-            found = self._git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        if not found:
-            message = (
-                f"{name!r} is not a commit of {self.root}: expected a branch, a tag or a commit"
-            )
+        found = None if name.startswith("-") else self._id(f"{name}^{{commit}}")
+        if found is None:
+            expected = "expected a branch, a tag or a commit"
+            message = f"{name!r} is not a commit of {self.root}: {expected}"
             raise UsageError(message)
         return self._described(found)
 
     def working_tree(self) -> WorkingTree:
         """Return what is checked out, and how many files are not as they were committed."""
-        head = self._git.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        head = self._id("HEAD^{commit}")
         listed = self._git.ask("status", "--porcelain=v1", "-z", "--no-renames") or ""
         states = [line[:2] for line in listed.split("\0") if line]
         untracked = states.count("??")
@@ -487,14 +474,8 @@ class Repository(Struct, frozen=True):
 
     def differs_from(self, commit: Commit, paths: Iterable[str]) -> tuple[str, ...]:
         """Return those of some paths in which the working tree differs from a commit."""
-        return tuple(
-            path
-            for path in paths
-            if self._git.ask(
-                "diff", "--quiet", "--no-ext-diff", "--no-textconv", commit.id, "--", path
-            )
-            is None
-        )
+        words = ("diff", "--quiet", "--no-ext-diff", "--no-textconv", commit.id, "--")
+        return tuple(path for path in paths if self._git.ask(*words, path) is None)
 
     def between(self, good: Commit, bad: Commit) -> list[DatedCommit]:
         """Return the commits after ``good`` up to ``bad``, oldest first, by first parents alone.
@@ -506,27 +487,145 @@ class Repository(Struct, frozen=True):
             common = self._git.ask("merge-base", good.id, bad.id)
             other = f"try the commit where they part: {common[:12]}" if common else "none is common"
             raise UsageError(f"{good.short} is not an ancestor of {bad.short}: {other}")
-        fields = "%x00".join(("%H", "%h", "%aI", "%P", "%s"))
-        words = ("log", "--no-show-signature", "--first-parent", "--reverse", f"--format={fields}")
-        listed = self._git.ask(*words, f"{good.id}..{bad.id}", "--") or ""
+        words = ("log", "--no-show-signature", "--first-parent", "--reverse")
+        fields = "--format=%H%x00%h%x00%aI%x00%P%x00%s"
+        listed = self._git.ask(*words, fields, f"{good.id}..{bad.id}", "--") or ""
         found = []
-        for line in listed.split("\n"):
-            if line:
-                commit, short, date, parents, subject = line.split(_BETWEEN, 4)
-                known = Commit(commit, short, visible(subject))
-                found.append(DatedCommit(known, date, parents.split()))
+        for line in filter(None, listed.split("\n")):
+            commit, short, date, parents, subject = line.split("\0", 4)
+            known = Commit(commit, short, visible(subject))
+            found.append(DatedCommit(known, date, parents.split()))
         return found
 
-    @property
-    def _git(self) -> Git:
-        return Git(self.root)
+    def merge_base(self) -> str | None:
+        """Return where the branch left its upstream, or main or master; None where that is HEAD."""
+        head = self._id("HEAD")
+        for name in ("@{upstream}", "origin/HEAD", "main", "master"):
+            base = self._git.ask("merge-base", "HEAD", name)
+            if base and base != head:
+                return base
+        return None
+
+    def has(self, commit: str) -> bool:
+        """Return whether git has a commit."""
+        return self._git.ask("cat-file", "-e", f"{commit}^{{commit}}") is not None
+
+    def descends_from(self, commit: str) -> bool:
+        """Return whether what is checked out is a commit or follows it."""
+        return self._git.ask("merge-base", "--is-ancestor", commit, "HEAD") is not None
+
+    def now(self, known: State | None = None) -> State:
+        """Return the state of the working tree.
+
+        With ``known``, untracked files that this state does not have are left out.
+
+        Raises:
+            UsageError: there is no commit yet, or untracked files are too large for git.
+            InputError: git cannot read the working tree.
+        """
+        head = self._id("HEAD^{commit}")
+        if head is None:
+            message = "there is no commit yet to compare with: commit the model and its tests first"
+            raise UsageError(message)
+        untracked = self._untracked(known)
+        try:
+            with self._own_index() as index:
+                # First what is tracked: an update would take out again what it does not find.
+                self._git.run("add", "--update", variables=index)
+                given = b"".join(os.fsencode(path) + b"\0" for path in untracked)
+                words = ("update-index", "--add", "-z", "--stdin")
+                self._git.output(*words, given=given, variables=index)
+                tree = self._git.run("write-tree", variables=index).strip()
+            if self._id(f"{head}^{{tree}}") == tree:
+                return State(tree, head)
+            made = ("commit-tree", tree, "-p", head, "-m", "state of the working tree")
+            return State(tree, self._git.run(*made, variables=_NOBODY).strip())
+        except GitError as cause:
+            problem = f"git cannot take its state: {cause}"
+            raise InputError(self.root, problem) from cause
+
+    def of(self, commit: str) -> State:
+        """Return the state that a commit holds."""
+        return State(self._id(f"{commit}^{{tree}}") or "", commit)
+
+    def keep(self, name: str, state: State) -> None:
+        """Keep a state under a name, for as long as the repository lasts."""
+        with contextlib.suppress(GitError):  # a repository that others may only read
+            self._git.run("update-ref", f"{_REFS}/{name}", state.commit)
+
+    def changed_files(self, before: State, after: State) -> list[ChangedFile]:
+        """Return the files in which two states differ."""
+        words = ("diff-tree", "-r", "-z", "--no-renames", before.tree, after.tree)
+        parts = (self._git.ask(*words) or "").split("\0")
+        found = []
+        for described, path in zip(parts[::2], parts[1::2], strict=False):
+            _, _, then, now, _ = described.split(" ")
+            ids = [None if _ABSENT.fullmatch(one) else one for one in (then, now)]
+            found.append(ChangedFile(path, *ids))
+        return found
+
+    def new_lines(self, before: State, after: State, path: str) -> Iterator[ChangedLine]:
+        """Yield the lines of a file that the later state has and the earlier one does not."""
+        words = ("diff-tree", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv")
+        printed = self._git.ask(*words, "--no-renames", before.tree, after.tree, "--", path) or ""
+        number = None
+        for line in printed.splitlines():
+            hunk = _HUNK.match(line)
+            if hunk:
+                number = int(hunk[1])
+            elif number is not None and line.startswith("+"):
+                yield ChangedLine(path, number, line[1:])
+                number += 1
+
+    def text(self, state: State, path: str) -> str:
+        """Return a file as a state has it; nothing where it has none."""
+        return self._git.ask("cat-file", "blob", f"{state.tree}:{path}") or ""
+
+    def id_of(self, state: State, path: str) -> str | None:
+        """Return the id of a file's or folder's content in a state; None where it has none."""
+        return self._id(f"{state.tree}:{path}")
+
+    def _untracked(self, known: State | None) -> list[str]:
+        listed = self._git.ask("ls-files", "--others", "--exclude-standard", "-z") or ""
+        paths = [
+            path
+            for path in listed.split("\0")
+            if path and not path.endswith("/") and _BY_PRODUCTS.isdisjoint(Path(path).parts)
+        ]
+        if known is not None and paths:
+            names = self._git.ask("ls-tree", "-r", "-z", "--name-only", known.tree) or ""
+            paths = [path for path in paths if path in names.split("\0")]
+        sizes = {path: os.lstat(self.root / path).st_size for path in paths}
+        if sum(sizes.values()) > LARGEST_UNTRACKED_BYTES:
+            largest = max(sizes, key=sizes.__getitem__)
+            most = LARGEST_UNTRACKED_BYTES // 1024**2
+            message = (
+                f"untracked files take {sum(sizes.values()) // 1024**2} MiB, expected at most "
+                f"{most} MiB: add what is no part of the change, such as {largest}, to .gitignore"
+            )
+            raise UsageError(message)
+        return paths
+
+    @contextmanager
+    def _own_index(self) -> Iterator[dict[str, str]]:
+        """Yield variables that have git use a copy of the user's index."""
+        own = self._git.run("rev-parse", "--git-path", "index").strip()
+        try:
+            with tempfile.TemporaryDirectory(prefix="ttnn-perf-index-") as folder:
+                copy = Path(folder) / "index"
+                with contextlib.suppress(FileNotFoundError):
+                    # With its time: git looks again at files that are not older than its index.
+                    shutil.copy2(self.root / own, copy)
+                yield {"GIT_INDEX_FILE": str(copy)}
+        except OSError as cause:
+            raise WriteError(Path(tempfile.gettempdir()), cause) from cause
+
+    def _id(self, name: str) -> str | None:
+        return self._git.ask("rev-parse", "--verify", "--quiet", name) or None
 
     def _described(self, commit: str) -> Commit:
-        line = (
-            self._git.ask("log", "-1", "--no-show-signature", "--format=%h%n%s", commit, "--")
-            or commit[:12]
-        )
-        short, _, subject = line.partition("\n")
+        words = ("log", "-1", "--no-show-signature", "--format=%h%n%s", commit, "--")
+        short, _, subject = (self._git.ask(*words) or commit[:12]).partition("\n")
         return Commit(commit, short, visible(subject))
 
 
@@ -534,8 +633,6 @@ class Repository(Struct, frozen=True):
 
 #: What may be the name of a commit; records are written by anybody.
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
-#: A repository that takes longer is one that cannot tell.
-_TIMEOUT_S: Final = 120.0
 
 
 class Lineage(Struct, frozen=True):
@@ -801,183 +898,3 @@ def _delete(path: Path) -> None:
                 if not place.is_symlink():
                     place.chmod(0o700)
     shutil.rmtree(path, ignore_errors=True)
-
-
-#: Keeps git from removing the states of steps; no branch, and not pushed by itself.
-_REFS: Final = "refs/ttnn-perf/steps"
-#: Untracked files of more than this are data or builds: git would keep a copy of each state.
-LARGEST_UNTRACKED_BYTES: Final = 64 * 1024**2
-#: Left by any run of Python or pytest, and no part of a change.
-_BY_PRODUCTS: Final = frozenset({"__pycache__", ".pytest_cache", ".ttnn_perf"})
-#: The same tree and parent are the same commit, whoever asks and whenever.
-_NOBODY: Final = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "ttnn-perf"), ("EMAIL", "ttnn-perf"), ("DATE", "@0 +0000"))
-}
-_HUNK: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-_ABSENT: Final = re.compile("0+")
-
-
-class State(NamedTuple):
-    """A state of the working tree: the id of its tree, and of a commit that holds it."""
-
-    tree: str
-    commit: str
-
-
-class ChangedFile(NamedTuple):
-    """A file that is not the same in two states; ``before`` or ``after`` is None where it is not.
-
-    Both are ids of its content.
-    """
-
-    path: str
-    before: str | None
-    after: str | None
-
-
-class ChangedLine(NamedTuple):
-    """A line that a later state has and the earlier one does not."""
-
-    path: str
-    number: int
-    text: str
-
-
-class States:
-    """The states of the working tree in ``root``."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._git = Git(root)
-
-    def now(self, known: State | None = None) -> State:
-        """Return the state of the working tree.
-
-        With ``known``, untracked files that this state does not have are left out.
-
-        Raises:
-            UsageError: there is no commit yet, or untracked files are too large for git.
-            InputError: git cannot read the working tree.
-        """
-        head = self._git.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        if not head:
-            message = "there is no commit yet to compare with: commit the model and its tests first"
-            raise UsageError(message)
-        untracked = self._untracked(known)
-        try:
-            with self._own_index() as index:
-                # First what is tracked: an update would take out again what it does not find.
-                self._git.output("add", "--update", variables=index)
-                given = b"".join(os.fsencode(path) + b"\0" for path in untracked)
-                words = ("update-index", "--add", "-z", "--stdin")
-                self._git.output(*words, given=given, variables=index)
-                tree = self._git.output("write-tree", variables=index).decode().strip()
-            return State(tree, self._commit(tree, head))
-        except GitError as cause:
-            problem = f"git cannot take its state: {cause}"
-            raise InputError(self._root, problem) from cause
-
-    def of(self, commit: str) -> State:
-        """Return the state that a commit holds."""
-        return State(self._ask(f"{commit}^{{tree}}"), commit)
-
-    def merge_base(self) -> str | None:
-        """Return where the branch left its upstream, or main or master; None where that is HEAD."""
-        head = self._ask("HEAD")
-        for name in ("@{upstream}", "origin/HEAD", "main", "master"):
-            base = self._git.ask("merge-base", "HEAD", name)
-            if base and base != head:
-                return base
-        return None
-
-    def has(self, commit: str) -> bool:
-        """Tell whether git still has a state."""
-        return self._git.ask("cat-file", "-e", f"{commit}^{{commit}}") is not None
-
-    def descends_from(self, commit: str) -> bool:
-        """Tell whether what is checked out is a commit or follows it."""
-        return self._git.ask("merge-base", "--is-ancestor", commit, "HEAD") is not None
-
-    def keep(self, name: str, state: State) -> None:
-        """Keep a state under a name, for as long as the repository lasts."""
-        with contextlib.suppress(GitError):  # a repository that others may only read
-            self._git.output("update-ref", f"{_REFS}/{name}", state.commit)
-
-    def changed_files(self, before: State, after: State) -> list[ChangedFile]:
-        """Return the files in which two states differ."""
-        words = ("diff-tree", "-r", "-z", "--no-renames", before.tree, after.tree)
-        parts = (self._git.ask(*words) or "").split("\0")
-        found = []
-        for described, path in zip(parts[::2], parts[1::2], strict=False):
-            _, _, then, now, _ = described.split(" ")
-            ids = [None if _ABSENT.fullmatch(one) else one for one in (then, now)]
-            found.append(ChangedFile(path, *ids))
-        return found
-
-    def new_lines(self, before: State, after: State, path: str) -> Iterator[ChangedLine]:
-        """Yield the lines of a file that the later state has and the earlier one does not."""
-        words = ("diff-tree", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv")
-        printed = self._git.ask(*words, "--no-renames", before.tree, after.tree, "--", path) or ""
-        number = None
-        for line in printed.splitlines():
-            hunk = _HUNK.match(line)
-            if hunk:
-                number = int(hunk[1])
-            elif number is not None and line.startswith("+"):
-                yield ChangedLine(path, number, line[1:])
-                number += 1
-
-    def text(self, state: State, path: str) -> str:
-        """Return a file as a state has it; nothing where it has none."""
-        return self._git.ask("cat-file", "blob", f"{state.tree}:{path}") or ""
-
-    def id_of(self, state: State, path: str) -> str | None:
-        """Return the id of a file's or folder's content in a state; None where it has none."""
-        return self._ask(f"{state.tree}:{path}") or None
-
-    def _untracked(self, known: State | None) -> list[str]:
-        listed = self._git.ask("ls-files", "--others", "--exclude-standard", "-z") or ""
-        paths = [
-            path
-            for path in listed.split("\0")
-            if path and not path.endswith("/") and _BY_PRODUCTS.isdisjoint(Path(path).parts)
-        ]
-        if known is not None and paths:
-            names = self._git.ask("ls-tree", "-r", "-z", "--name-only", known.tree) or ""
-            paths = [path for path in paths if path in names.split("\0")]
-        sizes = {path: os.lstat(self._root / path).st_size for path in paths}
-        if sum(sizes.values()) > LARGEST_UNTRACKED_BYTES:
-            largest = max(sizes, key=sizes.__getitem__)
-            most = LARGEST_UNTRACKED_BYTES // 1024**2
-            message = (
-                f"untracked files take {sum(sizes.values()) // 1024**2} MiB, expected at most "
-                f"{most} MiB: add what is no part of the change, such as {largest}, to .gitignore"
-            )
-            raise UsageError(message)
-        return paths
-
-    @contextlib.contextmanager
-    def _own_index(self) -> Iterator[dict[str, str]]:
-        """Yield variables that have git use a copy of the user's index."""
-        own = self._git.run("rev-parse", "--git-path", "index").strip()
-        try:
-            with tempfile.TemporaryDirectory(prefix="ttnn-perf-index-") as folder:
-                copy = Path(folder) / "index"
-                with contextlib.suppress(FileNotFoundError):
-                    # With its time: git looks again at files that are not older than its index.
-                    shutil.copy2(self._root / own, copy)
-                yield {"GIT_INDEX_FILE": str(copy)}
-        except OSError as cause:
-            raise WriteError(Path(tempfile.gettempdir()), cause) from cause
-
-    def _commit(self, tree: str, head: str) -> str:
-        """Return a commit that holds a tree: HEAD where it is the same."""
-        if self._ask(f"{head}^{{tree}}") == tree:
-            return head
-        words = ("commit-tree", tree, "-p", head, "-m", "state of the working tree")
-        return self._git.output(*words, variables=_NOBODY).decode().strip()
-
-    def _ask(self, name: str) -> str:
-        return self._git.ask("rev-parse", "--verify", "--quiet", name) or ""

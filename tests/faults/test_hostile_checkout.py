@@ -109,7 +109,6 @@ def test_an_author_may_be_called_anything(desk: Desk, author: str) -> None:
 
 
 def test_a_name_with_a_line_break_shifts_nobodys_accept(desk: Desk) -> None:
-    """The file had one once, which made git answer a question more than was asked."""
     repository = Repository(desk)
     file = desk.path / FILE
     named = file.with_name("test_m\n.json")
@@ -122,7 +121,7 @@ def test_a_name_with_a_line_break_shifts_nobodys_accept(desk: Desk) -> None:
 
     rows = json.loads(desk.run("list", "--log", "--format", "json").text)["accepts"]
 
-    assert [row["reason"] for row in rows] == ["float32 sums", "first"]
+    assert [row["reason"] for row in rows] == ["float32 sums", "bfp8 weights", "first"]
 
 
 def test_a_huge_version_in_history_is_left_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

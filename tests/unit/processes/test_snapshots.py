@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.machine import git as snapshots
-from pytest_ttnn_perf.machine.git import ChangedLine, States
+from pytest_ttnn_perf.machine.git import ChangedLine, Repository
 from tests.harness.versions import Versions
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def versions(tmp_path: Path) -> Versions:
 def test_a_state_has_what_is_changed_staged_new_and_gone_and_nothing_is_touched(
     versions: Versions,
 ) -> None:
-    states = States(versions.root)
+    states = Repository(versions.root)
     start = states.now()
     assert start == states.of(versions.git("rev-parse", "HEAD").strip()), "nothing is changed"
     versions.write("kept.py", "one\n2 2\n")
@@ -56,7 +56,7 @@ def test_a_state_has_what_is_changed_staged_new_and_gone_and_nothing_is_touched(
 
 
 def test_an_edit_of_the_same_size_right_after_a_checkout_is_seen(versions: Versions) -> None:
-    states = States(versions.root)
+    states = Repository(versions.root)
     start = states.now()
     for text in ("one\nTWO\n", "ONE\ntwo\n"):
         versions.git("checkout", "--quiet", ".")
@@ -70,9 +70,9 @@ def test_large_untracked_files_are_refused_by_name(
     monkeypatch.setattr(snapshots, "LARGEST_UNTRACKED_BYTES", 3)
     versions.write("weights.bin", "much")
     with pytest.raises(UsageError, match=r"such as weights\.bin, to \.gitignore"):
-        States(versions.root).now()
+        Repository(versions.root).now()
 
 
 def test_without_a_commit_there_is_nothing_to_compare_with(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no commit yet to compare with"):
-        States(Versions(tmp_path).root).now()
+        Repository(Versions(tmp_path).root).now()
