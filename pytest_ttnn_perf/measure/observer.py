@@ -1,4 +1,4 @@
-"""The fixture without ``--ttnn-perf``: a functional test stays a functional test."""
+"""The ``ttnn_perf`` fixture, with and without the gate."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.errors import AccuracyError, UsageError
+from pytest_ttnn_perf.core.finding import RegionChoice
 from pytest_ttnn_perf.core.metric import (
     COMPILE,
     FIRST_CALL,
@@ -50,13 +51,10 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.measure.tokens import TokenMarks
 
 
-# What a test does through its fixture, turned into one observation.
-
-
 def bounds_of(
     option: str, bound: float | Mapping[str, float] | None, values: Mapping[str, float]
 ) -> Mapping[str, float]:
-    """Return the bound of each value: one for all, or one by name."""
+    """Return the bound of each value, from one for all or by name."""
     if bound is None:
         return {}
     if not isinstance(bound, Mapping):
@@ -74,6 +72,9 @@ _TIMES: Final = {
     Source.WALL: (WALL_TIME, THROUGHPUT_TIME),
     Source.SIM: (SIM_TIME, SIM_THROUGHPUT_TIME),
 }
+
+
+_SECOND_CALL: Final = "second_call_time"
 
 
 class Observer(Recorder):
@@ -110,15 +111,14 @@ class Observer(Recorder):
         if iscoroutinefunction(fn):
             message = f"measure does not await {fn!r}: use `await ttnn_perf.measure_async(...)`"
             raise UsageError(message)
-        depth = None if pipelined is None else whole_number("pipelined", pipelined, least=1)
-        plan = self._plan(warmup, iterations)._replace(depth=depth)
+        plan = self._plan(warmup, iterations, pipelined)
         workload = self._workload(fn, args, kwargs, setup, sync, clock)
         with self._timing(name, plan, simulated=clock is not None) as timings:
             if self.conditions is not None:  # before a model changes its inputs
-                usual = _TIMES[Source.WALL if clock is None else Source.SIM][depth is not None]
+                usual = _TIMES[Source.WALL if clock is None else Source.SIM][plan.depth is not None]
                 shapes = input_shapes(workload)
                 self.conditions[name or usual] = Conditions(
-                    name or usual, plan.warmup, plan.iterations, depth, shapes
+                    name or usual, plan.warmup, plan.iterations, plan.depth, shapes
                 )
             result = self.instruments.run(workload, timings, plan)
         self._take_measured(name)
@@ -166,12 +166,16 @@ class Observer(Recorder):
         waits = sync or self.instruments.sync
         return Workload(fn, args, kwargs, setup=setup, sync=waits, clock=clock or perf_counter_ns)
 
-    def _plan(self, warmup: int | None, iterations: int | None) -> Plan:
-        """Return how often a model is called: as asked, else as its test says."""
+    def _plan(
+        self, warmup: int | None, iterations: int | None, pipelined: int | None = None
+    ) -> Plan:
+        """Return the number of calls: as asked, or as its test says."""
         asked = self.settings.warmup if warmup is None else warmup
         rounds = self.settings.iterations if iterations is None else iterations
         return Plan(
-            whole_number("warmup", asked, least=0), whole_number("iterations", rounds, least=1)
+            whole_number("warmup", asked, least=0),
+            whole_number("iterations", rounds, least=1),
+            None if pipelined is None else whole_number("pipelined", pipelined, least=1),
         )
 
     def measure_pipeline(  # noqa: PLR0913 (as ``measure``)
@@ -221,7 +225,7 @@ class Observer(Recorder):
                 pipeline.cleanup()
 
     def _take_measured(self, name: str | None) -> None:
-        """Take what else is known of the model that was measured last, under its name."""
+        """Take the artifact of the model that was measured last, under its name."""
         __tracebackhide__ = True
         artifact = self.instruments.last_measurement()
         own = name not in {None, WALL_TIME, THROUGHPUT_TIME}
@@ -240,19 +244,29 @@ class Observer(Recorder):
         usual = _TIMES[source][plan.depth is not None]
         timings = Timings()
         first = cold and FIRST_CALL not in self._series and not simulated
-        self._series.time(name or usual, timings, source)
+        self._series.refuse_second(name or usual)
+        # Entered before anything is called, so that nothing that was measured is lost.
+        metric = metric_of(name or usual, unit="ns", kind=Kind.TIME, source=source)
+        series = self._series.of(metric)
+        series.samples, series.warmup = timings.samples_ns, timings.warmup_ns
         try:
             with self.turn:
                 yield timings
                 self._host = self._load()
             if timings.calls_per_sample > 1:
-                note = f"each sample is the mean of {timings.calls_per_sample} calls"
-                self._series[name or usual].note = note
+                series.note = f"each sample is the mean of {timings.calls_per_sample} calls"
         finally:
             if first:
-                gates = (self.run.gate_first_call_time, self.run.gate_second_call_time)
-                calls_ns = timings.calls_ns if plan.depth is None else timings.warmup_ns
-                self._series.first_calls(calls_ns, gates=gates)
+                gates = {
+                    FIRST_CALL: self.run.gate_first_call_time,
+                    _SECOND_CALL: self.run.gate_second_call_time,
+                }
+                calls_ns = timings.warmup_ns
+                if plan.depth is None:
+                    calls_ns = calls_ns + timings.samples_ns
+                for (call, gated), elapsed_ns in zip(gates.items(), calls_ns, strict=False):
+                    one = metric_of(call, unit="ns", kind=Kind.TIME)
+                    self._series.of(one, gated=gated).samples.append(elapsed_ns)
 
     def measure_io_overlap(
         self,
@@ -433,7 +447,7 @@ class Observer(Recorder):
         start: str | None = None,
         end: str | None = None,
     ) -> None:
-        """Take what a recorded artifact of this test tells, as metrics of their own.
+        """Take a recorded artifact of this test, as metrics of their own.
 
         Of an op table, that of a ``region``, or between the signposts ``start`` and ``end``; all
         regions without them. Not in a replay, which takes all of them from elsewhere.
@@ -441,7 +455,8 @@ class Observer(Recorder):
         __tracebackhide__ = True
         if region is None and start is None and end is None:
             region = self.settings.region
-        self._attach(Path(path), f"attach({os.fspath(path)!r})", region, start, end)
+        choice = RegionChoice(region, start, end)
+        self._attach(Path(path), f"attach({os.fspath(path)!r})", choice)
 
     def hardware(self, *, arch: object = None, board: object = None, mesh: object = None) -> None:
         """State what the results are of, where the test opens no device in its own process."""
@@ -462,31 +477,16 @@ class Observer(Recorder):
 
 
 class FunctionalObserver(Observer):
-    """The fixture without the gate: every callable runs once, accuracy is enforced at once."""
+    """The fixture without the gate: one call each, accuracy enforced at once."""
 
     __slots__ = ()
 
+    def _plan(self, *_: int | None) -> Plan:
+        self._series.clear()  # the same model may run as often as the test likes
+        return Plan(0, 1)
+
     def attach(self, path: str | os.PathLike[str], **choice: str | None) -> None:
         """Leave a capture alone: nothing is compared, and there may be none."""
-
-    def measure(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Run ``fn`` once, prepared and synchronised as it would be under the gate."""
-        kwargs = {**kwargs, "warmup": 0, "iterations": 1}
-        kwargs.pop("pipelined", None)
-        self._series.clear()  # the same model may run as often as the test likes
-        return super().measure(fn, *args, **kwargs)
-
-    def measure_pipeline(self, pipeline: Any, inputs: list[Any], /, **options: Any) -> list[Any]:
-        """Compile a pipeline unless that is done, and run it once over all inputs."""
-        self._series.clear()
-        return super().measure_pipeline(
-            pipeline, inputs, **{**options, "warmup": 0, "iterations": 1}
-        )
-
-    async def measure_async(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Await ``fn`` once."""
-        self._series.clear()
-        return await super().measure_async(fn, *args, **{**kwargs, "warmup": 0, "iterations": 1})
 
     def accuracy(
         self,

@@ -129,11 +129,6 @@ class Timings(Struct):
     samples_ns: list[float] = []
     calls_per_sample: int = 1
 
-    @property
-    def calls_ns(self) -> list[float]:
-        """All calls in order, warm-up first."""
-        return self.warmup_ns + self.samples_ns
-
 
 def warm_up(workload: Workload, timings: Timings, *, count: int) -> None:
     """Call a model without taking samples."""

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.assignment import PassKind
 from pytest_ttnn_perf.core.codec import encode
-from pytest_ttnn_perf.core.errors import TtnnPerfError
+from pytest_ttnn_perf.core.errors import RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind
 from pytest_ttnn_perf.core.text import text_of
@@ -363,7 +363,7 @@ class Worker:
             raised = _raised(call, report) if report.failed else self.failed_subtest
             observer.read_output(report.capstdout + report.capstderr or self.printed)
             self._identify(item, report)
-            observed = with_hardware(item, observer.finish(raised=raised))
+            observed = with_hardware(item, checked(observer, raised))
             _attach(report, self._on_this_host(observed))
         return report
 
@@ -384,6 +384,24 @@ class Worker:
             identity = identity_of(item, self.settings.identity_ignores)
             if identity != item.nodeid:
                 setattr(report, IDENTITY, identity)
+
+
+def checked(observer: Observer, raised: str | None = None) -> Observation:
+    """Return the observation of a test that has ended, with the answers of the checklist."""
+    from pytest_ttnn_perf.gate.checklist import check_test
+
+    observation = observer.finish(raised=raised)
+    helper_pccs = None if observer.helper_pccs is None else tuple(observer.helper_pccs)
+    try:
+        return check_test(
+            observation,
+            observer.artifact,
+            observer.run,
+            by_the_clock=observer.instruments.by_the_clock,
+            helper_pccs=helper_pccs,
+        )
+    except (UsageError, RuleError) as error:  # a mistake in the settings, or ours
+        return replace(observation, problems=(*observation.problems, str(error)))
 
 
 def _without_room(item: pytest.Item) -> Observation:

@@ -27,6 +27,7 @@ from pytest_ttnn_perf.experiments.rounds import after_is_first
 from pytest_ttnn_perf.experiments.sessions import Sessions, _flaw
 from pytest_ttnn_perf.experiments.try_change import Try, try_change
 from pytest_ttnn_perf.measure.observer import Observer
+from pytest_ttnn_perf.plugin.worker import checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -215,7 +216,7 @@ def run_test(
         function(observer, folder)
         # As what is observed of a device or a compiler.
         facts = getattr(sys.modules.get("model"), "FACTS", {})
-        return replace(observer.finish(), facts=facts)
+        return replace(checked(observer), facts=facts)
 
 
 class InThisProcess:
