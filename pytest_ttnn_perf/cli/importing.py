@@ -15,10 +15,10 @@ from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.hardware import typed_hardware
 from pytest_ttnn_perf.core.observation import encode_run
-from pytest_ttnn_perf.core.targets import encode_targets
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.record import write_run
+from pytest_ttnn_perf.gate.targets import encode_targets
 from pytest_ttnn_perf.report.sentences import reasons_by_name
 from pytest_ttnn_perf.report.tables import (
     METRIC,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.observation import MetricObservation, Run
-    from pytest_ttnn_perf.core.targets import Target, TargetEntry
+    from pytest_ttnn_perf.gate.targets import Target, TargetEntry
     from pytest_ttnn_perf.report.tables import Block
 
 

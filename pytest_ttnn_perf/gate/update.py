@@ -25,10 +25,10 @@ from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, parse_json, read_tex
 from pytest_ttnn_perf.core.metric import Kind
 from pytest_ttnn_perf.core.ops import CALLS
 from pytest_ttnn_perf.core.settings import Update
-from pytest_ttnn_perf.core.targets import decode_targets
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
 from pytest_ttnn_perf.gate.ratios import band_of, is_too_noisy
+from pytest_ttnn_perf.gate.targets import decode_targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Environment, Hardware, Scalar
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, Run
-    from pytest_ttnn_perf.core.targets import TargetEntry
     from pytest_ttnn_perf.gate.store import BaselineStore
+    from pytest_ttnn_perf.gate.targets import TargetEntry
 
 
 @cache

@@ -11,7 +11,7 @@ from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, parse_json, read_text
 from pytest_ttnn_perf.core.hardware import WORMHOLE, System, system_of
-from pytest_ttnn_perf.core.targets import Target, TargetEntry
+from pytest_ttnn_perf.gate.targets import Target, TargetEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
