@@ -52,7 +52,7 @@ from pytest_ttnn_perf.cli.common import (
     newest_record,
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
-from pytest_ttnn_perf.core.finding import NAMES, Input, Outside, RuleOutcome
+from pytest_ttnn_perf.core.finding import Input, Outside, RuleOutcome
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted, did_you_mean, quantity
 from pytest_ttnn_perf.experiments.steps import read_steps
@@ -63,14 +63,23 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_ttnn_perf.analysis.show.groups import Analysis
     from pytest_ttnn_perf.cli.common import Capture
-    from pytest_ttnn_perf.core.finding import Analysis, Finding, Rule, StepTime, Subject
+    from pytest_ttnn_perf.core.finding import Finding, Rule, StepTime, Subject
     from pytest_ttnn_perf.core.observation import JudgedTest, Run
     from pytest_ttnn_perf.core.settings import Settings
 
 _FILES: Final = (
     "an ops_perf_results CSV, a report database of ttnn, output of tt-lang, or a folder with one "
     "of them; the format is detected"
+)
+
+
+#: What can be looked at: known without reading the code that looks.
+ANALYSIS_NAMES: Final = (
+    *("dtype", "fidelity", "layout", "padding", "sharding", "reshards", "memory", "host-overhead"),
+    *("trace", "queues", "conv", "matmul", "devices", "cores", "dram", "bottlenecks"),
+    *("mesh", "l1", "overlap"),
 )
 
 
@@ -81,7 +90,7 @@ def add_analyze(parser: argparse.ArgumentParser) -> None:
         "recorded: an overview, or one topic in full. Files of different kinds are analysed "
         "together, several of one kind one by one."
     )
-    names = ", ".join(NAMES)
+    names = ", ".join(ANALYSIS_NAMES)
     parser.usage = "ttnn-perf analyze [WHAT] FILE [FILE ...] [options]"
     parser.add_argument("what", metavar="WHAT", nargs="?", help=f"{names} (default: an overview)")
     parser.add_argument("files", metavar="FILE", nargs="*", help=_FILES)

@@ -6,7 +6,7 @@ import inspect
 import re
 from enum import Enum
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,14 +15,8 @@ from pytest_ttnn_perf.core.codec import Coding, Omit
 from pytest_ttnn_perf.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
-    RegionStep = Mapping[int, Sequence[int]]
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from pytest_ttnn_perf.analysis.checklist.savings import Saving
-    from pytest_ttnn_perf.analysis.readers.report_db import Report
-    from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
     from pytest_ttnn_perf.core.codec import Value
     from pytest_ttnn_perf.core.hardware import Conflict, Scalar
     from pytest_ttnn_perf.core.observation import Observation
@@ -41,23 +35,6 @@ class Basis(Enum):
     CALLS = "measured call"
     REPEATS = "call"
     WHOLE = "whole capture"
-
-
-class Region(Struct, frozen=True):
-    """Ops that are measured as one. A step is one execution of them: a replay, a window, a call.
-
-    ``name`` is "" for what needs none: the measured calls of a test, the one trace of a capture, or
-    all of it. ``steps`` are in the order in which they ran.
-    """
-
-    name: str
-    basis: Basis
-    steps: tuple[RegionStep, ...]
-
-    @property
-    def rows(self) -> list[int]:
-        """All rows of the region, in their order."""
-        return sorted(row for step in self.steps for rows in step.values() for row in rows)
 
 
 class HelperWindow(NamedTuple):
@@ -84,9 +61,6 @@ class RegionChoice(NamedTuple):
     end: str | None = None
 
 
-EVERYTHING: Final = RegionChoice()
-
-
 class Outside(Struct, frozen=True):
     """What belongs to no region: loading, compilation, warm-up. Times of the device with most."""
 
@@ -109,18 +83,6 @@ class StepTime(Struct, frozen=True):
     step_ns: float
     devices_ns: Mapping[int, float]
     gaps_ns: float | None = None
-
-
-class Regions(Struct, frozen=True):
-    """The regions of a capture in the order in which they begin, and what is in none of them."""
-
-    regions: tuple[Region, ...]
-    outside: Outside = Outside()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Their names."""
-        return tuple(region.name for region in self.regions)
 
 
 _NO_NAME: Final = re.compile(r"[^a-z0-9]+")
@@ -315,8 +277,8 @@ class Subject(Struct, frozen=True):
     """
 
     ops: OpTable | None = None
-    report: Report | None = None
-    kernels: TtlangLog | None = None
+    report: Any = None
+    kernels: Any = None
     observation: Observation | None = None
     facts: Mapping[str, Scalar] = {}
     conflicts: tuple[Conflict, ...] | None = None
@@ -417,63 +379,6 @@ class Progress(Struct, frozen=True):
         return (self.baseline, *self.steps, self.pcc)
 
 
-#: What can be looked at: known without reading the code that looks.
-NAMES: Final = (
-    *("dtype", "fidelity", "layout", "padding", "sharding", "reshards", "memory", "host-overhead"),
-    *("trace", "queues", "conv", "matmul", "devices", "cores", "dram", "bottlenecks"),
-    *("mesh", "l1", "overlap"),
-)
-
-
-class AnalysisOutcome(Enum):
-    """Whether there is anything to tell."""
-
-    MEASURED = "MEASURED"
-    NOT_MEASURED = "NOT_MEASURED"
-    NOT_APPLICABLE = "NOT_APPLICABLE"
-
-
-class Figure(Struct, frozen=True):
-    """One number of the whole; fractions have a unit "of" something."""
-
-    label: str
-    value: float
-    unit: str
-
-
-class Row(Struct, frozen=True):
-    """One bar of a section. ``count`` is of the ops, tensors or calls that make up the value."""
-
-    label: str
-    value: float
-    share: float | None = None
-    count: int = 1
-
-
-class Section(Struct, frozen=True):
-    """Rows in the order in which they are worth reading.
-
-    Values are in ``unit``, and shares are fractions ``of`` something, such as "of kernel time".
-    """
-
-    heading: str
-    unit: str
-    rows: tuple[Row, ...]
-    of: str = ""
-
-
-class Analysis(Struct, frozen=True):
-    """What is to be said on one subject; ``reason`` says why there is nothing."""
-
-    name: str
-    title: str
-    outcome: AnalysisOutcome = AnalysisOutcome.MEASURED
-    reason: str | None = None
-    figures: tuple[Figure, ...] = ()
-    sections: tuple[Section, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 #: How many places a finding names; the others are counted.
 MOST_EVIDENCE: Final = 5
 #: What each first digit of a code is about.
@@ -490,8 +395,10 @@ STEPS: Final = {
     "9": "correctness and targets",
 }
 _SENTENCE_END: Final = re.compile(r"(?<=\.)\s")
-#: What the function of a rule can take: a part of the subject by its name, or all of it.
+#: Inputs of rules that are worked out from a subject, by their names; whoever asks rules adds them.
 #: ``step`` is the op table of one step, on all devices, of the region that ``ops`` are of.
+DERIVED: Final[dict[str, Callable[[Subject], object]]] = {}
+#: What the function of a rule can take: a part of the subject by its name, or all of it.
 _INPUTS: Final = frozenset({"subject", "step", *Subject.__struct_fields__})
 
 
@@ -689,64 +596,7 @@ def rule(
 def _part(subject: Subject, name: str) -> object:
     if name == "subject":
         return subject
-    if name == "step":
-        if subject.ops is None:
-            return None
-        from pytest_ttnn_perf.analysis.ops.regions import step_of
-
-        return step_of(subject.ops)
-    return getattr(subject, name)
-
-
-def finding_of(
-    rule: Rule,
-    answer: Answer,
-    *,
-    region: str = "",
-    saving: Saving | None = None,
-    step_ns: float | None = None,
-) -> Finding:
-    """Return an answer as the finding of its rule."""
-    return Finding(
-        rule.code,
-        rule.name,
-        answer.severity or rule.severity,
-        answer.outcome,
-        answer.reason,
-        answer.value,
-        answer.limit,
-        answer.unit,
-        answer.evidence,
-        (answer.fix or rule.fix) if answer.outcome is RuleOutcome.FOUND else None,
-        region=region,
-        saving_ns=None if saving is None else saving.saving_ns,
-        adds_ns=None if saving is None else saving.adds_ns,
-        gaps_ns=0.0 if saving is None else saving.gaps_ns,
-        arithmetic=answer.arithmetic,
-        step_ns=None if saving is None else step_ns,
-        at_most=answer.at_most,
-    )
-
-
-class Trouble(NamedTuple):
-    """One of the things that are wrong, with its own number, limit and unit."""
-
-    text: str
-    value: float | None = None
-    limit: float | None = None
-    unit: str = ""
-
-
-def found_troubles(troubles: Sequence[Trouble]) -> Answer:
-    """Answer that all of these are wrong; the value is that of the first, which proves most."""
-    first = troubles[0]
-    return Answer.found(
-        "; ".join(trouble.text for trouble in troubles),
-        value=first.value,
-        limit=first.limit,
-        unit=first.unit,
-        evidence=(Evidence(trouble.text, trouble.value, trouble.unit) for trouble in troubles),
-    )
+    return DERIVED[name](subject) if name in DERIVED else getattr(subject, name)
 
 
 #: Our own codes; nobody else's begin so.

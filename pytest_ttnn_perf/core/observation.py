@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from pytest_ttnn_perf.analysis.readers.report_db import Report
-    from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
     from pytest_ttnn_perf.core.ops import OpTable
 
 
@@ -466,8 +464,8 @@ class Artifact(Struct, frozen=True):
     facts: Mapping[str, Scalar] = {}
     environment: Mapping[str, Scalar] = {}
     table: OpTable | None = None
-    report: Report | None = None
-    kernels: TtlangLog | None = None
+    report: Any = None
+    kernels: Any = None
 
     def named(self, name: str) -> Artifact:
         """Return this as of one of several models of a test: metrics by its name, no op table."""

@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.finding import (
-    Answer,
-    Evidence,
-    Input,
-    Limit,
-    Severity,
-    Subject,
-    Trouble,
-    found_troubles,
-    rule,
-)
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
 from pytest_ttnn_perf.core.metric import (
     KERNEL_TIME,
     THROUGHPUT_TIME,
@@ -50,6 +40,27 @@ NO_IO_TIMES: Final = (
 )
 _WALL: Final = frozenset({Source.WALL})
 _DEVICE: Final = frozenset({Source.DEVICE, Source.REALTIME, Source.TRACY})
+
+
+class Trouble(NamedTuple):
+    """One of the things that are wrong, with its own number, limit and unit."""
+
+    text: str
+    value: float | None = None
+    limit: float | None = None
+    unit: str = ""
+
+
+def found_troubles(troubles: Sequence[Trouble]) -> Answer:
+    """Answer that all of these are wrong; the value is that of the first, which proves most."""
+    first = troubles[0]
+    return Answer.found(
+        "; ".join(trouble.text for trouble in troubles),
+        value=first.value,
+        limit=first.limit,
+        unit=first.unit,
+        evidence=(Evidence(trouble.text, trouble.value, trouble.unit) for trouble in troubles),
+    )
 
 
 class CallTimes(NamedTuple):

@@ -15,13 +15,7 @@ from pytest_ttnn_perf.report.tables import Line, Listing, format_fraction
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.core.finding import (
-        Finding,
-        NeedlessWaiver,
-        Outside,
-        Progress,
-        StepTime,
-    )
+    from pytest_ttnn_perf.core.finding import Finding, NeedlessWaiver, Outside, Progress, StepTime
     from pytest_ttnn_perf.core.observation import JudgedTest
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.show.groups import ANALYSES, analysis_listing
+from pytest_ttnn_perf.analysis.show.groups import ANALYSES, AnalysisOutcome, analysis_listing
 from pytest_ttnn_perf.cli.common import captures_of
-from pytest_ttnn_perf.core.finding import AnalysisOutcome, Subject
+from pytest_ttnn_perf.core.finding import Subject
 from pytest_ttnn_perf.report.tables import Style
 from tests.formats.test_report_db_corpus import query
 from tests.harness.corpus import corpus
@@ -23,7 +23,7 @@ from tests.rules.test_corpus_formats import BYTES, operands_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.core.finding import Analysis
+    from pytest_ttnn_perf.analysis.show.groups import Analysis
 
 FALCON, OFT, OLD_OFT = "falcon3_7b_tp4.csv", "blackhole_oft_conv.csv", "oft_2025_09_v2.csv"
 CLIP = "blackhole_clip_encoder.csv"

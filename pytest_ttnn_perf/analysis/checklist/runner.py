@@ -16,12 +16,12 @@ from pytest_ttnn_perf.core.finding import (
     Answer,
     Answered,
     Basis,
+    Finding,
     Input,
     Rule,
     RuleOutcome,
     Severity,
     Unanswered,
-    finding_of,
 )
 from pytest_ttnn_perf.core.settings import RuleSettings
 from pytest_ttnn_perf.core.text import did_you_mean, text_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import Saving
-    from pytest_ttnn_perf.core.finding import CustomRule, Finding, Subject
+    from pytest_ttnn_perf.core.finding import CustomRule, Subject
     from pytest_ttnn_perf.core.settings import Settings
 
 #: The modules of our rules, by the numbers of their codes.
@@ -503,3 +503,33 @@ def as_configured(
         # What fails a test is never left out.
         configured.append(replace(set_so, quiet=False) if set_so.fails else set_so)
     return tuple(configured)
+
+
+def finding_of(
+    rule: Rule,
+    answer: Answer,
+    *,
+    region: str = "",
+    saving: Saving | None = None,
+    step_ns: float | None = None,
+) -> Finding:
+    """Return an answer as the finding of its rule."""
+    return Finding(
+        rule.code,
+        rule.name,
+        answer.severity or rule.severity,
+        answer.outcome,
+        answer.reason,
+        answer.value,
+        answer.limit,
+        answer.unit,
+        answer.evidence,
+        (answer.fix or rule.fix) if answer.outcome is RuleOutcome.FOUND else None,
+        region=region,
+        saving_ns=None if saving is None else saving.saving_ns,
+        adds_ns=None if saving is None else saving.adds_ns,
+        gaps_ns=0.0 if saving is None else saving.gaps_ns,
+        arithmetic=answer.arithmetic,
+        step_ns=None if saving is None else step_ns,
+        at_most=answer.at_most,
+    )

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     Likeness = tuple[Signature, int | None, str | None, str]
     from collections.abc import Callable
 
-    from pytest_ttnn_perf.core.finding import Region
+    from pytest_ttnn_perf.analysis.ops.regions import Region
     from pytest_ttnn_perf.core.ops import Signature
 
 

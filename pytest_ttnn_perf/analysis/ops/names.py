@@ -23,9 +23,8 @@ from pytest_ttnn_perf.core.ops import short_code
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.ops.regions import Layers
+    from pytest_ttnn_perf.analysis.ops.regions import Layers, Region
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
-    from pytest_ttnn_perf.core.finding import Region
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
 

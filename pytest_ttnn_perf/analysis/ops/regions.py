@@ -13,25 +13,55 @@ from itertools import groupby, pairwise
 from operator import eq
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.finding import Basis, Outside, Region, Regions, StepTime, region_name
+from pytest_ttnn_perf.core.finding import Basis, Outside, StepTime, region_name
 from pytest_ttnn_perf.core.metric import median
 from pytest_ttnn_perf.core.ops import HOST, Signpost, TraceReplays
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.finding import RegionStep as Step
     from pytest_ttnn_perf.core.ops import OpTable
 
     Sequences = Mapping[int, Sequence[int]]
+    Step = Mapping[int, Sequence[int]]
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_ttnn_perf.core.ops import Columns, Unread
 
     Traces = Mapping[int, Mapping[int, Mapping[int, Sequence[int]]]]
+
+
+class Region(Struct, frozen=True):
+    """Ops that are measured as one. A step is one execution of them: a replay, a window, a call.
+
+    ``name`` is "" for what needs none: the measured calls of a test, the one trace of a capture, or
+    all of it. ``steps`` are in the order in which they ran.
+    """
+
+    name: str
+    basis: Basis
+    steps: tuple[Step, ...]
+
+    @property
+    def rows(self) -> list[int]:
+        """All rows of the region, in their order."""
+        return sorted(row for step in self.steps for rows in step.values() for row in rows)
+
+
+class Regions(Struct, frozen=True):
+    """The regions of a capture in the order in which they begin, and what is in none of them."""
+
+    regions: tuple[Region, ...]
+    outside: Outside = Outside()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(region.name for region in self.regions)
 
 
 # Calls of a model that no signpost and no trace marks: what is loaded before them, and repeats.

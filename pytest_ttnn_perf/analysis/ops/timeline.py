@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.ops.names import OpRow
-    from pytest_ttnn_perf.core.finding import RegionStep as Step
+    from pytest_ttnn_perf.analysis.ops.regions import Step
     from pytest_ttnn_perf.core.ops import OpTable
 
     Event = Mapping[str, object]

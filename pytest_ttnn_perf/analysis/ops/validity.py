@@ -12,7 +12,7 @@ from pytest_ttnn_perf.core.text import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.core.finding import RegionStep as Step
+    from pytest_ttnn_perf.analysis.ops.regions import Step
     from pytest_ttnn_perf.core.ops import OpTable
 
 

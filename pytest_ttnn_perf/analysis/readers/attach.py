@@ -47,7 +47,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_si
 from pytest_ttnn_perf.core.baseline import CAPTURE, ops_path, split_test_id
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import open_file, reading
-from pytest_ttnn_perf.core.finding import EVERYTHING, RegionChoice
+from pytest_ttnn_perf.core.finding import RegionChoice
 from pytest_ttnn_perf.core.metric import (
     KERNEL_TIME,
     Kind,
@@ -129,7 +129,11 @@ def _recognised(file: Path, head: bytes) -> Iterator[tuple[CaptureFormat, str]]:
             yield known_format, owner
 
 
-def read_artifact(file: Path, choice: RegionChoice = EVERYTHING) -> Artifact:
+#: All that a capture measures.
+_EVERYTHING: Final = RegionChoice()
+
+
+def read_artifact(file: Path, choice: RegionChoice = _EVERYTHING) -> Artifact:
     """Return what an artifact tells.
 
     Raises:
@@ -181,7 +185,7 @@ def named_by_content(artifact: Artifact, file: Path) -> Artifact:
     return replace(artifact, metrics=tuple(replace(m, capture=name) for m in artifact.metrics))
 
 
-def _op_table(file: Path, choice: RegionChoice = EVERYTHING) -> Artifact:
+def _op_table(file: Path, choice: RegionChoice = _EVERYTHING) -> Artifact:
     whole = op_table_of(file)
     told = Artifact(arch=whole.arch, devices=len(whole.devices) or None)
     try:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_ttnn_perf.analysis.ops.regions import Region
     from pytest_ttnn_perf.analysis.readers.report_db import (
         ConvConfig,
         Operation,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         TensorRecord,
     )
     from pytest_ttnn_perf.analysis.readers.ttlang import ProgramPerf, TtlangLog
-    from pytest_ttnn_perf.core.finding import Region
     from pytest_ttnn_perf.core.ops import OpTable
 
 

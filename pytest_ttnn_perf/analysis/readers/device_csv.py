@@ -84,9 +84,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_ttnn_perf.analysis.ops.regions import Region
     from pytest_ttnn_perf.analysis.readers.report_db import Comparison, OperationError, Report
     from pytest_ttnn_perf.analysis.readers.ttlang import SimCounters
-    from pytest_ttnn_perf.core.finding import Region, RegionChoice
+    from pytest_ttnn_perf.core.finding import RegionChoice
 
 
 # The profiler's raw ``profile_log_device.csv``: how long the kernels of each program ran.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from enum import Enum
 from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -48,15 +49,7 @@ from pytest_ttnn_perf.analysis.rules.conv import (
     blocks_in_table,
     convolutions,
 )
-from pytest_ttnn_perf.core.finding import (
-    Analysis,
-    AnalysisOutcome,
-    Answer,
-    Figure,
-    Input,
-    Row,
-    Section,
-)
+from pytest_ttnn_perf.core.finding import Answer, Input
 from pytest_ttnn_perf.core.metric import Kind, Metric
 from pytest_ttnn_perf.core.ops import Category, short_code
 from pytest_ttnn_perf.core.text import counted, unit_for
@@ -81,6 +74,55 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.finding import Subject
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.report.tables import Block
+
+
+class AnalysisOutcome(Enum):
+    """Whether there is anything to tell."""
+
+    MEASURED = "MEASURED"
+    NOT_MEASURED = "NOT_MEASURED"
+    NOT_APPLICABLE = "NOT_APPLICABLE"
+
+
+class Figure(Struct, frozen=True):
+    """One number of the whole; fractions have a unit "of" something."""
+
+    label: str
+    value: float
+    unit: str
+
+
+class Row(Struct, frozen=True):
+    """One bar of a section. ``count`` is of the ops, tensors or calls that make up the value."""
+
+    label: str
+    value: float
+    share: float | None = None
+    count: int = 1
+
+
+class Section(Struct, frozen=True):
+    """Rows in the order in which they are worth reading.
+
+    Values are in ``unit``, and shares are fractions ``of`` something, such as "of kernel time".
+    """
+
+    heading: str
+    unit: str
+    rows: tuple[Row, ...]
+    of: str = ""
+
+
+class Analysis(Struct, frozen=True):
+    """What is to be said on one subject; ``reason`` says why there is nothing."""
+
+    name: str
+    title: str
+    outcome: AnalysisOutcome = AnalysisOutcome.MEASURED
+    reason: str | None = None
+    figures: tuple[Figure, ...] = ()
+    sections: tuple[Section, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 # The analyses of ``ttnn-perf analyze``: how time, bytes and tensors are distributed.

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.show.groups import analysis_listing
-from pytest_ttnn_perf.core.finding import Analysis, Figure, Row, Section
+from pytest_ttnn_perf.analysis.show.groups import Analysis, Figure, Row, Section, analysis_listing
 from pytest_ttnn_perf.report.tables import Style
 
 
