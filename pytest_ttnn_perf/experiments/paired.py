@@ -10,9 +10,8 @@ All changes, limits and standard deviations are natural logarithms: 0.05 is abou
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import pairwise
-from math import atan, cos, erfc, exp, expm1, hypot, lgamma, log, log1p, pi, sin, sqrt, tan
+from math import erfc, exp, expm1, hypot, log, log1p, pi, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
@@ -20,7 +19,7 @@ from msgspec import Struct
 from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
-from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad
+from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,48 +27,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.baseline import MetricBaseline
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import Limits
-
-
-@lru_cache(maxsize=256)
-def t_quantile(probability: float, degrees: int) -> float:
-    """Return the quantile of Student's t distribution (0.5 to 1, open).
-
-    Newton's method, held in a bracket, on the exact distribution function, which is a finite sum
-    for whole ``degrees``; correct to about 1e-12.
-    """
-    if not 0.5 < probability < 1 or degrees < 1:
-        message = f"no quantile for probability {probability}, degrees of freedom {degrees}"
-        raise ValueError(message)
-    log_scale = lgamma((degrees + 1) / 2) - lgamma(degrees / 2)
-    scale = exp(log_scale) / sqrt(degrees * pi)
-    # One degree has a closed form, and more degrees lie below it.
-    low, high = 0.0, tan(pi * (probability - 0.5))
-    value = high
-    for _ in range(200):
-        excess = _distribution(value, degrees) - probability
-        low, high = (low, value) if excess > 0 else (value, high)
-        density = scale * (1 + value * value / degrees) ** (-(degrees + 1) / 2)
-        newton = value - excess / density if density else low
-        # Far out, the density says nothing of where the quantile lies: halve instead.
-        after = newton if low < newton < high else (low + high) / 2
-        if abs(after - value) < 1e-14 * max(1.0, value):
-            break
-        value = after
-    return value
-
-
-def _distribution(t: float, degrees: int) -> float:
-    """P(T < t) for t > 0: Abramowitz and Stegun 26.7.3, 26.7.4."""
-    angle = atan(t / sqrt(degrees))
-    cosine_squared = cos(angle) ** 2
-    odd = degrees % 2
-    term = cos(angle) if odd else 1.0
-    total = term if degrees > 1 else 0.0
-    for k in range(2 + odd, degrees, 2):
-        term *= cosine_squared * (k - 1) / k
-        total += term
-    inside = sin(angle) * total
-    return 0.5 + ((angle + inside) / pi if odd else inside / 2)
 
 
 class Round(NamedTuple):

@@ -5,22 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
-from itertools import groupby
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
-from pytest_ttnn_perf.core.codec import defaults_of
 from pytest_ttnn_perf.core.text import digits, visible
 from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.report.sentences import ACCEPTED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 #: A part of a page, as the scripts get it: plain text, and numbers in the unit of their name.
 Part = dict[str, Any]
@@ -106,8 +99,6 @@ class Page(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-# A page as JSON, to stand inside a document: what a browser draws it from.
-
 #: How outcomes of metrics and words for tests are coloured, the worst first. Tests that failed
 #: have the colour of that, whatever else is said of them.
 TONES: Final = {
@@ -124,22 +115,29 @@ TONES: Final = {
     Outcome.WITHIN.value: "good",
 }
 _RANKS: Final = {outcome: rank for rank, outcome in enumerate(TONES)}
-#: There are many of these.
-_MANY: Final = (PageTest, PageMetric)
 #: What would end a script element, or a line in older scripts, as JSON spells it as well.
 _SPELT: Final = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def page_json(page: Page) -> str:
-    """The page as JSON that is safe in a script element.
-
-    A member is a field, a tuple is a list. Shorter than that: fractions have seven digits, tests
-    and metrics lack fields that have their default, histories are as ``_history`` writes them.
-    """
-    defaults = {one.__name__: _plain(defaults_of(one)) for one in _MANY}
-    document = {"page": _plain(page), "tones": TONES, "defaults": defaults}
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    """The page as JSON that is safe in a script element."""
+    document = to_builtins(page)
+    for test, written in zip(page.tests, document["tests"], strict=True):
+        written["main"] = main_metric(test)
+    whole = _plain({"page": document, "tones": TONES})
+    text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(_SPELT)
+
+
+def _plain(value: Any) -> Any:
+    """Escape texts, and leave out what is no number."""
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [*map(_plain, value)] if isinstance(value, (list, tuple)) else value
 
 
 def tone(outcome: str) -> str:
@@ -153,9 +151,12 @@ def tone(outcome: str) -> str:
 
 def main_metric(test: PageTest) -> int | None:
     """Index of the metric that represents a test: the worst gated one."""
-    if not test.metrics:
-        return None
-    return min(range(len(test.metrics)), key=lambda place: _rank(test.metrics[place]))
+
+    def rank(place: int) -> tuple[bool, int]:
+        metric = test.metrics[place]
+        return not metric.gated, _RANKS.get(_canonical(metric.outcome), len(_RANKS))
+
+    return min(range(len(test.metrics)), key=rank, default=None)
 
 
 def shown(text: str) -> str:
@@ -163,74 +164,8 @@ def shown(text: str) -> str:
     return text if text.isprintable() else "\n".join(map(visible, text.split("\n")))
 
 
-def _rank(metric: PageMetric) -> tuple[bool, int]:
-    return not metric.gated, _RANKS.get(_canonical(metric.outcome), len(_RANKS))
-
-
 def _canonical(outcome: str) -> str:
     return outcome.upper().replace(" ", "_")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return shown(value)
-    if isinstance(value, float):
-        return _short(value)
-    if isinstance(value, PageHistory):
-        return _history(value)
-    if isinstance(value, (tuple, list)):
-        return [_plain(one) for one in value]
-    if isinstance(value, Struct):
-        return _record(value)
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    return value
-
-
-def _record(record: Any) -> dict[str, Any]:
-    found = {name: getattr(record, name) for name in record.__struct_fields__}
-    if isinstance(record, _MANY):
-        defaults = defaults_of(type(record))
-        found = {
-            n: value for n, value in found.items() if n not in defaults or value != defaults[n]
-        }
-    if isinstance(record, PageTest):
-        found["main"] = main_metric(record)
-    return {name: _plain(value) for name, value in found.items()}
-
-
-def _short(value: float) -> float | int | None:
-    """Round to seven digits; None if not finite.
-
-    >>> _short(12_410_000.25), _short(16_777_217.0), _short(0.99999998), _short(float("nan"))
-    (12410000, 16777217, 0.99999998, None)
-    """
-    if not math.isfinite(value):
-        return None
-    # A count is summary whole, and what is short of 1 never reads as 1.
-    rounded = value if value.is_integer() else float(f"{value:.7g}")
-    if rounded == 1 != value:
-        return value
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
-
-
-def _history(history: PageHistory) -> dict[str, Any]:
-    """Run-length encode a history.
-
-    Of runs, it is how far each is ahead of its own place: equal for runs in a row.
-    """
-    ahead = (run - place for place, run in enumerate(history.runs))
-    return {
-        "runs_ahead": _repeated(ahead),
-        "values": [_short(float(value)) for value in history.values],
-        "outcomes": _repeated(map(shown, history.outcomes)),
-        "marks": _repeated(map(shown, history.marks)),
-        "changes": _plain(history.changes),
-    }
-
-
-def _repeated(values: Iterable[Any]) -> list[tuple[Any, int]]:
-    return [(value, len(list(equal))) for value, equal in groupby(values)]
 
 
 _ASSETS: Final = Path(__file__).parent / "assets"
@@ -263,36 +198,20 @@ def page_html(page: Page) -> str:
     )
 
 
-class _Row(Struct, frozen=True):
-    """A test without scripts; ``points`` draw its sparkline."""
-
-    test: PageTest
-    tone: str
-    metric: PageMetric | None
-    value: str
-    baseline: str
-    points: str
-    summary: str
-
-
-def _row(test: PageTest) -> _Row:
+def _row(test: PageTest) -> Part:
+    """Return a test as the template needs it without scripts."""
     place = main_metric(test)
     metric = None if place is None else test.metrics[place]
-    return _Row(
-        test=test,
-        tone="bad" if test.failed else tone(test.outcome),
-        metric=metric,
-        value=_amount(metric, metric.value) if metric else "",
-        baseline=_amount(metric, metric.baseline) if metric else "",
-        points=_points(metric.history) if metric else "",
-        summary=_summary(test),
-    )
-
-
-def _summary(test: PageTest) -> str:
-    """The summary of a test, or sentences of its changed metrics."""
     others = (one for one in test.metrics if one.gated and tone(one.outcome) != "good")
-    return test.summary or "\n".join(one.sentence for one in others if one.sentence)
+    return {
+        "test": test,
+        "tone": "bad" if test.failed else tone(test.outcome),
+        "metric": metric,
+        "value": _amount(metric, metric.value) if metric else "",
+        "baseline": _amount(metric, metric.baseline) if metric else "",
+        "points": _points(metric.history) if metric else "",
+        "summary": test.summary or "\n".join(one.sentence for one in others if one.sentence),
+    }
 
 
 def _amount(metric: PageMetric, value: float | None) -> str:

@@ -8,8 +8,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
-from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from msgspec import Struct
@@ -32,150 +31,90 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.machine.git import Lineage
 
 
-# The order of runs is that of their commits; clocks of hosts count where nothing else tells.
-#
-# Git knows the order of some commits. Of others, records name the parents, and when they were made.
-
-
-class _Commit(Struct, eq=False):
-    """A commit and its runs; a run without a commit stands alone.
-
-    ``made_s`` is when it was made, None where nobody says so; ``begun_s`` when its first run
-    started. ``earlier`` and ``later`` are commits that it comes after, and before.
-    """
-
-    runs: list[RecordedRun]
-    place: int | None
-    parents: tuple[str, ...]
-    made_s: float | None
-    begun_s: float
-    earlier: set[_Commit] = set()
-    later: set[_Commit] = set()
-
-    def follows(self, other: _Commit) -> None:
-        """Note that another one comes before it."""
-        if other is not self:
-            self.earlier.add(other)
-            other.later.add(self)
-
-    @property
-    def is_placed(self) -> bool:
-        """Whether more than a host's clock places the commit."""
-        known = self.place is not None or self.made_s is not None
-        return known or bool(self.earlier or self.later)
-
-
 def in_order(
     runs: Iterable[RecordedRun], lineage: Lineage | None = None
 ) -> tuple[list[RecordedRun], int]:
     """Order runs by commit; count those placed by host clocks alone.
 
-    Commits that git knows are in its order. Others come after their parents, before commits that
-    they are parents of, and else by when they were made. Runs of one commit are in the order in
-    which they started.
+    Commits that git knows are in its order. Others come after their parents and by when they were
+    made, as records say; else by the clocks of hosts. Runs of one commit are in the order in which
+    they started.
     """
-    commits = _commits(runs, lineage)
-    _connect(commits, lineage)
-    every = sorted(commits.values(), key=lambda commit: (_time_s(commit), _start(commit.runs[0])))
-    told = _sorted([commit for commit in every if commit.is_placed])
-    others = sorted((c for c in every if not c.is_placed), key=lambda commit: commit.begun_s)
-    ordered = _inserted(told, others)
-    return [run for commit in ordered for run in commit.runs], sum(len(c.runs) for c in others)
-
-
-def _time_s(commit: _Commit) -> float:
-    return commit.begun_s if commit.made_s is None else commit.made_s
-
-
-def _inserted(told: Sequence[_Commit], others: Sequence[_Commit]) -> list[_Commit]:
-    """Insert commits that only clocks can place.
-
-    Each comes after the last one that had begun to be measured before it.
-    """
-    begun = sorted((commit.begun_s, number) for number, commit in enumerate(told))
-    after: dict[int, list[_Commit]] = defaultdict(list)
-    for commit in others:
-        before = bisect_right(begun, (commit.begun_s, len(told)))
-        after[begun[before - 1][1] if before else -1].append(commit)
-    ordered = list(after[-1])
-    for number, commit in enumerate(told):
-        ordered += (commit, *after[number])
-    return ordered
-
-
-def _commits(runs: Iterable[RecordedRun], lineage: Lineage | None) -> dict[str, _Commit]:
-    """Group runs by commit; each run without one stands alone."""
-    grouped: dict[str, list[RecordedRun]] = defaultdict(list)
-    for number, run in enumerate(sorted(runs, key=_start)):
+    commits: dict[str, list[RecordedRun]] = defaultdict(list)
+    for number, run in enumerate(sorted(runs, key=lambda r: (r.at, r.id or "", r.source.name))):
         name = lineage.full(run.commit) if lineage else run.commit
-        grouped[name or f"run {number}"].append(run)
-    found = {}
-    for name, own in grouped.items():
-        made = lineage.times.get(name) if lineage else None
-        told = (seconds_of(run.environment.committed_at) for run in own)
-        made_s = made if made is not None else next((t for t in told if t is not None), None)
+        commits[name or f"run {number}"].append(run)
+    begun: dict[str, float] = {}
+    made: dict[str, float] = {}
+    parents: dict[str, Sequence[str]] = {}
+    for name, own in commits.items():
         started = (seconds_of(run.at) for run in own)
-        begun_s = min((t for t in started if t is not None), default=-math.inf)
-        parents = next((p for run in own if (p := run.environment.parents)), ())
-        found[name] = _Commit(own, own[0].place, parents, made_s, begun_s)
-    return found
-
-
-def _connect(commits: dict[str, _Commit], lineage: Lineage | None) -> None:
-    """Link commits in the order of git, then of the records."""
+        begun[name] = min((time_s for time_s in started if time_s is not None), default=-math.inf)
+        times: list[float | None] = [lineage.times.get(name) if lineage else None]
+        times += [seconds_of(run.environment.committed_at) for run in own]
+        known = [time_s for time_s in times if time_s is not None]
+        made |= {name: known[0]} if known else {}
+        parents[name] = next((p for run in own if (p := run.environment.parents)), ())
     placed = sorted(
-        ((commit.place, commit) for commit in commits.values() if commit.place is not None),
-        key=lambda pair: pair[0],
+        (name for name in commits if commits[name][0].place is not None),
+        key=lambda name: commits[name][0].place or 0,
     )
-    for (_, earlier), (_, later) in pairwise(placed):
-        later.follows(earlier)
-    places = [place for place, _ in placed]
-    for name, commit in commits.items():
-        if lineage is not None and name == lineage.cut and placed:
-            placed[0][1].follows(commit)
-        for parent in commit.parents:
-            before = commits.get(parent)
-            if before is None and commit.place is None and lineage is not None:
-                # Of a parent that was not measured, git may know where it is.
-                count = bisect_right(places, lineage.places.get(parent, -1))
-                before = placed[count - 1][1] if count else None
-            # Between two that it knows, git has decided.
-            if before is not None and None in {before.place, commit.place}:
-                commit.follows(before)
+    ordered = _with_unknown(placed, begun, made, parents, lineage)
+    children = {parent for own in parents.values() for parent in own}
+    guessed = [
+        name
+        for name in commits
+        if not (name in placed or name in made or name in children)
+        and not any(parent in commits for parent in parents[name])
+    ]
+    found = [run for name in ordered for run in commits[name]]
+    return found, sum(len(commits[name]) for name in guessed)
 
 
-def _sorted(every: Sequence[_Commit]) -> list[_Commit]:
-    """Sort topologically; ties keep their given order.
+def _with_unknown(
+    placed: list[str],
+    begun: Mapping[str, float],
+    made: Mapping[str, float],
+    parents: Mapping[str, Sequence[str]],
+    lineage: Lineage | None,
+) -> list[str]:
+    """Insert the commits that git does not know into its order."""
+    places = [] if lineage is None else [lineage.places.get(name, -1) for name in placed]
+    latest = {
+        by: [*accumulate((times.get(name, begun[name]) for name in placed), max)]
+        for by, times in (("made", made), ("begun", begun))
+    }
 
-    Records can be wrong, and have each commit come before the other. Then git alone decides, and
-    the first of the others goes first.
-    """
-    rank = {id(commit): number for number, commit in enumerate(every)}
-    waiting = {id(commit): len(commit.earlier) for commit in every}
-    ready = [rank[id(commit)] for commit in every if not commit.earlier]
-    heapify(ready)
-    found: list[_Commit] = []
-    done: set[int] = set()
-    while len(found) < len(every):
-        if ready:
-            commit = every[heappop(ready)]
-        else:
-            left = [commit for commit in every if id(commit) not in done]
-            first = min((n.place for n in left if n.place is not None), default=None)
-            commit = next(commit for commit in left if commit.place in {None, first})
-        if id(commit) in done:
-            continue
-        done.add(id(commit))
-        found.append(commit)
-        for later in commit.later:
-            waiting[id(later)] -= 1
-            if not waiting[id(later)] and id(later) not in done:
-                heappush(ready, rank[id(later)])
-    return found
+    def key(name: str) -> tuple[int, float]:
+        if name in known:
+            return known[name] + 1, -math.inf
+        times, by = (made, "made") if name in made else (begun, "begun")
+        return bisect_right(latest[by], times[name]), times[name]
 
+    known, ordered = {name: place for place, name in enumerate(placed)}, dict[str, None]()
+    visited: set[str] = set()
 
-def _start(run: RecordedRun) -> tuple[str, str, str]:
-    return run.at, run.id or "", run.source.name
+    def visit(name: str) -> None:
+        if name not in begun or name in visited:
+            return
+        visited.add(name)
+        for parent in parents[name]:
+            visit(parent)
+            if parent not in begun and lineage and parent in lineage.places and name not in known:
+                # A parent that was not measured: git may know where it is.
+                for before in placed[: bisect_right(places, lineage.places[parent])]:
+                    visit(before)
+        ordered[name] = None
+
+    if lineage is not None and lineage.cut is not None and placed:
+        visit(lineage.cut)
+    for name in sorted(
+        begun, key=lambda name: (known[name] + 1, -math.inf) if name in known else key(name)
+    ):
+        visit(name)
+    # Records can be wrong: between two commits that it knows, git decides.
+    left = iter(placed)
+    return [next(left) if name in known else name for name in ordered]
 
 
 def seconds_of(moment: str | None) -> float | None:
@@ -191,8 +130,6 @@ def seconds_of(moment: str | None) -> float | None:
     except (ValueError, OverflowError):
         return None
 
-
-# Tests that were renamed: what was recorded of them before goes on under their new names.
 
 #: The key and the id that something is filed under.
 Name = tuple[str, str]
@@ -228,7 +165,8 @@ def follow(runs: Sequence[RecordedRun], renamed: Renamed) -> tuple[RecordedRun, 
     until = {
         former: (min((first.get(name, len(runs)) for name in later), default=len(runs)), now)
         for now, names in renamed.items()
-        for former, later in _with_later((*names, now))
+        for place, former in enumerate(names, start=1)
+        for later in [(*names[place:], now)]
         if former != now
     }
 
@@ -241,12 +179,6 @@ def follow(runs: Sequence[RecordedRun], renamed: Renamed) -> tuple[RecordedRun, 
                 yield reading
 
     return tuple(replace(r, readings=tuple(readings(n, r))) for n, r in enumerate(runs))
-
-
-def _with_later(names: Sequence[Name]) -> Iterator[tuple[Name, Sequence[Name]]]:
-    """Yield each name but the last, with those that came after it."""
-    for place, name in enumerate(names[:-1], start=1):
-        yield name, names[place:]
 
 
 class Reading(Struct, frozen=True):
@@ -274,7 +206,7 @@ class Source(Protocol):
 
     @property
     def is_stored(self) -> bool:
-        """Whether it is in a database."""
+        """In a database."""
 
     @property
     def name(self) -> str:
@@ -421,9 +353,12 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHist
     Raises:
         UsageError: a path does not exist, or a branch that was named does not.
     """
-    read = [_read(file) for file in record_files(paths)]
-    runs = [run for run in read if not isinstance(run, str)]
-    unreadable = [problem for problem in read if isinstance(problem, str)]
+    runs, unreadable = [], []
+    for file in record_files(paths):
+        try:
+            runs.append(recorded_run(RecordFile(file), read_run(file)))
+        except InputError as error:
+            unreadable.append(str(error))
     return replace(arranged(runs, folder, wanted), unreadable=tuple(unreadable))
 
 
@@ -437,7 +372,7 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: Wanted) -> RunHi
     names = (wanted.branch,) if wanted.branch else _MAIN
     lineage = lineage_of(folder, sorted(commits), names, all_branches=wanted.all_branches)
     branch = _Branch(runs, lineage, names)
-    if not wanted.all_branches and not branch.is_placed:
+    if not wanted.all_branches and branch.name is None:
         if lineage is not None:
             message = (
                 f"git knows no branch {' or '.join(names)} in {folder}, and no run is of one: name "
@@ -467,30 +402,25 @@ class _Branch:
         told = {run.environment.branch for run in runs if run.environment.pull_request is None}
         known = lineage.branch if lineage else None
         self.name = known or next((name for name in names if name in told), None)
-        self.is_placed = self.name is not None
-        self._commits = self._by_records(runs)
-
-    def _by_records(self, runs: Sequence[RecordedRun]) -> set[str]:
-        """Commits measured on the branch, and their first parents."""
-        parents = {self.full(r.commit): r.environment.parents for r in runs if r.commit}
-        found: set[str] = set()
-        waiting = [self.full(run.commit) for run in runs if run.commit and self._says_so(run)]
-        if self.lineage is not None and self.lineage.cut is not None:
-            waiting.append(self.lineage.cut)
+        # Commits measured on the branch, and their first parents.
+        parents = {self._full(r.commit): r.environment.parents for r in runs if r.commit}
+        waiting = [
+            self._full(run.commit)
+            for run in runs
+            if run.commit
+            and self.name == run.environment.branch
+            and run.environment.pull_request is None
+            and not (lineage and lineage.excludes(run.commit))
+        ]
+        waiting += [lineage.cut] if lineage and lineage.cut else []
+        self._commits: set[str] = set()
         while waiting:
             commit = waiting.pop()
-            if commit not in found:
-                found.add(commit)
+            if commit not in self._commits:
+                self._commits.add(commit)
                 waiting += parents.get(commit, ())[:1]
-        return found
 
-    def _says_so(self, run: RecordedRun) -> bool:
-        about = run.environment
-        excluded = self.lineage is not None and self.lineage.excludes(run.commit)
-        return self.name == about.branch and about.pull_request is None and not excluded
-
-    def full(self, commit: str | None) -> str:
-        """Return the whole name of a commit, if git knows it."""
+    def _full(self, commit: str | None) -> str:
         return self.lineage.full(commit) if self.lineage else commit or ""
 
     def obstacle(self, run: RecordedRun) -> str | None:
@@ -503,11 +433,11 @@ class _Branch:
             return None
         if lineage is not None and lineage.excludes(run.commit):
             return OTHER_BRANCH
-        if self.full(run.commit) in self._commits:
+        if self._full(run.commit) in self._commits:
             return None
         if about.branch is not None:
             return None if about.branch == self.name else OTHER_BRANCH
-        return UNKNOWN_COMMIT if lineage is not None or self.is_placed else None
+        return UNKNOWN_COMMIT if lineage is not None or self.name is not None else None
 
 
 def record_files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -525,14 +455,6 @@ def record_files(paths: Sequence[Path]) -> Iterator[Path]:
         else:
             message = f"{path}: expected a run record or a folder of them, found nothing"
             raise UsageError(message)
-
-
-def _read(file: Path) -> RecordedRun | str:
-    """Read a run, or return the problem of its file."""
-    try:
-        return recorded_run(RecordFile(file), read_run(file))
-    except InputError as error:
-        return str(error)
 
 
 def recorded_run(source: Source, run: Run) -> RecordedRun:
@@ -554,13 +476,11 @@ def recorded_run(source: Source, run: Run) -> RecordedRun:
 def _readings(judged: JudgedTest, run: Run) -> Iterator[Reading]:
     observation = judged.observation
     hardware = observation.hardware or run.hardware
-    if hardware is None:
-        return
     verdicts = {verdict.metric.name: verdict for verdict in judged.verdicts}
     setting = tuple(sorted(observation.setting.values.items(), key=lambda item: item[0]))
     for name, observed in observation.metrics.items():
         value = settled_value(observed)
-        if value is not None:
+        if hardware is not None and value is not None:
             yield Reading(
                 observation.test,
                 observed.metric,

@@ -1,4 +1,8 @@
-"""Changes in many series, their causes, and their layout."""
+"""The trends command: when series changed, and what differs on both sides.
+
+A step is found in all runs, or in those of one host. What most series of a host, or of all hosts,
+do at one time is told once, and taken out before single series are looked at.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,8 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.text import counted, percent
-from pytest_ttnn_perf.experiments.paired import t_quantile
 from pytest_ttnn_perf.gate.judging import observed_change_by_op
+from pytest_ttnn_perf.gate.ratios import t_quantile
 from pytest_ttnn_perf.history.series import history_document, history_lines, series_of
 from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.report.tables import (
@@ -33,27 +37,19 @@ from pytest_ttnn_perf.report.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from pytest_ttnn_perf.core.hardware import Scalar
-    from pytest_ttnn_perf.history.runs import RecordedRun
-    from pytest_ttnn_perf.history.series import Series
-
-    Sides = tuple[Sequence[RecordedRun], Sequence[RecordedRun]]
-    from collections.abc import Callable, Sequence
-
     from pytest_ttnn_perf.core.observation import Observation, Run
     from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
+    from pytest_ttnn_perf.history.series import Series
     from pytest_ttnn_perf.report.tables import Block
 
+    Sides = tuple[Sequence[RecordedRun], Sequence[RecordedRun]]
 
-# Where the level of a series changes: steps in numbers that are noisy, and have outliers.
-#
-# Pure: a series is a list of logarithms in order.
-
-#: A level is told after so many runs on it.
+#: The least runs on a new level.
 LEAST_RUNS: Final = 3
-#: A level that was left again has more: a few runs apart from the others are outliers.
+#: The least runs on a level that was left again: fewer are outliers.
 _LEAST_RUNS_BEFORE: Final = 6
 #: Shorter series cannot have a step.
 LEAST_SERIES: Final = _LEAST_RUNS_BEFORE + LEAST_RUNS
@@ -155,8 +151,6 @@ def _windows(start: int, end: int) -> Iterator[tuple[int, int]]:
 class _Sums:
     """Sums over any part of a series."""
 
-    __slots__ = ("squares", "sums", "values")
-
     def __init__(self, values: Sequence[float]) -> None:
         # About their median: sums of large logarithms lose digits.
         middle = median(values) if values else 0.0
@@ -164,40 +158,38 @@ class _Sums:
         self.sums = [0.0, *accumulate(self.values)]
         self.squares = [0.0, *accumulate(value * value for value in self.values)]
 
-    def explained(self, start: int, end: int) -> list[float]:
-        """Return the sum of squares that each position between two places explains."""
-        sums, before = self.sums, self.sums[start]
-        total, n = sums[end] - before, end - start
-        whole = total * total / n
-        parts = [value - before for value in sums[start + 1 : end]]
-        return [
-            part * part / left + (total - part) ** 2 / (n - left) - whole
-            for left, part in enumerate(parts, start=1)
-        ]
-
     def best(self, start: int, end: int) -> Step | None:
         """The best step between two places, unless chance explains it."""
-        n = end - start
+        n, sums = end - start, self.sums
         if n < 2 * LEAST_RUNS:
             return None
-        every = self.explained(start, end)  # of start + 1, and so on
-        position = max(range(LEAST_RUNS, n - LEAST_RUNS + 1), key=lambda left: every[left - 1])
-        position, explained = start + position, every[position - 1]
-        left, right = position - start, end - position
-        sums, squares = self.sums, self.squares
-        size = (sums[end] - sums[position]) / right - (sums[position] - sums[start]) / left
+        total = sums[end] - sums[start]
+        # The sum of squares that each position explains: of start + 1, and so on.
+        every = [
+            part * part / left + (total - part) ** 2 / (n - left) - total * total / n
+            for left in range(1, n)
+            for part in [sums[start + left] - sums[start]]
+        ]
+        left = max(range(LEAST_RUNS, n - LEAST_RUNS + 1), key=lambda left: every[left - 1])
+        position, explained = start + left, every[left - 1]
+        levels = (sums[position] - sums[start]) / left, (sums[end] - sums[position]) / (n - left)
+        size = levels[1] - levels[0]
         if abs(size) < LEAST_CHANGE:
             return None
-        total = sums[end] - sums[start]
-        about = squares[end] - squares[start] - total * total / n - explained
+        about = self.squares[end] - self.squares[start] - total * total / n - explained
         variance = max(about / (n - 2), LEAST_NOISE**2)
         strength = math.sqrt(explained / variance) / _threshold(n)
         if strength > 1:
-            alike = self._likeness(start, position, end)
+            # Neighbours that are alike count for less: by their lag-1 autocorrelation.
+            sides = (self.values[start:position], self.values[position:end])
+            away = [[v - level for v in side] for side, level in zip(sides, levels, strict=True)]
+            alone = sum(v * v for side in away for v in side)
+            together = sum(one * other for side in away for one, other in pairwise(side))
+            alike = min(max(together / alone, 0.0), _MOST_ALIKE) if alone > 0 else 0.0
             strength *= math.sqrt((1 - alike) / (1 + alike))
         if strength <= 1:
             return None
-        # Positions beside it that leave hardly more.
+        # Neighbouring positions that leave hardly more.
         least = explained - (about + n * LEAST_NOISE**2) * math.expm1(2 * _CLEAR_ODDS / n)
         first = last = position
         while first - 1 > start and every[first - start - 2] >= least:
@@ -206,27 +198,11 @@ class _Sums:
             last += 1
         return Step(start, first, position, last, end, size, strength)
 
-    def _likeness(self, start: int, position: int, end: int) -> float:
-        """Lag-1 autocorrelation about the two levels, from 0 on."""
-        together = alone = 0.0
-        for begin, stop in ((start, position), (position, end)):
-            level = (self.sums[stop] - self.sums[begin]) / (stop - begin)
-            away = [value - level for value in self.values[begin:stop]]
-            alone += sum(value * value for value in away)
-            together += sum(one * next_ for one, next_ in pairwise(away))
-        return min(max(together / alone, 0.0), _MOST_ALIKE) if alone > 0 else 0.0
-
 
 @cache
 def _threshold(n: int) -> float:
     """Critical t for the best of all splits of ``n`` values."""
     return t_quantile(1 - _CHANCE / (2 * n), n - 2)
-
-
-# When series changed, and what differs on both sides: most tests of a host first, then each test.
-#
-# A step is found in all runs, or in those of one host. What most series of a host, or of all hosts,
-# do at one time is told once, and taken out before single series are looked at.
 
 
 class Kind(Enum):
@@ -260,7 +236,7 @@ class Track(Struct, frozen=True):
 
 
 class Trend(Struct, frozen=True):
-    """A change of one track, or of most (``track`` is None).
+    """A change of a track, or of most if ``track`` is None.
 
     ``good`` and ``bad`` are the numbers of the last run that is surely before it and of the first
     that is surely after it; ``since`` is the most likely first one. ``hosts`` are those whose own
@@ -291,7 +267,7 @@ class Trend(Struct, frozen=True):
         return kinds.pop() if len(kinds) == 1 else Kind.CANNOT_TELL
 
     def has(self, number: int, host: str) -> bool:
-        """Whether a run is on the new level."""
+        """Check that a run is on the new level."""
         return number >= self.since and (not self.of_host or host in self.hosts)
 
 
@@ -382,7 +358,7 @@ def _without(track: Track, trend: Trend, runs: Sequence[RecordedRun]) -> Track:
 
 
 def _shows(track: Track, trend: Trend, runs: Sequence[RecordedRun]) -> bool:
-    """Whether a track follows a change of most tracks."""
+    """Check that a track follows a change of most tracks."""
     sides: tuple[list[float], list[float]] = ([], [])
     for number, value in zip(track.numbers, track.logs, strict=True):
         if not trend.of_host or runs[number].host in trend.hosts:
@@ -539,7 +515,7 @@ _BESIDE: Final = 5
 
 
 class SeriesChange:
-    """A change with its texts; ``series`` is None for most tests.
+    """A change with its texts; without ``series`` for most tests.
 
     ``every`` are the series that were looked at.
     """
@@ -564,7 +540,7 @@ class SeriesChange:
 
     @property
     def direction(self) -> str:
-        """Whether that is for the better."""
+        """Worse or better."""
         return "worse" if self.trend.size > 0 else "better"
 
     @cached_property

@@ -18,9 +18,9 @@ from pytest_ttnn_perf.experiments.paired import (
     Round,
     estimate,
     judge_rounds,
-    t_quantile,
 )
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.ratios import t_quantile
 from tests.properties.strategies import SOME, TIMINGS, between
 
 if TYPE_CHECKING:

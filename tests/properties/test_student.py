@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.experiments.paired import t_quantile
+from pytest_ttnn_perf.gate.ratios import t_quantile
 from tests.properties.strategies import SOME, between
 
 PROBABILITIES = (0.90, 0.95, 0.975, 0.99, 0.995, 0.999)
