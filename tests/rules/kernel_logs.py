@@ -13,7 +13,6 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     Roofline,
     Span,
     Transfers,
-    TransferSize,
     TtlangLog,
 )
 from pytest_ttnn_perf.core.finding import Subject
@@ -45,7 +44,7 @@ def program(
         Transfers(Bytes(bytes_written), writes),
         bandwidth_gb_s=bandwidth,
         transfer_sizes=tuple(
-            TransferSize(Bytes(size), count) for size, count in (sizes or {}).items()
+            Transfers(Bytes(size), count) for size, count in (sizes or {}).items()
         ),
         read_barriers=None if read_barriers is None else Barriers(read_barriers),
         write_barriers=None if write_barriers is None else Barriers(write_barriers),

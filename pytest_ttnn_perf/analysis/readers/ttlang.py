@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from enum import Enum, auto
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -58,14 +58,7 @@ class Bytes(NamedTuple):
 
 
 class Transfers(NamedTuple):
-    """What was moved; ``transfers`` is None where only the bytes are told."""
-
-    size: Bytes
-    transfers: int | None
-
-
-class TransferSize(NamedTuple):
-    """How many transfers had a size; ``transfers`` is None where all had it."""
+    """Bytes in all, or of each transfer of a size; ``transfers`` is None if not counted."""
 
     size: Bytes
     transfers: int | None
@@ -119,7 +112,7 @@ class ProgramPerf(Struct, frozen=True):
     l1_target_grid: tuple[int, int] | None = None
     multicast: Transfers | None = None
     bandwidth_gb_s: float | None = None
-    transfer_sizes: tuple[TransferSize, ...] = ()
+    transfer_sizes: tuple[Transfers, ...] = ()
     read_barriers: Barriers | None = None
     write_barriers: Barriers | None = None
     semaphore_events: int | None = None
@@ -347,7 +340,7 @@ HEADINGS: Final = frozenset({
 #: So many lines in a row that nobody understands are not part of a section any more.
 _MOST_UNREAD: Final = 3
 _SHORTEST_RULE: Final = 60
-_TTLANG_LINES_MOST_SHOWN: Final = 80
+_MOST_SHOWN_UNREAD: Final = 80
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,100}m")
 #: Numbers as patterns: short enough for any count, so that no text is too long to convert.
 WHOLE: Final = r"[0-9][0-9,]{0,25}"
@@ -402,7 +395,7 @@ class Lines:
     """
 
     def __init__(self, numbered: list[tuple[int, str]], *, last_is_whole: bool = True) -> None:
-        """``last_is_whole`` says that the last line has its line end."""
+        """``last_is_whole``: the last line has its line end."""
         self._numbered = numbered
         self.last_is_whole = last_is_whole
         self._at = 0
@@ -419,26 +412,24 @@ class Lines:
         at = min(self._at, len(self._numbered) - 1)
         return self._numbered[at][0] if self._numbered else 1
 
-    def take(self) -> None:
+    def take(self, count: int = 1) -> None:
         """Go on to the next line."""
-        self._at += 1
+        self._at += count
         self._unread_in_a_row = 0
 
-    def skip_unread(self, section: str) -> None:
-        """Go on to the next line, and report this one as not understood."""
-        shown = self._numbered[self._at][1].strip()[:_TTLANG_LINES_MOST_SHOWN]
+    def take_if(self, section: str, *, understood: bool) -> None:
+        """Go on to the next line, and report this one unless it was understood."""
+        if understood:
+            self.take()
+            return
+        shown = (self.peek() or "").strip()[:_MOST_SHOWN_UNREAD]
         self.report(ProblemKind.UNREAD, f"{section}: not understood: {shown}")
         self._at += 1
         self._unread_in_a_row += 1
 
-    def begin(self, *, past_heading: bool = True) -> None:
-        """Enter a section."""
-        self._at += past_heading
-        self._unread_in_a_row = 0
-
     @property
     def gave_up(self) -> bool:
-        """Whether too many lines in a row were not understood."""
+        """True after too many lines in a row that were not understood."""
         return self._unread_in_a_row >= _MOST_UNREAD
 
     def ends(self) -> bool:
@@ -452,19 +443,22 @@ class Lines:
 
     def rest_of_section(self) -> list[str]:
         """Return the lines up to the next heading, without going on."""
-        behind = self._at
-        while behind < len(self._numbered) and self._numbered[behind][1] not in HEADINGS:
-            behind += 1
-        return [line for _, line in self._numbered[self._at : behind]]
+        found = []
+        for at in range(self._at, len(self._numbered)):
+            line = self._numbered[at][1]
+            if line in HEADINGS:
+                break
+            found.append(line)
+        return found
 
 
-# The auto-profile report of a tt-lang log: threads line by line, their summary, the roofline.
+# The auto-profile report: threads line by line, their summary, the roofline.
 
-THREAD: Final = re.compile(
+_THREAD_TITLE: Final = re.compile(
     r"THREAD: (\S{1,100}) +(?:\[([^\]]*)\] )?"
     rf"\(({WHOLE}) ops, ({WHOLE}) cycles, ({DECIMAL})% of total\)"
 )
-_COLUMN_TITLES: Final = ("LINE", "%TIME", "CYCLES", "SOURCE")
+_COLUMN_TITLES: Final = ["LINE", "%TIME", "CYCLES", "SOURCE"]
 _NO_SOURCE: Final = re.compile(r" *\(no source available for kernel '.*'\)")
 _HIT: Final = re.compile(rf"([0-9]{{1,9}}) +({DECIMAL})%  (({WHOLE})(?:-({WHOLE}))?)( .*)?")
 _NOT_HIT: Final = re.compile(r"([0-9]{1,9})(?: (.*))?")
@@ -480,79 +474,183 @@ _WAIT: Final = re.compile(
     rf"(?:({WHOLE}) cycles )?waiting for (\S+) @ line (-?[0-9]{{1,9}}) \((.*)\)"
 )
 _BARRIER: Final = re.compile(r"DMA barrier for CB\[([0-9]{1,9})\]")
+_REPORT: Final = "AUTO-PROFILE REPORT"
+_OPERATIONS: Final = re.compile(rf"Total operations: ({WHOLE})")
+_LONGEST: Final = re.compile(rf"Longest thread: ({WHOLE}) cycles")
+_COLOURS: Final = re.compile(r"CB Colors:((?: +CB\[[0-9]{1,9}\])*)")
+_BUFFER: Final = re.compile(r"CB\[([0-9]{1,9})\]")
+_TOTAL: Final = re.compile(
+    rf"  (\S{{1,100}}) +(?:\[([^\]]*)\] +)?({WHOLE}) cycles \( *({WHOLE}) ops\) \[ *({DECIMAL})%\]"
+)
+_WORK: Final = re.compile(rf"  (\S{{1,100}}) +({WHOLE}) +- +({WHOLE}) +=  *(-?{WHOLE})")
+_WORK_TITLES: Final = ["Thread", "Total", "-", "Sync", "Waits", "=", "Work"]
+_SIDE: Final = re.compile(rf"  (Memory|Compute): +(-?{WHOLE}) cycles +\((\S+)\)")
+_BOUND: Final = re.compile(r"  ([0-9]{1,3})% (memory|compute) bound")
+_BALANCED: Final = "  Perfectly balanced!"
+_BAR: Final = re.compile(r"  Compute ├[─●]{1,200}┤ Memory")
+_BAR_CYCLES: Final = re.compile(rf" +(-?{WHOLE}) cycles +(-?{WHOLE}) cycles")
 
 
-class Listing:
-    """What was read of one thread."""
+def read_auto_profile(lines: Lines) -> AutoProfile:
+    """Read a report from its title on, up to its closing line.
 
-    def __init__(self, found: re.Match[str]) -> None:
-        thread, kernel, ops, cycles, percent = found.groups()
-        self.total = ThreadTotal(thread, kernel, whole(ops), whole(cycles), float(percent))
-        self._lines: list[_Line] = []
-        self._has_source = True
+    It is complete if that line is there and the summary has the threads that were listed.
+    """
+    start = lines.number
+    report = _Report()
+    lines.take()
+    while not lines.ends() and not report.closed:
+        line = lines.peek() or ""
+        lines.take_if(_REPORT, understood=not line or report.read(line))
+    record = report.record()
+    if not record.complete:
+        problem = f"{_REPORT}: ends early, or lacks threads that its summary has"
+        lines.report(ProblemKind.CUT, problem, line=start)
+    return record
+
+
+class _Report:
+    """Collects an auto-profile report from its lines."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._read_part = self._read_head
+        # A title has a rule below it; any other rule in the last parts closes the report.
+        self._below_title = True
+        self._operations: int | None = None
+        self._longest: int | None = None
+        self._buffers: tuple[int, ...] = ()
+        self._threads: list[tuple[ThreadTotal, list[LineProfile]]] = []
+        self._without_source: set[int] = set()
+        self._summary: list[ThreadTotal] = []
+        self._work: list[ThreadWork] = []
+        # Each entry becomes a field of the record, which has the types.
+        self._bound: dict[str, Any] = {}
+        self._bar_begun = False
 
     def read(self, line: str) -> bool:
         """Take in a line; False for one that is not understood."""
-        if not line.strip("- ") or tuple(line.split()) == _COLUMN_TITLES:
+        in_threads = self._read_part in {self._read_head, self._read_thread}
+        thread = _THREAD_TITLE.fullmatch(line)
+        if is_rule(line):
+            self.closed = not in_threads and not self._below_title
+            self._below_title = False
             return True
+        if thread is not None and in_threads:
+            name, kernel, ops, cycles, percent = thread.groups()
+            total = ThreadTotal(name, kernel, whole(ops), whole(cycles), float(percent))
+            self._threads.append((total, []))
+            self._read_part = self._read_thread
+        elif line == "THREAD SUMMARY":
+            self._read_part = self._read_summary
+        elif line == "ROOFLINE ANALYSIS" and self._read_part == self._read_summary:
+            self._read_part = self._read_roofline
+        else:
+            return self._read_part(line)
+        self._below_title = True
+        return True
+
+    def _read_head(self, line: str) -> bool:
+        operations, longest = _OPERATIONS.fullmatch(line), _LONGEST.fullmatch(line)
+        colours = _COLOURS.fullmatch(line)
+        if operations is not None:
+            self._operations = whole(operations[1])
+        elif longest is not None:
+            self._longest = whole(longest[1])
+        elif colours is not None:
+            self._buffers = tuple(int(number) for number in _BUFFER.findall(colours[1]))
+        return bool(operations or longest or colours)
+
+    def _read_thread(self, line: str) -> bool:
+        if not line.strip("- ") or line.split() == _COLUMN_TITLES:
+            return True
+        _, lines = self._threads[-1]
         row = line.lstrip()
         if row.startswith(_BRANCHES):
-            return bool(self._lines) and self._lines[-1].add(row[len(_BRANCHES[0]) :])
+            below = _with_branch(lines[-1], row[len(_BRANCHES[0]) :]) if lines else None
+            if below is not None:
+                lines[-1] = below
+            return below is not None
         if _NO_SOURCE.fullmatch(line):
-            self._has_source = False
+            self._without_source.add(len(self._threads) - 1)
             return True
         profile = _hit(line) or _not_hit(line)
-        if profile is None:
-            return False
-        self._lines.append(_Line(profile))
+        if profile is not None:
+            lines.append(profile)
+        return profile is not None
+
+    def _read_summary(self, line: str) -> bool:
+        found = _TOTAL.fullmatch(line)
+        if found is None:
+            # The first releases drew the roofline below the summary, without a title.
+            return self._read_roofline(line)
+        thread, kernel, cycles, ops, percent = found.groups()
+        self._summary.append(ThreadTotal(thread, kernel, whole(ops), whole(cycles), float(percent)))
         return True
 
-    def record(self) -> ThreadProfile:
-        """Return the thread."""
-        lines = tuple(line.record() for line in self._lines)
-        return ThreadProfile(self.total, lines if self._has_source else None)
-
-
-class _Line:
-    """A source line with the rows below it."""
-
-    def __init__(self, profile: LineProfile) -> None:
-        self._profile = profile
-        self._ops: list[LineOp] = []
-        self._waits: list[Wait] = []
-        self._barriers: list[int] = []
-
-    def add(self, row: str) -> bool:
-        wait, barrier, op = _WAIT.fullmatch(row), _BARRIER.fullmatch(row), _OP.fullmatch(row)
-        if wait is not None:
-            cycles = None if wait[1] is None else whole(wait[1])
-            self._waits.append(Wait(wait[2], int(wait[3]), wait[4], cycles))
-        elif barrier is not None:
-            self._barriers.append(int(barrier[1]))
-        elif op is not None:
-            hits = 1 if op[4] is None else whole(op[4])
-            self._ops.append(LineOp(op[2], whole(op[1]), hits, implicit=op[3] is not None))
+    def _read_roofline(self, line: str) -> bool:
+        work, side = _WORK.fullmatch(line), _SIDE.fullmatch(line)
+        bound, cycles = _BOUND.fullmatch(line), _BAR_CYCLES.fullmatch(line)
+        if work is not None:
+            self._work.append(ThreadWork(work[1], *map(whole, work.group(2, 3, 4))))
+        elif side is not None:
+            name = side[1].lower()
+            self._bound |= {f"{name}_cycles": whole(side[2]), f"{name}_thread": side[3]}
+        elif bound is not None:
+            self._bound |= {"bound": bound[2], "bound_percent": int(bound[1])}
+        elif line == _BALANCED:
+            self._bound |= {"bound": "balanced", "bound_percent": 0}
+        elif _BAR.fullmatch(line):
+            self._bar_begun = True
+        elif cycles is not None and self._bar_begun:
+            self._bar_begun = False
+            # The numbers below the bar repeat those above it, where there are any.
+            below = {"compute_cycles": whole(cycles[1]), "memory_cycles": whole(cycles[2])}
+            agree = all(self._bound.get(name, value) == value for name, value in below.items())
+            self._bound |= below
+            return agree
         else:
-            return False
+            return line.split() == _WORK_TITLES or not line.strip("-= ")
         return True
 
-    def record(self) -> LineProfile:
-        known = self._profile
-        # What ops tell, the line itself does not: its one number is their sum.
-        told_by_ops = bool(self._ops)
-        return LineProfile(
-            known.line,
-            known.source,
-            known.percent,
-            None if told_by_ops else known.shortest_cycles,
-            None if told_by_ops else known.longest_cycles,
-            known.average_cycles,
-            known.total_cycles,
-            None if told_by_ops else known.hits,
-            tuple(self._ops),
-            tuple(self._waits),
-            tuple(self._barriers),
+    def record(self) -> AutoProfile:
+        """Return the report."""
+        threads = tuple(
+            ThreadProfile(total, None if at in self._without_source else tuple(lines))
+            for at, (total, lines) in enumerate(self._threads)
         )
+        roofline = Roofline(threads=tuple(self._work), **self._bound)
+        has_cycles = "memory_cycles" in self._bound or "compute_cycles" in self._bound
+        return AutoProfile(
+            self._operations,
+            self._longest,
+            self._buffers,
+            threads,
+            tuple(self._summary),
+            None if roofline == Roofline() else roofline,
+            complete=self.closed
+            and None not in (self._operations, self._longest)
+            and [thread.total for thread in threads] == self._summary
+            and not self._bar_begun
+            and ("bound" in self._bound) == has_cycles,
+        )
+
+
+def _with_branch(line: LineProfile, row: str) -> LineProfile | None:
+    """Add a row below a source line to it; None for one that is not understood."""
+    wait, barrier, op = _WAIT.fullmatch(row), _BARRIER.fullmatch(row), _OP.fullmatch(row)
+    if wait is not None:
+        cycles = None if wait[1] is None else whole(wait[1])
+        waits = (*line.waits, Wait(wait[2], int(wait[3]), wait[4], cycles))
+        return replace(line, waits=waits)
+    if barrier is not None:
+        return replace(line, barriers=(*line.barriers, int(barrier[1])))
+    if op is None:
+        return None
+    hits = 1 if op[4] is None else whole(op[4])
+    ops = (*line.ops, LineOp(op[2], whole(op[1]), hits, implicit=op[3] is not None))
+    # The one number of a line with ops is their sum.
+    return replace(line, ops=ops, shortest_cycles=None, longest_cycles=None, hits=None)
 
 
 def _hit(line: str) -> LineProfile | None:
@@ -581,235 +679,33 @@ def _not_hit(line: str) -> LineProfile | None:
     return LineProfile(int(found[1]), line[_SOURCE_AT:])
 
 
-_TOTAL: Final = re.compile(
-    rf"  (\S{{1,100}}) +(?:\[([^\]]*)\] +)?({WHOLE}) cycles \( *({WHOLE}) ops\) \[ *({DECIMAL})%\]"
-)
-_WORK: Final = re.compile(rf"  (\S{{1,100}}) +({WHOLE}) +- +({WHOLE}) +=  *(-?{WHOLE})")
-_WORK_TITLES: Final = ("Thread", "Total", "-", "Sync", "Waits", "=", "Work")
-_SIDE: Final = re.compile(rf"  (Memory|Compute): +(-?{WHOLE}) cycles +\((\S+)\)")
-_BOUND: Final = re.compile(r"  ([0-9]{1,3})% (memory|compute) bound")
-_BALANCED: Final = "  Perfectly balanced!"
-_BAR: Final = re.compile(r"  Compute ├[─●]{1,200}┤ Memory")
-_BAR_CYCLES: Final = re.compile(rf" +(-?{WHOLE}) cycles +(-?{WHOLE}) cycles")
+# The section PERF SUMMARY.
 
-
-def thread_total(line: str) -> ThreadTotal | None:
-    """Read a row of THREAD SUMMARY."""
-    found = _TOTAL.fullmatch(line)
-    if found is None:
-        return None
-    thread, kernel, cycles, ops, percent = found.groups()
-    return ThreadTotal(thread, kernel, whole(ops), whole(cycles), float(percent))
-
-
-class RooflineLines:
-    """What was read of the roofline; ``record`` is None where there is none."""
-
-    def __init__(self) -> None:
-        self._threads: list[ThreadWork] = []
-        self._fields = Roofline()
-        self._bar_begun = False
-
-    def read(self, line: str) -> bool:
-        """Take in a line; False for one that is not understood."""
-        if tuple(line.split()) == _WORK_TITLES or not line.strip("-= "):
-            return True
-        return self._read_work(line) or self._read_side(line) or self._read_bound(line)
-
-    def _read_work(self, line: str) -> bool:
-        found = _WORK.fullmatch(line)
-        if found is not None:
-            numbers = [whole(number) for number in found.group(2, 3, 4)]
-            self._threads.append(ThreadWork(found[1], *numbers))
-        return found is not None
-
-    def _read_side(self, line: str) -> bool:
-        found = _SIDE.fullmatch(line)
-        if found is None:
-            return False
-        cycles, thread = whole(found[2]), found[3]
-        if found[1] == "Memory":
-            self._fields = replace(self._fields, memory_cycles=cycles, memory_thread=thread)
-        else:
-            self._fields = replace(self._fields, compute_cycles=cycles, compute_thread=thread)
-        return True
-
-    def _read_bound(self, line: str) -> bool:
-        bound, cycles = _BOUND.fullmatch(line), _BAR_CYCLES.fullmatch(line)
-        if bound is not None:
-            self._fields = replace(self._fields, bound=bound[2], bound_percent=int(bound[1]))
-        elif line == _BALANCED:
-            self._fields = replace(self._fields, bound="balanced", bound_percent=0)
-        elif _BAR.fullmatch(line):
-            self._bar_begun = True
-        elif cycles is not None and self._bar_begun:
-            return self._read_bar_cycles(whole(cycles[1]), whole(cycles[2]))
-        else:
-            return False
-        return True
-
-    def _read_bar_cycles(self, compute: int, memory: int) -> bool:
-        """Take in what stands below the bar; it repeats what stood above, where anything did."""
-        self._bar_begun = False
-        known = self._fields
-        self._fields = replace(known, compute_cycles=compute, memory_cycles=memory)
-        return known.compute_cycles in {None, compute} and known.memory_cycles in {None, memory}
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing that was begun lacks its end."""
-        return not self._bar_begun and (self._fields.bound is None) == (
-            self._fields.memory_cycles is None and self._fields.compute_cycles is None
-        )
-
-    def record(self) -> Roofline | None:
-        """Return the roofline."""
-        roofline = replace(self._fields, threads=tuple(self._threads))
-        return None if roofline == Roofline() else roofline
-
-
-_TTLANG_PROFILE_TITLE: Final = "AUTO-PROFILE REPORT"
-_SUMMARY: Final = "THREAD SUMMARY"
-_ROOFLINE: Final = "ROOFLINE ANALYSIS"
-_OPERATIONS: Final = re.compile(rf"Total operations: ({WHOLE})")
-_LONGEST: Final = re.compile(rf"Longest thread: ({WHOLE}) cycles")
-_COLOURS: Final = re.compile(r"CB Colors:((?: +CB\[[0-9]{1,9}\])*)")
-_BUFFER: Final = re.compile(r"CB\[([0-9]{1,9})\]")
-
-
-class _Part(Enum):
-    HEAD = auto()
-    THREADS = auto()
-    SUMMARY = auto()
-    ROOFLINE = auto()
-
-
-def read_auto_profile(lines: Lines) -> AutoProfile:
-    """Read a report from its title on, up to its closing line.
-
-    It is complete if that line is there and the summary has the threads that were listed.
-    """
-    start = lines.number
-    report = _Report()
-    lines.begin()
-    while not lines.ends() and not report.closed:
-        line = lines.peek() or ""
-        if not line:
-            lines.take()
-        elif is_rule(line):
-            report.rule()
-            lines.take()
-        elif report.read(line):
-            lines.take()
-        else:
-            lines.skip_unread(_TTLANG_PROFILE_TITLE)
-    record = report.record()
-    if not record.complete:
-        problem = f"{_TTLANG_PROFILE_TITLE}: ends early, or lacks threads that its summary has"
-        lines.report(ProblemKind.CUT, problem, line=start)
-    return record
-
-
-class _Report:
-    """Collects the parts of a report from its lines."""
-
-    def __init__(self) -> None:
-        self.closed = False
-        self._part = _Part.HEAD
-        # A title has a rule below it; any other rule in the last parts closes the report.
-        self._below_title = True
-        self._operations: int | None = None
-        self._longest: int | None = None
-        self._buffers: tuple[int, ...] = ()
-        self._listings: list[Listing] = []
-        self._summary: list[ThreadTotal] = []
-        self._roofline = RooflineLines()
-
-    def rule(self) -> None:
-        last_parts = self._part in {_Part.SUMMARY, _Part.ROOFLINE}
-        self.closed = last_parts and not self._below_title
-        self._below_title = False
-
-    def read(self, line: str) -> bool:
-        return self._read_title(line) or self._read_content(line)
-
-    def _read_title(self, line: str) -> bool:
-        found = THREAD.fullmatch(line)
-        if found is not None and self._part in {_Part.HEAD, _Part.THREADS}:
-            self._part = _Part.THREADS
-            self._listings.append(Listing(found))
-        elif line == _SUMMARY:
-            self._part = _Part.SUMMARY
-        elif line == _ROOFLINE and self._part is _Part.SUMMARY:
-            self._part = _Part.ROOFLINE
-        else:
-            return False
-        self._below_title = True
-        return True
-
-    def _read_content(self, line: str) -> bool:
-        match self._part:
-            case _Part.HEAD:
-                return self._read_head(line)
-            case _Part.THREADS:
-                return self._listings[-1].read(line)
-            case _Part.SUMMARY:
-                total = thread_total(line)
-                if total is not None:
-                    self._summary.append(total)
-                # The first releases drew the roofline below the summary, without a title.
-                return total is not None or self._roofline.read(line)
-            case _Part.ROOFLINE:
-                return self._roofline.read(line)
-
-    def _read_head(self, line: str) -> bool:
-        operations, longest = _OPERATIONS.fullmatch(line), _LONGEST.fullmatch(line)
-        colours = _COLOURS.fullmatch(line)
-        if operations is not None:
-            self._operations = whole(operations[1])
-        elif longest is not None:
-            self._longest = whole(longest[1])
-        elif colours is not None:
-            self._buffers = tuple(int(number) for number in _BUFFER.findall(colours[1]))
-        else:
-            return False
-        return True
-
-    def record(self) -> AutoProfile:
-        threads = tuple(listing.record() for listing in self._listings)
-        listed = [thread.total for thread in threads]
-        has_totals = self._operations is not None and self._longest is not None
-        return AutoProfile(
-            self._operations,
-            self._longest,
-            self._buffers,
-            threads,
-            tuple(self._summary),
-            self._roofline.record(),
-            complete=self.closed
-            and has_totals
-            and listed == self._summary
-            and self._roofline.complete,
-        )
-
-
-# The section PERF SUMMARY of a tt-lang log.
-
-CHIP: Final = re.compile(
+_CHIP: Final = re.compile(
     rf"arch: (\S{{1,100}}), freq: ({DECIMAL}) MHz, max_compute_cores: ({WHOLE})"
 )
-COUNT: Final = re.compile(rf"programs: ({WHOLE})(?: \(.*\))?")
-PROGRAM: Final = re.compile(r"--- Program (-?[0-9]{1,20})(?: \((.*)\))? ---")
+_COUNT: Final = re.compile(rf"programs: ({WHOLE})(?: \(.*\))?")
+_PROGRAM: Final = re.compile(r"--- Program (-?[0-9]{1,20})(?: \((.*)\))? ---")
 _REQUIRED: Final = ("grid", "duration", "dram_read", "dram_write")
-_KERNEL_TIMES: Final = "kernel_times"
 #: The last line that a program can have, now and in the first releases.
 _LAST_THREADS: Final = ("TRISC_2", "NCRISC:")
+#: The arch of a chip that tt-lang does not know, with a clock and a core count it made up.
+_UNKNOWN_ARCH: Final = "unknown"
+_SUMMARY: Final = "PERF SUMMARY"
 _SIZE: Final = rf"({DECIMAL}) (B|KB|MB)"
 _SPAN: Final = rf"({WHOLE}) cycles \(({DECIMAL}) (us|ms)\)"
 _ONE_SIZE: Final = re.compile(rf"{_SIZE} \(uniform\)")
 _COUNTED_SIZE: Final = re.compile(rf"{_SIZE}x({WHOLE})")
 _NOC: Final = re.compile(rf"(NOC_[0-9]{{1,3}})=({WHOLE})")
 _KERNEL_TIME: Final = re.compile(rf"    ([A-Z]{{1,20}}(?:_[0-9])?:?) +{_SPAN}(?: - {_SPAN})?")
+_MOVED: Final = {
+    "DRAM read": "dram_read",
+    "DRAM write": "dram_write",
+    "L1 read": "l1_read",
+    "L1 write": "l1_write",
+    "L1 multicast": "multicast",
+}
+_Fields = dict[str, Any]
 
 
 def _bytes(number: str, unit: str) -> Bytes:
@@ -828,176 +724,97 @@ def _span(cycles: str, time: str, unit: str) -> Span:
     return Span(whole(cycles), float(time) * (1000 if unit == "ms" else 1))
 
 
-def _grid(found: re.Match[str]) -> dict[str, object]:
-    x, y, cores = found.groups()
+def _grid(x: str, y: str, cores: str) -> _Fields:
     return {"grid": (whole(x), whole(y)), "cores": whole(cores)}
 
 
-_MOVED: Final = {
-    "DRAM read": "dram_read",
-    "DRAM write": "dram_write",
-    "L1 read": "l1_read",
-    "L1 write": "l1_write",
-    "L1 multicast": "multicast",
-}
-
-
-def _moved(found: re.Match[str]) -> dict[str, object]:
-    what, number, unit, transfers = found.groups()
+def _moved(what: str, number: str, unit: str, transfers: str) -> _Fields:
     return {_MOVED[what]: Transfers(_bytes(number, unit), whole(transfers))}
 
 
-def _targets(found: re.Match[str]) -> dict[str, object]:
-    cores, x, y = map(whole, found.groups())
-    return {"l1_targets": cores, "l1_target_grid": (x, y)}
+def _targets(cores: str, x: str, y: str) -> _Fields:
+    return {"l1_targets": whole(cores), "l1_target_grid": (whole(x), whole(y))}
 
 
-def _sizes(found: re.Match[str]) -> dict[str, object]:
-    one = _ONE_SIZE.fullmatch(found[1])
+def _sizes(text: str) -> _Fields:
+    one = _ONE_SIZE.fullmatch(text)
     if one is not None:
-        return {"transfer_sizes": (TransferSize(_bytes(*one.groups()), None),)}
-    parts = [_COUNTED_SIZE.fullmatch(part) for part in found[1].split(", ")]
-    sizes = [TransferSize(_bytes(part[1], part[2]), whole(part[3])) for part in parts if part]
+        return {"transfer_sizes": (Transfers(_bytes(*one.groups()), None),)}
+    parts = [_COUNTED_SIZE.fullmatch(part) for part in text.split(", ")]
+    sizes = [Transfers(_bytes(part[1], part[2]), whole(part[3])) for part in parts if part]
     return {"transfer_sizes": tuple(sizes)} if len(sizes) == len(parts) else {}
 
 
-def _barriers(found: re.Match[str]) -> dict[str, object]:
-    reads, each_read, writes, each_write = (
-        None if number is None else whole(number) for number in found.groups()
-    )
+def _barriers(reads: str, each_read: str | None, writes: str, each_write: str | None) -> _Fields:
     return {
-        "read_barriers": Barriers(reads or 0, each_read),
-        "write_barriers": Barriers(writes or 0, each_write),
+        "read_barriers": Barriers(whole(reads), whole(each_read) if each_read else None),
+        "write_barriers": Barriers(whole(writes), whole(each_write) if each_write else None),
     }
 
 
-def _noc(found: re.Match[str]) -> dict[str, object]:
-    parts = [_NOC.fullmatch(part) for part in found[2].split(", ")] if found[2] else []
+def _noc(way: str, text: str | None) -> _Fields:
+    parts = [_NOC.fullmatch(part) for part in text.split(", ")] if text else []
     counts = [NocCount(part[1], whole(part[2])) for part in parts if part]
-    return {f"noc_{found[1]}": tuple(counts)} if len(counts) == len(parts) else {}
+    return {f"noc_{way}": tuple(counts)} if len(counts) == len(parts) else {}
 
 
-#: No two of the quantifiers beside each other match the same: time grows with length, no faster.
-_FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, object]]], ...]] = (
-    (re.compile(rf"grid: ({WHOLE})x({WHOLE}) \(({WHOLE}) (?:cores|nodes)\)"), _grid),
-    (re.compile(rf"duration: {_SPAN}"), lambda found: {"duration": _span(*found.groups())}),
-    (re.compile(rf"  ({'|'.join(_MOVED)}): +{_SIZE} +\(({WHOLE}) transfers(?:, pipe)?\)"), _moved),
-    (
-        re.compile(rf"  L1 targets: +({WHOLE}) (?:cores|nodes) \(({WHOLE})x({WHOLE})\)"),
-        _targets,
-    ),
-    (
-        re.compile(rf"  effective BW: +({DECIMAL}) GB/s(?: \(.*\))?"),
-        lambda found: {"bandwidth_gb_s": float(found[1])},
-    ),
-    (re.compile(r"  transfer sizes?: +(\S.*)"), _sizes),
-    (
-        re.compile(
-            rf"  barriers: +({WHOLE}) read(?: \(1 per ({WHOLE}) reads\))?,"
-            rf" ({WHOLE}) write(?: \(1 per ({WHOLE}) writes\))?"
+#: No two adjacent quantifiers match the same: time grows with length, no faster.
+_FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[..., _Fields]], ...]] = tuple(
+    (re.compile(pattern), read)
+    for pattern, read in (
+        (rf"grid: ({WHOLE})x({WHOLE}) \(({WHOLE}) (?:cores|nodes)\)", _grid),
+        (rf"duration: {_SPAN}", lambda *span: {"duration": _span(*span)}),
+        (rf"  ({'|'.join(_MOVED)}): +{_SIZE} +\(({WHOLE}) transfers(?:, pipe)?\)", _moved),
+        (rf"  L1 targets: +({WHOLE}) (?:cores|nodes) \(({WHOLE})x({WHOLE})\)", _targets),
+        (
+            rf"  effective BW: +({DECIMAL}) GB/s(?: \(.*\))?",
+            lambda number: {"bandwidth_gb_s": float(number)},
         ),
-        _barriers,
-    ),
-    (
-        re.compile(rf"  semaphores: +({WHOLE}) events"),
-        lambda found: {"semaphore_events": whole(found[1])},
-    ),
-    (re.compile(r"  noc (reads|writes):(?: +(\S.*))?"), _noc),
-    (re.compile(rf"  DRAM channels: +({WHOLE})"), lambda found: {"dram_channels": whole(found[1])}),
-    (re.compile(r"  kernel time:"), lambda _: {_KERNEL_TIMES: ()}),
+        (r"  transfer sizes?: +(\S.*)", _sizes),
+        (
+            rf"  barriers: +({WHOLE}) read(?: \(1 per ({WHOLE}) reads\))?,"
+            rf" ({WHOLE}) write(?: \(1 per ({WHOLE}) writes\))?",
+            _barriers,
+        ),
+        (rf"  semaphores: +({WHOLE}) events", lambda n: {"semaphore_events": whole(n)}),
+        (r"  noc (reads|writes):(?: +(\S.*))?", _noc),
+        (rf"  DRAM channels: +({WHOLE})", lambda n: {"dram_channels": whole(n)}),
+        (r"  kernel time:", lambda: {"kernel_times": ()}),
+    )
 )
 
 
-class ProgramFields:
-    """Collects the fields of one program from its lines."""
-
-    def __init__(self, program_id: int, name: str | None) -> None:
-        # Each entry becomes a field of the record, which has the types.
-        self._values: dict[str, Any] = {"program_id": program_id, "name": name}
-        self._kernel_times: list[KernelTime] = []
-        self._last_line = ""
-        self.closed = False
-
-    def read(self, line: str) -> bool:
-        """Take in a line; False for one that is not understood, or says what another said."""
-        understood = self._read(line)
-        self._last_line = line if understood else ""
-        return understood
-
-    def _read(self, line: str) -> bool:
-        if _KERNEL_TIMES in self._values:
-            found = _KERNEL_TIME.fullmatch(line)
-            if found is not None:
-                return self._add_kernel_time(found)
-        for pattern, fields in _FIELDS:
-            found = pattern.fullmatch(line)
-            if found is not None:
-                values = fields(found)
-                if not values or values.keys() & self._values.keys():
-                    return False
-                self._values.update(values)
-                return True
-        return False
-
-    def _add_kernel_time(self, found: re.Match[str]) -> bool:
-        thread = found[1].rstrip(":")
-        if any(known.thread == thread for known in self._kernel_times):
-            return False
-        shortest = _span(*found.group(2, 3, 4))
-        longest = shortest if found[5] is None else _span(*found.group(5, 6, 7))
-        self._kernel_times.append(KernelTime(thread, shortest, longest))
-        return True
-
-    def close_at_end(self) -> None:
-        """Close the program at the end of the log, if its last line can be no other's."""
-        self.closed = self._last_line.strip().startswith(_LAST_THREADS)
-
-    def record(self) -> ProgramPerf | None:
-        """Return the program; None where a line is missing that every program has."""
-        if not self.closed or any(name not in self._values for name in _REQUIRED):
-            return None
-        return ProgramPerf(**{**self._values, _KERNEL_TIMES: tuple(self._kernel_times)})
-
-
-_TTLANG_PERF_TITLE: Final = "PERF SUMMARY"
-#: What tt-lang prints for a chip it does not know, with a clock and a core count it made up.
-UNKNOWN_ARCH: Final = "unknown"
-
-
-def is_program(line: str) -> bool:
+def _is_program(line: str) -> bool:
     """Return whether a line begins a program: where a log was cut out of a longer one."""
-    return PROGRAM.fullmatch(line) is not None
+    return _PROGRAM.fullmatch(line) is not None
 
 
 def read_perf_summary(lines: Lines) -> PerfSummary:
     """Read a summary from its heading on, or from its first program where it has none.
 
-    A program that lacks a line is left out, and the summary says that it is not complete.
+    A program that lacks a line is left out, and the summary is not complete.
     """
-    start = lines.number
-    heading = lines.peek()
+    start, heading = lines.number, lines.peek() or ""
     section = _Section()
-    lines.begin(past_heading=heading is not None and not is_program(heading))
+    lines.take(0 if _is_program(heading) else 1)
     while not lines.ends():
         line = lines.peek() or ""
         if is_rule(line) or section.is_over(line):
             break
-        if section.read(line):
-            lines.take()
-        else:
-            lines.skip_unread(_TTLANG_PERF_TITLE)
+        lines.take_if(_SUMMARY, understood=section.read(line))
     if lines.peek() is not None:
-        section.finish(sure=not lines.gave_up)
-    elif lines.last_is_whole:
-        section.finish_at_end()
+        section.close(sure=not lines.gave_up)
+    else:
+        section.close(sure=lines.last_is_whole and section.ends_with_last_thread)
     summary = section.record(needs_chip=heading == PERF_SUMMARY)
     if not summary.complete:
-        lines.report(ProblemKind.CUT, f"{_TTLANG_PERF_TITLE}: {section.missing()}", line=start)
-    if section.chip is not None and summary.arch is None:
         problem = (
-            f"{_TTLANG_PERF_TITLE}: tt-lang did not find the device log: "
-            "clock and cores are made up"
+            f"{_SUMMARY}: ends early or lacks lines: {len(summary.programs)} of "
+            f"{section.announced} programs are whole"
         )
+        lines.report(ProblemKind.CUT, problem, line=start)
+    if section.chip is not None and summary.arch is None:
+        problem = f"{_SUMMARY}: tt-lang did not find the device log: clock and cores are made up"
         lines.report(ProblemKind.UNKNOWN_CHIP, problem, line=start)
     return summary
 
@@ -1007,67 +824,88 @@ class _Section:
 
     def __init__(self) -> None:
         self.chip: tuple[str, float, int] | None = None
-        self._announced: int | None = None
-        self._programs: list[ProgramFields] = []
+        self._count: int | None = None
+        #: Each entry becomes a field of the record, which has the types.
+        self._programs: list[_Fields] = []
+        self._open = False
+        self._whole: list[ProgramPerf] = []
+        self._last_line = ""
+
+    @property
+    def announced(self) -> int:
+        """The number of programs that there should be."""
+        return max(self._count or 0, len(self._programs))
+
+    @property
+    def ends_with_last_thread(self) -> bool:
+        """True if the last line can only be the last one of a program."""
+        return self._last_line.strip().startswith(_LAST_THREADS)
 
     def is_over(self, line: str) -> bool:
         """Return whether a line comes after the section: a program ends with an empty line."""
-        behind_program = bool(self._programs) and self._programs[-1].closed
-        return bool(line) and behind_program and not is_program(line)
+        return bool(line and self._programs) and not self._open and not _is_program(line)
 
     def read(self, line: str) -> bool:
-        if not line:
-            self._close()
-            return True
-        found = PROGRAM.fullmatch(line)
+        """Take in a line; False for one that is not understood, or repeats another."""
+        found = _PROGRAM.fullmatch(line)
+        if not line or found is not None:
+            self.close(sure=True)
         if found is not None:
-            self._close()
-            self._programs.append(ProgramFields(int(found[1]), found[2]))
-            return True
-        if self._programs:
-            return self._programs[-1].read(line)
-        return self._read_head(line)
+            self._programs.append({"program_id": int(found[1]), "name": found[2]})
+            self._open = True
+        understood = not line or bool(found) or self._read_content(line)
+        self._last_line = line if understood else ""
+        return understood
 
-    def _read_head(self, line: str) -> bool:
-        chip, count = CHIP.fullmatch(line), COUNT.fullmatch(line)
+    def _read_content(self, line: str) -> bool:
+        if self._programs:
+            values = self._programs[-1]
+            new = _kernel_time(line, values.get("kernel_times")) or {}
+            for pattern, read in _FIELDS if not new else ():
+                found = pattern.fullmatch(line)
+                if found is not None:
+                    new = read(*found.groups())
+                    new = {} if new.keys() & values.keys() else new
+                    break
+            values |= new
+            return bool(new)
+        chip, count = _CHIP.fullmatch(line), _COUNT.fullmatch(line)
         if chip is not None and self.chip is None:
             self.chip = chip[1], float(chip[2]), whole(chip[3])
             return True
-        if count is not None and self._announced is None:
-            self._announced = whole(count[1])
+        if count is not None and self._count is None:
+            self._count = whole(count[1])
             return True
         return False
 
-    def _close(self) -> None:
-        if self._programs:
-            self._programs[-1].closed = True
-
-    def finish(self, *, sure: bool) -> None:
-        if sure:
-            self._close()
-
-    def finish_at_end(self) -> None:
-        if self._programs and not self._programs[-1].closed:
-            self._programs[-1].close_at_end()
+    def close(self, *, sure: bool) -> None:
+        """End the last program; it counts if it is ``sure`` that no line of it is missing."""
+        if self._open and sure and all(name in self._programs[-1] for name in _REQUIRED):
+            self._whole.append(ProgramPerf(**self._programs[-1]))
+        self._open = self._open and not sure
 
     def record(self, *, needs_chip: bool) -> PerfSummary:
-        found = [program.record() for program in self._programs]
-        programs = tuple(program for program in found if program is not None)
-        complete = bool(found) and len(programs) == len(found)
+        """Return the summary."""
+        complete = bool(self._programs) and len(self._whole) == len(self._programs)
         if needs_chip:
-            complete = complete and self.chip is not None and self._announced is not None
-        if self._announced is not None:
-            complete = complete and self._announced == len(found)
-        chip = self.chip
-        if chip is None or chip[0] == UNKNOWN_ARCH or not chip[1]:
-            return PerfSummary(programs, complete=complete)
-        return PerfSummary(programs, *chip, complete=complete)
+            complete = complete and None not in (self.chip, self._count)
+        complete = complete and self._count in {None, len(self._programs)}
+        if self.chip is None or self.chip[0] == _UNKNOWN_ARCH or not self.chip[1]:
+            return PerfSummary(tuple(self._whole), complete=complete)
+        return PerfSummary(tuple(self._whole), *self.chip, complete=complete)
 
-    def missing(self) -> str:
-        """Say how much of the section is there."""
-        whole_ones = sum(program.record() is not None for program in self._programs)
-        announced = max(self._announced or 0, len(self._programs))
-        return f"ends early or lacks lines: {whole_ones} of {announced} programs are whole"
+
+def _kernel_time(line: str, known: tuple[KernelTime, ...] | None) -> _Fields | None:
+    """Read the time of a thread, below the line that announces such times."""
+    found = _KERNEL_TIME.fullmatch(line)
+    if known is None or found is None:
+        return None
+    thread = found[1].rstrip(":")
+    if any(time.thread == thread for time in known):
+        return None
+    shortest = _span(*found.group(2, 3, 4))
+    longest = shortest if found[5] is None else _span(*found.group(5, 6, 7))
+    return {"kernel_times": (*known, KernelTime(thread, shortest, longest))}
 
 
 def is_perf_summary_json(head: str) -> bool:
@@ -1091,7 +929,7 @@ def _summary(document: object) -> PerfSummary:
     arch = root.field("arch").string()
     clock_mhz = root.field("freq_mhz").number()
     cores = root.field("max_compute_cores").integer()
-    if arch == UNKNOWN_ARCH or clock_mhz <= 0:
+    if arch == _UNKNOWN_ARCH or clock_mhz <= 0:
         return PerfSummary(programs, exact=True)
     return PerfSummary(programs, arch, clock_mhz, cores, exact=True)
 
@@ -1129,20 +967,19 @@ def _grid_of_json(value: Value) -> tuple[int, int]:
     return extents[0], extents[1]
 
 
-def _sizes_of_json(value: Value) -> tuple[TransferSize, ...]:
+def _sizes_of_json(value: Value) -> tuple[Transfers, ...]:
     sizes = []
     for size, transfers in value.items():
         if not (size.isascii() and size.isdigit() and len(size) <= 15):
             raise transfers.refusal("a size in bytes as the name of this count")
-        sizes.append(TransferSize(Bytes(int(size)), transfers.integer()))
+        sizes.append(Transfers(Bytes(int(size)), transfers.integer()))
     return tuple(sorted(sizes))
 
 
-_TITLE: Final = "SIGNPOST PROFILE"
 _COLUMNS: Final = ("NAME", "THREAD", "COUNT", "TOTAL", "AVG", "MIN", "MAX")
 #: The first releases had no more than this.
 _EARLY_COLUMNS: Final = ("NAME", "THREAD", "CYCLES")
-_THREAD: Final = re.compile(r"[A-Z][A-Z0-9]{0,20}(?:_[0-9]{1,3})?")
+_THREAD_NAME: Final = re.compile(r"[A-Z][A-Z0-9]{0,20}(?:_[0-9]{1,3})?")
 _NUMBER: Final = re.compile(WHOLE)
 
 
@@ -1152,22 +989,21 @@ def read_signposts(lines: Lines) -> SignpostProfile:
     columns: tuple[str, ...] | None = None
     found: list[Signpost] = []
     closed = False
-    lines.begin()
+    lines.take()
     while not lines.ends() and not closed:
         line = lines.peek() or ""
+        understood = True
         if is_rule(line):
             closed = columns is not None
         elif columns is None and tuple(line.split()) in {_COLUMNS, _EARLY_COLUMNS}:
             columns = tuple(line.split())
         elif line.strip("- "):
             signpost = _row(line, columns)
-            if signpost is None:
-                lines.skip_unread(_TITLE)
-                continue
-            found.append(signpost)
-        lines.take()
+            understood = signpost is not None
+            found += [] if signpost is None else [signpost]
+        lines.take_if(SIGNPOST_PROFILE, understood=understood)
     if not closed:
-        lines.report(ProblemKind.CUT, f"{_TITLE}: no closing line", line=start)
+        lines.report(ProblemKind.CUT, f"{SIGNPOST_PROFILE}: no closing line", line=start)
     return SignpostProfile(tuple(found), closed)
 
 
@@ -1179,7 +1015,7 @@ def _row(line: str, columns: tuple[str, ...] | None) -> Signpost | None:
     if len(cells) != len(columns) - 1 or not line.startswith("  "):
         return None
     thread, *numbers = cells
-    if not _THREAD.fullmatch(thread) or not all(map(_NUMBER.fullmatch, numbers)):
+    if not _THREAD_NAME.fullmatch(thread) or not all(map(_NUMBER.fullmatch, numbers)):
         return None
     name = name.strip()
     values = [whole(number) for number in numbers]
@@ -1196,7 +1032,7 @@ _FINDER: Final = json.JSONDecoder()
 def _read_graph(lines: Lines, decode: Callable[[Value], G], *, what: str) -> G | None:
     """Read the graph below its heading; None, and a problem, where there is none."""
     start = lines.number
-    lines.begin()
+    lines.take()
     while lines.peek() == "":
         lines.take()
     if not (lines.peek() or "").startswith("{"):
@@ -1212,8 +1048,7 @@ def _read_graph(lines: Lines, decode: Callable[[Value], G], *, what: str) -> G |
         lines.report(ProblemKind.CUT, f"{what}: cannot be read: {problem}", line=start)
         lines.take()
         return None
-    for _ in range(text.count("\n", 0, end) + 1):
-        lines.take()
+    lines.take(text.count("\n", 0, end) + 1)
     return graph
 
 
@@ -1282,7 +1117,7 @@ _IGNORED_SIGNPOST: Final = re.compile(r"\bsignpost\([^)]{0,200}\) ignored: ")
 def is_ttlang_log(head: str) -> bool:
     """Return whether a text has a tt-lang section, or tt-lang's word that there is none."""
     return any(
-        line in HEADINGS or is_program(line) or _admission(line) is not None
+        line in HEADINGS or _is_program(line) or _admission(line) is not None
         for line in plain_lines(head)
     )
 
@@ -1348,7 +1183,7 @@ class _Found(Struct):
     def read(self, lines: Lines) -> None:
         """Read the section that begins with the next line, or pass over the line."""
         line = lines.peek() or ""
-        if line in {PERF_SUMMARY, OLD_PERF_SUMMARY} or is_program(line):
+        if line in {PERF_SUMMARY, OLD_PERF_SUMMARY} or _is_program(line):
             self.perf_summaries.append(read_perf_summary(lines))
         elif line in FLOW_GRAPHS:
             self.flow_graphs.append(_read_graph(lines, _flow_graph, what="FLOW GRAPH"))

@@ -20,7 +20,6 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     Signpost,
     Span,
     Transfers,
-    TransferSize,
     TtlangLog,
     is_perf_summary_json,
     is_ttlang_log,
@@ -61,8 +60,8 @@ def test_a_perf_summary_with_all_it_says() -> None:
     assert large.multicast == Transfers(Bytes(512), 1)
     assert large.bandwidth_gb_s == 1.1
     assert large.transfer_sizes == (
-        TransferSize(Bytes(512), 1),
-        TransferSize(Bytes(2048, 52), 816),
+        Transfers(Bytes(512), 1),
+        Transfers(Bytes(2048, 52), 816),
     )
     assert (large.read_barriers, large.write_barriers) == (Barriers(6, 8), Barriers(0))
     assert (large.semaphore_events, large.dram_channels) == (9, 12)
@@ -301,7 +300,7 @@ def test_all_it_says(tmp_path: Path) -> None:
     assert program.multicast == Transfers(Bytes(14), None)
     assert (program.read_barriers, program.write_barriers) == (Barriers(6), Barriers(4))
     assert program.dram_channels == 12
-    assert program.transfer_sizes == (TransferSize(Bytes(64), 1), TransferSize(Bytes(2048), 47))
+    assert program.transfer_sizes == (Transfers(Bytes(64), 1), Transfers(Bytes(2048), 47))
 
 
 def test_a_chip_that_tt_lang_did_not_know(tmp_path: Path) -> None:
