@@ -93,9 +93,10 @@ def copy_night(number: int, sampled: bool, connection: Connection) -> None:  # n
     statements = [
         f"INSERT INTO ttnn_perf_run (id, run, started_s, {columns}) "
         f"SELECT :number, :name, started_s + :night, {columns} FROM ttnn_perf_run WHERE id = 1",
-        "INSERT INTO ttnn_perf_observation SELECT :number, series_id, value * (1 + :night / 1e9), "
-        "outcome, reason, baseline, change * (1 + :night / 1e9), change_limit, gated, explains, "
-        "written FROM ttnn_perf_observation WHERE run_id = 1",
+        "INSERT INTO ttnn_perf_observation SELECT :number, number, test, metric, unit, better, "
+        "kind, source, key, setting, value * (1 + :night / 1e9), outcome, reason, baseline, "
+        "change * (1 + :night / 1e9), change_limit, gated, explains, written "
+        "FROM ttnn_perf_observation WHERE run_id = 1",
     ]
     if sampled:
         statements.append(

@@ -6,7 +6,6 @@ imports SQLAlchemy.
 
 from __future__ import annotations
 
-import gc
 import json
 import random
 import re
@@ -32,7 +31,6 @@ from sqlalchemy import (
     Column,
     Double,
     ForeignKey,
-    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -48,7 +46,6 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -74,24 +71,21 @@ from pytest_ttnn_perf.history.runs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from sqlalchemy import Connection, Engine
 
     from pytest_ttnn_perf.core.database_url import DatabaseUrl
-    from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.observation import Run
     from pytest_ttnn_perf.history.runs import Keep, RunHistory, Wanted
     from pytest_ttnn_perf.history.runs import Source as RecordSource
 
     Row = dict[str, Any]
-    #: Test, metric, key and setting: what tells one series from another.
-    Identity = tuple[str, Metric, str, tuple[tuple[str, Scalar], ...]]
 
 T = TypeVar("T")
 
 #: The version of the tables below. A database of another one is refused.
-VERSION: Final = 2
+VERSION: Final = 3
 #: Keeps others from making the tables meanwhile; any number that nobody else uses.
 _LOCK: Final = 7_866_376
 #: After these pauses a transaction is tried again. With what each try may wait itself, a database
@@ -107,8 +101,6 @@ _PASSING: Final = ("08", "40", "53300", "57P", "55P03")
 _NOT_YET: Final = ("starting up", "shutting down", "recovery", "too many", "remaining connection")
 #: So many values are asked for at once; older SQLites take 999.
 _CHUNK: Final = 500
-#: Rows that are held at a time.
-_AT_ONCE: Final = 10_000
 #: A longer name of a run is cut: an index takes some 2,700 bytes.
 _LONGEST_NAME: Final = 200
 #: What a column of whole numbers holds.
@@ -123,9 +115,9 @@ def _columns(kind: Any, *names: str, optional: bool = False) -> Iterator[Column[
     return (Column(name, kind, nullable=optional) for name in names)
 
 
-def _part_of(table: str) -> Column[int]:
-    row = ForeignKey(f"ttnn_perf_{table}.id")
-    return Column(f"{table}_id", _Number, row, primary_key=True, autoincrement=False)
+def _run_id() -> Column[int]:
+    row = ForeignKey("ttnn_perf_run.id")
+    return Column("run_id", _Number, row, primary_key=True, autoincrement=False)
 
 
 _SCHEMA: Final = Table(
@@ -133,16 +125,6 @@ _SCHEMA: Final = Table(
     _TABLES,
     Column("version", Integer, primary_key=True, autoincrement=False),
     *_columns(Text, "written_by"),
-)
-#: What tells one series from another.
-_IDENTITY: Final = ("test", "metric", "unit", "better", "kind", "source", "key", "setting")
-#: Found by the digest of its identity: texts of any length are no index. ``setting`` is JSON.
-_SERIES: Final = Table(
-    "ttnn_perf_series",
-    _TABLES,
-    Column("id", _Number, primary_key=True),
-    Column("digest", Text, nullable=False, unique=True),
-    *_columns(Text, *_IDENTITY),
 )
 #: ``digest`` is of what was measured: one name with two of them is two runs. ``environment`` and
 #: ``software`` are JSON. ``started_s`` is None for a time that cannot be read.
@@ -159,23 +141,21 @@ RUN: Final = Table(
     *_columns(Double, "sent_s"),
     UniqueConstraint("run", "shard", "attempt"),
 )
-#: ``baseline``, ``change`` and ``change_limit`` are those of the verdict.
+#: Texts as far as ``setting``, which is JSON, say of what a number is. ``baseline``, ``change`` and
+#: ``change_limit`` are those of the verdict.
 _OBSERVATION: Final = Table(
     "ttnn_perf_observation",
     _TABLES,
-    _part_of("run"),
-    _part_of("series"),
+    _run_id(),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    *_columns(Text, "test", "metric", "unit", "better", "kind", "source", "key", "setting"),
     *_columns(Double, "value"),
     *_columns(Text, "outcome", "reason", optional=True),
     *_columns(Double, "baseline", "change", "change_limit", optional=True),
     *_columns(Boolean, "gated", "explains", "written"),
-    Index("ttnn_perf_observation_by_series", "series_id", "run_id"),
-    sqlite_with_rowid=False,
 )
 #: The whole records, compressed. They may be gone before their runs are.
-_RECORD: Final = Table(
-    "ttnn_perf_record", _TABLES, _part_of("run"), *_columns(LargeBinary, "content")
-)
+_RECORD: Final = Table("ttnn_perf_record", _TABLES, _run_id(), *_columns(LargeBinary, "content"))
 
 
 class HistoryError(TtnnPerfError):
@@ -310,7 +290,7 @@ def _version(connection: Connection) -> Any:
 
 
 def _may_pass(error: SQLAlchemyError) -> bool:
-    """Tell transient errors, which are worth a retry, from others."""
+    """Check for a transient error, which is worth a retry."""
     if not isinstance(error, DBAPIError):
         return False
     # Somebody else wrote the same row meanwhile: now it can be seen.
@@ -346,16 +326,15 @@ class Sent(Enum):
 def send(database: Database, run: Run, source: RecordSource, *, text: str | None = None) -> Sent:
     """Send a run; a run that is there already changes nothing.
 
-    ``text`` is its record, if somebody has written it.
+    ``text`` is its record, if it was written before.
 
     Raises:
         HistoryError: it could not be sent, and nothing of it is there.
     """
     record = (run_text(run) if text is None else text).encode("utf-8", "backslashreplace")
     recorded = recorded_run(source, run)
-    readings = {_digest(*_identity(reading)): reading for reading in recorded.readings}
     packed = zlib.compress(record, 3)  # digits of samples are not worth a longer search
-    return database.write(partial(_write, _run_row(recorded), readings, packed))
+    return database.write(partial(_write, recorded, packed))
 
 
 def send_run(url: DatabaseUrl, run: Run, record: Path, text: str | None) -> None:
@@ -405,62 +384,38 @@ def _name(text: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}-{_digest(text)}"
 
 
-def _write(
-    heading: Row, readings: Mapping[str, Reading], record: bytes, connection: Connection
-) -> Sent:
-    """Insert a run unless it exists; ``readings`` are keyed by series digest."""
-    names = (RUN.c[name] == heading[name] for name in ("run", "shard", "attempt"))
+def _write(run: RecordedRun, record: bytes, connection: Connection) -> Sent:
+    """Insert a run unless it exists."""
+    row = _run_row(run)
+    names = (RUN.c[name] == row[name] for name in ("run", "shard", "attempt"))
     found = connection.execute(select(RUN.c.id, RUN.c.digest, RUN.c.complete).where(*names)).first()
     if found is not None:
-        if found.digest == heading["digest"]:
+        if found.digest == row["digest"]:
             return Sent.THERE
         if found.complete:
             return Sent.OTHER
         _delete_runs(connection, [found.id])
-    series = _made_series(connection, readings)
-    run = {**heading, "sent_s": time.time()}
-    number = connection.execute(insert(RUN).returning(RUN.c.id), run).scalar_one()
-    if series:
-        rows = [_observation(number, series[d], reading) for d, reading in readings.items()]
+    new = insert(RUN).returning(RUN.c.id)
+    number = connection.execute(new, {**row, "sent_s": time.time()}).scalar_one()
+    rows = [_observation(number, place, reading) for place, reading in enumerate(run.readings)]
+    if rows:
         connection.execute(insert(_OBSERVATION), rows)
     connection.execute(insert(_RECORD), {"run_id": number, "content": record})
     return Sent.NEW if found is None else Sent.COMPLETED
 
 
-def _observation(run: int, series: int, reading: Reading) -> Row:
+def _observation(run: int, place: int, reading: Reading) -> Row:
+    *texts, setting = _identity(reading)
     verdict = reading.verdict
-    told: tuple[Any, ...] = (None,) * 5
+    judged: tuple[Any, ...] = (None,) * 5
     if verdict is not None:
         reason = verdict.reason.value if verdict.reason else None
-        told = (verdict.outcome.value, reason, verdict.centre, verdict.change, verdict.limit)
-    values = (run, series, reading.value, *told, reading.gated, reading.explains, reading.written)
+        judged = (verdict.outcome.value, reason, verdict.centre, verdict.change, verdict.limit)
+    values = (
+        *(run, place, *map(_clean, texts), json.dumps(dict(setting)), reading.value),
+        *(*judged, reading.gated, reading.explains, reading.written),
+    )
     return dict(zip(_OBSERVATION.c.keys(), values, strict=True))
-
-
-def _made_series(connection: Connection, readings: Mapping[str, Reading]) -> dict[str, int]:
-    """Map series digests to row ids; insert new series."""
-    found = _numbers(connection, readings)
-    # In one order, so that two that write the same rows do not wait for each other.
-    new = [_series_row(d, readings[d]) for d in sorted(readings) if d not in found]
-    if new:
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-        connection.execute(dialect.insert(_SERIES).on_conflict_do_nothing(), new)
-        found |= _numbers(connection, [row["digest"] for row in new])
-    return found
-
-
-def _series_row(digest: str, reading: Reading) -> Row:
-    *texts, setting = _identity(reading)
-    values = (*map(_clean, texts), json.dumps(dict(setting)))
-    return {"digest": digest, **dict(zip(_IDENTITY, values, strict=True))}
-
-
-def _numbers(connection: Connection, digests: Iterable[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for chunk in _chunks(digests):
-        query = select(_SERIES.c.digest, _SERIES.c.id).where(_SERIES.c.digest.in_(chunk))
-        found |= {row.digest: row.id for row in connection.execute(query)}
-    return found
 
 
 def _delete_runs(connection: Connection, numbers: Iterable[int]) -> None:
@@ -471,7 +426,7 @@ def _delete_runs(connection: Connection, numbers: Iterable[int]) -> None:
 
 
 class StoredRecord(Struct, frozen=True):
-    """The record of a run in a database; ``number`` is its row id."""
+    """The record of a run in a database."""
 
     database: Database
     number: int
@@ -534,14 +489,7 @@ def read_runs(database: Database, folder: Path, wanted: Wanted, asked: RunFilter
     history = arranged(_headings(database), folder, wanted)
     runs = history.runs if asked.last is None else history.runs[-asked.last :]
     numbers = [run.source.number for run in runs if isinstance(run.source, StoredRecord)]
-    # To look for cycles among ever more readings, which are part of none, takes half the time.
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        readings = database.read(partial(_readings, numbers, asked))
-    finally:
-        if was_on:
-            gc.enable()
+    readings = database.read(partial(_readings, numbers, asked))
     filled = (
         replace(run, readings=tuple(readings.get(number, ())))
         for run, number in zip(runs, numbers, strict=True)
@@ -581,53 +529,42 @@ def _headings(database: Database) -> list[RecordedRun]:
 def _readings(
     numbers: Sequence[int], asked: RunFilter, connection: Connection
 ) -> dict[int, list[Reading]]:
-    """Read the readings of runs, by row id."""
-    series = _asked_series(connection, asked)
-    found: dict[int, list[Reading]] = defaultdict(list)
+    """Read the readings of runs, by row id.
+
+    A name that there is not selects all: then whoever asked can say which names there are.
+    """
     seen = _OBSERVATION.c
+    filters = [seen.metric == asked.metric]
+    if asked.metric is None or not connection.execute(select(seen.run_id).where(*filters)).first():
+        filters = []
+    if asked.tests is not None:
+        names = connection.execute(select(seen.test).where(*filters).distinct()).scalars().all()
+        chosen = list(asked.tests(sorted(names)))
+        if 0 < len(chosen) <= _CHUNK:
+            filters.append(seen.test.in_(chosen))
+    found: dict[int, list[Reading]] = defaultdict(list)
+    # Metrics of one definition are one object: they are compared a hundred thousand times.
+    metrics: dict[tuple[str, ...], Metric] = {}
     for chunk in _chunks(numbers):
-        query = select(_OBSERVATION).where(seen.run_id.in_(chunk))
-        if len(series) <= _CHUNK and (asked.tests or asked.metric):
-            query = query.where(seen.series_id.in_(list(series)))
-        ordered = query.order_by(seen.run_id, seen.series_id)
-        for rows in connection.execute(ordered).partitions(_AT_ONCE):
-            for run, number, *measured in rows:
-                if number in series:
-                    found[run].append(_reading(series[number], measured))
+        query = select(_OBSERVATION).where(seen.run_id.in_(chunk), *filters)
+        for row in connection.execute(query.order_by(seen.run_id, seen.number)):
+            name, unit, better, kind, source = definition = tuple(row[3:8])
+            if definition not in metrics:
+                kinds = Better(better), Kind(kind), Source(source)
+                metrics[definition] = Metric(name, unit, *kinds)
+            found[row.run_id].append(_reading(metrics[definition], row))
     return found
 
 
-def _asked_series(connection: Connection, asked: RunFilter) -> dict[int, Identity]:
-    """Select series by row id; an unknown name selects all.
-
-    Then whoever asked can say which names there are.
-    """
-    rows = connection.execute(select(_SERIES)).all()
-    rows = [row for row in rows if row.metric == asked.metric] or rows
-    if asked.tests is not None:
-        chosen = frozenset(asked.tests(list(dict.fromkeys(row.test for row in rows))))
-        rows = [row for row in rows if row.test in chosen] or rows
-    # Metrics of one definition are one object: they are compared a hundred thousand times.
-    metrics = {
-        definition: Metric(name, unit, Better(better), Kind(kind), Source(source))
-        for definition in {row[3:8] for row in rows}
-        for name, unit, better, kind, source in (definition,)
-    }
-    return {
-        row.id: (row.test, metrics[row[3:8]], row.key, tuple(json.loads(row.setting).items()))
-        for row in rows
-    }
-
-
-def _reading(series: Identity, measured: Sequence[Any]) -> Reading:
-    value, outcome, reason, baseline, change, limit, gated, explains, written = measured
+def _reading(metric: Metric, row: Any) -> Reading:
     verdict = None
-    if outcome is not None:
-        because = Reason(reason) if reason else None
-        verdict = Verdict(
-            series[1], Outcome(outcome), because, None, value, baseline, change, limit
-        )
-    return Reading(*series, value, verdict, gated=gated, explains=explains, written=written)
+    if row.outcome is not None:
+        numbers = (row.value, row.baseline, row.change, row.change_limit)
+        because = Reason(row.reason) if row.reason else None
+        verdict = Verdict(metric, Outcome(row.outcome), because, None, *numbers)
+    setting = tuple(json.loads(row.setting).items())
+    flags = {"gated": row.gated, "explains": row.explains, "written": row.written}
+    return Reading(row.test, metric, row.key, setting, row.value, verdict, **flags)
 
 
 class Pruned(NamedTuple):

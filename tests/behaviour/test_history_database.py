@@ -85,9 +85,9 @@ def test_only_what_is_asked_for_is_read(
     read: list[str] = []
     reading = databases._reading
 
-    def noted(series: Any, measured: Any) -> Any:
-        read.append(series[0])
-        return reading(series, measured)
+    def noted(metric: Any, row: Any) -> Any:
+        read.append(row.test)
+        return reading(metric, row)
 
     monkeypatch.setattr(databases, "_reading", noted)
     project.cli("history", OTHER, "--last", "5", *DATABASE)
