@@ -27,7 +27,6 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.core.codec import encode
-from pytest_ttnn_perf.core.hardware import CiJob
 from pytest_ttnn_perf.core.metric import Metric, Source
 from pytest_ttnn_perf.core.observation import NO_LIMITS, MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import Settings, Update
@@ -35,7 +34,7 @@ from pytest_ttnn_perf.gate.gated_run import GateRun
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.judging import is_failed
 from pytest_ttnn_perf.gate.ratios import band_of
-from pytest_ttnn_perf.gate.record import RunContext
+from pytest_ttnn_perf.gate.record import CiJob, RunContext
 from pytest_ttnn_perf.report.sentences import Rerun
 
 if TYPE_CHECKING:

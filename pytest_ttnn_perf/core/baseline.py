@@ -304,40 +304,6 @@ def _inline(members: Mapping[str, object]) -> str:
     return json.dumps(members, sort_keys=True)
 
 
-class Orphan(Struct, frozen=True):
-    """A stored baseline that no test is compared with any more.
-
-    ``looks_like`` is a new test that it resembles; ``taken`` says that that one has a baseline of
-    its own by now. ``in_use``: it is filed under the node id of that test, and found even so.
-    """
-
-    hardware: Hardware
-    test: str
-    looks_like: str | None = None
-    taken: bool = False
-    in_use: bool = False
-
-
-class Renaming(Struct, frozen=True):
-    """What one rename command would do for some orphans: a test, a function or a file."""
-
-    before: str
-    after: str
-    orphans: tuple[Orphan, ...]
-
-
-class Orphaned(Struct, frozen=True):
-    """The orphans of a run, what may be renamed, and what the commands for it need to be told.
-
-    ``record`` is where the record of the run is; ``options`` are words for every command.
-    """
-
-    orphans: tuple[Orphan, ...]
-    renamings: tuple[Renaming, ...] = ()
-    record: str | None = None
-    options: tuple[str, ...] = ()
-
-
 # Test file ↔ place of its baseline: any test id has one safe file, and no two share one.
 
 #: Characters that mean the same on every file system. Upper case is escaped: on file systems that

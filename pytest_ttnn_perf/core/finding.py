@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Conflict, Scalar
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.ops import OpTable
-    from pytest_ttnn_perf.core.verdict import AxisEffect, Verdict
+    from pytest_ttnn_perf.core.verdict import Verdict
 
 
 # The parts of a capture that are measured, each as one thing: a trace, a window, or everything.
@@ -259,6 +259,18 @@ class HelperPcc(Struct, frozen=True):
     told: float | None
     ours: float
     sentence: str
+
+
+class AxisEffect(Struct, frozen=True):
+    """Whether points that differ in one axis alone differ in anything else.
+
+    ``compared`` is the number of such pairs: without any, nobody can tell.
+    """
+
+    axis: str
+    values: tuple[Scalar, ...]
+    compared: int
+    took_effect: bool = False
 
 
 class Subject(Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
@@ -15,7 +14,6 @@ from pytest_ttnn_perf.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 
 # On what, and in which setting, a test ran: what decides whether two numbers may be compared.
@@ -237,31 +235,6 @@ class Conflict(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.sentence}: {self.remedy}"
-
-
-class CiJob(Struct, frozen=True):
-    """What the variables of a CI system tell of a job; nothing outside of one.
-
-    ``annotates``: it turns lines of the output into annotations, as GitHub does. ``step_summary``
-    is the file that it shows beside the job. ``runner`` is the name of the machine. ``folder``
-    leads from the repository's root to where test ids start. The job was started for ``commit``
-    of ``branch``, or for a ``pull_request`` that comes from that branch. ``attempt`` and ``shard``
-    are as in ``Environment``.
-    """
-
-    annotates: bool = False
-    step_summary: Path | None = None
-    runner: str | None = None
-    folder: str = ""
-    commit: str | None = None
-    branch: str | None = None
-    pull_request: str | None = None
-    attempt: int | None = None
-    shard: str | None = None
-
-    def path(self, file: str) -> str:
-        """Return a file as seen from the repository's root."""
-        return posixpath.normpath(posixpath.join(self.folder, file))
 
 
 WORMHOLE: Final = "wormhole_b0"

@@ -2,95 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, Final
 
 from msgspec import Struct
 
 from pytest_ttnn_perf.core.codec import Mark, Omit
-from pytest_ttnn_perf.core.hardware import Scalar
-from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.metric import Better, Metric
 
 # What the points of a sweep amount to.
-
-
-class Role(Enum):
-    """What a sweep shows of every point."""
-
-    THROUGHPUT = "throughput"
-    LATENCY = "latency"
-    MEMORY = "memory"
-    ACCURACY = "accuracy"
-
-
-class PointState(Enum):
-    """How a point ended."""
-
-    MEASURED = "measured"
-    OUT_OF_MEMORY = "out of memory"
-    FAILED = "failed"
-
-
-class SweepMetric(Struct, frozen=True):
-    """The metric that stands for a role."""
-
-    role: Role
-    name: str
-    unit: str
-    better: Better
-    kind: Kind
-
-    @property
-    def metric(self) -> Metric:
-        """The metric as values are shown by."""
-        return Metric(self.name, self.unit, self.better, self.kind)
-
-
-class PointResult(Struct, frozen=True):
-    """One point. ``values`` are by role, in the unit of its metric.
-
-    ``why`` says what it had no room for, or what it raised. ``unmet`` says which requirements it
-    does not meet: such a point is never the best.
-    """
-
-    test: str
-    axes: Mapping[str, Scalar]
-    state: PointState
-    values: Mapping[str, float] = {}
-    why: Omit[str | None] = None
-    unmet: Omit[tuple[str, ...]] = ()
-
-    def value(self, role: Role) -> float | None:
-        """Return the value of a role; None where it was not measured."""
-        return self.values.get(role.value)
-
-
-class AxisEffect(Struct, frozen=True):
-    """Whether points that differ in one axis alone differ in anything else.
-
-    ``compared`` is the number of such pairs: without any, nobody can tell.
-    """
-
-    axis: str
-    values: tuple[Scalar, ...]
-    compared: int
-    took_effect: bool = False
-
-
-class Sweep(Struct, frozen=True):
-    """A sweep and what its points amount to; tests are named by their ids.
-
-    ``best`` cannot be told apart from each other in ``best_by``.
-    """
-
-    test: str
-    axes: tuple[AxisEffect, ...]
-    metrics: tuple[SweepMetric, ...]
-    points: tuple[PointResult, ...]
-    best: tuple[str, ...] = ()
-    best_by: Role | None = None
-    require: Omit[Mapping[str, Scalar]] = {}
 
 
 class Outcome(Enum):
@@ -237,54 +157,3 @@ class Shift(Struct, frozen=True):
     def worse(self) -> bool:
         """Whether the machine is slower, not faster."""
         return self.change > 0
-
-
-class DriftKind(Enum):
-    """How samples left the level they started at."""
-
-    TREND = "trend"
-    STEP = "step"
-
-
-class Drift(Struct, frozen=True):
-    """Samples that do not belong to one level, so that their median stands for none.
-
-    ``change`` is a fraction: how much larger the end is than the start, negative for smaller
-    (0.1 = 10 % larger). ``position`` is the number of samples before a step; 0 for a trend.
-    """
-
-    kind: DriftKind
-    change: float
-    position: int = 0
-
-
-class Drifting(Struct, frozen=True):
-    """What drifted: a metric of a test over its samples, or, without both, a run over its tests."""
-
-    test: str | None
-    metric: str | None
-    count: int
-    drift: Drift
-
-
-class Stale(Struct, frozen=True):
-    """Baselines that say little of today, all for one reason; ``oldest`` was accepted first."""
-
-    why: str
-    tests: tuple[str, ...]
-    oldest: str
-    oldest_at: str
-
-
-class BaselineHealth(Struct, frozen=True):
-    """What a run shows of its project's baselines.
-
-    ``lost`` are tests with a baseline that have no result in a full run, where one is required.
-    """
-
-    lost: tuple[str, ...] = ()
-    stale: tuple[Stale, ...] = ()
-
-
-#: Everything is as it should be.
-HEALTHY: Final = BaselineHealth()

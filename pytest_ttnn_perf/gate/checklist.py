@@ -20,11 +20,10 @@ from pytest_ttnn_perf.gate.rules_on_numbers import COMPUTE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.core.finding import Answered, HelperPcc
+    from pytest_ttnn_perf.core.finding import Answered, AxisEffect, HelperPcc
     from pytest_ttnn_perf.core.hardware import Conflict, Scalar
     from pytest_ttnn_perf.core.observation import Artifact, JudgedTest, Observation
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.core.verdict import AxisEffect
 
     #: The code of a rule, and the region that it was asked about.
     _Question = tuple[str, str]

@@ -12,14 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import Orphan, Orphaned, Renaming, split_test_id
+from pytest_ttnn_perf.core.baseline import split_test_id
 from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import read_json
 from pytest_ttnn_perf.core.observation import Coverage, function_of
-from pytest_ttnn_perf.core.verdict import BaselineHealth, Reason, Stale
+from pytest_ttnn_perf.core.verdict import Reason
 from pytest_ttnn_perf.machine.processes import interpreter
 
 if TYPE_CHECKING:
@@ -29,6 +30,63 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import Run
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.gate.store import BaselineStore, StoredFile
+
+
+class Stale(Struct, frozen=True):
+    """Baselines that say little of today, all for one reason; ``oldest`` was accepted first."""
+
+    why: str
+    tests: tuple[str, ...]
+    oldest: str
+    oldest_at: str
+
+
+class BaselineHealth(Struct, frozen=True):
+    """What a run shows of its project's baselines.
+
+    ``lost`` are tests with a baseline that have no result in a full run, where one is required.
+    """
+
+    lost: tuple[str, ...] = ()
+    stale: tuple[Stale, ...] = ()
+
+
+#: Everything is as it should be.
+HEALTHY: Final = BaselineHealth()
+
+
+class Orphan(Struct, frozen=True):
+    """A stored baseline that no test is compared with any more.
+
+    ``looks_like`` is a new test that it resembles; ``taken`` says that that one has a baseline of
+    its own by now. ``in_use``: it is filed under the node id of that test, and found even so.
+    """
+
+    hardware: Hardware
+    test: str
+    looks_like: str | None = None
+    taken: bool = False
+    in_use: bool = False
+
+
+class Renaming(Struct, frozen=True):
+    """What one rename command would do for some orphans: a test, a function or a file."""
+
+    before: str
+    after: str
+    orphans: tuple[Orphan, ...]
+
+
+class Orphaned(Struct, frozen=True):
+    """The orphans of a run, what may be renamed, and what the commands for it need to be told.
+
+    ``record`` is where the record of the run is; ``options`` are words for every command.
+    """
+
+    orphans: tuple[Orphan, ...]
+    renamings: tuple[Renaming, ...] = ()
+    record: str | None = None
+    options: tuple[str, ...] = ()
 
 
 #: Beyond so many pairs, about a second's worth, nothing is guessed.

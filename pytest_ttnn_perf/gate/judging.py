@@ -16,9 +16,9 @@ from pytest_ttnn_perf.core.metric import Kind, Source, split_metric
 from pytest_ttnn_perf.core.observation import JudgedTest
 from pytest_ttnn_perf.core.ops import CALLS
 from pytest_ttnn_perf.core.settings import Checklist, Missing
-from pytest_ttnn_perf.core.verdict import QUIET, WITHOUT_BASELINE, Drifting, Outcome, Reason
+from pytest_ttnn_perf.core.verdict import QUIET, WITHOUT_BASELINE, Outcome, Reason
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, doubt_gains, judge_test, settled_value
-from pytest_ttnn_perf.gate.machine_shift import drift_of, explain_by_shift, shift_of
+from pytest_ttnn_perf.gate.machine_shift import Drifting, drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.report.terminal import SummaryOptions
 
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import MetricObservation, Observation, Run
     from pytest_ttnn_perf.core.ops import OpGroups
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.core.verdict import Shift, Sweep, Verdict
+    from pytest_ttnn_perf.core.verdict import Shift, Verdict
     from pytest_ttnn_perf.gate.judge import Policy
     from pytest_ttnn_perf.gate.store import BaselineStore
+    from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.report.sentences import Rerun
 
 

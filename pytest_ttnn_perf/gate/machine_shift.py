@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from enum import Enum
 from itertools import pairwise
 from math import comb, expm1, inf, log, log1p, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.metric import Better, median, median_of_sorted
-from pytest_ttnn_perf.core.verdict import Drift, DriftKind, Outcome, Reason, Shift, Verdict
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Shift, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
 from pytest_ttnn_perf.gate.ratios import MEDIAN_ERROR
 
@@ -19,6 +21,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_ttnn_perf.core.metric import Source
+
+
+class DriftKind(Enum):
+    """How samples left the level they started at."""
+
+    TREND = "trend"
+    STEP = "step"
+
+
+class Drift(Struct, frozen=True):
+    """Samples that do not belong to one level, so that their median stands for none.
+
+    ``change`` is a fraction: how much larger the end is than the start, negative for smaller
+    (0.1 = 10 % larger). ``position`` is the number of samples before a step; 0 for a trend.
+    """
+
+    kind: DriftKind
+    change: float
+    position: int = 0
+
+
+class Drifting(Struct, frozen=True):
+    """What drifted: a metric of a test over its samples, or, without both, a run over its tests."""
+
+    test: str | None
+    metric: str | None
+    count: int
+    drift: Drift
 
 
 #: The greatest gain that has a logarithm: what is better beyond any measure is told as -1.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import posixpath
 import re
 import shutil
 import time
@@ -20,11 +21,9 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_text
-from pytest_ttnn_perf.core.hardware import CiJob
 from pytest_ttnn_perf.core.observation import encode_heading
 from pytest_ttnn_perf.core.settings import Checklist, Missing
-from pytest_ttnn_perf.core.verdict import HEALTHY, BaselineHealth
-from pytest_ttnn_perf.gate.health import find_orphans
+from pytest_ttnn_perf.gate.health import HEALTHY, BaselineHealth, find_orphans
 from pytest_ttnn_perf.gate.judging import (
     environment_differences,
     summary_options_of,
@@ -280,6 +279,31 @@ def _below(repository: Path, root: Path) -> str:
             way = below.relative_to(above).as_posix()
             return "" if way == "." else way
     return ""
+
+
+class CiJob(Struct, frozen=True):
+    """What the variables of a CI system tell of a job; nothing outside of one.
+
+    ``annotates``: it turns lines of the output into annotations, as GitHub does. ``step_summary``
+    is the file that it shows beside the job. ``runner`` is the name of the machine. ``folder``
+    leads from the repository's root to where test ids start. The job was started for ``commit``
+    of ``branch``, or for a ``pull_request`` that comes from that branch. ``attempt`` and ``shard``
+    are as in ``Environment``.
+    """
+
+    annotates: bool = False
+    step_summary: Path | None = None
+    runner: str | None = None
+    folder: str = ""
+    commit: str | None = None
+    branch: str | None = None
+    pull_request: str | None = None
+    attempt: int | None = None
+    shard: str | None = None
+
+    def path(self, file: str) -> str:
+        """Return a file as seen from the repository's root."""
+        return posixpath.normpath(posixpath.join(self.folder, file))
 
 
 def environment_of(project: Path, job: CiJob = CiJob()) -> Environment:

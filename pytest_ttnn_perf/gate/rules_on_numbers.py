@@ -27,10 +27,9 @@ from pytest_ttnn_perf.core.verdict import Outcome, Verdict
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.finding import HelperPcc
+    from pytest_ttnn_perf.core.finding import AxisEffect, HelperPcc
     from pytest_ttnn_perf.core.hardware import Conflict, Hardware, Scalar
     from pytest_ttnn_perf.core.observation import MetricObservation
-    from pytest_ttnn_perf.core.verdict import AxisEffect
 
 
 COMPUTE, TRANSFER, BOTH = "io_compute_time", "io_transfer_time", "io_both_time"

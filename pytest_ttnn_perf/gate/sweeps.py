@@ -2,30 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 (read with a sweep)
+from enum import Enum
 from itertools import combinations
 from math import hypot, inf, isfinite, log, log1p, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
+
+from pytest_ttnn_perf.core.codec import Omit  # noqa: TC001 (read with a sweep)
+from pytest_ttnn_perf.core.finding import AxisEffect
+from pytest_ttnn_perf.core.hardware import Scalar  # noqa: TC001 (read with a sweep)
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, quantity
-from pytest_ttnn_perf.core.verdict import (
-    AxisEffect,
-    Outcome,
-    PointResult,
-    PointState,
-    Role,
-    Sweep,
-    SweepMetric,
-)
+from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, representative
 from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation
     from pytest_ttnn_perf.core.ops import OpGroups
+
+
+class Role(Enum):
+    """What a sweep shows of every point."""
+
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
+    MEMORY = "memory"
+    ACCURACY = "accuracy"
+
+
+class PointState(Enum):
+    """How a point ended."""
+
+    MEASURED = "measured"
+    OUT_OF_MEMORY = "out of memory"
+    FAILED = "failed"
+
+
+class SweepMetric(Struct, frozen=True):
+    """The metric that stands for a role."""
+
+    role: Role
+    name: str
+    unit: str
+    better: Better
+    kind: Kind
+
+    @property
+    def metric(self) -> Metric:
+        """The metric as values are shown by."""
+        return Metric(self.name, self.unit, self.better, self.kind)
+
+
+class PointResult(Struct, frozen=True):
+    """One point. ``values`` are by role, in the unit of its metric.
+
+    ``why`` says what it had no room for, or what it raised. ``unmet`` says which requirements it
+    does not meet: such a point is never the best.
+    """
+
+    test: str
+    axes: Mapping[str, Scalar]
+    state: PointState
+    values: Mapping[str, float] = {}
+    why: Omit[str | None] = None
+    unmet: Omit[tuple[str, ...]] = ()
+
+    def value(self, role: Role) -> float | None:
+        """Return the value of a role; None where it was not measured."""
+        return self.values.get(role.value)
+
+
+class Sweep(Struct, frozen=True):
+    """A sweep and what its points amount to; tests are named by their ids.
+
+    ``best`` cannot be told apart from each other in ``best_by``.
+    """
+
+    test: str
+    axes: tuple[AxisEffect, ...]
+    metrics: tuple[SweepMetric, ...]
+    points: tuple[PointResult, ...]
+    best: tuple[str, ...] = ()
+    best_by: Role | None = None
+    require: Omit[Mapping[str, Scalar]] = {}
 
 
 class Estimate(NamedTuple):

@@ -32,9 +32,10 @@ from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, metric_in
 from pytest_ttnn_perf.core.ops import CALLS, OpGroups
 from pytest_ttnn_perf.core.text import counted, visible
-from pytest_ttnn_perf.core.verdict import Outcome, PointState, Reason
+from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.gate.judge import NO_METRIC, settled_value
 from pytest_ttnn_perf.gate.judging import change_by_op, changed_times_ns, differences_of
+from pytest_ttnn_perf.gate.sweeps import PointState
 from pytest_ttnn_perf.history.page_html import (
     Page,
     PageHistory,
@@ -82,9 +83,10 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import JudgedTest, Observation
     from pytest_ttnn_perf.core.ops import OpGroup, OpTable
-    from pytest_ttnn_perf.core.verdict import Sweep, Verdict
+    from pytest_ttnn_perf.core.verdict import Verdict
     from pytest_ttnn_perf.gate.record import RunResult
     from pytest_ttnn_perf.gate.store import BaselineStore
+    from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.history.page_html import Part
     from pytest_ttnn_perf.history.series import Series
     from pytest_ttnn_perf.history.trends import SeriesChange

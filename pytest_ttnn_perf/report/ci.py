@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from pytest_ttnn_perf.core.finding import Severity
-from pytest_ttnn_perf.core.hardware import CiJob
 from pytest_ttnn_perf.core.metric import Kind, median
 from pytest_ttnn_perf.core.observation import Location
 from pytest_ttnn_perf.core.settings import Missing
 from pytest_ttnn_perf.core.text import counted, shortened, visible
 from pytest_ttnn_perf.core.verdict import QUIET, WITHOUT_BASELINE, Outcome, Reason
+from pytest_ttnn_perf.gate.record import CiJob
 from pytest_ttnn_perf.report.findings import title
 from pytest_ttnn_perf.report.sentences import remedy_of, sentence, worst_first
 from pytest_ttnn_perf.report.tables import json_text

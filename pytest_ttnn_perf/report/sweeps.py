@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.core.metric import Kind
 from pytest_ttnn_perf.core.text import counted, digits
-from pytest_ttnn_perf.core.verdict import PointState
+from pytest_ttnn_perf.gate.sweeps import PointState
 from pytest_ttnn_perf.report.tables import Fit, Line, format_value, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_ttnn_perf.core.verdict import Sweep
+    from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.report.tables import Table
 
 

@@ -14,8 +14,10 @@ from pytest_ttnn_perf.core.finding import State
 from pytest_ttnn_perf.core.hardware import UNKNOWN
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, inert, inert_lines
-from pytest_ttnn_perf.core.verdict import HEALTHY, QUIET, BaselineHealth, DriftKind, Outcome, Reason
+from pytest_ttnn_perf.core.verdict import QUIET, Outcome, Reason
+from pytest_ttnn_perf.gate.health import HEALTHY, BaselineHealth
 from pytest_ttnn_perf.gate.judge import representative
+from pytest_ttnn_perf.gate.machine_shift import DriftKind
 from pytest_ttnn_perf.report.findings import (
     PROGRESS_TITLES,
     finding_lines,
@@ -63,11 +65,13 @@ from pytest_ttnn_perf.report.tables import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.baseline import Orphan, Orphaned
     from pytest_ttnn_perf.core.finding import Finding, NeedlessWaiver, Progress
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import JudgedTest
-    from pytest_ttnn_perf.core.verdict import Drifting, Shift, Sweep, Verdict
+    from pytest_ttnn_perf.core.verdict import Shift, Verdict
+    from pytest_ttnn_perf.gate.health import Orphan, Orphaned
+    from pytest_ttnn_perf.gate.machine_shift import Drifting
+    from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.report.sentences import Remedy
     from pytest_ttnn_perf.report.tables import Table
 

@@ -10,9 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.verdict import DriftKind
 from pytest_ttnn_perf.experiments.paired import Seeing
-from pytest_ttnn_perf.gate.machine_shift import drift_of
+from pytest_ttnn_perf.gate.machine_shift import DriftKind, drift_of
 from tests.properties.strategies import FEW, MANY, SOME, between
 
 

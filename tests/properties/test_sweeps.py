@@ -19,7 +19,7 @@ from tests.properties.strategies import MANY, SOME
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_ttnn_perf.core.verdict import Sweep
+    from pytest_ttnn_perf.gate.sweeps import Sweep
 
 TIMES = st.lists(
     st.one_of(st.none(), st.floats(1.0, 1e6)), min_size=1, max_size=30

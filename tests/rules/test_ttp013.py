@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.core.finding import Answer
-from pytest_ttnn_perf.core.verdict import AxisEffect
+from pytest_ttnn_perf.core.finding import Answer, AxisEffect
 from tests.rules.answers import Ask, Evidence, not_measured
 
 ask = Ask("TTP013")

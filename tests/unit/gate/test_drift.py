@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core.verdict import DriftKind
-from pytest_ttnn_perf.gate.machine_shift import drift_of
+from pytest_ttnn_perf.gate.machine_shift import DriftKind, drift_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.hardware import Configuration
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, SweepPoint
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Role, Verdict
-from pytest_ttnn_perf.gate.sweeps import Estimate, sweeps_of
+from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.gate.sweeps import Estimate, Role, sweeps_of
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Scalar
-    from pytest_ttnn_perf.core.verdict import Sweep
+    from pytest_ttnn_perf.gate.sweeps import Sweep
 
 RATE = Metric("samples_per_second", "samples/s", Better.HIGHER, Kind.THROUGHPUT)
 TIME = Metric("wall_time", "ns")

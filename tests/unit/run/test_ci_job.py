@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.core.hardware import CiJob
-from pytest_ttnn_perf.gate.record import ci_job
+from pytest_ttnn_perf.gate.record import CiJob, ci_job
 
 GITHUB = {
     "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": "/tmp/summary.md",
