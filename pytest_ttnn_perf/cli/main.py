@@ -143,11 +143,6 @@ def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
-def command_names() -> tuple[str, ...]:
-    """Return the names of all commands."""
-    return tuple(_COMMANDS)
-
-
 #: Commands that may be given tests.
 _TAKE_IDS: Final = {("baseline", action) for action in ("accept", "list", "refresh", "forget")}
 #: Each command: its module, the function that adds its arguments, and its summary. A module is

@@ -627,8 +627,7 @@ def add_mcp(parser: argparse.ArgumentParser) -> None:
 
 def run_mcp(_: argparse.Namespace) -> Result:
     """Serve the client that started this process, until it is gone."""
-    from pytest_ttnn_perf.agents.mcp import Server, Toolbox
-    from pytest_ttnn_perf.cli.main import command_names
+    from pytest_ttnn_perf.agents.mcp import Server, why_not_accept
 
     if sys.stdin.isatty():
         sys.stderr.write(
@@ -637,10 +636,10 @@ def run_mcp(_: argparse.Namespace) -> Result:
         )
     # A shell starts what it runs in the background deaf to Ctrl-C, and commands would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    tools = Toolbox(frozenset(command_names()))
+    forbidden = why_not_accept()  # read once: agents can edit the configuration
     # Without a buffer: what a client that is gone has not read must not be written again at exit.
     with open(sys.stdout.fileno(), "wb", buffering=0, closefd=False) as stdout:
-        Server(tools, sys.stdin.buffer, stdout).serve()
+        Server(forbidden, sys.stdin.buffer, stdout).serve()
     return Result("")
 
 

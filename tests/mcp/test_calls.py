@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.agents import mcp as calls
-from pytest_ttnn_perf.agents.mcp import Server, Toolbox
-from pytest_ttnn_perf.cli.main import command_names
+from pytest_ttnn_perf.agents.mcp import Server
 from tests.mcp import stand_in
 from tests.mcp.wire import Wire, call, request, text_of, wait_for
 
@@ -147,7 +146,7 @@ def test_commands_themselves(desk: Desk) -> None:
     (desk.path / ".ttnn_perf" / "runs").mkdir(parents=True)
     after = desk.record(".ttnn_perf/runs/1.json", tests={"test_a.py::test_x": [3.0, 3.0]})
     (desk.path / "json.py").write_text("raise SystemExit('imported from where a client works')")
-    with Wire(Toolbox(frozenset(command_names()))) as wire:
+    with Wire() as wire:
 
         def ask(name: str, **said: Any) -> dict[str, Any]:
             answer = wire.ask(call(1, name, **said))["result"]

@@ -10,13 +10,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf.agents.mcp import TOOLS, Server, Toolbox
+from pytest_ttnn_perf.agents.mcp import Server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: As if every tool had its command.
-ALL = Toolbox(frozenset(tool.needs for tool in TOOLS))
 #: A server that is silent for so long hangs.
 PATIENCE_S = 300
 
@@ -30,23 +28,23 @@ def call(number: str | int, name: str, token: object = None, /, **said: Any) -> 
     return request("tools/call", number, name=name, arguments=said, **meta)
 
 
-def answers_to(said: bytes, tools: Toolbox = ALL) -> list[dict[str, Any]]:
+def answers_to(said: bytes, forbidden: str | None = None) -> list[dict[str, Any]]:
     """Return all that a server says to some bytes, after which its client is gone."""
     stdout = io.BytesIO()
-    Server(tools, io.BytesIO(said), stdout).serve()
+    Server(forbidden, io.BytesIO(said), stdout).serve()
     return [json.loads(line) for line in stdout.getvalue().splitlines()]
 
 
 class Wire:
     """A server in a thread, and the pipes to it."""
 
-    def __init__(self, tools: Toolbox = ALL) -> None:
+    def __init__(self) -> None:
         theirs_in, ours_out = os.pipe()
         ours_in, theirs_out = os.pipe()
         self._out = os.fdopen(ours_out, "wb", buffering=0)
         self._in = os.fdopen(ours_in, "rb")
         self._theirs = (os.fdopen(theirs_in, "rb"), os.fdopen(theirs_out, "wb", buffering=0))
-        self.thread = threading.Thread(target=Server(tools, *self._theirs).serve)
+        self.thread = threading.Thread(target=Server(None, *self._theirs).serve)
         self.thread.start()
 
     def __enter__(self) -> Wire:
