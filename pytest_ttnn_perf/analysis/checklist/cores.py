@@ -13,7 +13,7 @@ from pytest_ttnn_perf.analysis.checklist.matmuls import (
     matmuls_of,
     program_config,
 )
-from pytest_ttnn_perf.analysis.checklist.savings import LAUNCH_NS, critical_ns, critical_ops
+from pytest_ttnn_perf.analysis.checklist.savings import LAUNCH_NS, critical_ops
 from pytest_ttnn_perf.analysis.ops.names import SHARD_GRID, cores_of, is_grid, settings_in
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
@@ -25,66 +25,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.readers.report_db import Report
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
-
-
-# The same op on all devices of a mesh: what links take of it, and what waiting for each other.
-
-
-class OnMesh(NamedTuple):
-    """An op of the device that takes longest, and how long it took on each device."""
-
-    row: int
-    op: Op
-    times_ns: Mapping[int, float]
-
-    @property
-    def is_collective(self) -> bool:
-        """Whether devices exchange data in it."""
-        return self.op.signature.category is Category.COLLECTIVE
-
-    @property
-    def fastest_ns(self) -> float:
-        """How long it took where nobody waited: on the device that came last."""
-        return min(self.times_ns.values())
-
-    @property
-    def mean_ns(self) -> float:
-        """The mean of all devices."""
-        return sum(self.times_ns.values()) / len(self.times_ns)
-
-
-@once_per_table
-def ops_on_mesh(step: OpTable) -> Sequence[OnMesh] | None:
-    """Return the ops of the slowest device with their times on all; None if these ran others."""
-    columns = step.columns
-    by_device: dict[int, list[int]] = {}
-    for row, (device, host) in enumerate(zip(columns.device, columns.host, strict=True)):
-        if not host:
-            by_device.setdefault(device, []).append(row)
-    codes = [
-        [step.signatures[columns.signature[row]].op for row in rows] for rows in by_device.values()
-    ]
-    if any(each != codes[0] for each in codes):
-        return None
-    slowest = list(critical_ns(step))
-    return tuple(
-        OnMesh(
-            row,
-            step.op(row),
-            {device: columns.kernel_ns[rows[at]] for device, rows in by_device.items()},
-        )
-        for at, row in enumerate(slowest)
-    )
-
-
-def computing_ns(ops: Sequence[OnMesh]) -> dict[int, float]:
-    """Return how long each device computes in a step, without collectives."""
-    times = dict.fromkeys(ops[0].times_ns, 0.0) if ops else {}
-    for each in ops:
-        if not each.is_collective:
-            for device, ns in each.times_ns.items():
-                times[device] += ns
-    return times
 
 
 _TILE: Final = 32

@@ -1,25 +1,13 @@
-"""The programs of a tt-lang log, and operands that are spread over a mesh of devices."""
+"""The programs of a tt-lang log, their rooflines, hot lines and stalls."""
 
 from __future__ import annotations
 
-import re
-from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.operands import (
-    activation_edges,
-    operation_name,
-    runs_product,
-)
 from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
-from pytest_ttnn_perf.gate.rules_on_numbers import is_on, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report
     from pytest_ttnn_perf.analysis.readers.ttlang import ProgramPerf, Roofline, Transfers, TtlangLog
-    from pytest_ttnn_perf.core.finding import Subject
 
 
 _NO_SUMMARY: Final = "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"
@@ -224,81 +212,3 @@ def _pipe_into(log: TtlangLog, buffer: int | None) -> str | None:
             if buffer is not None and pipe.receiver_buffer == buffer:
                 return f"by a pipe from core {pipe.source[0]},{pipe.source[1]}"
     return None
-
-
-#: Why rules about data parallelism say nothing of a program without it.
-NO_DATA_PARALLELISM: Final = (
-    "no data parallelism: neither the fact data_parallel nor an input that is sharded on its batch"
-)
-#: What TTNN calls the operands of a call, by name or by position.
-_FIRST: Final = ("input_tensor", "input_tensor_a", "0", "arg_0")
-_SECOND: Final = ("weight_tensor", "input_tensor_b", "1", "arg_1")
-_MOST_DEVICES: Final = 2**20
-_MESH: Final = re.compile(r"distribution_shape=MeshShape\(\[([\d, ]+)\]\)")
-_TENSOR: Final = re.compile(r"\btensor_id=(\d{1,18})")
-_PLACEMENTS: Final = re.compile(r"placements=\[([^\]]*)\]")
-_PLACEMENT: Final = re.compile(r"Placement(?:Shard\((-?\d{1,9})\)|Replicate\(\))")
-
-
-class MeshOperand(NamedTuple):
-    """An operand on a mesh: by each dimension of the mesh its extent, and the dimension it cuts.
-
-    None stands for a copy on every device. ``tensor`` is its id, None where not told.
-    """
-
-    name: str
-    tensor: int | None
-    spread: tuple[tuple[int, int | None], ...]
-
-    def ways(self, dimension: int | None = None) -> int:
-        """Return in how many parts the tensor is cut, along one dimension or all together."""
-        cuts = ((extent, cut) for extent, cut in self.spread if cut is not None)
-        return prod(extent for extent, cut in cuts if dimension in {None, cut})
-
-
-def data_parallel_ways(subject: Subject) -> int:
-    """Return among how many devices the batch is shared: 1 for none, 0 for an unknown number."""
-    stated = subject.facts.get("data_parallel")
-    if stated is None:
-        operations = subject.report.operations if subject.report is not None else ()
-        inputs = (_operand_on_mesh(operation, _FIRST) for operation in operations)
-        return max((placed.ways(0) for placed in inputs if placed is not None), default=1)
-    ways = number(stated)
-    if not isinstance(stated, bool) and ways is not None:
-        return int(ways) if 1 <= ways < _MOST_DEVICES else 1
-    if not is_on(stated):
-        return 1
-    if subject.ops is not None and len(subject.ops.devices) > 1:
-        return len(subject.ops.devices)
-    hardware = subject.observation.hardware if subject.observation else None
-    extents = re.findall(r"\d+", (hardware.mesh or "") if hardware else "")
-    return prod(map(int, extents)) if extents else 0
-
-
-def weights_on_mesh(report: Report) -> Iterator[MeshOperand]:
-    """Yield the second operands of matmuls and convolutions, where a report tells their place.
-
-    Those that another operation computed are activations, as in attention.
-    """
-    computed = {edge.tensor for edge, _ in activation_edges(report)}
-    for operation in report.operations:
-        placed = _operand_on_mesh(operation, _SECOND) if runs_product(operation) else None
-        if placed is not None and placed.tensor not in computed:
-            yield placed._replace(name=operation_name(report, operation))
-
-
-def _operand_on_mesh(operation: Operation, names: tuple[str, ...]) -> MeshOperand | None:
-    text = next((operation.arguments[name] for name in names if name in operation.arguments), "")
-    return placed_in(text, operation.name)
-
-
-def placed_in(text: str, name: str) -> MeshOperand | None:
-    """Return how the tensor that an argument says is placed on a mesh; None where it does not."""
-    mesh, placements = _MESH.search(text), _PLACEMENTS.search(text)
-    if mesh is None or placements is None:
-        return None
-    extents = map(int, re.findall(r"\d{1,9}", mesh[1]))
-    cuts = [int(cut) if cut else None for cut in _PLACEMENT.findall(placements[1])]
-    tensor = _TENSOR.search(text)
-    spread = tuple(zip(extents, cuts, strict=False))
-    return MeshOperand(name, int(tensor[1]) if tensor else None, spread)

@@ -15,7 +15,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     signature_numbers,
 )
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
-from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of, in_dram, rooflines, size_of
+from pytest_ttnn_perf.analysis.ops.roofline import board_of, in_dram, rooflines, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard, device_tensor, in_tiles
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Limit, RuleOutcome
 from pytest_ttnn_perf.core.ops import Category, Tensor, category_of
@@ -45,6 +45,16 @@ def if_worth(answer: Answer, moved: float, worth: Limit, *, where: str = "DRAM")
         return answer
     reason = f"{size(moved)} in all: too little to matter in {where}"
     return Answer.clean(answer.value, limit=answer.limit, unit=answer.unit, reason=reason)
+
+
+#: Calls that only bring a tensor to the host, or to the device.
+TO_HOST: Final = frozenset({"to_torch", "from_device", "cpu", "copy_device_to_host_tensor"})
+TO_DEVICE: Final = frozenset({"from_torch", "to_device", "copy_host_to_device_tensor"})
+
+
+def last_name(operation: Operation) -> str:
+    """Return the name of an operation without its namespaces."""
+    return re.split(r"\W", operation.name)[-1]
 
 
 class Operand(NamedTuple):
@@ -476,73 +486,6 @@ def budget_bytes(report: Report) -> int | None:
 def used_bytes(operation: Operation) -> int:
     """Return what was alive in L1 at an operation, per core; a lower bound, as not all tell."""
     return operation.bytes_per_bank.get(BufferType.L1, 0) + (operation.cb_bytes_per_core or 0)
-
-
-_TO_HOST: Final = frozenset({"to_torch", "from_device", "cpu", "copy_device_to_host_tensor"})
-_TO_DEVICE: Final = frozenset({"from_torch", "to_device", "copy_host_to_device_tensor"})
-_LAST_NAME: Final = re.compile(r"\w+$")
-_NUMBER: Final = re.compile(r"\d+")
-#: How releases call the argument that names a command queue.
-_QUEUES: Final = ("cq_id", "queue_id")
-
-
-class Crossing(NamedTuple):
-    """A tensor on its way. ``queue`` is None where the call names no command queue."""
-
-    operation: str
-    tensor: Tensor
-    outward: bool
-    queue: int | None
-
-    def __str__(self) -> str:
-        return f"{self.operation} {shape_text(self.tensor.shape)}"
-
-    @property
-    def sent(self) -> float:
-        """The bytes that cross."""
-        return size_of(self.tensor)
-
-    @property
-    def padding(self) -> float:
-        """The bytes of them that are no data."""
-        return self.sent * (1 - prod(self.tensor.logical or ()) / prod(self.tensor.padded))
-
-
-def crossings(report: Report) -> list[Crossing]:
-    """Return the tensors that cross, in the order of the calls; one of unknown size is left out."""
-    return [
-        Crossing(operation.name, tensor, _name(operation) in _TO_HOST, _queue(operation))
-        for operation in report.completed
-        for tensor in _tensors(operation, report)
-        if tensor.dtype in BYTES and all(tensor.padded)
-    ]
-
-
-def is_transfer(operation: Operation) -> bool:
-    """Tell whether an operation only brings a tensor to the host or to the device."""
-    return _name(operation) in _TO_HOST | _TO_DEVICE
-
-
-def _tensors(operation: Operation, report: Report) -> Iterator[Tensor]:
-    """Yield what a transfer takes from a device or leaves there; nothing of another operation."""
-    if not is_transfer(operation):
-        return
-    name = _name(operation)
-    # A copy has both of its ends among its inputs.
-    ids = operation.inputs if name in _TO_HOST or not operation.outputs else operation.outputs
-    for tensor in map(device_tensor, map(report.tensors.get, dict.fromkeys(ids))):
-        if tensor is not None:
-            yield tensor
-
-
-def _name(operation: Operation) -> str:
-    found = _LAST_NAME.search(operation.name)
-    return found[0] if found else ""
-
-
-def _queue(operation: Operation) -> int | None:
-    matches = (_NUMBER.search(operation.arguments.get(name, "")) for name in _QUEUES)
-    return next((int(found[0]) for found in matches if found), None)
 
 
 def dram_use(table: OpTable) -> float | None:

@@ -1,4 +1,11 @@
-"""Plans: what to do first, what it saves, what is left, and whether a target is in reach."""
+"""Plans: what to do first, what it saves, what is left, and whether a target is in reach.
+
+Nothing is saved twice, and nothing below the least time of the chip. That is, of every matmul,
+convolution and attention: its weights are read from DRAM once, in bfloat8_b unless they are
+narrower, or all cores compute its products at LoFi, whichever takes longer. All else may be fused,
+stay in L1, or go, and counts nothing. So do weights of several matrices, as experts have them, of
+which not all need be computed.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +20,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of, model_kind
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
 from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of
+from pytest_ttnn_perf.analysis.checklist.operands import PRODUCTS
 from pytest_ttnn_perf.analysis.checklist.savings import step_ns, told_gaps_ns
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import (
@@ -45,19 +53,19 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.ops.roofline import Board
     from pytest_ttnn_perf.core.finding import Finding, Subject
     from pytest_ttnn_perf.core.observation import Observation
-    from pytest_ttnn_perf.core.ops import OpGroups, OpTable, Signature, Tensor
+    from pytest_ttnn_perf.core.ops import OpGroups, OpTable, Signature
     from pytest_ttnn_perf.core.settings import RuleSettings
     from pytest_ttnn_perf.report.tables import Block
 
-
-# Findings as a plan: what to do first, what each step saves, and what is left after it.
-#
-# Nothing is saved twice, and nothing below the least time of the chip. That is, of every matmul,
-# convolution and attention: its weights are read from DRAM once, in bfloat8_b unless they are
-# narrower, or all cores compute its products at LoFi, whichever takes longer. All else may be
-# fused,
-# stay in L1, or go, and counts nothing. So do weights of several matrices, as experts have them, of
-# which not all need be computed.
+#: The first digits of the rules that say how a model gets faster.
+_ADVICE: Final = frozenset("12345678")
+#: Findings on what a call takes by the clock, beyond the kernels.
+_OF_CALLS: Final = frozenset({"TTP402", "TTP404", "TTP502", "TTP503"})
+#: Says what no rule explains: there is no change to make.
+_UNEXPLAINED: Final = "TTP315"
+_BY_CLOCK: Final = (WALL_TIME, THROUGHPUT_TIME)
+#: What whole calls take, also by the clock of a simulated device.
+_CALL_TIMES: Final = (*_BY_CLOCK, SIM_TIME, SIM_THROUGHPUT_TIME)
 
 
 class Start(Struct, frozen=True):
@@ -84,15 +92,19 @@ class Start(Struct, frozen=True):
 class PlanStep(NamedTuple):
     """A finding, what it saves after the steps before it, and what a step takes then.
 
-    ``alone_ns`` is what it would save without them. ``best_ns`` is what is left if all bounds up to
-    here are had in full: what is saved at most is not counted in ``left_ns``.
+    ``best_ns`` is what is left if all bounds up to here are had in full: what is saved at most is
+    not counted in ``left_ns``.
     """
 
     finding: Finding
     saves_ns: float
     left_ns: float
     best_ns: float
-    alone_ns: float
+
+    @property
+    def alone_ns(self) -> float:
+        """What it would save without the steps before it."""
+        return self.finding.saving_ns or 0.0
 
 
 class Plan(Struct, frozen=True):
@@ -121,10 +133,6 @@ class Plan(Struct, frozen=True):
         return self.steps[-1].best_ns if self.steps else self.start.now_ns
 
 
-#: The first digits of the rules that say how a model gets faster.
-_ADVICE: Final = frozenset("12345678")
-
-
 def plan_of(findings: Iterable[Finding], start: Start) -> Plan:
     """Return the plan that follows from the findings of one region.
 
@@ -134,13 +142,17 @@ def plan_of(findings: Iterable[Finding], start: Start) -> Plan:
     found = [one for one in findings if one.outcome is RuleOutcome.FOUND and one.code[3] in _ADVICE]
     standing = [one for one in found if one.stands]
     told = [one for one in standing if one.saving_ns is not None]
-    chosen = sorted(
-        (one for one in told if is_step(one)),
-        key=lambda one: order_of_step(one, waits=start.waits),
-    )
+    chosen = sorted(filter(is_step, told), key=lambda one: order_of_step(one, waits=start.waits))
+    steps: list[PlanStep] = []
+    saved = at_best = 0.0
+    for finding in chosen:
+        saves = min(_adds(finding), start.room_ns - saved)
+        saved += 0.0 if finding.at_most else saves
+        at_best = min(at_best + _adds(finding), start.room_ns)
+        steps.append(PlanStep(finding, saves, start.now_ns - saved, start.now_ns - at_best))
     return Plan(
         start,
-        tuple(_steps(chosen, start)),
+        tuple(steps),
         stopped=sum(_adds(one) for one in chosen if not one.at_most) > start.room_ns,
         untold=tuple(one for one in standing if one.saving_ns is None and not one.quiet),
         little=tuple(one for one in told if one not in chosen),
@@ -164,26 +176,13 @@ def is_of_host(code: str) -> bool:
 
 
 def order_of_step(finding: Finding, *, waits: bool) -> tuple[bool, bool, bool, float, str]:
-    """Return what comes first: the host if it is in the way, then what is sure, then what is much.
+    """Sort what comes first: the host if it ``waits``, then what is sure, then what is much.
 
-    ``waits``: it is in the way. Upper bounds come last, and what is only for information before
-    them.
+    Upper bounds come last, and what is only for information before them.
     """
     is_host = waits and is_of_host(finding.code)
     bound, info = finding.at_most, finding.severity is Severity.INFO
     return not is_host, bound, info, -_adds(finding), finding.code
-
-
-def _steps(findings: Iterable[Finding], start: Start) -> Iterator[PlanStep]:
-    now, room = start.now_ns, start.room_ns
-    saved = at_best = 0.0
-    for finding in findings:
-        adds = _adds(finding)
-        saves = min(adds, room - saved)
-        if not finding.at_most:
-            saved += saves
-        at_best = min(at_best + adds, room)
-        yield PlanStep(finding, saves, now - saved, now - at_best, finding.saving_ns or 0.0)
 
 
 class Chance(Enum):
@@ -199,7 +198,7 @@ class Chance(Enum):
 class Reach(NamedTuple):
     """Whether a plan gets to a target, after which step, and what it leaves, also at best.
 
-    ``metric`` is what a test has the target for, "" where nobody says.
+    ``metric`` is what a test has the target for, "" where the command line does.
     """
 
     metric: str
@@ -239,26 +238,19 @@ def start_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Start | 
             return None
         return Start(subject.region, sum(kernel.time_ns for kernel in found))
     step = step_of(table)
-    kernels, gaps = step_ns(step), told_gaps_ns(subject) or 0.0
-    if not kernels:
+    kernels_ns, gaps_ns = step_ns(step), told_gaps_ns(subject) or 0.0
+    if not kernels_ns:
         return None
     kind = model_kind(table, bottleneck_of(subject, settings), subject.report)
-    told = gaps_of(subject)
+    gaps = gaps_of(subject)
     return Start(
         subject.region,
-        kernels + gaps,
+        kernels_ns + gaps_ns,
         ideal_of_step(step),
-        gaps,
-        replayed=not isinstance(told, str) and told.replayed,
+        gaps_ns,
+        replayed=not isinstance(gaps, str) and gaps.replayed,
         waits=kind is ModelKind.HOST_BOUND,
     )
-
-
-#: Findings on what a call takes by the clock, beyond the kernels.
-_OF_CALLS: Final = frozenset({"TTP402", "TTP404", "TTP502", "TTP503"})
-_BY_CLOCK: Final = (WALL_TIME, THROUGHPUT_TIME)
-#: What whole calls take, also by the clock of a simulated device.
-_CALL_TIMES: Final = (*_BY_CLOCK, SIM_TIME, SIM_THROUGHPUT_TIME)
 
 
 def starts_of_test(observation: Observation, arch: str | None) -> Iterator[Start]:
@@ -275,7 +267,7 @@ def starts_of_test(observation: Observation, arch: str | None) -> Iterator[Start
             clock = (_time_ns(observation, metric_in(region, name)) for name in _BY_CLOCK)
             now = max(now, next(filter(None, clock), 0.0))
         if now:
-            ideal = None if groups is None else ideal_of_groups(groups.of(region), arch)
+            ideal = None if groups is None else _ideal_of_groups(groups.of(region), arch)
             yield Start(region, now, ideal, waits=waits)
 
 
@@ -326,9 +318,6 @@ def _time_ns(observation: Observation, metric: str) -> float | None:
     return median(samples) if samples else None
 
 
-_WITH_WEIGHTS: Final = frozenset({Category.MATMUL, Category.CONV})
-
-
 def ideal_of_step(step: OpTable) -> float | None:
     """Return the least time of a step in ns; None where nothing tells it.
 
@@ -337,8 +326,7 @@ def ideal_of_step(step: OpTable) -> float | None:
     board, columns = board_of(step), step.columns
     if board is None or not step.devices:
         return None
-    seen = [cores for cores in columns.cores if cores is not None]
-    cores = max([*seen, step.available_cores or 0])
+    cores = max([*(each or 0 for each in columns.cores), step.available_cores or 0])
     known: dict[int, float] = {}
     whole = 0.0
     for row, line in enumerate(rooflines(step)):
@@ -351,8 +339,7 @@ def ideal_of_step(step: OpTable) -> float | None:
     return whole / len(step.devices) or None
 
 
-def ideal_of_groups(groups: OpGroups, arch: str | None) -> float | None:
-    """Return the same of what a run record keeps of a step."""
+def _ideal_of_groups(groups: OpGroups, arch: str | None) -> float | None:
     board = board_of_arch(arch)
     if board is None:
         return None
@@ -366,25 +353,21 @@ def ideal_of_groups(groups: OpGroups, arch: str | None) -> float | None:
 
 def _ideal_ns(board: Board, signature: Signature, cores: int) -> float:
     category = signature.category
-    if category not in {*_WITH_WEIGHTS, Category.ATTENTION} or len(signature.inputs) < 2:
+    if category not in {*PRODUCTS, Category.ATTENTION} or len(signature.inputs) < 2:
         return 0.0
     weights = signature.inputs[1]
-    if category is Category.MATMUL and prod(_shape(weights)[:-2]) > 1:
+    if category is Category.MATMUL and prod(weights.shape[:-2]) > 1:
         return 0.0
     reading = 0.0
-    if category in _WITH_WEIGHTS and in_dram(weights) and "sparse" not in signature.op.lower():
+    if category in PRODUCTS and in_dram(weights) and "sparse" not in signature.op.lower():
         element = min(BYTES.get(weights.dtype, 0.0), BYTES["BFLOAT8_B"])
-        reading = prod(_shape(weights)) * element / board.dram_gb_s
+        reading = prod(weights.shape) * element / board.dram_gb_s
     # Rows that are padding need not be computed.
     of = (signature.outputs or signature.inputs)[0]
     padded = prod(of.padded)
-    part = min(1.0, prod(_shape(of)) / padded) if padded else 0.0
+    part = min(1.0, prod(of.shape) / padded) if padded else 0.0
     flops = (work_of(signature).flops or 0.0) * part
     return max(reading, flops / (board.tflops["LoFi"] * 1000 * cores) if cores else 0.0)
-
-
-def _shape(tensor: Tensor) -> tuple[int, ...]:
-    return tensor.shape
 
 
 class Planned(Struct, frozen=True):
@@ -413,45 +396,45 @@ _NOTE: Final = (
 )
 _HEADINGS: Final = ("step", "do", "saves", "left")
 _RIGHT: Final = frozenset({0, 2, 3})
+#: In a narrow terminal, what is left after each step goes first.
+_FITS: Final = [Fit(), NAME, Fit(), DROPPED[0]]
 _COLUMNS: Final = (
     *("source", "region", "step", "code", "name", "saves_us", "alone_us", "left_us", "at_most"),
 )
+#: What differs by less is the same to a reader.
+_SAME: Final = 1.01
+#: How many tests of one reason are named; the others are counted.
+_MOST_NAMED: Final = 3
 
 
 def plan_listing(planned: Sequence[Planned]) -> Listing:
     """Lay plans out, the one that matters first; those that cannot be made last."""
     lines: list[Block] = []
-    made = [one for one in planned if one.plan is not None]
+    rows: list[tuple[object, ...]] = []
     above = ""
-    for one in made:
+    for one in planned:
+        if one.plan is None:
+            continue
         lines += [""] if lines else []
-        if one.source and one.source != above:
-            lines.append(one.source)
+        lines += [one.source] if one.source and one.source != above else []
         above = one.source
-        lines += _plan_lines(one)
+        lines += _plan_lines(one, one.plan)
+        for number, step in enumerate(one.plan.steps, start=1):
+            finding = step.finding
+            times = (_us(step.saves_ns), _us(step.alone_ns), _us(step.left_ns))
+            which = (one.source, one.plan.start.region, number, finding.code, finding.name)
+            rows.append((*which, *times, finding.at_most))
     missing = list(_missing_lines(planned))
     lines += ["", *missing] if lines and missing else missing
-    if any(one.plan and one.plan.steps for one in made):
-        lines += ["", _NOTE]
-    rows = tuple(
-        (
-            *(one.source, one.plan.start.region, number, step.finding.code, step.finding.name),
-            *(_us(step.saves_ns), _us(step.alone_ns), _us(step.left_ns), step.finding.at_most),
-        )
-        for one in made
-        if one.plan is not None
-        for number, step in enumerate(one.plan.steps, start=1)
-    )
-    return Listing(tuple(lines), bounded_document(planned), _COLUMNS, rows)
+    lines += ["", _NOTE] if rows else []
+    return Listing(tuple(lines), bounded_document(planned), _COLUMNS, tuple(rows))
 
 
 def _us(nanoseconds: float | None) -> float | None:
     return None if nanoseconds is None else round(nanoseconds / 1000, 3)
 
 
-def _plan_lines(one: Planned) -> Iterator[Block]:
-    plan = one.plan
-    assert plan is not None
+def _plan_lines(one: Planned, plan: Plan) -> Iterator[Block]:
     yield f"{one.region}: {_now(plan)}"
     if not plan.steps:
         yield "    no finding says that it would save anything"
@@ -460,11 +443,7 @@ def _plan_lines(one: Planned) -> Iterator[Block]:
         best = f", at best {_time(plan.best_ns)}" if plan.best_ns < plan.left_ns else ""
         yield f"left after all: {_time(plan.left_ns)}{best}"
         yield from _advice_lines(plan)
-    yield from _notes(one)
-
-
-#: In a narrow terminal, what is left after each step goes first.
-_FITS: Final = [Fit(), NAME, Fit(), DROPPED[0]]
+    yield from _notes(one, plan)
 
 
 def _now(plan: Plan) -> str:
@@ -486,17 +465,13 @@ def _table_cells(plan: Plan) -> Iterator[tuple[str, ...]]:
 
 
 def _time(nanoseconds: float) -> str:
-    """Return microseconds; of thousands nobody reads the tenth.
+    """Return microseconds; of thousands without the tenth.
 
     >>> _time(61_340), _time(1_234_567)
     ('61.3 µs', '1,235 µs')
     """
     value = nanoseconds / 1000
     return f"{value:,.0f} µs" if value >= 1000 else f"{value:.1f} µs"
-
-
-#: What differs by less is the same to a reader.
-_SAME: Final = 1.01
 
 
 def _advice_lines(plan: Plan) -> Iterator[str]:
@@ -508,22 +483,19 @@ def _advice_lines(plan: Plan) -> Iterator[str]:
         yield f"{number}. {finding.code}: {finding.fix or finding.reason}{alone}"
 
 
-#: Says what no rule explains: there is no change to make.
-_UNEXPLAINED: Final = "TTP315"
+def _notes(one: Planned, plan: Plan) -> Iterator[str]:
+    def named(findings: Iterable[Finding]) -> str:
+        return ", ".join(dict.fromkeys(f"{each.code} {each.name}" for each in findings))
 
-
-def _notes(one: Planned) -> Iterator[str]:
-    plan = one.plan
-    assert plan is not None
     yield from (_reach_line(reach, plan) for reach in one.aims)
     if plan.stopped:
         yield "findings add up to more than that: the plan stops at the roofline"
     if plan.start.waits and len(plan.steps) > 1:
         yield "the host holds this up: what later steps save shows once step 1 is done"
-    untold = [one for one in plan.untold if one.code != _UNEXPLAINED]
+    untold = [each for each in plan.untold if each.code != _UNEXPLAINED]
     if untold:
-        yield f"no saving known: {_named(untold)}; make the change and measure it: ttnn-perf try"
-    yield from (f"{one.code}: {one.reason}" for one in plan.untold if one.code == _UNEXPLAINED)
+        yield f"no saving known: {named(untold)}; make the change and measure it: ttnn-perf try"
+    yield from (f"{each.code}: {each.reason}" for each in plan.untold if each not in untold)
     covered = [f"{each.code} (see {each.covered_by})" for each in plan.little if each.covered_by]
     if covered:
         yield f"in part the same time: {', '.join(covered)}; plan again once that is done"
@@ -531,14 +503,10 @@ def _notes(one: Planned) -> Iterator[str]:
     if little:
         yield f"too little to add: {', '.join(little)}"
     if plan.waived:
-        yield f"waived: {_named(plan.waived)}"
+        yield f"waived: {named(plan.waived)}"
     if one.unanswered and not plan.steps:
         rules = counted(one.unanswered, "rule")
         yield f"{rules} could not be answered; what they need: {one.look}"
-
-
-def _named(findings: Iterable[Finding]) -> str:
-    return ", ".join(dict.fromkeys(f"{one.code} {one.name}" for one in findings))
 
 
 def _reach_line(reach: Reach, plan: Plan) -> str:
@@ -571,13 +539,8 @@ def _with_unit(nanoseconds: float) -> str:
     >>> _with_unit(12_000_000), _with_unit(350_000)
     ('12.00 ms', '350.0 µs')
     """
-    if nanoseconds >= 1e6:
-        return f"{nanoseconds / 1e6:,.2f} ms"
-    return f"{nanoseconds / 1e3:.1f} µs"
-
-
-#: How many tests of one reason are named; the others are counted.
-_MOST_NAMED: Final = 3
+    in_ms = nanoseconds >= 1e6
+    return f"{nanoseconds / 1e6:,.2f} ms" if in_ms else f"{nanoseconds / 1e3:.1f} µs"
 
 
 def _missing_lines(planned: Iterable[Planned]) -> Iterator[str]:
@@ -628,7 +591,7 @@ def bounded_document(planned: Sequence[Planned], *, most_bytes: int = MOST_BYTES
     return document
 
 
-def _brief(text: str, most_bytes: int) -> str:
+def _brief(text: str, most_bytes: int = _NAME_BYTES) -> str:
     """Return a text that takes at most so much of a document, whatever is in it."""
     most = most_bytes
     while len(json_text(short := shortened(text, most))) > most_bytes:
@@ -640,11 +603,15 @@ def _document(one: Planned) -> dict[str, Any]:
     plan = one.plan
     if plan is None:
         why = _brief(one.why_not, _TEXT_BYTES)
-        return {"source": _brief(one.source, _NAME_BYTES), "why_not": why, "steps": []}
+        return {"source": _brief(one.source), "why_not": why, "steps": []}
+
+    def codes(findings: Iterable[Finding]) -> list[str]:
+        return sorted({finding.code for finding in findings})[:_MOST_CODES]
+
     start = plan.start
     return {
-        "source": _brief(one.source, _NAME_BYTES),
-        "region": _brief(start.region, _NAME_BYTES),
+        "source": _brief(one.source),
+        "region": _brief(start.region),
         "now_us": _us(start.now_ns),
         "gaps_us": _us(start.gaps_ns),
         "roofline_us": _us(start.ideal_ns),
@@ -655,7 +622,7 @@ def _document(one: Planned) -> dict[str, Any]:
         "stops_at_roofline": plan.stopped,
         "targets": [
             {
-                "metric": _brief(reach.metric, _NAME_BYTES),
+                "metric": _brief(reach.metric),
                 "target_us": _us(reach.target_ns),
                 "chance": reach.chance.value,
                 "after_step": reach.after,
@@ -665,7 +632,7 @@ def _document(one: Planned) -> dict[str, Any]:
         "steps": [
             {
                 "code": step.finding.code,
-                "name": _brief(step.finding.name, _NAME_BYTES),
+                "name": _brief(step.finding.name),
                 "do": _brief(step.finding.fix or step.finding.reason or "", _TEXT_BYTES),
                 "saves_us": _us(step.saves_ns),
                 "alone_us": _us(step.alone_ns),
@@ -674,14 +641,10 @@ def _document(one: Planned) -> dict[str, Any]:
             }
             for step in plan.steps
         ],
-        "no_saving_known": _codes(plan.untold),
-        "too_little": _codes(plan.little),
-        "waived": _codes(plan.waived),
+        "no_saving_known": codes(plan.untold),
+        "too_little": codes(plan.little),
+        "waived": codes(plan.waived),
     }
-
-
-def _codes(findings: Iterable[Finding]) -> list[str]:
-    return sorted({finding.code for finding in findings})[:_MOST_CODES]
 
 
 def plan_markdown(planned: Sequence[Planned]) -> str:
@@ -697,7 +660,7 @@ def plan_markdown(planned: Sequence[Planned]) -> str:
             lines += ["\n", heading_rows(_HEADINGS, right=_RIGHT), *rows]
         lines.append("\n")
         lines += (f"{spans(line)}\n" for line in _advice_lines(one.plan))
-        notes = [f"- {spans(line)}\n" for line in _notes(one)]
+        notes = [f"- {spans(line)}\n" for line in _notes(one, one.plan)]
         lines += ["\n", *notes] if notes and one.plan.steps else notes
         parts.append("".join(lines))
     missing = "".join(f"- {prose(line)}\n" for line in _missing_lines(planned))

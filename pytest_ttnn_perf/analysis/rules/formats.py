@@ -17,11 +17,13 @@ from pytest_ttnn_perf.analysis.checklist.matmuls import (
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, op_name, worst_ops
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
+    TO_DEVICE,
+    TO_HOST,
     WORTH_BYTES,
     Weight,
     by_weight,
     if_worth,
-    is_transfer,
+    last_name,
     loading_rows,
     look_of,
     operands_of,
@@ -276,7 +278,12 @@ def float32_tensors(
         loaded = frozenset() if subject.ops.windowed else loading_rows(step)
         return _float32_in_step(step, share, loaded)
     calls = subject.report.completed if subject.report is not None else ()
-    read = {number for call in calls if not is_transfer(call) for number in call.inputs}
+    read = {
+        number
+        for call in calls
+        if last_name(call) not in TO_HOST | TO_DEVICE
+        for number in call.inputs
+    }
     found = [
         each
         for each in operands

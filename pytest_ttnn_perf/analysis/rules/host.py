@@ -1,12 +1,23 @@
-"""Outputs that are read on the queue that computes."""
+"""Waiting for the host, traces, program cache, and transfers between host and device."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.op_times import differences, executions, gaps_of
-from pytest_ttnn_perf.analysis.checklist.operands import by_weight, crossings, if_worth
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    TO_DEVICE,
+    TO_HOST,
+    by_weight,
+    if_worth,
+    last_name,
+    shape_text,
+)
 from pytest_ttnn_perf.analysis.checklist.savings import lasting_waiting, waiting_in
+from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
+from pytest_ttnn_perf.analysis.readers.report_db import device_tensor
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
 from pytest_ttnn_perf.core.text import size as size_text
@@ -19,15 +30,9 @@ from pytest_ttnn_perf.gate.rules_on_numbers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_ttnn_perf.analysis.checklist.operands import Crossing
     from pytest_ttnn_perf.analysis.readers.report_db import Report
-    from pytest_ttnn_perf.core.hardware import Scalar
-    from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.core.ops import OpTable, Tensor
 
-
-# Time in which devices wait for the next op.
 
 #: An op that is shorter than that does little: another one may do it on its way.
 _SHORT_NS: Final = 5_000.0
@@ -48,16 +53,14 @@ def host_bound(
 
     ## What it finds
     The share of the time that lies between the end of one kernel and the start of the next: inside
-    replays of a trace, or else inside a window. The gap before the first op of a replay or window
-    does not count; it belongs to what came before.
+    replays of a trace, or else inside a window.
 
     ## Why it matters
     A device that waits does nothing. Faster kernels then make the gaps longer, not the model
     faster.
 
     ## What to do
-    Fuse small ops, and replay a trace where there is none yet. A gap costs as much before a short
-    kernel as before a long one. Inside a replay the host sends nothing: gaps there are what it
+    Fuse small ops, and replay a trace where there is none yet. Inside a replay gaps are what it
     takes to start kernels, and fewer, larger ops are the only way. Outside of one, a trace saves
     the host from sending every op; move its other work out of the model.
 
@@ -71,11 +74,10 @@ def host_bound(
 
     ## Where it looks
     OP TO OP LATENCY and the kernel time of the op table: the share is of all devices, and ops are
-    named as they wait in one step of the slowest. Of replays that ran different ops
-    (TTP002), those count that are whole. Without replays it looks at windows: the
-    measured call of a test, the part that a capture was cut to, or what stands between the
-    signposts NAME and NAME_END. A capture with neither is not measured: most of its gaps are
-    compilation. So is a window in which most gaps are of 1 ms or more.
+    named as they wait in one step of the slowest. Of replays that ran different ops (TTP002),
+    those count that are whole. Without replays it looks at windows: the measured call of a test,
+    the part that a capture was cut to, or what stands between the signposts NAME and NAME_END. A
+    capture with neither is not measured, nor a window in which most gaps are of 1 ms or more.
     """
     gaps = gaps_of(subject)
     if isinstance(gaps, str):
@@ -94,8 +96,6 @@ def host_bound(
     words = f"gaps before {counted(len(short), 'op')} of less than {_SHORT_NS / 1000:g} µs"
     return answer.saving({}, f"{words}: {microseconds(saved)}", waiting_ns=saved)
 
-
-# Models that would gain from a trace and have none.
 
 #: What is left between ops in a replay.
 _IN_A_REPLAY_NS: Final = 1_000.0
@@ -124,16 +124,14 @@ def trace_not_used(
     `enable_trace`.
 
     ## What it saves
-    At most the wall time without the device's, or else the gaps of a step beyond 1 µs for each op.
-    The host takes longer for an op while it is profiled, so that what follows from gaps comes after
-    all that can be estimated. Of layers that repeat, the gaps of the last one count for each: the
-    first of them wait for a host that has just begun.
+    At most the wall time without the device's, or else the gaps of a step beyond 1 µs for each op:
+    an upper bound, as the host takes longer for an op while it is profiled. Of layers that repeat,
+    the gaps of the last one count for each.
 
     ## When it is no problem
-    A trace holds ops of a device with fixed shapes only. With host fallbacks, or with shapes that
-    change from call to call (state `dynamic_shapes`), the question does not arise. Where devices
-    wait before a few ops only, the host does something else there, such as reading a position or
-    preparing an input: move that out of the call first.
+    With host fallbacks, or with shapes that change from call to call (state `dynamic_shapes`), the
+    question does not arise. Where devices wait before a few ops only, the host does something else
+    there, such as preparing an input: move that out of the call first.
 
     ## Where it looks
     Whether a trace is used: METAL TRACE ID in the op table, or the fact `use_trace`, which is
@@ -186,8 +184,6 @@ def _obstacle(subject: Subject) -> str | None:
     return None
 
 
-# Calls that do not all run the same ops on the same shapes.
-
 _ONCE: Final = (
     "nothing ran twice: needs two replays of a trace, or two windows of one name (NAME … NAME_END)"
 )
@@ -216,10 +212,9 @@ def dynamic_shapes(subject: Subject, ops: OpTable) -> Answer:
 
     ## Where it looks
     The op codes and operands of the op table: replays by METAL TRACE REPLAY SESSION ID, calls by
-    signposts NAME and NAME_END of one name, by those that the plugin sets around every measured
-    call under Tracy, or by the window that was asked for, if it is there several times. The fact
-    `dynamic_shapes` states it outright. Replays of which some lack ops lost data, which is for
-    TTP002 to say: they are not measured here.
+    signposts NAME and NAME_END of one name, or by those that the plugin sets around every measured
+    call under Tracy. The fact `dynamic_shapes` states it outright. Replays of which some lack ops
+    are for TTP002.
     """
     if is_on(settings_of(subject).get("dynamic_shapes")):
         return Answer.found("the test states that its shapes change from call to call")
@@ -237,8 +232,6 @@ def dynamic_shapes(subject: Subject, ops: OpTable) -> Answer:
         (Evidence(str(difference)) for difference in differing),
     )
 
-
-# Traces without memory of their own.
 
 _NAMES: Final = ("trace_region_size", "TT_RUNTIME_TRACE_REGION_SIZE")
 
@@ -269,8 +262,7 @@ def trace_region_missing(
     Whether a trace is used (METAL TRACE ID in the op table, or the facts `use_trace` and
     `enable_trace`) and how large the region is: `trace_region_size`, observed when the device was
     opened or stated as a fact, or TT_RUNTIME_TRACE_REGION_SIZE, which is observed with tt-xla:
-    None says that it was not set. A test that raised is asked nothing: its report says beside the
-    error that a trace did not fit.
+    None says that it was not set.
     """
     used = uses_trace(subject)
     if used is None:
@@ -286,8 +278,6 @@ def trace_region_missing(
     region = max(number(value) or 0.0 for value in known)
     return size.at_least(region, f"a trace is used with a trace region of {size_text(region)}")
 
-
-# Programs that are built anew for every call.
 
 #: The variable of tt-xla's runtime; not set, the cache is on.
 _VARIABLE: Final = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
@@ -331,18 +321,14 @@ def program_cache_off(
         return programs.at_least(entries, f"after the samples the program cache held {held}")
     settings = settings_of(subject)
     if "program_cache" in settings:
-        stated = "program_cache", is_on(settings["program_cache"])
+        name, is_there = "program_cache", is_on(settings["program_cache"])
     elif _VARIABLE in settings:
-        stated = _VARIABLE, settings[_VARIABLE] is None or is_on(settings[_VARIABLE])
+        name, is_there = _VARIABLE, settings[_VARIABLE] is None or is_on(settings[_VARIABLE])
     else:
         return Answer.not_measured(_UNKNOWN)
-    name, is_there = stated
     if is_there:
         return Answer.clean(reason=f"{name} says that it is on")
     return Answer.found(f"{name} says that the program cache is off")
-
-
-# Models that tt-xla compiles without optimizing them.
 
 
 @rule("TTP407", "optimization-level-zero", Severity.INFO, Input.DEVICE)
@@ -382,7 +368,50 @@ def optimization_level_zero(
     return level.at_least(chosen, f"the model is compiled with optimization_level {chosen:g}")
 
 
-# Padding that is sent between host and device.
+#: How releases call the argument that names a command queue.
+_QUEUES: Final = ("cq_id", "queue_id")
+
+
+class Crossing(NamedTuple):
+    """A tensor on its way. ``queue`` is None where the call names no command queue."""
+
+    operation: str
+    tensor: Tensor
+    outward: bool
+    queue: int | None
+
+    def __str__(self) -> str:
+        return f"{self.operation} {shape_text(self.tensor.shape)}"
+
+    @property
+    def sent(self) -> float:
+        """The bytes that cross."""
+        return size_of(self.tensor)
+
+    @property
+    def padding(self) -> float:
+        """The bytes of them that are no data."""
+        return self.sent * (1 - prod(self.tensor.logical or ()) / prod(self.tensor.padded))
+
+
+def crossings(report: Report) -> list[Crossing]:
+    """Return the tensors that cross, in the order of the calls; one of unknown size is left out."""
+    found: list[Crossing] = []
+    for call in report.completed:
+        name = last_name(call)
+        if name not in TO_HOST | TO_DEVICE:
+            continue
+        # A copy has both of its ends among its inputs.
+        ids = call.inputs if name in TO_HOST or not call.outputs else call.outputs
+        queues = (re.search(r"\d+", call.arguments.get(key, "")) for key in _QUEUES)
+        queue = next((int(each[0]) for each in queues if each), None)
+        tensors = map(device_tensor, map(report.tensors.get, dict.fromkeys(ids)))
+        found += [
+            Crossing(call.name, tensor, name in TO_HOST, queue)
+            for tensor in tensors
+            if tensor is not None and tensor.dtype in BYTES and all(tensor.padded)
+        ]
+    return found
 
 
 @rule("TTP504", "padded-host-transfer", Severity.WARNING, Input.REPORT)
@@ -420,22 +449,18 @@ def padded_host_transfer(
     if not sent:
         return Answer.not_applicable("the report has no transfer between host and device")
     padding = sum(transfer.padding for transfer in crossing)
-    part = padding / sent
-    padded = [transfer for transfer in crossing if transfer.padding]
+    counts = {
+        "sent": sum(not transfer.outward for transfer in crossing),
+        "read": sum(transfer.outward for transfer in crossing),
+    }
+    ways = " and ".join(f"{way} in {counted(n, 'transfer')}" for way, n in counts.items() if n)
+    padded = ((str(transfer), transfer.padding) for transfer in crossing if transfer.padding)
     answer = share.at_most(
-        part,
-        f"{percent(part)} of what is {_ways(crossing)} is padding",
-        by_weight(((str(transfer), transfer.padding) for transfer in padded), unit="B"),
+        padding / sent,
+        f"{percent(padding / sent)} of what is {ways} is padding",
+        by_weight(padded, unit="B"),
     )
     return if_worth(answer, padding, worth, where="a transfer")
-
-
-def _ways(crossing: Sequence[Crossing]) -> str:
-    """Say how often tensors were sent to the device, and how often they were read from it."""
-    read = sum(transfer.outward for transfer in crossing)
-    sent = len(crossing) - read
-    ways = [f"sent in {counted(sent, 'transfer')}"] if sent else []
-    return " and ".join([*ways, f"read in {counted(read, 'transfer')}"] if read else ways)
 
 
 #: A setting of pipelines of TT-CNN: queue 1 carries inputs and outputs, queue 0 computes.
@@ -483,7 +508,9 @@ def output_on_compute_queue(
     sent = sum(transfer.sent for transfer in outputs)
     if sent <= size.value:
         return size.clean(sent)
-    unnamed = _unnamed_queue(settings_of(subject))
+    settings = settings_of(subject)
+    one_queue = number(settings.get("num_command_queues")) == 1
+    unnamed = int(is_on(settings[_SEPARATE])) if _SEPARATE in settings else 0 if one_queue else None
     if unnamed is None and any(transfer.queue is None for transfer in outputs):
         return Answer.not_measured(_UNTOLD)
     queues = [unnamed if transfer.queue is None else transfer.queue for transfer in outputs]
@@ -494,10 +521,3 @@ def output_on_compute_queue(
         f"{size_text(sent)} of {counted(len(slow), 'output')} read on the queue that computes",
         by_weight(((str(transfer), transfer.sent) for transfer in slow), unit="B"),
     )
-
-
-def _unnamed_queue(settings: Mapping[str, Scalar]) -> int | None:
-    """Return the queue that outputs are read on where the call does not name it."""
-    if _SEPARATE in settings:
-        return int(is_on(settings[_SEPARATE]))
-    return 0 if number(settings.get("num_command_queues")) == 1 else None

@@ -1,8 +1,8 @@
-"""Kernels that read far more from DRAM than they write."""
+"""Kernels of tt-lang: cores, transfers, bounds, waiting threads."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -20,21 +20,13 @@ from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severi
 from pytest_ttnn_perf.core.text import counted, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.readers.ttlang import (
-        KernelTime,
-        Roofline,
-        SimCounters,
         TtlangLog,
     )
 
 
-# Kernels that leave cores idle.
-
-_GRID_UNDERUSED_ARITHMETIC: Final = (
-    "time − the longest of time × cores ÷ possible, DRAM bytes ÷ peak and 2 µs"
-)
 _NO_CORES: Final = (
     "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
 )
@@ -66,11 +58,10 @@ def grid_underused(
     few cores.
 
     ## Where it looks
-    `grid`, `duration` and `max_compute_cores` of tt-lang's PERF SUMMARY. tt-lang counts the cores
-    that sent anything. Where it does not know the chip, `max_compute_cores` is 0, and only a single
-    core can be told to be too few. The saving is that of as many cores as there are transfers out,
-    down to what DRAM takes to move the same bytes. Programs whose cores move less than 1 GB/s each
-    are left out: what they wait for does not get less with more of them.
+    `grid`, `duration` and `max_compute_cores` of tt-lang's PERF SUMMARY. Where tt-lang does not
+    know the chip, only a single core can be told to be too few. The saving is that of as many cores
+    as there are transfers out, down to what DRAM takes to move the same bytes. Programs whose cores
+    move less than 1 GB/s each are left out: more of them would wait as well.
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
@@ -86,69 +77,53 @@ def grid_underused(
             "no program moves 1 GB/s on each of its cores: more would wait"
         )
     known = [kernel for kernel in programs if kernel.cores_there]
-    known_part = _used_part(known)
-    if known_part is not None and known_part < share.value:
-        found = share.found(
-            known_part,
-            f"programs run on {percent(known_part)} of the cores, weighted by their time{apart}",
-            map(_evidence, sorted(known, key=_idle)),
-        )
-        return _with_saving(found, known)
+    known_time = sum(kernel.program.duration.cycles for kernel in known)
+    used = sum(_used(kernel) * kernel.program.duration.cycles for kernel in known)
+    part = used / known_time if known_time else None
+    if part is not None and part < share.value:
+        sentence = f"programs run on {percent(part)} of the cores, weighted by their time{apart}"
+        return _with_saving(share.found(part, sentence, _on_cores(known)), known)
     single = [kernel for kernel in programs if kernel.program.cores == 1]
     alone = sum(kernel.program.duration.cycles for kernel in single) / whole
     if alone > one_core.value:
         grid = f"{counted(len(single), 'program')} on a grid of 1x1"
-        found = one_core.found(
-            alone,
-            f"{percent(alone)} of the time goes into {grid}{apart}",
-            map(_evidence, sorted(single, key=_idle)),
-        )
-        return _with_saving(found, single)
-    return Answer.not_measured(_NO_CORES) if known_part is None else share.clean(known_part)
-
-
-def _used_part(kernels: Sequence[Kernel]) -> float | None:
-    """Return which part of the cores programs use, weighted by their time; None if not known."""
-    whole = sum(kernel.program.duration.cycles for kernel in kernels)
-    if not whole:
-        return None
-    return sum(_used(kernel) * kernel.program.duration.cycles for kernel in kernels) / whole
-
-
-def _evidence(kernel: Kernel) -> Evidence:
-    of = f" of {kernel.cores_there}" if kernel.cores_there else ""
-    cores = kernel.cores_there or kernel.program.cores
-    noun = "core" if cores == 1 else "cores"
-    return Evidence(f"{kernel} on {kernel.program.cores}{of} {noun}", kernel.time_ns, "ns")
-
-
-def _with_saving(found: Answer, kernels: Sequence[Kernel]) -> Answer:
-    saved = sum(map(_grid_underused_saved_ns, kernels))
-    return found.saving({}, _GRID_UNDERUSED_ARITHMETIC, waiting_ns=saved) if saved else found
-
-
-def _grid_underused_saved_ns(kernel: Kernel) -> float:
-    """Return what more cores would save of the time, down to what DRAM takes to move the data."""
-    cores, board = kernel.program.cores, board_of_arch(kernel.arch)
-    if not kernel.cores_there:
-        return 0.0
-    possible = min(kernel.cores_there, kernel.writes or kernel.cores_there)
-    moving_ns = kernel.dram_bytes / board.dram_gb_s if board else 0.0
-    shortest = max(kernel.time_ns * cores / max(possible, cores), moving_ns, LAUNCH_NS)
-    return max(0.0, kernel.time_ns - shortest)
+        sentence = f"{percent(alone)} of the time goes into {grid}{apart}"
+        return _with_saving(one_core.found(alone, sentence, _on_cores(single)), single)
+    return Answer.not_measured(_NO_CORES) if part is None else share.clean(part)
 
 
 def _used(kernel: Kernel) -> float:
     return min(1.0, kernel.program.cores / (kernel.cores_there or 1))
 
 
-def _idle(kernel: Kernel) -> tuple[float, int]:
-    """Sort the kernel that wastes most to the front."""
-    wasted = (1 - _used(kernel)) * kernel.program.duration.cycles
-    return -wasted, kernel.program.program_id
+def _on_cores(kernels: Sequence[Kernel]) -> Iterator[Evidence]:
+    """Yield programs on their cores, the one that wastes most first."""
+
+    def wasted(kernel: Kernel) -> tuple[float, int]:
+        idle = (1 - _used(kernel)) * kernel.program.duration.cycles
+        return -idle, kernel.program.program_id
+
+    for kernel in sorted(kernels, key=wasted):
+        of = f" of {kernel.cores_there}" if kernel.cores_there else ""
+        noun = "core" if (kernel.cores_there or kernel.program.cores) == 1 else "cores"
+        yield Evidence(f"{kernel} on {kernel.program.cores}{of} {noun}", kernel.time_ns, "ns")
 
 
-# Kernels that move their data in small pieces.
+def _with_saving(found: Answer, kernels: Sequence[Kernel]) -> Answer:
+    saved = 0.0
+    for kernel in kernels:
+        if kernel.cores_there:
+            cores, board = kernel.program.cores, board_of_arch(kernel.arch)
+            possible = min(kernel.cores_there, kernel.writes or kernel.cores_there)
+            moving_ns = kernel.dram_bytes / board.dram_gb_s if board else 0.0
+            shortest = max(kernel.time_ns * cores / max(possible, cores), moving_ns, LAUNCH_NS)
+            saved += max(0.0, kernel.time_ns - shortest)
+    arithmetic = "time − the longest of time × cores ÷ possible, DRAM bytes ÷ peak and 2 µs"
+    return found.saving({}, arithmetic, waiting_ns=saved) if saved else found
+
+
+#: The bytes of a tile: of bfloat4_b, bfloat8_b, bfloat16.
+_TILES: Final = frozenset({576, 1088, 2048})
 
 
 @rule("TTP803", "small-transfers", Severity.WARNING, Input.KERNELS)
@@ -187,16 +162,27 @@ def small_transfers(
     programs = kernels_of(kernels)
     if isinstance(programs, str):
         return Answer.not_measured(programs)
-    sizes = list(_sizes(programs))
+    sizes = [
+        (kernel, moved.bytes, kernel.reads + kernel.writes if count is None else count)
+        for kernel in programs
+        for moved, count in kernel.program.transfer_sizes
+    ]
     whole = sum(count for _, _, count in sizes)
     if not whole and any(kernel.reads + kernel.writes for kernel in programs):
         return Answer.not_measured("the PERF SUMMARY does not give the sizes of transfers")
     if whole < many.value:
         return Answer.not_applicable(f"there are few transfers: {whole}")
+
+    def waits_often(kernel: Kernel) -> bool:
+        told = kernel.program.read_barriers
+        if told is None or told.barriers <= kernel.program.cores:  # once on each core
+            return False
+        return kernel.reads <= in_flight.value * told.barriers
+
     small = [
         (kernel, one, count)
         for kernel, one, count in sizes
-        if one <= size.value and (one not in _TILES or _waits_often(kernel, in_flight.value))
+        if one <= size.value and (one not in _TILES or waits_often(kernel))
     ]
     part = sum(count for _, _, count in small) / whole
     named = ((f"{kernel}: of {one} B", count) for kernel, one, count in small)
@@ -207,28 +193,6 @@ def small_transfers(
         by_weight(named, unit="transfers"),
     )
 
-
-#: The bytes of a tile: of bfloat4_b, bfloat8_b, bfloat16.
-_TILES: Final = frozenset({576, 1088, 2048})
-
-
-def _waits_often(kernel: Kernel, transfers: float) -> bool:
-    """Tell whether a program reads that few transfers, or fewer, between two barriers."""
-    told = kernel.program.read_barriers
-    if told is None or told.barriers <= kernel.program.cores:  # once on each core
-        return False
-    return kernel.reads <= transfers * told.barriers
-
-
-def _sizes(kernels: Iterable[Kernel]) -> Iterator[tuple[Kernel, int, int]]:
-    """Yield kernel, bytes and number of the transfers that have one size."""
-    for kernel in kernels:
-        for size, count in kernel.program.transfer_sizes:
-            all_of_them = kernel.reads + kernel.writes
-            yield kernel, size.bytes, all_of_them if count is None else count
-
-
-# What bounds a kernel.
 
 #: What takes longer, and what shorter.
 _SIDES: Final = {"memory": ("moving data", "computing"), "compute": ("computing", "moving data")}
@@ -276,31 +240,25 @@ def bound(
     apart = (line.bound_percent or 0) / 100
     longer, shorter = _SIDES["compute" if line.bound == "compute" else "memory"]
     waits = "" if line.threads else "; this version of tt-lang counts waiting as work"
+    evidence = [
+        Evidence(f"{side} ({thread})" if thread else side, cycles, "cycles")
+        for side, thread, cycles in (
+            ("memory", line.memory_thread, line.memory_cycles),
+            ("compute", line.compute_thread, line.compute_cycles),
+        )
+        if cycles is not None
+    ]
+    programs = kernels_of(kernels)
+    evidence += [
+        Evidence(f"{kernel}: bandwidth", kernel.program.bandwidth_gb_s, "GB/s")
+        for kernel in ([] if isinstance(programs, str) else programs)
+        if kernel.program.bandwidth_gb_s is not None
+    ]
     return imbalance.at_most(
         apart,
         f"{line.bound}-bound: {shorter} takes {percent(apart)} fewer cycles than {longer}{waits}",
-        (*_work(line), *_bandwidth(kernels)),
+        evidence,
     )
-
-
-def _work(line: Roofline) -> Iterator[Evidence]:
-    sides = (
-        ("memory", line.memory_thread, line.memory_cycles),
-        ("compute", line.compute_thread, line.compute_cycles),
-    )
-    for side, thread, cycles in sides:
-        if cycles is not None:
-            yield Evidence(f"{side} ({thread})" if thread else side, cycles, "cycles")
-
-
-def _bandwidth(log: TtlangLog) -> Iterator[Evidence]:
-    kernels = kernels_of(log)
-    for kernel in [] if isinstance(kernels, str) else kernels:
-        if kernel.program.bandwidth_gb_s is not None:
-            yield Evidence(f"{kernel}: bandwidth", kernel.program.bandwidth_gb_s, "GB/s")
-
-
-# Kernels that wait for every single transfer.
 
 
 @rule("TTP805", "barrier-per-transfer", Severity.WARNING, Input.KERNELS)
@@ -333,40 +291,28 @@ def barrier_per_transfer(
     programs = kernels_of(kernels)
     if isinstance(programs, str):
         return Answer.not_measured(programs)
-    ratios = sorted(_ratios(programs), key=lambda ratio: (ratio.transfers, ratio.what))
+    ratios = sorted(
+        (count / told.barriers, f"{kind} of {kernel}")
+        for kernel in programs
+        for kind, told, count in (
+            ("reads", kernel.program.read_barriers, kernel.reads),
+            ("writes", kernel.program.write_barriers, kernel.writes),
+        )
+        if told is not None and count and told.barriers > kernel.program.cores
+    )
     if not ratios:
         return Answer.not_applicable("no program has more than one barrier on a core")
-    fewest = ratios[0].transfers
+    fewest, what = ratios[0]
     return transfers.at_least(
         fewest,
-        f"{ratios[0].what} have a barrier after every {fewest:.1f} transfers",
+        f"{what} have a barrier after every {fewest:.1f} transfers",
         (
-            Evidence(ratio.what, ratio.transfers, transfers.unit)
-            for ratio in ratios
-            if ratio.transfers < transfers.value
+            Evidence(name, ratio, transfers.unit)
+            for ratio, name in ratios
+            if ratio < transfers.value
         ),
     )
 
-
-class _Ratio(NamedTuple):
-    """Transfers per barrier, of reads or writes of a program."""
-
-    what: str
-    transfers: float
-
-
-def _ratios(kernels: Iterable[Kernel]) -> Iterator[_Ratio]:
-    for kernel in kernels:
-        program = kernel.program
-        for kind, told, transfers in (
-            ("reads", program.read_barriers, kernel.reads),
-            ("writes", program.write_barriers, kernel.writes),
-        ):
-            if told is not None and transfers and told.barriers > program.cores:
-                yield _Ratio(f"{kind} of {kernel}", transfers / told.barriers)
-
-
-# Kernels that wait for memory and use little of its bandwidth.
 
 #: What good kernels reach of the peak.
 _REACHED: Final = 0.75
@@ -434,12 +380,6 @@ def low_dram_bandwidth(
     return answer.saving({}, "time − DRAM bytes / (0.75 × peak)", waiting_ns=waiting_ns)
 
 
-# Kernels whose cores do not have the same amount of work.
-
-_NO_TIMES: Final = "the output does not give kernel times of single cores"
-_UNEVEN_CORES_ARITHMETIC: Final = "half of what the slowest core takes longer than the quickest"
-
-
 @rule("TTP807", "uneven-cores", Severity.WARNING, Input.KERNELS)
 def uneven_cores(
     kernels: TtlangLog,
@@ -470,43 +410,35 @@ def uneven_cores(
     if isinstance(programs, str):
         return Answer.not_measured(programs)
     times = [
-        (_ratio(time), kernel, time)
+        (time.longest.cycles / time.shortest.cycles, kernel, time)
         for kernel in programs
         for time in kernel.program.kernel_times
         if time.shortest.cycles > 0
     ]
     if not times:
-        return Answer.not_measured(_NO_TIMES)
+        return Answer.not_measured("the output does not give kernel times of single cores")
     times.sort(key=lambda each: -each[0])
     worst, kernel, time = times[0]
-    told = f"{time.thread} of {kernel} runs {worst:.2f} x as long on the slowest core"
     evidence = (
         Evidence(f"{time.thread} of {kernel}", ratio, skew.unit)
         for ratio, kernel, time in times
         if ratio > skew.value
     )
-    answer = skew.at_most(worst, told, evidence)
-    return answer.saving(
-        {}, _UNEVEN_CORES_ARITHMETIC, waiting_ns=sum(map(_uneven_cores_saved_ns, programs))
+    saved_ns = 0.0
+    for program in programs:
+        own = [time for _, kernel, time in times if kernel is program]
+        cycles = program.program.duration.cycles
+        if own and cycles:
+            longest = max(own, key=lambda time: time.longest.cycles)
+            spare = (longest.longest.cycles - longest.shortest.cycles) / 2
+            saved_ns += program.time_ns * min(spare / cycles, 1.0)
+    return skew.at_most(
+        worst,
+        f"{time.thread} of {kernel} runs {worst:.2f} x as long on the slowest core",
+        evidence,
+    ).saving(
+        {}, "half of what the slowest core takes longer than the quickest", waiting_ns=saved_ns
     )
-
-
-def _ratio(time: KernelTime) -> float:
-    return time.longest.cycles / time.shortest.cycles
-
-
-def _uneven_cores_saved_ns(kernel: Kernel) -> float:
-    """Return what even work would save of a program: by the thread with the longest kernel."""
-    cycles = kernel.program.duration.cycles
-    times = [time for time in kernel.program.kernel_times if time.shortest.cycles > 0]
-    if not times or not cycles:
-        return 0.0
-    longest = max(times, key=lambda time: time.longest.cycles)
-    spare = (longest.longest.cycles - longest.shortest.cycles) / 2
-    return kernel.time_ns * min(spare / cycles, 1.0)
-
-
-# Kernels whose threads wait for each other instead of working at once.
 
 
 @rule("TTP808", "threads-take-turns", Severity.WARNING, Input.KERNELS)
@@ -561,6 +493,9 @@ def threads_take_turns(
     )
 
 
+_WAYS: Final = ("read", "write")
+
+
 @rule("TTP809", "tiles-read-again", Severity.INFO, Input.KERNELS)
 def tiles_read_again(
     kernels: TtlangLog,
@@ -589,61 +524,31 @@ def tiles_read_again(
     `DRAM read` and `DRAM write` of tt-lang's PERF SUMMARY, or what its simulator counted, in
     statistics or in a trace.
     """
-    moved = list(_simulated(kernels.sim)) if kernels.sim is not None else _profiled(kernels)
-    if isinstance(moved, str):
-        return Answer.not_measured(moved)
-    ratios = sorted((each for each in moved if each.written), key=lambda each: -each.ratio)
+    if kernels.sim is not None:
+        read, written = (kernels.sim.counters.get(f"dram_{way}_tiles", 0) for way in _WAYS)
+        ratios = [(read / written, "the simulated program")] if written else []
+        unit = "tiles"
+        of = {each.name: each.counters.get("dram_read_tiles", 0) for each in kernels.sim.tensors}
+        evidence = [
+            Evidence(f"tensor {name}", of[name], "tiles read")
+            for name in sorted(of, key=lambda name: (-of[name], name))
+            if of[name]
+        ]
+    else:
+        programs = kernels_of(kernels)
+        if isinstance(programs, str):
+            return Answer.not_measured(programs)
+        ratios = [
+            (each.program.dram_read.size.bytes / each.program.dram_write.size.bytes, str(each))
+            for each in programs
+            if each.program.dram_write.size.bytes
+        ]
+        ratios.sort(key=lambda each: -each[0])
+        unit = "bytes"
+        evidence = [Evidence(name, r, reads.unit) for r, name in ratios if r > reads.value]
     if not ratios:
         return Answer.not_applicable("nothing is written to DRAM")
-    worst = ratios[0]
-    named = _tensors(kernels.sim) if kernels.sim is not None else _programs(ratios, reads)
+    worst, what = ratios[0]
     return reads.at_most(
-        worst.ratio,
-        f"{worst.what} reads {worst.ratio:.1f} {worst.unit} from DRAM for each that it writes",
-        named,
+        worst, f"{what} reads {worst:.1f} {unit} from DRAM for each that it writes", evidence
     )
-
-
-class _Moved(NamedTuple):
-    what: str
-    read: int
-    written: int
-    unit: str
-
-    @property
-    def ratio(self) -> float:
-        return self.read / self.written
-
-
-def _profiled(log: TtlangLog) -> list[_Moved] | str:
-    programs = kernels_of(log)
-    if isinstance(programs, str):
-        return programs
-    return [
-        _Moved(
-            str(kernel),
-            kernel.program.dram_read.size.bytes,
-            kernel.program.dram_write.size.bytes,
-            "bytes",
-        )
-        for kernel in programs
-    ]
-
-
-def _simulated(sim: SimCounters) -> Iterator[_Moved]:
-    read, written = (sim.counters.get(f"dram_{way}_tiles", 0) for way in ("read", "write"))
-    yield _Moved("the simulated program", read, written, "tiles")
-
-
-def _programs(ratios: list[_Moved], limit: Limit) -> Iterator[Evidence]:
-    for each in ratios:
-        if each.ratio > limit.value:
-            yield Evidence(each.what, each.ratio, limit.unit)
-
-
-def _tensors(sim: SimCounters) -> Iterator[Evidence]:
-    """Yield what is read of each tensor, most first."""
-    tiles = {tensor.name: tensor.counters.get("dram_read_tiles", 0) for tensor in sim.tensors}
-    for name in sorted(tiles, key=lambda name: (-tiles[name], name)):
-        if tiles[name]:
-            yield Evidence(f"tensor {name}", tiles[name], "tiles read")

@@ -1,4 +1,4 @@
-"""Matmuls that take much longer than the device allows."""
+"""Matmuls: DRAM-sharded weights, blocks, program configs, efficiency."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import shape_text
 from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
     advice_for,
+    as_sentence,
     check_savings,
 )
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, in_dram, is_dram_sharded, size_of
@@ -51,9 +52,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.ops.roofline import Board
     from pytest_ttnn_perf.analysis.readers.report_db import Report
     from pytest_ttnn_perf.core.ops import OpTable
-
-
-# Matmuls of a few rows that read their weights far below the bandwidth of DRAM.
 
 
 @rule("TTP311", "matmul-not-dram-sharded", Severity.WARNING, Input.OPS)
@@ -73,18 +71,17 @@ def matmul_not_dram_sharded(
     ## What to do
     Store the weights `DRAM_WIDTH_SHARDED`, keep the input in L1, and use
     `MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig`; with bfloat8_b and bfloat4_b, HiFi2, or
-    LoFi where these cores compute longer than they read at HiFi2: one for each bank computes.
+    LoFi where these cores compute longer than they read at HiFi2.
 
     ## What it saves
     The time of the matmul, less what it takes with DRAM-sharded weights: reading these at 90 % of
     the peak bandwidth, or computing at 80 % of the peak of one core for each bank, whichever is
-    longer, and 5 µs. It computes at LoFi with weights of a block format, else at the fidelity that
-    it has. These figures were fitted to real ones on Blackhole, and not tried on Wormhole.
+    longer, and 5 µs. These figures were fitted to real ones on Blackhole, and not tried on
+    Wormhole.
 
     ## When it is no problem
     A matmul that already reads its weights at 75 % of the bandwidth is not named: smaller formats
-    help it more (TTP101). Where more cores alone are clearly faster, TTP305 names it. On Blackhole
-    the eight cores of a DRAM-sharded matmul do not keep up with bfloat4_b.
+    help it more (TTP101). Where more cores alone are clearly faster, TTP305 names it.
 
     ## Where it looks
     The operands of matmuls, `program_config`, the kernel time and DEVICE ARCH of the op table, on
@@ -107,6 +104,9 @@ def matmul_not_dram_sharded(
     least = sum(dram_sharded_ns(each, board) or 0.0 for each in slow)
     read = sum(size_of(each.weights) for each in slow if each.weights is not None)
     rate = read / took / board.dram_gb_s if took else 0.0
+    cores = ops_on_cores(step, available_cores(step, report), shortest_us=0.0)
+    few = {each.row for each in cores if each.part < USED}
+    on_few = sum(each.row in few for each in slow) * 2 > len(slow)
     return check_savings(
         step,
         {each.row: gains_from_dram_sharding(each, board) for each in slow},
@@ -116,17 +116,10 @@ def matmul_not_dram_sharded(
         "bandwidth, without a DRAM-sharded program config",
         arithmetic=f"{microseconds(took)} − {microseconds(least)}: {percent(READ_AT)} of "
         f"{board.dram_gb_s:g} GB/s or {percent(COMPUTE_AT)} of {board.dram_banks} cores, and 5 µs",
-    ).with_fix(_matmul_not_dram_sharded_advice(slow, board, on_few=_on_few(step, report, slow)))
+    ).with_fix(_sharding_advice(slow, board, on_few=on_few))
 
 
-def _on_few(step: OpTable, report: Report | None, slow: Sequence[Product]) -> bool:
-    """Tell whether most of these matmuls run on few cores: more of them are the second best."""
-    cores = ops_on_cores(step, available_cores(step, report), shortest_us=0.0)
-    few = {each.row for each in cores if each.part < USED}
-    return sum(each.row in few for each in slow) * 2 > len(slow)
-
-
-def _matmul_not_dram_sharded_advice(slow: Sequence[Product], board: Board, *, on_few: bool) -> str:
+def _sharding_advice(slow: Sequence[Product], board: Board, *, on_few: bool) -> str:
     """Return what is missing: the weights in place, a program config, an input in L1, a fidelity.
 
     Of fidelities it is the highest with which computing takes no longer than reading.
@@ -149,7 +142,7 @@ def _matmul_not_dram_sharded_advice(slow: Sequence[Product], board: Board, *, on
         text += ": the weights are sharded for it already"
     if on_few:
         text += "; more cores alone (TTP305) gain nearly as much"
-    return f"{text[0].upper()}{text[1:]}."
+    return as_sentence(text)
 
 
 #: Tried where its own computes longer than reading takes, the more exact one first.
@@ -169,7 +162,16 @@ def _fast_enough(matmul: Product, board: Board) -> str | None:
     return "LoFi"
 
 
-# Matmuls that work in blocks of a single tile.
+def _slow_matmuls(step: OpTable, report: Report | None, efficiency: Limit) -> list[Product]:
+    """Return the matmuls below a part of their roofline, without those for TTP305 and TTP311."""
+    board, on_few = board_of(step), few_cores(step, report)
+    return [
+        each
+        for each in matmuls_of(step)
+        if shortfall_ns(each, efficiency.value)
+        and each.row not in on_few
+        and not gains_from_dram_sharding(each, board)
+    ]
 
 
 @rule("TTP312", "small-matmul-blocks", Severity.WARNING, Input.OPS)
@@ -210,7 +212,7 @@ def small_matmul_blocks(
     The program config in ATTRIBUTES, the operands and the kernel time of the op table, on the
     slowest device.
     """
-    matmuls, board, on_few = matmuls_of(step), board_of(step), few_cores(step, report)
+    matmuls = matmuls_of(step)
     if not matmuls:
         return Answer.not_applicable(NO_MATMULS)
     if all(inner_block(each.op) is None and output_subblock(each.op) is None for each in matmuls):
@@ -219,11 +221,8 @@ def small_matmul_blocks(
         return Answer.not_measured(no_roofline(step, "matmul"))
     small = [
         each
-        for each in matmuls
+        for each in _slow_matmuls(step, report, efficiency)
         if has_small_blocks(each.op, inner.value, subblock.value)
-        and each.row not in on_few
-        and not gains_from_dram_sharding(each, board)
-        and shortfall_ns(each, efficiency.value)
     ]
     took = microseconds(sum(each.op.kernel_ns for each in small))
     sentence = f"{counted(len(small), 'matmul')} with very small blocks, {took} of a step"
@@ -238,9 +237,6 @@ _LARGER: Final = (
     "raise `in0_block_w` to a larger divisor of the inner dimension in tiles, and the subblock to "
     "up to eight tiles, or four with `fp32_dest_acc_en`"
 )
-
-
-# Matmuls that leave their program config to TTNN.
 
 
 @rule("TTP313", "matmul-without-program-config", Severity.INFO, Input.OPS)
@@ -277,21 +273,15 @@ def matmul_without_program_config(
     `program_config` in ATTRIBUTES, the operands and the kernel time of the op table, on the slowest
     device.
     """
-    matmuls, board, on_few = matmuls_of(step), board_of(step), few_cores(step, report)
+    matmuls = matmuls_of(step)
     if not matmuls:
         return Answer.not_applicable(NO_MATMULS)
     if all(program_config(each.op) is None for each in matmuls):
         return Answer.not_measured("the attributes of matmuls do not give a program config")
     if all(each.least_ns is None for each in matmuls):
         return Answer.not_measured(no_roofline(step, "matmul"))
-    without = [
-        each
-        for each in matmuls
-        if program_config(each.op) == ""
-        and each.row not in on_few
-        and not gains_from_dram_sharding(each, board)
-        and shortfall_ns(each, efficiency.value)
-    ]
+    slow = _slow_matmuls(step, report, efficiency)
+    without = [each for each in slow if program_config(each.op) == ""]
     took = microseconds(sum(each.op.kernel_ns for each in without))
     count = f"{len(without)} of {counted(len(matmuls), 'matmul')}"
     sentence = f"without a program config, and slow: {count}, {took} of a step"
@@ -320,9 +310,8 @@ def low_matmul_efficiency(
 
     ## What to do
     Begin with the matmuls that are named, which lose most time. A batch in the first input that the
-    weights do not have (`fuse_batch=False`): reshape it into rows, 1x32x17x5120 to 1x1x544x5120, or
-    the weights are read once for each. Output blocks of fewer rows than a core has (`out_block_h`
-    below `per_core_M`) read all weights once for each row of blocks: raise it.
+    weights do not have (`fuse_batch=False`): reshape it into rows, or the weights are read once for
+    each. Output blocks of fewer rows than a core has (`out_block_h` below `per_core_M`): raise it.
     `MatmulMultiCoreProgramConfig` reuses no operands: pass another. Both inputs with a batch: use
     `MatmulMultiCoreReuseProgramConfig`, which spreads it over the cores. A tall output of few
     columns: keep a 1D program config (`mcast_in0=False`), and shard the first input and the output
@@ -339,23 +328,19 @@ def low_matmul_efficiency(
 
     ## Where it looks
     Operands, CORE COUNT, MATH FIDELITY, DEVICE ARCH and the kernel time of the op table, on the
-    slowest device. With DRAM-sharded weights one core for each bank computes, whatever CORE COUNT
-    says. Sparse matmuls are left out: their operands tell what they skip as well. So are ops that
-    would be faster than the chip, whose shapes cannot be their own. Where DEVICE ARCH is missing,
-    PM IDEAL stands in for the roofline.
+    slowest device. With DRAM-sharded weights one core for each bank computes. Sparse matmuls are
+    left out, and ops whose shapes cannot be their own. Where DEVICE ARCH is missing, PM IDEAL
+    stands in for the roofline.
     """
-    matmuls, board, on_few = matmuls_of(step), board_of(step), few_cores(step, report)
+    matmuls = matmuls_of(step)
     if not matmuls:
         return Answer.not_applicable(NO_MATMULS)
-    known = [each for each in matmuls if each.least_ns is not None]
-    if not known:
+    if all(each.least_ns is None for each in matmuls):
         return Answer.not_measured(no_roofline(step, "matmul"))
     slow = [
         each
-        for each in known
-        if shortfall_ns(each, efficiency.value)
-        and each.row not in on_few
-        and not _has_reason(each, board)
+        for each in _slow_matmuls(step, report, efficiency)
+        if not has_small_blocks(each.op) and program_config(each.op) != ""
     ]
     took = sum(each.op.kernel_ns for each in slow)
     reached = sum(each.least_ns or 0.0 for each in slow) / took if took else 1.0
@@ -365,14 +350,6 @@ def low_matmul_efficiency(
     return answer.with_fix(_advice_for(slow, saved, available_cores(step, report)))
 
 
-def _has_reason(matmul: Product, board: Board | None) -> bool:
-    return (
-        gains_from_dram_sharding(matmul, board) > 0
-        or has_small_blocks(matmul.op)
-        or program_config(matmul.op) == ""
-    )
-
-
 def _advice_for(slow: Sequence[Product], saved: Mapping[int, float], available: int) -> str:
     """Return what the attributes and operands of matmuls show, with the worst as an example."""
     batched = [each for each in slow if _batch(each) > 1]
@@ -380,7 +357,7 @@ def _advice_for(slow: Sequence[Product], saved: Mapping[int, float], available: 
     no_batch = "" if worst is None else _without_batch(worst)
     return advice_for(
         (
-            no_batch if _batch(each) > 1 else _low_matmul_efficiency_advice(each, available),
+            no_batch if _batch(each) > 1 else _efficiency_advice(each, available),
             saved[each.row],
         )
         for each in slow
@@ -424,7 +401,7 @@ _MORE_CORES: Final = 1.1
 _SUBBLOCK, _SUBBLOCK_FLOAT32 = 8, 4
 
 
-def _low_matmul_efficiency_advice(matmul: Product, available: int) -> str:
+def _efficiency_advice(matmul: Product, available: int) -> str:
     if matmul.reads_again:
         return matmul.reads_again
     op, config = matmul.op, program_config(matmul.op) or ""

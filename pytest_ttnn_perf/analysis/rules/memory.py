@@ -1,4 +1,4 @@
-"""L1 that is nearly full."""
+"""Where activations lie: interleaved, resharded, in DRAM; and how full L1 is."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_ACTIVATIONS,
     NO_GRAPHS,
     NO_OPERANDS,
-    ROOM,
     WORTH_BYTES,
-    Operand,
     activation_operands,
     budget_bytes,
     by_weight,
     first_shards,
     has_graphs,
     if_worth,
-    is_fetched,
-    is_interleaved,
-    l1_bytes,
+    look_of,
     operation_name,
     reshards,
     round_trips,
-    used_bytes,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
@@ -35,7 +30,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     check_savings,
     critical_ops,
     removable,
-    step_ns,
+    share_of_step,
 )
 from pytest_ttnn_perf.analysis.ops.names import between_text, is_conversion, neighbours
 from pytest_ttnn_perf.analysis.ops.roofline import (
@@ -47,23 +42,19 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     rooflines,
     size_of,
 )
-from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, Reshard
+from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Operation, Report, Reshard
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
-from pytest_ttnn_perf.core.ops import Category, category_of
+from pytest_ttnn_perf.core.ops import Category
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
 from pytest_ttnn_perf.core.text import size as size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import Placed
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
     _Ends = tuple[Op | None, Op | None]
-    from pytest_ttnn_perf.core.ops import Op
-
-
-# Activations that are not sharded.
 
 
 @rule("TTP301", "interleaved-activations", Severity.WARNING, Input.OPS, Input.REPORT)
@@ -78,8 +69,8 @@ def interleaved_activations(
 
     ## What it finds
     The share of activations, by bytes read, that lie in L1 and are interleaved, not sharded.
-    Activations are tensors that one op makes and another one reads. Weights do not count, and what
-    lies in DRAM is left to TTP303.
+    Activations are tensors that one op makes and another one reads. What lies in DRAM is left to
+    TTP303.
 
     ## Why it matters
     The pages of an interleaved tensor lie on all banks, so every core fetches most of its input
@@ -104,27 +95,26 @@ def interleaved_activations(
     total = sum(read.size for read in reads)
     if not total:
         return Answer.not_applicable(NO_ACTIVATIONS)
-    spread = [read for read in reads if is_interleaved(read.tensor) and not in_dram(read.tensor)]
+    spread = [
+        read for read in reads if "INTERLEAVED" in read.tensor.memory and not in_dram(read.tensor)
+    ]
     spread_bytes = sum(read.size for read in spread)
     part = spread_bytes / total
     answer = share.at_most(
         part,
-        f"{_count(spread)} of {counted(_count(reads), 'activation')} that ops read lie interleaved "
+        f"{len(spread)} of {counted(len(reads), 'activation')} that ops read lie interleaved "
         f"in L1, {percent(part)} of the bytes",
         by_weight(((read.op, read.size) for read in spread), unit="B"),
     )
     return if_worth(answer, spread_bytes, worth, where="L1")
 
 
-def _count(reads: Iterable[Operand]) -> int:
-    return sum(read.times for read in reads)
-
-
-# Tensors that are moved from one sharding to another.
-
 _MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
 #: Ops that give what they take, in the same format: in another memory, if that differs.
 _COPIES: Final = re.compile(r"copy|clone|to_?memory_?config", re.I)
+_REDUCE_SCATTER: Final = re.compile(r"reduce_?scatter", re.IGNORECASE)
+_SLOW: Final = "pad inputs on the host, and send them as the first op takes them"
+_MERGE: Final = "merge consecutive moves into one, or keep one sharding throughout"
 
 
 @rule("TTP302", "resharding", Severity.WARNING, Input.OPS, Input.REPORT)
@@ -141,8 +131,7 @@ def resharding(
     The part of a step in ops that only cut a tensor anew or bring it elsewhere: reshard,
     interleaved to sharded and back, copies between L1 and DRAM. With a report database alone, the
     number of operations that move a tensor from one sharding to another, also those that do so
-    unasked on their way, as a convolution may. Moves between interleaved and sharded are not
-    counted there.
+    unasked on their way, as a convolution may.
 
     ## Why it matters
     A move computes nothing. It sends a whole tensor from core to core, or to DRAM and back.
@@ -157,56 +146,47 @@ def resharding(
     needs another sharding to be fast, its move stays.
 
     ## When it is no problem
-    Where one op needs another sharding to be fast, the move may cost less than it saves. What comes
-    row-major from the host, and what a step begins and ends with, has to be moved: it is counted
-    only where it takes more than ten times its bytes by the bandwidth of DRAM.
+    What comes row-major from the host, and what a step begins and ends with, has to be moved: it is
+    counted only where it takes more than ten times its bytes by the bandwidth of DRAM.
 
     ## Where it looks
     OP CODE, the memory of inputs and outputs and the kernel time of the op table, on the slowest
     device. In a report database the memory configs of inputs and outputs, and the captured graph of
     each operation.
     """
-    if step is not None:
-        return _by_time(step, share)
-    assert report is not None
-    return _by_count(report, reshards)
-
-
-def _by_time(step: OpTable, limit: Limit) -> Answer:
+    if step is None:
+        assert report is not None
+        return _reshards_in(report, reshards)
     ops = critical_ops(step)
     stale = any(line.stale for line in rooflines(step))
-    moves = removable(step, _moves)
+    moves = removable(step, _only_moves)
     ends = {
         row: (op, _ends(ops, at, stale=stale)) for at, (row, op) in enumerate(ops) if row in moves
     }
-    took, count = sum(each.saved_ns for each in moves.values()), counted(len(moves), "op")
-    time = percent(took / (step_ns(step) or 1.0))
+
+    def named(placed: Placed) -> str:
+        move, beside = ends[placed.row]
+        codes = tuple(None if end is None else end.signature.code for end in beside)
+        return ", ".join(filter(None, [op_name(move), between_text({codes: 1})]))
+
+    time = share_of_step(step, sum(each.saved_ns for each in moves.values()))
     return check_removals(
         step,
         moves,
-        limit,
+        share,
         noun="move",
-        sentence=f"{time} of a step only moves tensors, in {count}",
-        name=lambda placed: _named(*ends[placed.row]),
+        sentence=f"{time} of a step only moves tensors, in {counted(len(moves), 'op')}",
+        name=named,
     ).with_fix(
         advice_for(
-            (_SLOW if each.slow else _advice(*ends[row]), each.saved_ns)
+            (_SLOW if each.slow else _move_advice(*ends[row]), each.saved_ns)
             for row, each in moves.items()
         )
     )
 
 
-_SLOW: Final = "pad inputs on the host, and send them as the first op takes them"
-
-
-_MERGE: Final = "merge consecutive moves into one, or keep one sharding throughout"
-
-
-def _advice(move: Op, ends: _Ends) -> str:
-    """Return how a move can go: what its producer should write, or its consumer read.
-
-    It is "" where that is not known.
-    """
+def _move_advice(move: Op, ends: _Ends) -> str:
+    """Return how a move can go: what its producer should write, or its consumer read."""
     before, after = ends
     if any(end is not None and is_conversion(end.signature.op) for end in ends):
         return _MERGE
@@ -216,42 +196,26 @@ def _advice(move: Op, ends: _Ends) -> str:
     if before is None:
         place = move.signature.outputs[0].memory
         return f"store what only {consumer} reads as {place} when it is loaded"
-    producer = before.signature.code
-    if category_of(producer) is category_of(consumer) is Category.CONV:
+    producer, inputs = before.signature.code, before.signature.inputs
+    if before.signature.category is after.signature.category is Category.CONV:
         return "set `shard_layout` of neighbouring convolutions alike"
     if _REDUCE_SCATTER.search(consumer):
         return "look at the exchange that follows first (TTP703)"
-    if _writes_its_shards_only(before):
+    norm_on_shards = (
+        before.signature.category is Category.NORM and inputs and "SHARDED" in inputs[0].memory
+    )
+    if norm_on_shards or is_dram_sharded(before.attributes):
         return f"have {consumer} read the shards that {producer} writes"
     return f"have {producer} write the memory config that {consumer} reads"
 
 
-_REDUCE_SCATTER: Final = re.compile(r"reduce_?scatter", re.IGNORECASE)
-
-
-def _writes_its_shards_only(op: Op) -> bool:
-    """Tell whether an op has to write shards as it works on them.
-
-    Norms on shards do, and matmuls with DRAM-sharded weights, which write shards by width in L1.
-    """
-    signature = op.signature
-    on_shards = bool(signature.inputs) and "SHARDED" in signature.inputs[0].memory
-    return is_dram_sharded(op.attributes) or (on_shards and signature.category is Category.NORM)
-
-
-def _moves(signature: Signature) -> bool:
+def _only_moves(signature: Signature) -> bool:
     if _MOVES.search(signature.op):
         return True
     if not signature.inputs or not signature.outputs or not _COPIES.search(signature.op):
         return False
     before, after = signature.inputs[0], signature.outputs[0]
     return before.memory != after.memory and before.dtype == after.dtype
-
-
-def _named(move: Op, ends: _Ends) -> str:
-    """Name a move, and between which ops it stands."""
-    codes = tuple(None if end is None else end.signature.code for end in ends)
-    return ", ".join(filter(None, [op_name(move), between_text({codes: 1})]))
 
 
 def _ends(ops: Sequence[Placed], at: int, *, stale: bool) -> _Ends:
@@ -264,34 +228,33 @@ def _ends(ops: Sequence[Placed], at: int, *, stale: bool) -> _Ends:
         places = neighbours(at, len(ops), lambda place: ops[place].op.signature)
         before, after = (None if place is None else ops[place].op for place in places)
         return before, after
+
+    def share_memory(made: Sequence[Tensor], taken: Sequence[Tensor]) -> bool:
+        return bool({each.memory for each in made} & {each.memory for each in taken})
+
     own = ops[at].op.signature
     before = ops[at - 1].op if at else None
     after = ops[at + 1].op if at + 1 < len(ops) else None
     return (
-        before if before and _share_memory(before.signature.outputs, own.inputs) else None,
-        after if after and _share_memory(own.outputs, after.signature.inputs) else None,
+        before if before and share_memory(before.signature.outputs, own.inputs) else None,
+        after if after and share_memory(own.outputs, after.signature.inputs) else None,
     )
 
 
-def _share_memory(made: Sequence[Tensor], taken: Sequence[Tensor]) -> bool:
-    return bool({each.memory for each in made} & {each.memory for each in taken})
-
-
-def _by_count(report: Report, limit: Limit) -> Answer:
+def _reshards_in(report: Report, limit: Limit) -> Answer:
     moves = [operation for operation in report.completed if reshards(report, operation)]
-    count = float(len(moves))
-    if count > limit.value:
+    if len(moves) > limit.value:
         hidden = sum(operation.reshard is Reshard.HIDDEN for operation in moves)
         inside = f", {hidden} hidden inside another operation" if hidden else ""
         reason = f"{counted(len(moves), 'reshard')}{inside}"
         return limit.found(
-            count, reason, (Evidence(_way(report, operation)) for operation in moves)
+            float(len(moves)), reason, (Evidence(_way(report, operation)) for operation in moves)
         )
     silent = sum(operation.reshard is Reshard.UNKNOWN for operation in report.completed)
     if silent:
         operations = counted(len(report.completed), "operation")
         return Answer.not_measured(f"what ran inside is not given by {silent} of {operations}")
-    return limit.clean(count)
+    return limit.clean(float(len(moves)))
 
 
 def _way(report: Report, operation: Operation) -> str:
@@ -302,9 +265,9 @@ def _way(report: Report, operation: Operation) -> str:
     return f"{operation_name(report, operation)}, {before} → {after}{why}"
 
 
-# What fetching activations from DRAM costs.
-
 _L1_BYTES: Final = 1.4e6
+#: Of the L1 of all cores, what one tensor may take: others, and circular buffers, need room too.
+_ROOM: Final = 0.1
 #: What L1 takes of the time of DRAM: all cores read their own at once.
 _L1_TIME: Final = 0.1
 _CACHE: Final = re.compile(r"cache", re.IGNORECASE)
@@ -313,7 +276,6 @@ _LIMITED_FROM: Final = 0.4
 #: An elementwise op of bfloat16 takes so long for each tile of a core, also from L1.
 _TILE_NS: Final = 650.0
 _TILE: Final = 32 * 32
-_BOUND_BY_COMPUTE: Final = frozenset({Bound.COMPUTE, Bound.BOTH})
 
 
 @rule("TTP303", "hot-data-in-dram", Severity.WARNING, Input.OPS, Input.REPORT)
@@ -343,10 +305,9 @@ def hot_data_in_dram(
 
     ## What it saves
     The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes.
-    No elementwise op gets shorter than 0.65 µs for each tile of a core. A tensor that is only where
-    the result goes is not read. Nothing of ops that use less than 40 % of that bandwidth, which
-    something else holds up, of those that are bound by computing, nor of conversions, which TTP203
-    and TTP302 remove.
+    No elementwise op gets shorter than 0.65 µs for each tile of a core. Nothing of ops that use
+    less than 40 % of that bandwidth, of those that are bound by computing, nor of conversions,
+    which TTP203 and TTP302 remove.
 
     ## When it is no problem
     Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Those that are
@@ -360,44 +321,37 @@ def hot_data_in_dram(
     """
     if step is None:
         assert report is not None
-        return _in_report(report, trips, fetched, worth)
+        return _fetched_in(report, trips, fetched, worth)
     if not has_operands(step):
         return Answer.not_measured(NO_OPERANDS)
-    board = board_of(step)
+    board, ops = board_of(step), critical_ops(step)
     if board is None or not step.available_cores:
         return Answer.not_measured("the capture does not give the chip and its cores")
-    passed = _passed(critical_ops(step))
+    passed = _passed(ops)
     if not any(each.read for each in passed):
         return Answer.not_applicable(NO_ACTIVATIONS)
-    most = step.available_cores * _L1_BYTES * ROOM
-    lines = rooflines(step)
+    most = step.available_cores * _L1_BYTES * _ROOM
     moved: dict[int, float] = {}
-    for row, written, read in passed:
-        line = lines[row]
-        waits = (line.dram_fraction or 0.0) >= _LIMITED_FROM and line.bound not in _BOUND_BY_COMPUTE
-        if waits and not is_conversion(step.signatures[step.columns.signature[row]].op):
+    saved: dict[int, float] = {}
+    for (row, op), (written, read) in zip(ops, passed, strict=True):
+        line = rooflines(step)[row]
+        waits = (line.dram_fraction or 0.0) >= _LIMITED_FROM
+        computes = line.bound in {Bound.COMPUTE, Bound.BOTH}
+        if waits and not computes and not is_conversion(op.signature.op):
             sizes = (size_of(each) for each in (*written, *read) if in_dram(each))
-            moved[row] = sum(size for size in sizes if size <= most)
-    ops = dict(critical_ops(step))
-    gains = {
-        row: min(
-            size / board.dram_gb_s * (1 - _L1_TIME), lines[row].kernel_ns - _least_ns(ops[row])
-        )
-        for row, size in moved.items()
-        if size
-    }
-    saved = {row: ns for row, ns in gains.items() if ns > 0}
-    through = size_text(sum(moved[row] for row in saved))
-    part = percent(sum(saved.values()) / (step_ns(step) or 1.0))
+            size = sum(each for each in sizes if each <= most)
+            gain = size / board.dram_gb_s * (1 - _L1_TIME)
+            if size and (ns := min(gain, line.kernel_ns - _least_ns(op))) > 0:
+                moved[row], saved[row] = size, ns
+    through, total = size_text(sum(moved.values())), sum(saved.values())
     return check_savings(
         step,
         saved,
         share,
         sentence=f"{through} of activations go through DRAM, in {counted(len(saved), 'op')}: "
-        f"up to {part} of a step",
+        f"up to {share_of_step(step, total)} of a step",
         arithmetic=f"{through} ÷ {board.dram_gb_s:g} GB/s, less a tenth, but not below "
-        "each op's minimum: "
-        f"{microseconds(sum(saved.values()))}",
+        f"each op's minimum: {microseconds(total)}",
     )
 
 
@@ -409,8 +363,8 @@ def _least_ns(op: Op) -> float:
     return -(-prod(given[0].padded) // _TILE // op.cores) * _TILE_NS
 
 
-def _in_report(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Answer:
-    """Look for round trips first: what they cost is sure, and needs no other memory config."""
+def _fetched_in(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Answer:
+    # Round trips first: what they cost is sure, and needs no other memory config.
     found = [
         trip.told((trip.before.memory, trip.there.memory, trip.after.memory))
         for trip in round_trips(report)
@@ -426,16 +380,20 @@ def _in_report(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Answ
     total = sum(each.size for each in read)
     if not total:
         return Answer.not_applicable(NO_ACTIVATIONS)
-    size = l1_bytes(report)
-    if size is None:
+    sizes = [device.total_l1_bytes for device in report.devices if device.total_l1_bytes]
+    if not sizes:
         return Answer.not_measured("the report does not say how much L1 there is")
-    fetched = [each for each in read if is_fetched(each, size)]
-    moved = sum(each.size for each in fetched)
+    fits = [
+        each
+        for each in read
+        if each.tensor.memory.startswith("DRAM") and each.size <= min(sizes) * _ROOM
+    ]
+    moved = sum(each.size for each in fits)
     answer = limit.at_most(
         moved / total,
-        f"{len(fetched)} of {counted(len(read), 'activation')} that ops read lie in DRAM and would "
+        f"{len(fits)} of {counted(len(read), 'activation')} that ops read lie in DRAM and would "
         f"fit into L1, {percent(moved / total)} of the bytes",
-        by_weight(((each.op, each.size) for each in fetched), unit="B"),
+        by_weight(((each.op, each.size) for each in fits), unit="B"),
     )
     return if_worth(answer, moved, worth)
 
@@ -443,7 +401,6 @@ def _in_report(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Answ
 class _Passed(NamedTuple):
     """What an op writes for others to read, and what it reads of others."""
 
-    row: int
     written: tuple[Tensor, ...]
     read: tuple[Tensor, ...]
 
@@ -455,30 +412,22 @@ def _passed(ops: Sequence[Placed]) -> list[_Passed]:
     is taken for it. Caches, which ops write in place and which stay where they are, do not count.
     """
     # Most ops share their signature with others: each is looked at once.
-    given_by = {op.signature: tuple(map(_kind, op.signature.outputs)) for _, op in ops}
+    given_by = {op.signature: tuple(map(look_of, op.signature.outputs)) for _, op in ops}
     caches = {kind for one, out in given_by.items() if _CACHE.search(one.op) for kind in out}
-    made: set[_Kind] = set()
-    taken: list[tuple[Tensor, ...]] = []
+    made: set[tuple[object, ...]] = set()
+    taken = [operands_read(op.signature, op.attributes) for _, op in ops]
     reads: list[tuple[Tensor, ...]] = []
-    for _, op in ops:
-        taken.append(operands_read(op.signature, op.attributes))
-        reads.append(tuple(each for each in taken[-1] if _kind(each) in made))
+    for (_, op), of_op in zip(ops, taken, strict=True):
+        reads.append(tuple(each for each in of_op if look_of(each) in made))
         made.update(set(given_by[op.signature]) - caches)
     passed: list[_Passed] = []
-    wanted: set[_Kind] = set()
-    for (row, op), of_op, read in zip(reversed(ops), reversed(taken), reversed(reads), strict=True):
+    wanted: set[tuple[object, ...]] = set()
+    for (_, op), of_op, read in zip(reversed(ops), reversed(taken), reversed(reads), strict=True):
         pairs = zip(op.signature.outputs, given_by[op.signature], strict=True)
         written = tuple(each for each, kind in pairs if kind in wanted and kind not in caches)
-        passed.append(_Passed(row, written, read))
-        wanted.update(map(_kind, of_op))
+        passed.append(_Passed(written, read))
+        wanted.update(map(look_of, of_op))
     return passed[::-1]
-
-
-_Kind = tuple[tuple[int, ...], str, str]
-
-
-def _kind(tensor: Tensor) -> _Kind:
-    return (tensor.padded, tensor.dtype, tensor.memory)
 
 
 @rule("TTP304", "low-l1-headroom", Severity.INFO, Input.REPORT)
@@ -507,8 +456,8 @@ def low_l1_headroom(
 
     ## Where it looks
     Buffers alive at each operation, circular buffers in its captured graph, and the sizes of the
-    device, all in a report database. Many operations do not report their circular buffers. So what
-    is used is a lower bound, and the rule says that L1 has room only if all of them report theirs.
+    device, all in a report database. Many operations do not report their circular buffers: the
+    rule says that L1 has room only if all of them do.
     """
     budget = budget_bytes(report)
     if budget is None:
@@ -516,16 +465,20 @@ def low_l1_headroom(
     if not has_graphs(report):
         return Answer.not_measured(NO_GRAPHS)
     running = [operation for operation in report.operations if operation.device_operations]
-    fullest = sorted(running, key=lambda operation: (-used_bytes(operation), operation.id))
-    left = max(0.0, 1 - used_bytes(fullest[0]) / budget)
+    used = {
+        each.id: each.bytes_per_bank.get(BufferType.L1, 0) + (each.cb_bytes_per_core or 0)
+        for each in running
+    }
+    fullest = sorted(running, key=lambda operation: (-used[operation.id], operation.id))
+    left = max(0.0, 1 - used[fullest[0].id] / budget)
     if left < free.value:
         return free.found(
             left,
             f"{operation_name(report, fullest[0])} leaves {percent(left)} of a core's L1",
             (
-                Evidence(operation_name(report, operation), float(used_bytes(operation)), "bytes")
-                for operation in fullest
-                if 1 - used_bytes(operation) / budget < free.value
+                Evidence(operation_name(report, each), float(used[each.id]), "bytes")
+                for each in fullest
+                if 1 - used[each.id] / budget < free.value
             ),
         )
     silent = sum(operation.cb_bytes_per_core is None for operation in running)

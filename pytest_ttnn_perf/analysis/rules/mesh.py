@@ -1,37 +1,101 @@
-"""Devices that wait for the slowest one."""
+"""Several devices: how batch and weights are shared, collectives, imbalance."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.cores import computing_ns, ops_on_mesh
-from pytest_ttnn_perf.analysis.checklist.kernels import (
-    NO_DATA_PARALLELISM,
-    data_parallel_ways,
-    weights_on_mesh,
-)
 from pytest_ttnn_perf.analysis.checklist.matmuls import flag, whole
 from pytest_ttnn_perf.analysis.checklist.op_times import op_name
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    activation_edges,
+    operation_name,
+    runs_product,
+)
 from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
     advice_for,
     check_savings,
+    critical_ns,
+    share_of_step,
     step_ns,
 )
 from pytest_ttnn_perf.analysis.ops.names import producers
+from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
+from pytest_ttnn_perf.core.ops import Category
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
+from pytest_ttnn_perf.gate.rules_on_numbers import is_on, number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.cores import OnMesh
-    from pytest_ttnn_perf.core.ops import OpTable, Signature
+    from pytest_ttnn_perf.analysis.readers.report_db import Operation
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
+
+_NO_DATA_PARALLELISM: Final = (
+    "no data parallelism: neither the fact data_parallel nor an input that is sharded on its batch"
+)
+#: What TTNN calls the operands of a call, by name or by position.
+_FIRST: Final = ("input_tensor", "input_tensor_a", "0", "arg_0")
+_SECOND: Final = ("weight_tensor", "input_tensor_b", "1", "arg_1")
+_MOST_DEVICES: Final = 2**20
+_MESH: Final = re.compile(r"distribution_shape=MeshShape\(\[([\d, ]+)\]\)")
+_TENSOR: Final = re.compile(r"\btensor_id=(\d{1,18})")
+_PLACEMENTS: Final = re.compile(r"placements=\[([^\]]*)\]")
+_PLACEMENT: Final = re.compile(r"Placement(?:Shard\((-?\d{1,9})\)|Replicate\(\))")
 
 
-# A batch that does not divide among devices.
+class MeshOperand(NamedTuple):
+    """An operand on a mesh: by each dimension of the mesh its extent, and the dimension it cuts.
+
+    None stands for a copy on every device. ``tensor`` is its id, None where not told.
+    """
+
+    tensor: int | None
+    spread: tuple[tuple[int, int | None], ...]
+
+    def ways(self, dimension: int | None = None) -> int:
+        """Return in how many parts the tensor is cut, along one dimension or all together."""
+        cuts = ((extent, cut) for extent, cut in self.spread if cut is not None)
+        return prod(extent for extent, cut in cuts if dimension in {None, cut})
+
+
+def placed_in(text: str) -> MeshOperand | None:
+    """Return how the tensor that an argument says is placed on a mesh; None where it does not."""
+    mesh, placements = _MESH.search(text), _PLACEMENTS.search(text)
+    if mesh is None or placements is None:
+        return None
+    extents = map(int, re.findall(r"\d{1,9}", mesh[1]))
+    cuts = [int(cut) if cut else None for cut in _PLACEMENT.findall(placements[1])]
+    tensor = _TENSOR.search(text)
+    return MeshOperand(int(tensor[1]) if tensor else None, tuple(zip(extents, cuts, strict=False)))
+
+
+def _operand_on_mesh(operation: Operation, names: tuple[str, ...]) -> MeshOperand | None:
+    given = operation.arguments
+    return placed_in(next((given[name] for name in names if name in given), ""))
+
+
+def _data_parallel_ways(subject: Subject) -> int:
+    """Return among how many devices the batch is shared: 1 for none, 0 for an unknown number."""
+    stated = subject.facts.get("data_parallel")
+    if stated is None:
+        operations = subject.report.operations if subject.report is not None else ()
+        inputs = (_operand_on_mesh(operation, _FIRST) for operation in operations)
+        return max((placed.ways(0) for placed in inputs if placed is not None), default=1)
+    ways = number(stated)
+    if not isinstance(stated, bool) and ways is not None:
+        return int(ways) if 1 <= ways < _MOST_DEVICES else 1
+    if not is_on(stated):
+        return 1
+    if subject.ops is not None and len(subject.ops.devices) > 1:
+        return len(subject.ops.devices)
+    hardware = subject.observation.hardware if subject.observation else None
+    extents = re.findall(r"\d+", (hardware.mesh or "") if hardware else "")
+    return prod(map(int, extents)) if extents else 0
 
 
 @rule("TTP701", "batch-not-divisible", Severity.ERROR, Input.DEVICE)
@@ -59,26 +123,19 @@ def batch_not_divisible(
     which is the number of devices that share the batch or true for all of them. Without that fact,
     inputs that a report database says to be sharded along their first dimension.
     """
-    ways = data_parallel_ways(subject)
+    ways = _data_parallel_ways(subject)
     if ways == 1:
-        return Answer.not_applicable(NO_DATA_PARALLELISM)
+        return Answer.not_applicable(_NO_DATA_PARALLELISM)
     if not ways:
         return Answer.not_measured("it is not known how many devices share the batch")
-    batch = _batch(subject)
+    marked = subject.observation.environment if subject.observation is not None else {}
+    stated = (marked.get("batch"), subject.facts.get("batch"), subject.facts.get("batch_size"))
+    numbers = (fact for fact in stated if isinstance(fact, int) and not isinstance(fact, bool))
+    batch = next((each for each in numbers if each > 0), None)
     if batch is None:
         return Answer.not_measured("the batch is not known: give it as batch= in the marker")
     left = batch % ways
     return left_over.at_most(left, f"a batch of {batch} among {ways} devices leaves {left} over")
-
-
-def _batch(subject: Subject) -> int | None:
-    marked = subject.observation.environment if subject.observation is not None else {}
-    stated = (marked.get("batch"), subject.facts.get("batch"), subject.facts.get("batch_size"))
-    numbers = (fact for fact in stated if isinstance(fact, int) and not isinstance(fact, bool))
-    return next((number for number in numbers if number > 0), None)
-
-
-# Weights that copies of a model do not have to themselves.
 
 
 @rule("TTP702", "weights-not-replicated", Severity.INFO, Input.DEVICE)
@@ -105,24 +162,75 @@ def weights_not_replicated(
     The placements of second operands in the arguments of a report database. Data parallelism is the
     fact `data_parallel`, or an input that is sharded along its first dimension.
     """
-    if data_parallel_ways(subject) == 1:
-        return Answer.not_applicable(NO_DATA_PARALLELISM)
-    if subject.report is None:
+    report = subject.report
+    if _data_parallel_ways(subject) == 1:
+        return Answer.not_applicable(_NO_DATA_PARALLELISM)
+    if report is None:
         return Answer.not_measured(subject.why_absent(Input.REPORT))
-    placed = list(weights_on_mesh(subject.report))
+    # What another operation computed is an activation, as in attention.
+    computed = {edge.tensor for edge, _ in activation_edges(report)}
+    placed = [
+        (operation_name(report, each), operand.ways())
+        for each in report.operations
+        if runs_product(each) and (operand := _operand_on_mesh(each, _SECOND)) is not None
+        if operand.tensor not in computed
+    ]
     if not placed:
         return Answer.not_measured("the report does not say how weights are placed on the mesh")
-    cut = [weight for weight in placed if weight.ways() > 1]
+    cut = [(name, ways) for name, ways in placed if ways > 1]
     return weights.at_most(
         len(cut),
         f"cut among devices: {len(cut)} of {counted(len(placed), 'weight')}",
-        (Evidence(weight.name, weight.ways(), "parts") for weight in cut),
+        (Evidence(name, ways, "parts") for name, ways in cut),
     )
 
 
-# Time that links take.
+class _OnMesh(NamedTuple):
+    """An op of the device that takes longest, and how long it took on each device."""
 
-_NARROW: Final = "BFLOAT8_B"
+    row: int
+    op: Op
+    times_ns: Mapping[int, float]
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether devices exchange data in it."""
+        return self.op.signature.category is Category.COLLECTIVE
+
+    @property
+    def fastest_ns(self) -> float:
+        """How long it took where nothing was waited for: on the device that came last."""
+        return min(self.times_ns.values())
+
+    @property
+    def mean_ns(self) -> float:
+        """The mean of all devices."""
+        return sum(self.times_ns.values()) / len(self.times_ns)
+
+
+@once_per_table
+def _ops_on_mesh(step: OpTable) -> Sequence[_OnMesh] | None:
+    """Return the ops of the slowest device with their times on all; None if these ran others."""
+    columns = step.columns
+    by_device: dict[int, list[int]] = {}
+    for row, (device, host) in enumerate(zip(columns.device, columns.host, strict=True)):
+        if not host:
+            by_device.setdefault(device, []).append(row)
+    codes = [
+        [step.signatures[columns.signature[row]].op for row in rows] for rows in by_device.values()
+    ]
+    if any(each != codes[0] for each in codes):
+        return None
+    return tuple(
+        _OnMesh(
+            row,
+            step.op(row),
+            {device: columns.kernel_ns[rows[at]] for device, rows in by_device.items()},
+        )
+        for at, row in enumerate(critical_ns(step))
+    )
+
+
 #: What a collective takes however little it exchanges: real ones of a few KiB take 9 to 11 µs.
 _LATENCY_NS: Final = 10_000.0
 #: What one all-reduce exchanges in L1 in one go; a longer prompt takes two steps anyway.
@@ -134,7 +242,8 @@ _GATHER: Final = re.compile(r"all_?gather", re.IGNORECASE)
 #: Ops that give the numbers that they take.
 _PASSES: Final = re.compile(r"concat|typecast|tilize|reshape|view|copy|to_|slice|pad", re.I)
 _PLACES: Final = re.compile(r"^(?:ArgMax|TopK|Sampling|Sort|PlusOne)", re.IGNORECASE)
-OTHER_OPS: Final = "devices ran different ops"
+_ONE_OP: Final = "replace each reduce-scatter + all-gather pair with one `all_reduce_async` in L1"
+_OTHER_OPS: Final = "devices ran different ops"
 
 
 @rule("TTP703", "collective-share", Severity.WARNING, Input.OPS)
@@ -157,9 +266,8 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
 
     ## What it saves
     Of each collective what the fastest device takes beyond 10 µs × (1 − 1.0625 ÷ bytes of an
-    element): what bfloat8_b leaves out. An all-gather of up to 1 MiB right behind a reduce-scatter
-    is saved as a whole: one all-reduce does both. What devices wait for each other is imbalance,
-    and for TTP704.
+    element). An all-gather of up to 1 MiB right behind a reduce-scatter is saved as a whole: one
+    all-reduce does both. What devices wait for each other is for TTP704.
 
     ## When it is no problem
     Where the sum has to be exact. Exchanges of a few KiB take as long in any format. Integers, and
@@ -171,40 +279,34 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """
     if len(step.devices) < 2:
         return Answer.not_applicable("one device")
-    ops = ops_on_mesh(step)
+    ops = _ops_on_mesh(step)
     if ops is None:
-        return Answer.not_measured(OTHER_OPS)
+        return Answer.not_measured(_OTHER_OPS)
     collectives = [each for each in ops if each.is_collective]
     took = sum(each.fastest_ns for each in collectives)
-    saved, joined = _saved(ops)
-    time = percent(took / (step_ns(step) or 1.0))
-    exchanges = counted(len(collectives), "collective")
+    saved, joined = _saved_exchanges(ops)
+
+    def advice(each: _OnMesh) -> str:
+        if each.row in joined:
+            return _ONE_OP
+        one_link = whole(each.op.attributes, "num_links") == 1
+        return "exchange bfloat8_b" + (", over all links (`num_links`)" if one_link else "")
+
     return check_savings(
         step,
         saved,
         share,
-        sentence=f"{time} of a step goes into {exchanges}, excluding time spent waiting for other "
+        sentence=f"{share_of_step(step, took)} of a step goes into "
+        f"{counted(len(collectives), 'collective')}, excluding time spent waiting for other "
         "devices",
         arithmetic=f"bfloat8_b beyond 10 µs each, all-reduce for small pairs: "
         f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}",
     ).with_fix(
-        advice_for(
-            (_ONE_OP if each.row in joined else _narrow(each), saved[each.row])
-            for each in collectives
-            if each.row in saved
-        )
+        advice_for((advice(each), saved[each.row]) for each in collectives if each.row in saved)
     )
 
 
-_ONE_OP: Final = "replace each reduce-scatter + all-gather pair with one `all_reduce_async` in L1"
-
-
-def _narrow(collective: OnMesh) -> str:
-    one_link = whole(collective.op.attributes, "num_links") == 1
-    return "exchange bfloat8_b" + (", over all links (`num_links`)" if one_link else "")
-
-
-def _saved(ops: Sequence[OnMesh]) -> tuple[dict[int, float], set[int]]:
+def _saved_exchanges(ops: Sequence[_OnMesh]) -> tuple[dict[int, float], set[int]]:
     """Return what each collective would save, and those whose work one before them can do."""
     saved: dict[int, float] = {}
     joined: set[int] = set()
@@ -213,49 +315,44 @@ def _saved(ops: Sequence[OnMesh]) -> tuple[dict[int, float], set[int]]:
         if not each.is_collective:
             continue
         signature = each.op.signature
-        code = signature.code
-        part = 0.0 if _holds_places(ops, at) else _narrower(signature)
-        beyond = max(0.0, each.fastest_ns - _LATENCY_NS) * part
-        gathers = _GATHER.search(code) is not None
-        if gathers and scattered is not None and at - scattered <= _NEAR and _is_small(signature):
+        format_bytes = BYTES.get(signature.inputs[0].dtype, 0.0) if signature.inputs else 0.0
+        narrower = max(0.0, 1 - BYTES["BFLOAT8_B"] / format_bytes) if format_bytes else 0.0
+        stays = _is_whole_number(signature) or _holds_places(ops, at)
+        beyond = 0.0 if stays else max(0.0, each.fastest_ns - _LATENCY_NS) * narrower
+        near = scattered is not None and at - scattered <= _NEAR
+        small = sum(map(size_of, signature.outputs)) <= _SMALL_BYTES
+        if near and small and _GATHER.search(signature.code):
             beyond = each.fastest_ns
             joined.add(each.row)
-        scattered = at if _SCATTER.search(code) else None
+        scattered = at if _SCATTER.search(signature.code) else None
         if beyond:
             saved[each.row] = beyond
     return saved, joined
 
 
-def _holds_places(ops: Sequence[OnMesh], at: int) -> bool:
+def _holds_places(ops: Sequence[_OnMesh], at: int) -> bool:
     """Tell whether an op exchanges what a search gave: places, which have to stay exact."""
     signatures = [each.op.signature for each in ops[: at + 1]]
     nearest = producers(at, signatures.__getitem__)
     for _ in range(_NEAR):
-        if any(_gives_places(signatures[place]) for place in nearest):
+        made = [signatures[place] for place in nearest]
+        if any(_PLACES.search(each.code) or _is_whole_number(each) for each in made):
             return True
         through = [place for place in nearest if _PASSES.search(signatures[place].op)]
         nearest = [each for place in through for each in producers(place, signatures.__getitem__)]
     return False
 
 
-def _gives_places(signature: Signature) -> bool:
-    return _PLACES.search(signature.code) is not None or _is_whole_number(signature)
-
-
 def _is_whole_number(signature: Signature) -> bool:
     return any("INT" in tensor.dtype for tensor in (*signature.inputs, *signature.outputs))
 
 
-def _is_small(signature: Signature) -> bool:
-    return sum(map(size_of, signature.outputs)) <= _SMALL_BYTES
-
-
-def _narrower(signature: Signature) -> float:
-    """Return what part of its bytes an exchange saves in bfloat8_b; integers have to stay."""
-    if _is_whole_number(signature):
-        return 0.0
-    format_bytes = BYTES.get(signature.inputs[0].dtype, 0.0) if signature.inputs else 0.0
-    return max(0.0, 1 - BYTES[_NARROW] / format_bytes) if format_bytes else 0.0
+_BALANCED: Final = (
+    "Set `is_balanced=True`, with an early and a late part of the sequence on each device: later "
+    "tokens attend to more."
+)
+#: Devices that take nearly as long as the slowest are as late.
+_NEARLY: Final = 0.9
 
 
 @rule("TTP704", "device-imbalance", Severity.WARNING, Input.OPS)
@@ -287,19 +384,17 @@ def device_imbalance(step: OpTable, *, excess: Limit = SHARE) -> Answer:
     """
     if len(step.devices) < 2:
         return Answer.not_applicable("one device")
-    ops = ops_on_mesh(step)
+    ops = _ops_on_mesh(step)
     if ops is None:
-        return Answer.not_measured(OTHER_OPS)
-    times, whole = computing_ns(ops), step_ns(step)
-    mean = sum(times.values()) / len(times)
+        return Answer.not_measured(_OTHER_OPS)
+    computing = [each for each in ops if not each.is_collective]
+    times = {at: sum(each.times_ns[at] for each in computing) for at in step.devices}
+    mean, whole = sum(times.values()) / len(times), step_ns(step)
     if not mean or not whole:
         return Answer.not_measured("no device ran anything but collectives")
     last = max(times, key=lambda device: (times[device], -device))
     above = times[last] - mean
-    late = sorted(
-        ((each.times_ns[last] - each.mean_ns, each) for each in ops if not each.is_collective),
-        key=lambda pair: (-pair[0], pair[1].row),
-    )
+    late = sorted(computing, key=lambda each: (each.mean_ns - each.times_ns[last], each.row))
     # The device that takes longest is late itself, or waits for a late one in its collectives.
     held = {
         each.row: each.op.kernel_ns - (each.fastest_ns if each.is_collective else each.mean_ns)
@@ -307,55 +402,35 @@ def device_imbalance(step: OpTable, *, excess: Limit = SHARE) -> Answer:
     }
     held = {row: ns for row, ns in held.items() if ns > 0}
     scale = min(1.0, above / (sum(held.values()) or 1.0))
-    group = _as_long(late[0][1], last) if late else (last,)
+    slowest = late[0].times_ns
+    group = sorted(at for at, ns in slowest.items() if ns >= _NEARLY * slowest[last])
+    devices = f"device {last} computes"
+    if len(group) > 1:
+        devices = f"devices {', '.join(map(str, group[:-1]))} and {group[-1]} compute up to"
+    evidence = []
+    for each in late:
+        ns = each.times_ns[last] - each.mean_ns
+        uneven = " (is_causal=true, is_balanced=false)" if _is_uneven(each) else ""
+        if ns > 0:
+            name = f"{op_name(each.op)}{uneven} on device {last}"
+            evidence.append(Evidence(name, ns, "ns", ns / whole, (each.op.number,)))
     return (
         excess.at_most(
             above / whole,
-            f"{_devices(group)} {microseconds(times[last])}, {percent(above / mean)} longer than "
+            f"{devices} {microseconds(times[last])}, {percent(above / mean)} longer than "
             f"the mean of {counted(len(times), 'device')}",
-            (
-                Evidence(
-                    f"{op_name(each.op)}{_setting(each)} on device {last}",
-                    ns,
-                    "ns",
-                    ns / whole,
-                    (each.op.number,),
-                )
-                for ns, each in late
-                if ns > 0
-            ),
+            evidence,
         )
         .saving(
             {row: ns * scale for row, ns in held.items()},
             f"device {last} − mean of {len(times)}: {microseconds(times[last])} − "
             f"{microseconds(mean)}",
         )
-        .with_fix(_BALANCED if late and _setting(late[0][1]) else "")
+        .with_fix(_BALANCED if _is_uneven(late[0]) else "")
     )
 
 
-_BALANCED: Final = (
-    "Set `is_balanced=True`, with an early and a late part of the sequence on each device: later "
-    "tokens attend to more."
-)
-#: Devices that take nearly as long as the slowest are as late.
-_NEARLY: Final = 0.9
-
-
-def _as_long(each: OnMesh, last: int) -> tuple[int, ...]:
-    """Return the devices on which an op takes about as long as on the last one."""
-    slowest = each.times_ns[last]
-    return tuple(sorted(at for at, ns in each.times_ns.items() if ns >= _NEARLY * slowest))
-
-
-def _devices(numbers: tuple[int, ...]) -> str:
-    if len(numbers) == 1:
-        return f"device {numbers[0]} computes"
-    return f"devices {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} compute up to"
-
-
-def _setting(each: OnMesh) -> str:
-    """Return the setting that makes causal attention uneven."""
+def _is_uneven(each: _OnMesh) -> bool:
+    """Tell whether it is causal attention, of which later tokens have more."""
     attributes = each.op.attributes
-    uneven = flag(attributes, "is_causal") and flag(attributes, "is_balanced") is False
-    return " (is_causal=true, is_balanced=false)" if uneven else ""
+    return flag(attributes, "is_causal") is True and flag(attributes, "is_balanced") is False

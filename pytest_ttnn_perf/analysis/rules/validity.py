@@ -1,9 +1,9 @@
-"""Operations that failed."""
+"""Whether a capture can be trusted: lost data, made-up times, failed operations."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.checklist.op_times import (
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
     from pytest_ttnn_perf.analysis.readers.report_db import OperationError, Report
-    from pytest_ttnn_perf.analysis.readers.ttlang import LineProfile, TtlangLog
+    from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
     from pytest_ttnn_perf.core.ops import OpTable
 
 
-# Profiler data that got lost.
-
 #: What is done as often as the other on one line of a kernel.
 _PAIRS: Final = (("cb_reserve", "cb_push"), ("cb_wait", "cb_pop"))
-_PROFILER_DATA_DROPPED_NONE: Final = Limit(0, "losses", "what is lost makes every time too short")
+_NO_LOSSES: Final = Limit(0, "losses", "what is lost makes every time too short")
+#: Kinds of problems, by name: their module is read for logs alone.
+_LOSSES: Final = frozenset({"DROPPED", "CUT", "STALE"})
 _UNPROFILED: Final = frozenset({Source.WALL, Source.SIM})
 
 
@@ -68,68 +68,44 @@ def profiler_data_dropped(subject: Subject) -> Answer:
     ## Where it looks
     What the profiled pass of the test said of its profiler, and the output of tt-lang.
     """
-    losses = list(_of_kernels(subject.kernels)) if subject.kernels else []
-    if subject.observation is not None and subject.observation.dropped:
+    kernels, observation = subject.kernels, subject.observation
+    dropped = observation is not None and observation.dropped
+    losses = list(_losses(kernels)) if kernels else []
+    if dropped:
         losses.insert(0, Evidence("the device profiler ran out of room and dropped markers"))
     if losses:
+        kinds = {problem.kind.name for problem in kernels.problems} if kernels else set()
+        only_cut = kinds & _LOSSES == {"CUT"} and not dropped
+        what = "the log is incomplete" if only_cut else "profiler data are not whole"
         others = f", and {len(losses) - 1} more" if len(losses) > 1 else ""
-        what = "the log is incomplete" if _is_only_cut(subject) else "profiler data are not whole"
-        return _PROFILER_DATA_DROPPED_NONE.found(
-            len(losses), f"{what}: {losses[0].subject}{others}", losses
-        )
-    return (
-        _PROFILER_DATA_DROPPED_NONE.clean(0)
-        if _was_profiled(subject)
-        else Answer.not_applicable("no profiler ran")
-    )
+        return _NO_LOSSES.found(len(losses), f"{what}: {losses[0].subject}{others}", losses)
+    if kernels is not None:
+        profiled = kernels.sim is None
+    elif subject.ops is not None or observation is None:
+        profiled = True
+    else:
+        observed = observation.metrics.values()
+        profiled = any(one.metric.source not in _UNPROFILED for one in observed)
+    return _NO_LOSSES.clean(0) if profiled else Answer.not_applicable("no profiler ran")
 
 
-def _is_only_cut(subject: Subject) -> bool:
-    """Tell whether nothing is lost but what the log does not show."""
-    from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
-
-    if subject.kernels is None or (subject.observation and subject.observation.dropped):
-        return False
-    kinds = {problem.kind for problem in subject.kernels.problems}
-    return ProblemKind.CUT in kinds and kinds.isdisjoint({ProblemKind.DROPPED, ProblemKind.STALE})
-
-
-def _of_kernels(log: TtlangLog) -> Iterator[Evidence]:
-    from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
-
-    losses = (ProblemKind.DROPPED, ProblemKind.CUT, ProblemKind.STALE)
+def _losses(log: TtlangLog) -> Iterator[Evidence]:
     for problem in log.problems:
-        if problem.kind in losses:
+        if problem.kind.name in _LOSSES:
             yield Evidence(f"line {problem.line}: {problem.text}")
     for profile in log.auto_profiles:
         for thread in profile.threads:
             for line in thread.lines or ():
-                yield from _unpaired(line, thread.total.thread)
+                hits = {op.op: op.hits for op in line.ops}
+                for first, second in _PAIRS:
+                    if first in hits and second in hits and hits[first] != hits[second]:
+                        counts = f"{hits[first]} {first}, {hits[second]} {second}"
+                        place = f"{thread.total.thread}, source line {line.line}"
+                        lost = abs(hits[first] - hits[second])
+                        yield Evidence(f"{place}: {counts}", lost, "zones")
 
 
-def _unpaired(line: LineProfile, thread: str) -> Iterator[Evidence]:
-    hits = {op.op: op.hits for op in line.ops}
-    for first, second in _PAIRS:
-        if first in hits and second in hits and hits[first] != hits[second]:
-            counts = f"{hits[first]} {first}, {hits[second]} {second}"
-            lost = abs(hits[first] - hits[second])
-            yield Evidence(f"{thread}, source line {line.line}: {counts}", lost, "zones")
-
-
-def _was_profiled(subject: Subject) -> bool:
-    if subject.kernels is not None and subject.kernels.sim is not None:
-        return False
-    if subject.kernels is not None or subject.ops is not None or subject.observation is None:
-        return True
-    metrics = subject.observation.metrics.values()
-    return any(observed.metric.source not in _UNPROFILED for observed in metrics)
-
-
-# Replays of a trace that differ.
-
-_INCOMPLETE_TRACE_REPLAY_NONE: Final = Limit(
-    0, "traces", "a trace cannot change between two replays"
-)
+_NO_BROKEN: Final = Limit(0, "traces", "a trace cannot change between two replays")
 
 
 @rule("TTP002", "incomplete-trace-replay", Severity.ERROR, Input.OPS)
@@ -162,7 +138,7 @@ def incomplete_trace_replay(ops: OpTable) -> Answer:
             return Answer.not_measured("the op table does not tell the replays of a trace apart")
         return Answer.not_applicable("no trace was replayed")
     broken = [trace for trace in repeated if not trace.complete]
-    return _INCOMPLETE_TRACE_REPLAY_NONE.at_most(
+    return _NO_BROKEN.at_most(
         len(broken),
         f"different ops in the replays of {len(broken)} of {counted(len(repeated), 'trace')}",
         (
@@ -171,8 +147,6 @@ def incomplete_trace_replay(ops: OpTable) -> Answer:
         ),
     )
 
-
-# Profiles of tt-lang that several calls are mixed in.
 
 _ONE: Final = Limit(1, "profiles", "more than one call cannot be told apart")
 
@@ -213,9 +187,6 @@ def many_kernel_invocations(kernels: TtlangLog) -> Answer:
     )
 
 
-# Ops that ran on the host.
-
-
 @rule("TTP007", "host-fallback", Severity.WARNING, Input.OPS)
 def host_fallback(
     ops: OpTable, *, most: Limit = Limit(0, "ops", "one keeps a model from being traced")
@@ -241,7 +212,11 @@ def host_fallback(
     The rows of type python_fallback in the op table, which have no time on the device, in the order
     of the host's calls.
     """
-    within = _between_device_ops(ops)
+    within: set[int] = set()
+    for region in regions_of(ops).regions:
+        for step in region.steps:
+            rows = [row for rows in step.values() for row in rows if not ops.columns.host[row]]
+            within.update(range(min(rows, default=0), max(rows, default=0)))
     fallbacks = [ops.op(at) for at, host in enumerate(ops.columns.host) if host and at in within]
     return most.at_most(
         len(fallbacks),
@@ -249,18 +224,6 @@ def host_fallback(
         worst_ops(fallbacks, lambda _: 1, of=None, unit="ops"),
     )
 
-
-def _between_device_ops(ops: OpTable) -> set[int]:
-    """Return the rows from the first to the last op on a device, of each step."""
-    within: set[int] = set()
-    for region in regions_of(ops).regions:
-        for step in region.steps:
-            rows = [row for rows in step.values() for row in rows if not ops.columns.host[row]]
-            within.update(range(min(rows, default=0), max(rows, default=0)))
-    return within
-
-
-# Ops that all took the same time.
 
 _SHARE: Final = Limit(MOST_ALIKE, "of the ops", "of real captures, one op in a hundred, mostly")
 
@@ -294,9 +257,6 @@ def durations_alike(ops: OpTable) -> Answer:
         return _SHARE.clean(alike.share)
     told = f"{percent(alike.share)} of {alike.ops} ops took exactly the same time: not measured"
     return _SHARE.found(alike.share, told, [Evidence("the time of each", alike.duration_ns, "ns")])
-
-
-# Kernel durations that no processor's kernel stands behind.
 
 
 @rule("TTP009", "no-processor-times", Severity.ERROR, Input.OPS)
@@ -334,9 +294,7 @@ def no_processor_times(ops: OpTable) -> Answer:
     return Answer.found(flaw)
 
 
-# Ops that ran and have no time.
-
-_OPS_WITHOUT_TIME_NONE: Final = Limit(0, "ops", "without them no sum is whole")
+_NO_OPS: Final = Limit(0, "ops", "without them no sum is whole")
 
 
 @rule("TTP010", "ops-without-time", Severity.ERROR, Input.OPS)
@@ -363,16 +321,14 @@ def ops_without_time(ops: OpTable) -> Answer:
     DEVICE KERNEL DURATION and OP TO OP LATENCY of the op table.
     """
     if not ops.unread:
-        return _OPS_WITHOUT_TIME_NONE.clean(0)
+        return _NO_OPS.clean(0)
     reasons = Counter(each.reason for each in ops.unread)
     told = f"{unread_ops(ops)}, first in line {first_unread(ops)}"
     evidence = (Evidence(why, count, "ops") for why, count in reasons.most_common())
-    return _OPS_WITHOUT_TIME_NONE.found(len(ops.unread), told, evidence)
+    return _NO_OPS.found(len(ops.unread), told, evidence)
 
 
-# Devices that did not run the same ops.
-
-_DEVICES_DIFFER_NONE: Final = Limit(0, "devices", "the devices of a mesh run one program")
+_NO_DEVICES: Final = Limit(0, "devices", "the devices of a mesh run one program")
 
 
 @rule("TTP011", "devices-differ", Severity.WARNING, Input.OPS)
@@ -403,16 +359,13 @@ def devices_differ(ops: OpTable) -> Answer:
     odd = device_differences(ops)
     devices = sorted({each.device for each in odd})
     if not odd:
-        return _DEVICES_DIFFER_NONE.clean(0)
+        return _NO_DEVICES.clean(0)
     told = f"{len(devices)} of {counted(len(ops.devices), 'device')} ran other ops than the rest"
     evidence = (
         Evidence(f"{each.where}: device {each.device}, {each.found}; most: {each.usual}")
         for each in odd
     )
-    return _DEVICES_DIFFER_NONE.found(len(devices), told, evidence)
-
-
-# Ops that would be faster than the chip, were their shapes their own.
+    return _NO_DEVICES.found(len(devices), told, evidence)
 
 
 @rule("TTP012", "stale-shapes", Severity.WARNING, Input.OPS)
@@ -441,8 +394,8 @@ def stale_shapes(
 
     ## Where it looks
     The operands, the fidelity and the cores of the op table, and the peaks of its architecture,
-    with 5 % of tolerance. Of a lookup or a cache, what is read is not known, and such ops are left
-    out. In replays that lost data (TTP002) it is times that are too short: they are not measured.
+    with 5 % of tolerance. Lookups and caches are left out. In replays that lost data (TTP002) it is
+    times that are too short: they are not measured.
     """
     flaw = different_replays(ops)
     if flaw is not None:
@@ -462,27 +415,18 @@ def stale_shapes(
     return share.at_most(part, told, _fastest(ops, stale, lines))
 
 
-def _fastest(table: OpTable, stale: Sequence[int], lines: Sequence[Roofline]) -> Sequence[Evidence]:
-    """Return how far above the peak ops of one name would be, the farthest first."""
-    times: dict[str, float] = {}
-    numbers: dict[str, list[tuple[float, int]]] = {}
+def _fastest(table: OpTable, stale: Sequence[int], lines: Sequence[Roofline]) -> Iterator[Evidence]:
+    """Yield how far above the peak ops of one name would be, the farthest first."""
+    alike: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for at in stale:
         op, line = table.op(at), lines[at]
-        name = op_name(op)
         moved_ns = 0.0 if line.work.at_most else line.dram_ns or 0.0
         ratio = max(moved_ns, line.compute_ns or 0.0) / line.kernel_ns
-        times[name] = max(ratio, times.get(name, 0.0))
-        numbers.setdefault(name, []).append((ratio, op.number))
-    ordered = sorted(times, key=lambda name: (-times[name], name))
-    return [
-        Evidence(
-            f"{len(numbers[name])} x {name}" if len(numbers[name]) > 1 else name,
-            times[name],
-            "x the peak",
-            ops=heaviest_numbers(numbers[name]),
-        )
-        for name in ordered
-    ]
+        alike[op_name(op)].append((ratio, op.number))
+    for name in sorted(alike, key=lambda name: (-max(alike[name])[0], name)):
+        text = f"{len(alike[name])} x {name}" if len(alike[name]) > 1 else name
+        farthest = max(ratio for ratio, _ in alike[name])
+        yield Evidence(text, farthest, "x the peak", ops=heaviest_numbers(alike[name]))
 
 
 #: What ended without an error of its own: the program went no further.
@@ -507,8 +451,7 @@ def operation_failed(
 
     ## What it finds
     The operations that raised an error, with its reason; of those that ran out of memory, what they
-    asked for and what there was. Those that were begun and never ended are counted apart: the
-    program went no further there.
+    asked for and what there was. Those that were begun and never ended are counted apart.
 
     ## Why it matters
     What follows was not run, or ran on something else. Numbers of such a program say nothing of the

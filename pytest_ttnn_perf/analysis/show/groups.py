@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, placed_in
+from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
 from pytest_ttnn_perf.analysis.checklist.matmuls import (
     NO_MATMULS,
     is_convolution,
@@ -31,7 +31,6 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
     activation_operands,
     budget_bytes,
-    crossings,
     dram_use,
     is_product,
     operands_of,
@@ -49,6 +48,8 @@ from pytest_ttnn_perf.analysis.rules.conv import (
     blocks_in_table,
     convolutions,
 )
+from pytest_ttnn_perf.analysis.rules.host import crossings
+from pytest_ttnn_perf.analysis.rules.mesh import placed_in
 from pytest_ttnn_perf.core.finding import Answer, Input
 from pytest_ttnn_perf.core.metric import Kind, Metric
 from pytest_ttnn_perf.core.ops import Category, short_code
@@ -69,8 +70,10 @@ from pytest_ttnn_perf.report.tables import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.kernels import Kernel, MeshOperand
-    from pytest_ttnn_perf.analysis.checklist.operands import Crossing, Operand
+    from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
+    from pytest_ttnn_perf.analysis.checklist.operands import Operand
+    from pytest_ttnn_perf.analysis.rules.host import Crossing
+    from pytest_ttnn_perf.analysis.rules.mesh import MeshOperand
     from pytest_ttnn_perf.core.finding import Subject
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.report.tables import Block
@@ -675,7 +678,7 @@ def _mesh(subject: Subject) -> Iterator[Told]:
     tensors: dict[object, Part] = {}
     copied = 0.0
     for name, text in arguments:
-        spread = placed_in(text, name)
+        spread = placed_in(text)
         if spread is None:
             continue
         told = _MESH.search(text)
