@@ -1,7 +1,4 @@
-"""Instruments of a pass of its own, in which a profiler is in the way of the clock.
-
-Only what it tells is kept.
-"""
+"""Instruments that a model is measured with: a clock alone, devices, profilers, or a replay."""
 
 from __future__ import annotations
 
@@ -38,11 +35,9 @@ from pytest_ttnn_perf.measure.profilers import (
     CapturedGraph,
     Profile,
     ProfilerError,
-    ProgramCount,
     ProgramProfiler,
     RealtimeProfiler,
     captured_graph,
-    count_programs,
     keep,
     memory_report,
     ran_out_of_memory,
@@ -61,23 +56,44 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.machine.ttnn import OpenDevices
-    from pytest_ttnn_perf.measure.profilers import Compiler, Profiler
+    from pytest_ttnn_perf.measure.profilers import Compiler
     from pytest_ttnn_perf.measure.timing import Workload
+
+#: A profiler slows a model down and fills up: few calls show what a device does.
+PROFILED_ITERATIONS: Final = 3
+#: How the profiler's report may round a time.
+_ROUNDING_NS: Final = 1.0
+#: The time of kernels that tt-lang tells.
+_OF_KERNELS: Final = "kernel_time"
+#: What tt-metal logs when its profiler ran out of room.
+_DROPPED: Final = "markers were dropped"
+#: Before and after each measured call under Tracy.
+SIGNPOST_BEGIN: Final = "ttnn-perf begin"
+SIGNPOST_END: Final = "ttnn-perf end"
+#: Either of them is there wherever tt-xla is.
+_OF_TT_XLA: Final = ("pjrt_plugin_tt", "torch_xla")
+
+
+class Plan(NamedTuple):
+    """The number of calls of a model; with ``depth``, a sample is of that many calls."""
+
+    warmup: int
+    iterations: int
+    depth: int | None = None
 
 
 # Calls of a model under a profiler of its devices, and the metrics of that.
 
-#: A profiler slows a model down and fills up: few calls tell what a device does.
-PROFILED_ITERATIONS: Final = 3
 
-
-def profile_calls(profiler: Profiler, workload: Workload, result: Any) -> tuple[Profile, Any]:
-    """Call a warm model some times and profile each call; return the last result as well.
+def profile_calls(
+    profiler: ProgramProfiler | RealtimeProfiler, workload: Workload, result: Any
+) -> tuple[Profile, Any]:
+    """Profile some calls of a warm model; return the last result as well.
 
     Of a model with a smaller part, that is called, and the result is the one from before.
     """
     iterations = []
-    timings = Timings()  # nobody asks for them
+    timings = Timings()  # not used
     called, before = workload.part or workload, result
     try:
         profiler.begin()
@@ -96,26 +112,27 @@ def profile_calls(profiler: Profiler, workload: Workload, result: Any) -> tuple[
     return profile, before if workload.part else result
 
 
-#: How the profiler's report may round a time.
-_ROUNDING_NS: Final = 1.0
-
-
 def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None) -> Artifact:
     """Return the metrics of a profile; with the profiler's own report, also the op table.
 
     A sample per iteration, of the slowest chip. Iterations that ran different numbers of programs
-    are told as such: data was dropped, or the model does not do the same each time. What served
-    several inputs is told per input, and its ops are not: they come in no order of inputs.
+    have no time: data was dropped, or the model does not do the same each time. What served
+    several inputs is recorded per input, without ops: they come in no order of inputs.
     """
-    inputs = profile.inputs
+    inputs, problem = profile.inputs, profile.problem
     time = recorded_metric(KERNEL_TIME, Kind.TIME, source=source)
-    problem = profile.problem or _uneven(profile)
+    counts = [iteration.op_count for iteration in profile.iterations]
+    if problem is None and not counts:
+        problem = "no iteration was profiled"
+    elif problem is None and len(set(counts)) > 1:
+        listed = ", ".join(map(str, counts))
+        problem = f"the iterations ran different numbers of programs: {listed}"
     if problem is not None:
         return Artifact((MetricObservation(time, (), note=problem),))
     metrics = [
         MetricObservation(time, tuple(each.kernel_ns / inputs for each in profile.iterations))
     ]
-    ops, left_over = divmod(profile.iterations[-1].op_count, inputs)
+    ops, left_over = divmod(counts[-1], inputs)
     if not left_over:
         count = recorded_metric(OP_COUNT, Kind.COUNT, source=source)
         metrics.append(MetricObservation(count, (float(ops),)))
@@ -126,9 +143,12 @@ def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None
     if checked.ops is None:
         why = checked.metrics[0].note
         return Artifact((MetricObservation(time, (), note=why),), table=named)
-    measured: Artifact = wings.call("measure_ops", _without_traces(named), "the profiler's report")
-    # The whole and the count are known from all iterations.
-    metrics += [
+    # One step: TTNN numbers the traces of a process, whichever test they are of, and a region that
+    # is named after a trace would have another name when the test runs alone.
+    untraced: list[int | None] = [None] * len(named)
+    whole = replace(named, columns=replace(named.columns, trace=untraced, replay=untraced))
+    measured: Artifact = wings.call("measure_ops", whole, "the profiler's report")
+    metrics += [  # the whole and the count are known from all iterations
         MetricObservation(replace(each.metric, source=source), each.samples)
         for each in measured.metrics
         if each.metric.is_part_of_kernel_time
@@ -136,29 +156,11 @@ def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None
     return Artifact(tuple(metrics), ops=measured.ops, table=named)
 
 
-def _without_traces(call: OpTable) -> OpTable:
-    """Return a call as one step: TTNN numbers the traces of a process, whichever test they are of.
-
-    A region that is named after a trace would have another name when the test runs alone.
-    """
-    untraced: list[int | None] = [None] * len(call)
-    columns = replace(call.columns, trace=untraced, replay=untraced)
-    return replace(call, columns=columns)
-
-
-def _uneven(profile: Profile) -> str | None:
-    counts = [iteration.op_count for iteration in profile.iterations]
-    if len(set(counts)) <= 1:
-        return None if counts else "no iteration was profiled"
-    listed = ", ".join(map(str, counts))
-    return f"the iterations ran different numbers of programs: {listed}"
-
-
 def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
-    """Return the rows of an iteration that took the median time, the last of them if several did.
+    """Return the rows of the last iteration of median time; None if they do not fit.
 
     A report is of all that the process ran. Iterations are its last rows on each chip, if their
-    times are those that the profiler told; otherwise the report is of something else.
+    times are those of the profiler; otherwise the report is of something else.
     """
     times_ns = [iteration.kernel_ns for iteration in profile.iterations]
     chosen = len(times_ns) - 1 - times_ns[::-1].index(median_low(times_ns))
@@ -167,55 +169,38 @@ def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
     for row, device in enumerate(report.columns.device):
         rows_of.setdefault(device, []).append(row)
     kept: list[int] = []
-    for chip, programs in profile.iterations[chosen].by_chip.items():
+    for chip, programs_ns in profile.iterations[chosen].by_chip.items():
         rows = rows_of.get(chip, [])
         end = max(len(rows) - sum(len(iteration.by_chip.get(chip, ())) for iteration in later), 0)
-        rows = rows[max(end - len(programs), 0) : end]
-        times = [report.columns.kernel_ns[row] for row in rows]
-        if len(times) != len(programs) or any(
-            abs(ns - program.kernel_ns) > _ROUNDING_NS
-            for ns, program in zip(times, programs, strict=True)
+        rows = rows[max(end - len(programs_ns), 0) : end]
+        reported_ns = [report.columns.kernel_ns[row] for row in rows]
+        if len(reported_ns) != len(programs_ns) or any(
+            abs(ns - program_ns) > _ROUNDING_NS
+            for ns, program_ns in zip(reported_ns, programs_ns, strict=True)
         ):
             return None
         kept += rows
     return replace(report.select(sorted(kept)), windowed=True)
 
 
-# What a model is measured with: a clock alone, recorded artifacts, or a clock beside devices.
-
-
-class Plan(NamedTuple):
-    """How often a model is called: for samples of ``depth`` calls each, if that is given."""
-
-    warmup: int
-    iterations: int
-    depth: int | None = None
-
-
 class Instruments:
-    """A clock alone. Those beside devices, or in place of them, know more."""
+    """A clock alone. Others know more."""
 
     #: Whether what a test attaches, or prints, is taken.
     takes_artifacts = True
     #: Whether the times of this machine's clock are results: then it matters what else it does.
     by_the_clock = True
-    #: What tells how tt-xla compiles models; None where that is not installed.
+    #: The compiler of tt-xla; None where that is not installed.
     compiler: Compiler | None = None
     #: Whether there can be devices at all.
     knows_devices = False
-
-    @property
-    def has_opened_device(self) -> bool:
-        """Whether this process has opened a device, whose chips are then its own until it exits."""
-        return False
+    #: Whether this process has opened a device, whose chips are then its own until it exits.
+    has_opened_device = False
+    #: Waits for the devices in use; None without any.
+    sync: Callable[[], object] | None = None
 
     def make_room(self) -> None:
-        """Empty what a profiler fills, between calls that nobody asks it about."""
-
-    @property
-    def sync(self) -> Callable[[], object] | None:
-        """Waits for the devices in use; None without any."""
-        return None
+        """Empty what a profiler fills, between calls that it is not asked about."""
 
     def begin(self, test: str) -> None:  # noqa: ARG002 (what others ask for)
         """A test begins, with its set-up."""
@@ -232,29 +217,27 @@ class Instruments:
         )
 
     def last_measurement(self) -> Artifact:
-        """Return what else is known of the model that was run last."""
+        """Return the artifact of the model that was run last."""
         return NO_ARTIFACT
 
     def read_output(self, text: str) -> Artifact:
-        """Return what the output of the test tells."""
-        if not text:
-            return NO_ARTIFACT
-        artifact: Artifact = wings.call("read_printed", text)
+        """Return the artifact of what a test printed."""
+        artifact: Artifact = wings.call("read_printed", text) if text else NO_ARTIFACT
         return artifact
 
-    def end(self, names: Sequence[str], region: str | None) -> Artifact:  # noqa: ARG002 (what others ask for)
-        """Return what is known of a test, or a region of it, once it has ended.
+    def end(self, names: Sequence[str], region: str | None) -> Artifact:  # noqa: ARG002
+        """Return the artifact of a test that has ended, or of a region of it.
 
         ``names`` are its id, and what it is filed under if that is not the same.
         """
         return NO_ARTIFACT
 
     def explanation(self, error: str) -> str | None:  # noqa: ARG002
-        """Return what is known of an error that ended a test; None for nothing."""
+        """Explain an error that ended a test; None if nothing is known of it."""
         return None
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return an observation with what is known of the hardware, and how tt-xla compiles."""
+        """Return an observation with its hardware and the options of tt-xla."""
         compiled = self.compiler.configuration if self.compiler is not None else {}
         if compiled:
             observation = replace(observation, configuration=Configuration(compiled))
@@ -275,11 +258,11 @@ class Replaying(Instruments):
         self.root = root
 
     def read_output(self, text: str) -> Artifact:  # noqa: ARG002
-        """Return nothing: what tells of this machine is not wanted."""
+        """Return nothing: output of this machine is not wanted."""
         return NO_ARTIFACT
 
     def end(self, names: Sequence[str], region: str | None) -> Artifact:
-        """Return what was recorded of a test."""
+        """Return the recorded artifact of a test."""
         artifact: Artifact = wings.call("read_recorded", self.root, names, region)
         return artifact
 
@@ -288,18 +271,6 @@ class Replaying(Instruments):
         from pytest_ttnn_perf.measure.hardware import without_own_times
 
         return without_own_times(observation, artifact)
-
-
-def error_text(kind: str, text: str) -> str:
-    """Return an error in one line; of one of tt-metal's, the cause without the backtrace."""
-    from pytest_ttnn_perf.machine.ttnn import cause_of
-
-    lines = cause_of(text).strip().splitlines()
-    return f"{kind}: {lines[0]}" if lines else kind
-
-
-#: Either of them is there wherever tt-xla is.
-_OF_TT_XLA: Final = ("pjrt_plugin_tt", "torch_xla")
 
 
 def _has(package: str) -> bool:
@@ -319,8 +290,8 @@ def instruments_for(
 ) -> Instruments:
     """Return the instruments of a process.
 
-    ``profiler`` is what this process has been given variables for; ``own`` is its folder if it
-    shares that of the assignment with others; ``opened`` is called before tests open a device.
+    ``profiler`` is the one that this process has been given variables for; ``own`` is its folder if
+    it shares that of the assignment with others; ``opened`` is called before tests open a device.
     """
     if settings.replay is not None:
         return Replaying(settings.replay)
@@ -353,7 +324,7 @@ def _with_devices(
     devices = OpenDevices(on_open=opened)
     devices.observe()
     if profiler is ProfilerKind.DEVICE and assignment is not None:
-        only = settings.passes is PassChoice.DEVICE  # nobody else captures a graph then
+        only = settings.passes is PassChoice.DEVICE  # no other pass captures a graph then
         return Profiling(
             devices,
             reports=reports if only else None,
@@ -378,18 +349,15 @@ def _with_devices(
     )
 
 
-# Instruments beside devices: the clock, captures, and the real-time profiler.
-
-
-@dataclass(slots=True)
+@dataclass
 class BesideDevices(Instruments):
     """The clock, while devices run undisturbed.
 
     The first call, which is not timed for the gate, is captured as a graph, in a folder of this
     very capture in ``drafts``; once it has been read it is kept in ``reports``, where another run
     may put its own at any time. A capture that fails is NO_DATA where it is ``needed``: nothing is
-    to be stored without it. With ``realtime``, some more calls follow the samples, told by the
-    real-time profiler.
+    to be stored without it. With ``realtime``, the real-time profiler is asked about some more
+    calls after the samples; if it is ``required``, it must be there.
     """
 
     devices: OpenDevices
@@ -397,7 +365,6 @@ class BesideDevices(Instruments):
     drafts: Path | None = None
     needed: bool = True
     realtime: bool = False
-    #: Whether the real-time profiler was asked for by its name: then it must be there.
     required: bool = False
     kernels_cached: bool = False
     _test: str = ""
@@ -406,24 +373,21 @@ class BesideDevices(Instruments):
     _captures: int = 0
     _draft: Path | None = None
 
-    @property
-    def knows_devices(self) -> bool:  # type: ignore[override]
-        """There may be some."""
-        return True
+    knows_devices = True
 
     @property
-    def has_opened_device(self) -> bool:
-        """Whether a test, or what it needs, has opened one."""
+    def has_opened_device(self) -> bool:  # type: ignore[override]
+        """True if a test, or what it needs, has opened one."""
         return self.devices.has_opened
 
     @property
     def by_the_clock(self) -> bool:  # type: ignore[override]
-        """Whether times count: not those of a simulated device."""
+        """True if times count: not those of a simulated device."""
         used = self.devices.used
         return used is None or not used.hardware.simulated
 
     @property
-    def sync(self) -> Callable[[], object] | None:
+    def sync(self) -> Callable[[], object] | None:  # type: ignore[override]
         """Waits for the open devices."""
         return self.devices.synchronize if self.devices.handles else None
 
@@ -449,9 +413,8 @@ class BesideDevices(Instruments):
         self._count("program_cache_entries_after")
         self._facts |= telemetry()  # at once: clocks fall when there is nothing to do
         self._artifact = self._read_capture(captured)
-        return self._in_real_time(workload, result) if self.realtime else result
-
-    def _in_real_time(self, workload: Workload, result: Any) -> Any:
+        if not self.realtime:
+            return result
         profiler = RealtimeProfiler(self.devices)
         why = profiler.unavailable
         if why is not None and not self.required:
@@ -463,11 +426,11 @@ class BesideDevices(Instruments):
         return result
 
     def last_measurement(self) -> Artifact:
-        """Return what the capture and the real-time profiler told."""
+        """Return the artifact of the capture and of the real-time profiler."""
         return self._artifact
 
     def explanation(self, error: str) -> str | None:
-        """Say how full the devices are, or a trace is, of an error that there was no room left."""
+        """Say how full the devices are, or a trace is, if there was no room left."""
         runtime = self.devices.runtime
         if runtime is None or not ran_out_of_memory(error):
             return trace_report(error)
@@ -495,15 +458,24 @@ class BesideDevices(Instruments):
             problem = other_hardware(used.hardware, artifact)
             if problem is not None:
                 observation = replace(observation, problems=(*observation.problems, problem))
+        metrics = observation.metrics
+        if used.hardware.simulated:  # times by the clock are the host's
+            metrics = {
+                name: replace(observed, gated=False)
+                if observed.metric.source is Source.WALL and observed.metric.compared_by_ratio
+                else observed
+                for name, observed in metrics.items()
+            }
         return replace(
-            _without_gated_times(observation) if used.hardware.simulated else observation,
+            observation,
+            metrics=metrics,
             hardware=used.hardware,
             configuration=Configuration(used.configuration),
             environment={**observation.environment, **artifact.environment, **self._facts},
         )
 
     def _count(self, name: str) -> None:
-        """Record the size of the program cache: one that grows while samples are taken was cold."""
+        """Record the size of the program cache: one that grows between samples was cold."""
         assert self.devices.runtime is not None
         entries = self.devices.runtime.program_cache_entries(self.devices.handles)
         if entries is not None:
@@ -525,23 +497,21 @@ class BesideDevices(Instruments):
         if captured.unavailable is not None:
             self._facts["graph_capture"] = captured.unavailable
             return NO_ARTIFACT
-        if captured.problem is not None:
-            return self._failed_capture(captured.problem)
-        if captured.database is None:
-            return NO_ARTIFACT
-        # Where it is going to be, for who looks.
-        place = str(self._place(self._test))
-        try:
+        problem = captured.problem
+        if captured.database is not None:
             graph = captured.database.with_name(GRAPH_FILE)
-            artifact: Artifact = wings.call("read_call", captured.database, graph)
-            return artifact
-        except EmptyReportError as error:  # a model may call no op: it replays a trace
-            self._facts["graph_capture"] = str(error).replace(str(self._draft), place)
+            try:
+                artifact: Artifact = wings.call("read_call", captured.database, graph)
+            except TtnnPerfError as error:
+                # It is going to be in its place when the user looks.
+                problem = str(error).replace(str(self._draft), str(self._place(self._test)))
+                if isinstance(error, EmptyReportError):  # a model that replays a trace calls no op
+                    self._facts["graph_capture"] = problem
+                    return NO_ARTIFACT
+            else:
+                return artifact
+        if problem is None:
             return NO_ARTIFACT
-        except TtnnPerfError as error:
-            return self._failed_capture(str(error).replace(str(self._draft), place))
-
-    def _failed_capture(self, problem: str) -> Artifact:
         self._facts["graph_capture"] = problem
         if not self.needed:
             return NO_ARTIFACT
@@ -550,42 +520,30 @@ class BesideDevices(Instruments):
         return Artifact((MetricObservation(count, (), note=why),))
 
 
-def _without_gated_times(observation: Observation) -> Observation:
-    """Return an observation whose times by the clock are recorded only: they are the host's."""
-    metrics = {
-        name: replace(observed, gated=False)
-        if observed.metric.source is Source.WALL and observed.metric.compared_by_ratio
-        else observed
-        for name, observed in observation.metrics.items()
-    }
-    return replace(observation, metrics=metrics)
-
-
-#: The time of kernels that tt-lang tells.
-_OF_KERNELS: Final = "kernel_time"
-#: What tt-metal logs when its profiler ran out of room.
-_DROPPED: Final = "markers were dropped"
-#: Before and after each measured call under Tracy.
-SIGNPOST_BEGIN: Final = "ttnn-perf begin"
-SIGNPOST_END: Final = "ttnn-perf end"
-
-
 def signposts_of(test: str, *, run: int, iteration: int) -> tuple[str, str]:
-    """Return the signposts around a measured call; ``run`` tells a test that runs again apart."""
-    return tuple(f"{mark} {run}.{iteration} {test}" for mark in (SIGNPOST_BEGIN, SIGNPOST_END))  # type: ignore[return-value]
+    """Return the signposts around a measured call; ``run`` counts the runs of a test."""
+    call = f"{run}.{iteration} {test}"
+    return f"{SIGNPOST_BEGIN} {call}", f"{SIGNPOST_END} {call}"
 
 
 class _Profiled(BesideDevices):
-    """Instruments of a profiled pass: its wall times are not kept, so nothing checks them."""
-
-    __slots__ = ()
+    """Instruments of a profiled pass: a profiler distorts wall times, so they are not kept."""
 
     by_the_clock = False
 
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
+        """Return only metrics of the device."""
+        kept = {
+            name: observed
+            for name, observed in observation.metrics.items()
+            if observed.metric.source is not Source.WALL
+        }
+        return BesideDevices.complete(self, replace(observation, metrics=kept), artifact)
 
-@dataclass(slots=True)
+
+@dataclass
 class Profiling(_Profiled):
-    """The device profiler: few calls, and only what the devices say of them.
+    """The device profiler: few calls, and only the times of devices.
 
     ``report`` is the profiler's own, ``log`` where this process prints to. ``room`` is how many
     programs the profiler keeps until it is read. A call that runs more is not profiled: most of it
@@ -612,7 +570,12 @@ class Profiling(_Profiled):
 
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
         """Call the model once, then profile some calls."""
-        with self._counting() as counted, self._capture() as captured:
+        runtime = self.devices.runtime
+        # Programs of the first call are counted, unless a capture of it shows them anyway.
+        counting: AbstractContextManager[CapturedGraph] = nullcontext(CapturedGraph())
+        if runtime is not None and self.reports is None:
+            counting = captured_graph(runtime, None)
+        with counting as counted, self._capture() as captured:
             warm_up(workload.part or workload, timings, count=1)
         if not self.devices.handles:
             self._artifact = _no_data("no device was open when the model was measured")
@@ -628,15 +591,8 @@ class Profiling(_Profiled):
         self._artifact = artifact.completed_by(call)
         return result
 
-    def _counting(self) -> AbstractContextManager[ProgramCount]:
-        """Count the programs of the first call, unless a capture of it tells them anyway."""
-        runtime = self.devices.runtime
-        if runtime is None or self.reports is not None:
-            return nullcontext(ProgramCount())
-        return count_programs(runtime)
-
     def _refuse(self, programs: int) -> Artifact:
-        """Say that a call is too large; where a profiler with more room may do, that is next."""
+        """Say that a call is too large; a profiler with more room may be next."""
         self._too_large = True
         self._dropped = self._dropped or programs <= MORE_PROGRAMS
         room = max(self.room, MORE_PROGRAMS)
@@ -647,19 +603,23 @@ class Profiling(_Profiled):
         )
 
     def read_output(self, text: str) -> Artifact:
-        """Look for what the profiler lost, in what pytest captured and in this process' log."""
-        if not self._too_large and (_DROPPED in text or _DROPPED in self._logged()):
+        """Look for lost data in captured output and in this process' log."""
+        logged = ""
+        if self.log is not None and not self._too_large and _DROPPED not in text:
+            with suppress(OSError), self.log.open("rb") as stream:
+                stream.seek(self._log_at)
+                logged = stream.read().decode(errors="replace")
+        if not self._too_large and (_DROPPED in text or _DROPPED in logged):
             self._dropped = True
             return _no_data("the profiler ran out of room and dropped markers")
         return Instruments.read_output(self, text)
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return the device's metrics only: a profiler distorts wall times."""
-        observation = _of_device(observation)
+        """Return the device's metrics only."""
         if self._dropped:  # what is left of the others is a part that looks whole
             lost = {n: m for n, m in observation.metrics.items() if n == KERNEL_TIME}
             observation = replace(observation, metrics=lost, ops=None, dropped=True)
-        return BesideDevices.complete(self, observation, artifact)
+        return _Profiled.complete(self, observation, artifact)
 
     def _report(self) -> OpTable | None:
         """Read the profiler's report; without one, programs have no names."""
@@ -667,60 +627,44 @@ class Profiling(_Profiled):
             return None
         try:
             table: OpTable = wings.call("read_ops", self.report)
-            return table
         except TtnnPerfError as error:
             self._facts["profiler_report"] = str(error)
             return None
-
-    def _logged(self) -> str:
-        if self.log is None:
-            return ""
-        try:
-            with self.log.open("rb") as stream:
-                stream.seek(self._log_at)
-                return stream.read().decode(errors="replace")
-        except OSError:
-            return ""
+        return table
 
 
-@dataclass(slots=True)
 class Printing(_Profiled):
     """The profilers of tt-lang, which print after each call of a kernel: so there is one."""
 
     def read_output(self, text: str) -> Artifact:
-        """Return what they printed; that they printed nothing is no data."""
+        """Return the printed profile; that there is none is no data."""
         artifact = Instruments.read_output(self, text)
-        if artifact.metrics:
-            return artifact
-        time = recorded_metric(_OF_KERNELS, Kind.TIME)
         why = "tt-lang printed no profile: no kernel of its own ran"
-        return Artifact((MetricObservation(time, (), note=why),))
+        return artifact if artifact.metrics else _no_data(why, _OF_KERNELS)
 
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
         """Call the model once."""
         self._artifact = NO_ARTIFACT
         return measure(workload, timings, warmup=0, iterations=1)
 
-    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return only what the kernels told."""
-        return BesideDevices.complete(self, _of_device(observation), artifact)
 
-
-@dataclass(slots=True)
-class Signposting(_Profiled):
+@dataclass
+class Signposting(BesideDevices):
     """Tracy, which writes a report at its end: each call stands between two signposts."""
 
     _runs: int = 0
 
+    by_the_clock = False
+
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
         """Call the model once, then some times between signposts."""
-        signpost = import_module("tracy").signpost  # what launched this process
+        signpost = import_module("tracy").signpost  # it launched this process
 
         called = workload.part or workload
         warm_up(called, timings, count=1)
         self._artifact, result = NO_ARTIFACT, None
         self._captures += 1
-        if self._captures > 1:  # a second model of the test: only the first is told
+        if self._captures > 1:  # a second model of the test: only the first is marked
             return measure(workload, timings, warmup=0, iterations=1)
         self._runs += 1
         for number in range(PROFILED_ITERATIONS):
@@ -734,14 +678,5 @@ class Signposting(_Profiled):
         return None if workload.part else result
 
 
-def _of_device(observation: Observation) -> Observation:
-    kept = {
-        name: observed
-        for name, observed in observation.metrics.items()
-        if observed.metric.source is not Source.WALL
-    }
-    return replace(observation, metrics=kept)
-
-
-def _no_data(why: str) -> Artifact:
-    return Artifact((MetricObservation(recorded_metric(KERNEL_TIME, Kind.TIME), (), note=why),))
+def _no_data(why: str, name: str = KERNEL_TIME) -> Artifact:
+    return Artifact((MetricObservation(recorded_metric(name, Kind.TIME), (), note=why),))

@@ -1,7 +1,7 @@
-"""Device times from inside the process that runs the model.
+"""Profilers and graph captures inside the process that runs the model, and tt-xla's options.
 
-One small protocol: ``begin`` after the warm-up, ``take`` after each iteration. Both synchronise
-first. What cannot be trusted is a problem, never a number.
+A profiler is asked to ``begin`` after the warm-up, and to ``take`` after each iteration. Both
+synchronise first. What cannot be trusted is a problem, never a number.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import threading
 import time
 from collections import defaultdict
 from contextlib import contextmanager, suppress
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
@@ -26,14 +27,14 @@ from pytest_ttnn_perf.core.text import text_of
 from pytest_ttnn_perf.machine.ttnn import cause_of, plain, when_imported
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.machine.ttnn import OpenDevices, Runtime
 
 
-# How tt-xla compiles models, as far as that can be seen. Neither torch_xla nor jax is imported.
+# Compile options of tt-xla. Neither torch_xla nor jax is imported.
 #
 # Compile options of torch are set for a process; those of jax are given with each function. The
 # runtime reads variables of its own when it opens the device.
@@ -74,7 +75,7 @@ class Compiler(Struct):
         self._of_jax = self._dtype = None
 
     def called(self, model: object) -> None:
-        """Take notice of a model that is measured: of a torch module, the format is known."""
+        """Take notice of a measured model: the format of a torch module is known."""
         module = getattr(getattr(sys.modules.get("torch"), "nn", None), "Module", None)
         if self._dtype is None and module is not None and isinstance(model, module):
             first: Any = next(iter(model.parameters()), None)
@@ -82,7 +83,7 @@ class Compiler(Struct):
 
     @property
     def configuration(self) -> Mapping[str, Scalar]:
-        """How the model of the running test was compiled; nothing where tt-xla did not do it."""
+        """The options of the running test's model; none if tt-xla did not compile it."""
         options = self._of_jax if self._of_jax is not None else self._of_torch
         if options is None:
             if os.environ.get(_DEVICE) != "TT" or "torch_xla" not in sys.modules:
@@ -135,7 +136,7 @@ def _deciding(options: Mapping[str, Any]) -> dict[str, Scalar]:
 
 
 def _value(value: Any) -> Scalar:
-    """Return an option however it is spelt.
+    """Return the value of an option, however it is spelt.
 
     >>> _value("true"), _value(True), _value("1"), _value(1), _value("hifi4")
     (True, True, 1, 1, 'hifi4')
@@ -145,31 +146,15 @@ def _value(value: Any) -> Scalar:
     return int(value) if value.isdecimal() else _WORDS.get(value.lower(), value)
 
 
-class ProgramRun(NamedTuple):
-    """One execution of a program on one chip."""
-
-    chip: int
-    kernel_ns: float
-
-
 class Iteration(Struct, frozen=True):
-    """The programs of one call of a model, in the order they ran on each chip."""
+    """Kernel times of the programs of one call, in the order they ran on each chip."""
 
-    programs: tuple[ProgramRun, ...]
-
-    @property
-    def by_chip(self) -> Mapping[int, tuple[ProgramRun, ...]]:
-        """The programs of each chip."""
-        chips: dict[int, list[ProgramRun]] = defaultdict(list)
-        for program in self.programs:
-            chips[program.chip].append(program)
-        return {chip: tuple(programs) for chip, programs in sorted(chips.items())}
+    by_chip: Mapping[int, Sequence[float]]
 
     @property
     def kernel_ns(self) -> float:
         """The time of the slowest chip: they run side by side."""
-        times = [sum(p.kernel_ns for p in programs) for programs in self.by_chip.values()]
-        return max(times, default=0.0)
+        return max(map(sum, self.by_chip.values()), default=0.0)
 
     @property
     def op_count(self) -> int:
@@ -178,7 +163,7 @@ class Iteration(Struct, frozen=True):
 
 
 class Profile(Struct, frozen=True):
-    """A measured model. ``problem`` says why its numbers are none.
+    """A measured model. ``problem`` says why it has no numbers.
 
     Each iteration served as many ``inputs``.
     """
@@ -200,23 +185,6 @@ class ProfilerError(Exception):
     """A profiler has nothing that could be trusted; its text says why."""
 
 
-class Profiler(Protocol):
-    """Tells what devices ran."""
-
-    def begin(self) -> None:
-        """Leave out all that ran until now."""
-
-    def take(self) -> Iteration:
-        """Return what ran since the last call.
-
-        Raises:
-            ProfilerError: that is not known, or not wholly.
-        """
-
-    def end(self) -> None:
-        """Stop listening."""
-
-
 class ProgramProfiler(Struct):
     """The device profiler of Tracy-enabled builds, read out after each iteration."""
 
@@ -224,24 +192,6 @@ class ProgramProfiler(Struct):
 
     def begin(self) -> None:
         """Read out what the warm-up left."""
-        self._read()
-
-    def take(self) -> Iteration:
-        """Read out what one iteration ran."""
-        self._read()
-        assert self.devices.runtime is not None
-        latest = _ask(self.devices.runtime.ttnn.get_latest_programs_perf_data)
-        iteration = Iteration(tuple(_runs(latest)))
-        if not iteration.programs:
-            message = "the device profiler recorded nothing"
-            raise ProfilerError(message)
-        _check_chips(iteration, self.devices.chips)
-        return iteration
-
-    def end(self) -> None:
-        """Nothing is left open."""
-
-    def _read(self) -> None:
         runtime = self.devices.runtime
         assert runtime is not None
         if runtime.is_capturing_trace(self.devices.handles):
@@ -251,19 +201,31 @@ class ProgramProfiler(Struct):
         for handle in self.devices.handles:
             _ask(runtime.ttnn.ReadDeviceProfiler, handle)
 
+    def take(self) -> Iteration:
+        """Read out what one iteration ran.
 
-def _runs(latest: dict[int, list[Any]]) -> Iterator[ProgramRun]:
-    for chip, programs in sorted(latest.items()):
-        for program in programs:
-            results = program.program_analyses_results
-            if _KERNEL not in results:
-                message = f"a program of chip {chip} has no {_KERNEL}"
-                raise ProfilerError(message)
-            duration = float(results[_KERNEL].duration)
-            if not 0 < duration < math.inf:
-                message = f"a program of chip {chip} has a {_KERNEL} of {duration:g}"
-                raise ProfilerError(message)
-            yield ProgramRun(int(chip), duration)
+        Raises:
+            ProfilerError: that is not known, or not wholly.
+        """
+        self.begin()
+        assert self.devices.runtime is not None
+        times: dict[int, list[float]] = defaultdict(list)
+        latest = _ask(self.devices.runtime.ttnn.get_latest_programs_perf_data)
+        for chip, programs in sorted(latest.items()):
+            for program in programs:
+                results = program.program_analyses_results
+                if _KERNEL not in results:
+                    message = f"a program of chip {chip} has no {_KERNEL}"
+                    raise ProfilerError(message)
+                duration = float(results[_KERNEL].duration)
+                if not 0 < duration < math.inf:
+                    message = f"a program of chip {chip} has a {_KERNEL} of {duration:g}"
+                    raise ProfilerError(message)
+                times[int(chip)].append(duration)
+        return _checked(times, self.devices.chips, "the device profiler")
+
+    def end(self) -> None:
+        """Nothing is left open."""
 
 
 class RealtimeProfiler(Struct):
@@ -307,7 +269,11 @@ class RealtimeProfiler(Struct):
             self._dropped = 0
 
     def take(self) -> Iteration:
-        """Wait until the records of one iteration are there, and return them."""
+        """Wait until the records of one iteration are there, and return them.
+
+        Raises:
+            ProfilerError: they are missing, or not whole.
+        """
         self._settle(needed=True)
         with self._lock:
             records, dropped = list(self._records), self._dropped
@@ -315,12 +281,15 @@ class RealtimeProfiler(Struct):
         if dropped:
             message = f"the real-time profiler dropped {dropped} records"
             raise ProfilerError(message)
-        if not records:
-            message = "the real-time profiler recorded nothing"
-            raise ProfilerError(message)
-        iteration = Iteration(tuple(map(_run, records)))
-        _check_chips(iteration, self.devices.chips)
-        return iteration
+        times: dict[int, list[float]] = defaultdict(list)
+        for record in records:
+            cycles = record.end_timestamp - record.start_timestamp
+            if cycles < 0 or record.frequency <= 0:
+                found = f"{cycles} cycles at {record.frequency} per ns"
+                message = f"the real-time profiler reported an invalid time: {found}"
+                raise ProfilerError(message)
+            times[int(record.chip_id)].append(cycles / record.frequency)
+        return _checked(times, self.devices.chips, "the real-time profiler")
 
     def end(self) -> None:
         """Stop listening."""
@@ -351,15 +320,6 @@ class RealtimeProfiler(Struct):
             time.sleep(max(_SETTLED_S - quiet_s, _POLL_S))
 
 
-def _run(record: Any) -> ProgramRun:
-    cycles = record.end_timestamp - record.start_timestamp
-    if cycles < 0 or record.frequency <= 0:
-        found = f"{cycles} cycles at {record.frequency} per ns"
-        message = f"the real-time profiler reported an invalid time: {found}"
-        raise ProfilerError(message)
-    return ProgramRun(int(record.chip_id), cycles / record.frequency)
-
-
 def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function of ttnn's profilers; one that fails costs the times, not the test."""
     try:
@@ -368,47 +328,59 @@ def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
         raise ProfilerError(cause_of(text_of(error))) from error
 
 
-def _check_chips(iteration: Iteration, expected: frozenset[int]) -> None:
+def _checked(
+    times: Mapping[int, Sequence[float]], expected: frozenset[int], profiler: str
+) -> Iteration:
     """Refuse to take some chips for all: the slowest may be the one that is missing."""
-    missing = sorted(expected - set(iteration.by_chip))
+    if not times:
+        message = f"{profiler} recorded nothing"
+        raise ProfilerError(message)
+    missing = sorted(expected - times.keys())
     if missing:
         chips = ", ".join(map(str, missing))
         message = f"nothing was recorded for chip {chips} of {len(expected)}"
         raise ProfilerError(message)
+    return Iteration(dict(sorted(times.items())))
 
 
 _DATABASE: Final = "db.sqlite"
 #: The captured graph, beside the database that is made of it.
 GRAPH_FILE: Final = "graph_capture.json"
 _RECORDING_OFF: Final = "disable_python_io_recording"
+_ENDS_IN_FOLDER: Final = ("end_graph_capture_to_file", "import_report")
 _ATTEMPTS: Final = 10
 _TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
-_NEEDED: Final = ("begin_graph_capture", "end_graph_capture_to_file", "import_report")
 
 
 class CapturedGraph(Struct):
-    """What became of a capture: a database, the problem it had, or why this ttnn makes none."""
+    """The result of a capture: a database, its problem, or why this ttnn makes none.
+
+    ``programs`` are counted where no database was asked for, but for those of traces, which no
+    graph shows.
+    """
 
     database: Path | None = None
     problem: str | None = None
     unavailable: str | None = None
+    programs: int | None = None
 
 
 @contextmanager
-def captured_graph(runtime: Runtime, folder: Path) -> Iterator[CapturedGraph]:
-    """Capture what runs meanwhile into a report database in ``folder``, which is nobody else's.
+def captured_graph(runtime: Runtime, folder: Path | None) -> Iterator[CapturedGraph]:
+    """Capture what runs meanwhile into a report database in ``folder``, which nothing else uses.
 
-    A capture that fails costs the database alone: the model runs as it would without.
+    Without a folder, only count programs. A capture that fails costs the database alone: the model
+    runs as it would without.
     """
     captured = CapturedGraph()
-    graph = getattr(runtime.ttnn, "graph", None)
-    missing = [name for name in _NEEDED if not hasattr(graph, name)]
+    graph: Any = getattr(runtime.ttnn, "graph", None)
+    ends = ("end_graph_capture",) if folder is None else _ENDS_IN_FOLDER
+    missing = [name for name in ("begin_graph_capture", *ends) if not hasattr(graph, name)]
     if missing:
         captured.unavailable = f"this ttnn has no graph.{missing[0]}"
         yield captured
         return
-    assert graph is not None
-    captured.problem = _begun(graph, folder)
+    captured.problem = _begin(graph, folder)
     if captured.problem is not None:
         yield captured
         return
@@ -417,11 +389,72 @@ def captured_graph(runtime: Runtime, folder: Path) -> Iterator[CapturedGraph]:
     except BaseException:
         _give_up(graph)  # the model's own error is what counts
         raise
-    _end(graph, folder, captured)
+    if folder is not None:
+        _end(graph, folder, captured)
+        return
+    with suppress(Exception):  # whatever a release returns: not known then
+        names = [
+            node["params"].get("name", "")
+            for node in graph.end_graph_capture()
+            if node["node_type"] == "function_start"
+        ]
+        captured.programs = sum("DeviceOperation" in name for name in names) or None
+
+
+def _begin(graph: Any, folder: Path | None) -> str | None:
+    """Begin a capture; return why there is none."""
+    begun = False
+    try:
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / _DATABASE).unlink(missing_ok=True)  # that of an earlier capture
+        graph.begin_graph_capture(graph.RunMode.NORMAL)
+        begun = True
+        if "torch" not in sys.modules and hasattr(graph, _RECORDING_OFF):
+            # Otherwise every op imports torch, which ttnn itself has loaded where there is one.
+            getattr(graph, _RECORDING_OFF)()
+    except Exception as error:  # noqa: BLE001 (whatever a release raises: no capture then)
+        if begun:
+            _give_up(graph)
+        return _first_line(error)
+    return None
+
+
+def _end(graph: Any, folder: Path, captured: CapturedGraph) -> None:
+    report, database = folder / GRAPH_FILE, folder / _DATABASE
+    ended = False
+    try:
+        graph.end_graph_capture_to_file(str(report))
+        ended = True
+        graph.import_report(str(report), str(folder))
+    except Exception as error:  # noqa: BLE001
+        if not ended:
+            _give_up(graph)
+        captured.problem = _first_line(error)
+        return
+    if database.exists():
+        captured.database = database
+    else:
+        captured.problem = "the capture was imported, but there is no db.sqlite"
+
+
+def _give_up(graph: Any) -> None:
+    with suppress(Exception):
+        graph.end_graph_capture()
+
+
+def _first_line(error: Exception) -> str:
+    return error_text(type(error).__name__, text_of(error))
+
+
+def error_text(kind: str, text: str) -> str:
+    """Return an error in one line; of tt-metal's, the cause without the backtrace."""
+    lines = cause_of(text).strip().splitlines()
+    return f"{kind}: {lines[0]}" if lines else kind
 
 
 def keep(folder: Path, place: Path) -> None:
-    """Put the folder of a capture in its place; one that is there goes.
+    """Put the folder of a capture in its place, instead of the one that is there.
 
     A folder is moved whole: of captures that are kept at once, one stays.
 
@@ -441,88 +474,6 @@ def keep(folder: Path, place: Path) -> None:
                 raise
         else:
             return
-
-
-class ProgramCount(Struct):
-    """How many programs a graph tells of; None where it does not."""
-
-    programs: int | None = None
-
-
-@contextmanager
-def count_programs(runtime: Runtime) -> Iterator[ProgramCount]:
-    """Count the programs that run meanwhile, but for those of traces, which no graph tells."""
-    counted = ProgramCount()
-    graph: Any = getattr(runtime.ttnn, "graph", None)
-    if not hasattr(graph, "end_graph_capture") or _begin(graph) is not None:
-        yield counted
-        return
-    try:
-        yield counted
-    except BaseException:
-        _give_up(graph)
-        raise
-    with suppress(Exception):  # whatever a release returns: not known then
-        names = [
-            node["params"].get("name", "")
-            for node in graph.end_graph_capture()
-            if node["node_type"] == "function_start"
-        ]
-        counted.programs = sum("DeviceOperation" in name for name in names) or None
-
-
-def _begun(graph: Any, folder: Path) -> str | None:
-    """Begin a capture into a folder; return why there is none."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / _DATABASE).unlink(missing_ok=True)  # that of an earlier capture
-    except OSError as error:
-        return _first_line(error)
-    return _begin(graph)
-
-
-def _begin(graph: Any) -> str | None:
-    try:
-        graph.begin_graph_capture(graph.RunMode.NORMAL)
-    except Exception as error:  # noqa: BLE001 (whatever a release raises: no capture then)
-        return _first_line(error)
-    try:
-        if "torch" not in sys.modules and hasattr(graph, _RECORDING_OFF):
-            # Otherwise every op imports torch, which ttnn itself has loaded where there is one.
-            getattr(graph, _RECORDING_OFF)()
-    except Exception as error:  # noqa: BLE001
-        _give_up(graph)
-        return _first_line(error)
-    return None
-
-
-def _end(graph: Any, folder: Path, captured: CapturedGraph) -> None:
-    report, database = folder / GRAPH_FILE, folder / _DATABASE
-    try:
-        graph.end_graph_capture_to_file(str(report))
-    except Exception as error:  # noqa: BLE001
-        _give_up(graph)
-        captured.problem = _first_line(error)
-        return
-    try:
-        graph.import_report(str(report), str(folder))
-    except Exception as error:  # noqa: BLE001
-        captured.problem = _first_line(error)
-        return
-    if database.exists():
-        captured.database = database
-    else:
-        captured.problem = "the capture was imported, but there is no db.sqlite"
-
-
-def _give_up(graph: Any) -> None:
-    with suppress(Exception):
-        graph.end_graph_capture()
-
-
-def _first_line(error: Exception) -> str:
-    lines = cause_of(text_of(error)).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 _OUT_OF_MEMORY: Final = (
@@ -547,12 +498,12 @@ _TRACE: Final = re.compile(
 
 
 def ran_out_of_memory(text: str) -> bool:
-    """Tell whether an error says that a device has no memory left."""
+    """Return whether an error says that a device has no memory left."""
     return any(phrase in text for phrase in _OUT_OF_MEMORY)
 
 
 def trace_report(text: str) -> str | None:
-    """Say what to do about a trace that did not fit; None for any other error.
+    """Return advice about a trace that did not fit; None for any other error.
 
     >>> trace_report("trace buffers of size 8192B on Device 1, but only 0B is allocated for trace")
     'the trace takes 8,192 bytes, and 0 are set aside: open the device with trace_region_size=8192'
@@ -566,15 +517,11 @@ def trace_report(text: str) -> str | None:
 
 
 def memory_report(runtime: Runtime, devices: Iterable[Any]) -> str:
-    """Say how full the open devices are, and what may be done."""
-    lines = [line for device in devices for line in _state(runtime, device)]
-    return "\n".join([*lines, *(f"- {remedy}" for remedy in _REMEDIES)])
-
-
-def _state(runtime: Runtime, device: Any) -> Iterator[str]:
+    """Return how full the open devices are, and what may be done."""
     kinds = getattr(runtime.ttnn, "BufferType", None)
     view_of = getattr(runtime.ttnn, "get_memory_view", None)
-    for name in _KINDS:
+    lines = []
+    for device, name in product(devices, _KINDS):
         kind = getattr(kinds, name, None)
         if kind is None or view_of is None:
             continue
@@ -582,13 +529,12 @@ def _state(runtime: Runtime, device: Any) -> Iterator[str]:
             view = view_of(device, kind)
         except (RuntimeError, TypeError):
             continue
-        if not view.total_bytes_per_bank:
-            continue
         used, total = view.total_bytes_allocated_per_bank, view.total_bytes_per_bank
-        yield (
-            f"{name}: {used:,} of {total:,} bytes used in each of {view.num_banks} banks; the "
-            f"largest free block has {view.largest_contiguous_bytes_free_per_bank:,}"
-        )
+        if total:
+            free = view.largest_contiguous_bytes_free_per_bank
+            banks = f"{used:,} of {total:,} bytes used in each of {view.num_banks} banks"
+            lines.append(f"{name}: {banks}; the largest free block has {free:,}")
+    return "\n".join([*lines, *(f"- {remedy}" for remedy in _REMEDIES)])
 
 
 def ops_reports_since(since_s: float, environment: Mapping[str, str], cwd: Path) -> list[Path]:

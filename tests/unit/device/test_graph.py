@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_ttnn_perf.machine.ttnn import Runtime
-from pytest_ttnn_perf.measure.profilers import CapturedGraph, captured_graph, count_programs, keep
+from pytest_ttnn_perf.measure.profilers import CapturedGraph, captured_graph, keep
 
 FATAL = RuntimeError(
     "TT_FATAL @ graph.cpp:12: idle\ninfo:\nA capture is\nactive\nbacktrace:\n --- f"
@@ -257,7 +257,7 @@ PROGRAMS = [
 )
 def test_programs_are_counted_from_a_graph(nodes: list[object], programs: int | None) -> None:
     graph = Graph(nodes=nodes)
-    with count_programs(runtime(graph)) as counted:
+    with captured_graph(runtime(graph), None) as counted:
         pass
     assert counted.programs == programs
     assert [call.split()[0] for call in graph.called if call != "no python"] == ["begin", "end"]
@@ -265,13 +265,13 @@ def test_programs_are_counted_from_a_graph(nodes: list[object], programs: int | 
 
 def test_what_cannot_be_counted_is_not_known() -> None:
     for graph in (Graph({"begin": FATAL}), Graph({"end": FATAL}, nodes=PROGRAMS), None):
-        with count_programs(runtime(graph)) as counted:
+        with captured_graph(runtime(graph), None) as counted:
             pass
         assert counted.programs is None
 
 
 def test_a_model_that_raises_ends_the_counting() -> None:
     graph, error = Graph(nodes=PROGRAMS), ValueError("the model")
-    with pytest.raises(ValueError, match="the model"), count_programs(runtime(graph)):
+    with pytest.raises(ValueError, match="the model"), captured_graph(runtime(graph), None):
         raise error
     assert graph.called[-1] == "end"

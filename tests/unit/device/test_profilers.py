@@ -18,7 +18,6 @@ from pytest_ttnn_perf.measure.profilers import (
     Iteration,
     ProfilerError,
     ProgramProfiler,
-    ProgramRun,
     RealtimeProfiler,
     memory_report,
     ops_reports_since,
@@ -71,9 +70,7 @@ class Ttnn:
 
 def test_what_ran_on_each_chip_is_taken_in_the_order_of_the_chips() -> None:
     ttnn = Ttnn({1: [program(20, 8)], 0: [program(10), program(15.5, 1)]})
-    assert ProgramProfiler(opened(ttnn, (0, 1))).take() == Iteration((
-        ProgramRun(0, 10.0), ProgramRun(0, 15.5), ProgramRun(1, 20.0),
-    ))  # fmt: skip
+    assert ProgramProfiler(opened(ttnn, (0, 1))).take() == Iteration({0: [10.0, 15.5], 1: [20.0]})
 
 
 def test_every_device_is_waited_for_and_then_read() -> None:
@@ -121,8 +118,8 @@ def test_what_is_not_whole_is_a_problem(
 
 
 def test_a_chip_that_no_open_device_has_is_taken_along() -> None:
-    (run,) = ProgramProfiler(opened(Ttnn({7: [program(4)]}), ())).take().programs
-    assert run == ProgramRun(7, 4.0)
+    taken = ProgramProfiler(opened(Ttnn({7: [program(4)]}), ())).take()
+    assert taken == Iteration({7: [4.0]})
 
 
 @pytest.mark.parametrize("step", ["begin", "take"])
@@ -210,7 +207,7 @@ def realtime(monkeypatch: pytest.MonkeyPatch) -> Realtime:
 
 
 def times(iteration: Iteration) -> list[float]:
-    return [run.kernel_ns for run in iteration.programs]
+    return [ns for times in iteration.by_chip.values() for ns in times]
 
 
 def test_programs_are_taken_iteration_by_iteration_without_the_warm_up(realtime: Realtime) -> None:
@@ -219,9 +216,7 @@ def test_programs_are_taken_iteration_by_iteration_without_the_warm_up(realtime:
     profiler.begin()
     realtime.tell(10, 20)
     realtime.tell(30, frequency=1.5)
-    assert profiler.take() == Iteration((
-        ProgramRun(0, 10.0), ProgramRun(0, 20.0), ProgramRun(0, 20.0),
-    ))  # fmt: skip
+    assert profiler.take() == Iteration({0: [10.0, 20.0, 20.0]})
     realtime.tell(11, 0)
     assert times(profiler.take()) == [11.0, 0.0]
     assert realtime.waited == 3

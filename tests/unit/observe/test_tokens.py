@@ -40,7 +40,7 @@ class Beside(Instruments):
         self.device = device
 
     @property
-    def sync(self) -> Callable[[], object]:
+    def sync(self) -> Callable[[], object]:  # type: ignore[override]
         return self.device.wait
 
 

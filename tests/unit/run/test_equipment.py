@@ -14,9 +14,9 @@ from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
 from pytest_ttnn_perf.measure.instruments import (
     BesideDevices,
     Instruments,
-    error_text,
     instruments_for,
 )
+from pytest_ttnn_perf.measure.profilers import error_text
 
 OFF, REALTIME = ProfilerKind.OFF, ProfilerKind.REALTIME
 SETTINGS = Settings(artifacts=Path("/project/.ttnn_perf"))

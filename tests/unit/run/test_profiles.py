@@ -11,7 +11,7 @@ from pytest_ttnn_perf.analysis.readers.device_csv import gated_ops
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Artifact, MetricObservation
 from pytest_ttnn_perf.measure.instruments import profile_artifact
-from pytest_ttnn_perf.measure.profilers import Iteration, Profile, ProgramRun
+from pytest_ttnn_perf.measure.profilers import Iteration, Profile
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
 
 if TYPE_CHECKING:
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 
 
 def iteration(*times_ns: float, chip: int = 0) -> Iteration:
-    return Iteration(tuple(ProgramRun(chip, each) for each in times_ns))
+    return Iteration({chip: times_ns})
 
 
 def on_chips(**times_ns: list[float]) -> Iteration:
     """Return programs by chip, ``c0`` and so on."""
-    return Iteration(
-        tuple(ProgramRun(int(chip[1:]), each) for chip, times in times_ns.items() for each in times)
-    )
+    return Iteration({int(chip[1:]): times for chip, times in times_ns.items()})
 
 
 def time(*samples: float, of: str = "", source: Source = Source.DEVICE) -> MetricObservation:
