@@ -245,18 +245,18 @@ def _boards(file: Path) -> Artifact:
 
 
 def _benchmark(file: Path) -> Artifact:
-    from pytest_ttnn_perf.analysis.readers.benchmark_json import read_benchmark_run, told_hardware
+    from pytest_ttnn_perf.analysis.readers.benchmark_json import read_benchmark_run, system_in
 
     benchmarks = read_benchmarks(file)
     if len(benchmarks) > 1:
         problem = f"expected the result of one benchmark, found {len(benchmarks)}"
         raise InputError(file, f"{problem}: judge them with ttnn-perf gate {file}")
     (judged,) = read_benchmark_run(file).tests.values()
-    told, observation = told_hardware(benchmarks[0]), judged.observation
+    system, observation = system_in(benchmarks[0]), judged.observation
     return Artifact(
         tuple(observation.metrics.values()),
-        arch=told.arch,
-        board=told.board,
+        arch=system.arch,
+        board=system.board,
         hardware=observation.hardware,
         facts=observation.setting.values,
         environment=observation.environment,

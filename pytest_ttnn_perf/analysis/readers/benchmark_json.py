@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from hashlib import blake2b
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,19 +37,133 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# Measurement names of Tenstorrent's benchmarks and of vLLM: their units, and which are gated.
-#
-# A benchmark JSON gives a name and a number. What the number means is known by the name alone,
-# so it
-# is stated here. A name that is not in the table is recorded and not gated: nobody knows which way
-# it gets worse.
+# Measurement names: a benchmark JSON gives a name and a number, and only the name has a meaning. A
+# name that is not in the tables is recorded and not gated: its direction is unknown.
 
 #: Why a measurement is not gated whose name is not known.
 UNKNOWN_NAME: Final = "unknown measurement name"
+_COMPILE: Final = "a compile time"
+_EXPECTED: Final = "an expected value, not a measurement"
+_THRESHOLD: Final = "a threshold, not a measurement"
+_MINIMUM: Final = "a minimum"
+_MAXIMUM: Final = "a maximum"
+_SPREAD: Final = "a spread, not a result"
+_ESTIMATE: Final = "an estimate, not a measurement"
+_REFERENCE: Final = "a value of another system"
+_CPU: Final = "measured on the host's CPU, as a reference"
+_SETTING: Final = "a setting of the benchmark"
+_READY: Final = "the time to get ready, not to run"
+_PLACEHOLDER: Final = "a placeholder of a run that measured nothing"
+_FORCED: Final = "measured while the tokens of a reference are fed, which is no real decoding"
+
+#: Unit, kind, why it is not gated, and names, of tt-metal, tt-xla, vLLM and inference servers.
+_NAMES: Final[tuple[tuple[str, Kind, str | None, str], ...]] = (
+    # model_targets.yaml has prefill_time_to_first_token in milliseconds, results in seconds.
+    ("s", Kind.TIME, None, "TTFT time_to_token prefill_time_to_token prefill_time_to_first_token "
+     "inference_time inference_time_s total_time e2e_latency device_fw_duration "
+     "device_kernel_duration"),
+    ("ms", Kind.TIME, None, "avg_decode_time_first_128 ttft e2el"),
+    ("tok/s", Kind.THROUGHPUT, None, "tokens/s tokens_per_sec prefill_t/s decode_t/s "
+     "tokens_per_second decode_tokens_per_second output_throughput input_throughput "
+     "total_token_throughput tps_decode_throughput tps_prefill_throughput tput tput_prefill"),
+    ("tok/s/user", Kind.THROUGHPUT, None, "tokens/s/user tokens_per_sec_per_user decode_t/s/u "
+     "prefill_decode_t/s/u tsu_e2e mean_tps tput_user t/s/u"),
+    ("req/s", Kind.THROUGHPUT, None, "request_throughput req_tput request_goodput"),
+    ("samples/s", Kind.THROUGHPUT, None, "throughput_iter_per_s samples_per_sec"),
+    ("steps/s", Kind.THROUGHPUT, None, "inference_steps_per_second"),
+    ("1/s", Kind.THROUGHPUT, None, "throughput"),
+    ("fps", Kind.THROUGHPUT, None, "fps"),
+    ("images/s", Kind.THROUGHPUT, None, "images_per_sec"),
+    ("x", Kind.THROUGHPUT, None, "real_time_factor rtfx rtr"),
+    # tt-metal and tt-xla write 95.5 for 95.5 %.
+    ("%", Kind.ACCURACY, None, "top1 top5 top1_token_accuracy top5_token_accuracy "
+     "ifeval_accuracy top1_accuracy top5_accuracy"),
+    ("", Kind.ACCURACY, None, "token_verification pearson_correlation evaluation_score score"),
+    # A benchmark that loses requests looks faster.
+    ("requests", Kind.COUNT, None, "completed failed"),
+    ("s", Kind.TIME, _COMPILE, "compile_prefill compile_decode"),
+    ("s", Kind.TIME, "a first run, which compiles", "first_run_s"),
+    ("s", Kind.TIME, "the time to build the model, not to run it", "build_time_s"),
+    ("s", Kind.TIME, _CPU, "inference_time_cpu_s"),
+    ("samples/s", Kind.THROUGHPUT, _CPU, "throughput_cpu_iter_per_s cpu_samples_per_sec"),
+    ("s", Kind.TIME, "what the timed parts leave of a total", "cpu_overhead_s"),
+    ("ns", Kind.TIME, _ESTIMATE, "e2e_estimate_80l"),
+    ("ms", Kind.TIME, _ESTIMATE, "ttft_estimate_80l"),
+    ("tok/s/user", Kind.THROUGHPUT, _ESTIMATE, "tsu_estimate"),
+    ("", Kind.COUNT, "a placeholder for a name", "best_config worst_config"),
+    ("", Kind.TIME, "its unit differs from test to test", "e2e_perf"),
+    ("samples", Kind.COUNT, _SETTING, "total_samples"),
+    ("requests", Kind.COUNT, _SETTING, "max_concurrent_requests"),
+    ("tokens", Kind.COUNT, _SETTING, "total_input_tokens"),
+    ("tokens", Kind.COUNT, "it follows the text that is generated", "total_output_tokens"),
+    ("s", Kind.TIME, "the throughput says the same", "duration"),
+    ("tok/s", Kind.THROUGHPUT, _MAXIMUM, "max_output_tokens_per_s"),
+    ("", Kind.ACCURACY, _REFERENCE, "published_score gpu_reference_score"),
+)  # fmt: skip
+_TIME: Final = r"(?i:time|latency|ttft|tpot|itl|e2el|kernel_duration|fw_duration|kernel|op_to_op)"
+_UNIT: Final = r"(?P<unit>ns|us|ms|s)"
+_LATENCY: Final = r"(?:ttft|tpot|itl|e2el|e2e_latency)_ms"
+_PERCENTILE: Final = re.compile(r"p([1-9]\d?(?:\.\d+)?)_.+_" + _UNIT)
+#: Names that are made by a rule, with unit, kind and why they are not gated. The first that fits
+#: counts: what is not gated comes first. A unit in the name wins.
+_FAMILIES: Final = tuple(
+    (re.compile(pattern), unit, kind, why)
+    for pattern, unit, kind, why in (
+        (rf"(?i:expected)[_ -].*?(?:[_(]{_UNIT}\)?)?", "", Kind.TIME, _EXPECTED),
+        (r"(?:Lower|Upper) Threshold .*", "", Kind.TIME, _THRESHOLD),
+        (r".*[_ -](?:threshold|target|margin|tolerance)", "", Kind.TIME, _THRESHOLD),
+        (rf"(?:.*_)?compile(?:_.*)?_{_UNIT}", "", Kind.TIME, _COMPILE),
+        (r"(?:.*_)?compile_time", "s", Kind.TIME, _COMPILE),
+        (
+            r"(?:.*[_-])?(?:warm_?up|load(?:ing)?|set_?up|init|download|start_?up|cold_start)_"
+            rf"(?:time|latency)_{_UNIT}",
+            "",
+            Kind.TIME,
+            _READY,
+        ),
+        (rf"(?:.*_)?cpu_(?:.*_)?{_UNIT}", "", Kind.TIME, _CPU),
+        (rf"MIN DEVICE .* DURATION \[{_UNIT}\]", "", Kind.TIME, _MINIMUM),
+        (rf"MAX DEVICE .* DURATION \[{_UNIT}\]", "", Kind.TIME, _MAXIMUM),
+        (rf"STD DEVICE .* DURATION \[{_UNIT}\]", "", Kind.TIME, _SPREAD),
+        (r"MIN DEVICE .* SAMPLES/S", "samples/s", Kind.THROUGHPUT, _MINIMUM),
+        (r"MAX DEVICE .* SAMPLES/S", "samples/s", Kind.THROUGHPUT, _MAXIMUM),
+        (rf"AVG DEVICE .* DURATION \[{_UNIT}\]", "", Kind.TIME, None),
+        (r"AVG DEVICE .* SAMPLES/S", "samples/s", Kind.THROUGHPUT, None),
+        # One token of many, written to plot them.
+        (r"time_to_token_\d+", "ms", Kind.TIME, "the time of a single token"),
+        (r"std_.*_ms", "ms", Kind.TIME, _SPREAD),
+        (r"std_tps", "tok/s/user", Kind.THROUGHPUT, _SPREAD),
+        (rf"min_.*_{_UNIT}", "", Kind.TIME, _MINIMUM),
+        (rf"max_.*_{_UNIT}", "", Kind.TIME, _MAXIMUM),
+        (rf"p100_{_LATENCY}", "ms", Kind.TIME, _MAXIMUM),  # p100 and p150 are boards, too
+        (rf"(?:mean|median)_{_LATENCY}", "ms", Kind.TIME, None),
+        (_PERCENTILE.pattern, "", Kind.TIME, None),
+        (rf".*[_-]min(?:[_-]{_UNIT})?", "", Kind.TIME, _MINIMUM),
+        (rf".*[_-]max(?:[_-]{_UNIT})?", "", Kind.TIME, _MAXIMUM),
+        (rf".*[_-]std(?:[_-]{_UNIT})?", "", Kind.TIME, _SPREAD),
+        (r".*[_-]estimate(?:_.*)?", "", Kind.TIME, _ESTIMATE),
+        (rf".*[_-]avg[_-]{_UNIT}", "", Kind.TIME, None),
+        (r".*_step_mean_s", "s", Kind.TIME, None),
+        (rf"(?:.*[_ -])?{_TIME}(?:_(?:avg|mean))?[_-]{_UNIT}", "", Kind.TIME, None),
+        (r"(?:.*[_-])?pcc", "", Kind.ACCURACY, None),
+    )
+)
+#: What is computed from what, mostly in reports of servers; the first that a file has is gated.
+_SAME_AS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("mean_tps", "tput_user", "t/s/u"), ("mean_tpot_ms",)),
+    **dict.fromkeys(("tps_decode_throughput", "tput"), ("mean_tpot_ms", "mean_tps", "tput_user")),
+    **dict.fromkeys(("tps_prefill_throughput", "tput_prefill"), ("mean_ttft_ms",)),
+    "total_time": ("samples_per_sec",),
+    # All are over the duration. With texts of other lengths, requests are not alike; tokens are.
+    "total_token_throughput": ("output_throughput", "request_throughput"),
+    "input_throughput": ("output_throughput", "request_throughput"),
+    "request_throughput": ("output_throughput",),
+    "req_tput": ("output_throughput", "request_throughput"),
+}
 
 
 class KnownMeasurement(Struct, frozen=True):
-    """What a measurement's name says. ``why_ungated`` is None for one that is gated."""
+    """The meaning of a measurement's name. ``why_ungated`` is None for one that is gated."""
 
     unit: str
     better: Better
@@ -57,8 +171,17 @@ class KnownMeasurement(Struct, frozen=True):
     why_ungated: str | None = None
 
 
+_BY_NAME: Final = {
+    name: KnownMeasurement(
+        unit, Better.HIGHER if name == "completed" else kind.usual_direction, kind, why
+    )
+    for unit, kind, why, names in _NAMES
+    for name in names.split()
+}
+
+
 def known_measurement(name: str, step: str = "") -> KnownMeasurement | None:
-    """Return what is known of a measurement, by its name and the step it was taken in.
+    """Return the meaning of a measurement, by its name and the step it was taken in.
 
     >>> known_measurement("time_to_token", "inference_prefill").unit
     's'
@@ -67,37 +190,22 @@ def known_measurement(name: str, step: str = "") -> KnownMeasurement | None:
     >>> known_measurement("mood") is None
     True
     """
-    if step in _PLACEHOLDER_STEPS:
-        return _ungated("", Kind.TIME, "a placeholder of a run that measured nothing")
+    if step == "empty_run":  # written only because a dashboard refuses an empty file
+        return KnownMeasurement("", Better.LOWER, Kind.TIME, _PLACEHOLDER)
     if step.startswith("compile"):
-        return _ungated(_unit_of_time(name), Kind.TIME, _COMPILE)
-    found = _BY_STEP.get((step, name)) or _BY_NAME.get(name)
-    if found is not None:
-        return found
-    for pattern, meaning in _FAMILIES:
-        matched = pattern.fullmatch(name)
-        if matched is not None:
-            return _with_unit(meaning, matched.groupdict().get("unit"))
+        ending = re.search(r"[_\W](ns|us|ms|s)\W*$", name)
+        return KnownMeasurement(ending[1] if ending else "s", Better.LOWER, Kind.TIME, _COMPILE)
+    # The pipelines of tt_dit name the time of a step by the step.
+    if step == name and step in {"encoder", "denoising", "vae", "run"}:
+        return KnownMeasurement("s", Better.LOWER, Kind.TIME)
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    for pattern, unit, kind, why in _FAMILIES:
+        found = pattern.fullmatch(name)
+        if found is not None:
+            own = found.groupdict().get("unit")
+            return KnownMeasurement(own or unit, kind.usual_direction, kind, why)
     return None
-
-
-def same_as(name: str) -> tuple[str, ...]:
-    """Return what says the same as a measurement: one loss would be shown by all of them.
-
-    >>> same_as("mean_tps"), same_as("mean_ttft_ms")
-    (('mean_tpot_ms',), ())
-    """
-    return _SAME_AS.get(name, ())
-
-
-def percentile_of(name: str) -> float | None:
-    """Return which percentile of a latency a measurement is; None if it is none.
-
-    >>> percentile_of("p99_ttft_ms"), percentile_of("mean_ttft_ms")
-    (99.0, None)
-    """
-    matched = _PERCENTILE.fullmatch(name)
-    return float(matched[1]) if matched else None
 
 
 def metric_of_measurement(name: str, step: str = "") -> tuple[Metric, str | None]:
@@ -115,283 +223,39 @@ def metric_of_measurement(name: str, step: str = "") -> tuple[Metric, str | None
     return Metric(full_name, known.unit, known.better, known.kind), known.why_ungated
 
 
-def _time(unit: str) -> KnownMeasurement:
-    return KnownMeasurement(unit, Better.LOWER, Kind.TIME)
+def _is_forced(benchmark: BenchmarkRun) -> bool:
+    """Return whether the tokens of a reference are fed; tt-metal knows such runs by these, too."""
+    names = {measurement.name for measurement in benchmark.measurements}
+    return not names.isdisjoint({"top1_token_accuracy", "top5_token_accuracy"})
 
 
-def _rate(unit: str) -> KnownMeasurement:
-    return KnownMeasurement(unit, Better.HIGHER, Kind.THROUGHPUT)
-
-
-def _accuracy(unit: str = "") -> KnownMeasurement:
-    return KnownMeasurement(unit, Better.HIGHER, Kind.ACCURACY)
-
-
-def _known_measurements_count(unit: str, better: Better) -> KnownMeasurement:
-    return KnownMeasurement(unit, better, Kind.COUNT)
-
-
-def _ungated(unit: str, kind: Kind, why: str) -> KnownMeasurement:
-    return KnownMeasurement(unit, kind.usual_direction, kind, why)
-
-
-def _unit_of_time(name: str) -> str:
-    """Return the unit that the name of a time ends with; tt-metal's are in seconds."""
-    matched = re.search(r"(?:[_\W])(ns|us|ms|s)\W*$", name)
-    return matched[1] if matched else "s"
-
-
-def _with_unit(meaning: KnownMeasurement, unit: str | None) -> KnownMeasurement:
-    if unit is None:
-        return meaning
-    return KnownMeasurement(unit, meaning.better, meaning.kind, meaning.why_ungated)
-
-
-_COMPILE: Final = "a compile time"
-_EXPECTED: Final = "an expected value, not a measurement"
-_THRESHOLD: Final = "a threshold, not a measurement"
-_MINIMUM: Final = "a minimum"
-_MAXIMUM: Final = "a maximum"
-_SPREAD: Final = "a spread, not a result"
-_ESTIMATE: Final = "an estimate, not a measurement"
-_REFERENCE: Final = "a value of another system"
-_CPU: Final = "measured on the host's CPU, as a reference"
-_SETTING: Final = "a setting of the benchmark"
-_READY: Final = "the time to get ready, not to run"
-
-#: Steps that a test writes only because a dashboard refuses an empty file.
-_PLACEHOLDER_STEPS: Final = frozenset({"empty_run"})
-
-_SECONDS: Final = _time("s")
-_MILLISECONDS: Final = _time("ms")
-_TOKENS: Final = _rate("tok/s")
-_USER_TOKENS: Final = _rate("tok/s/user")
-_REQUESTS: Final = _rate("req/s")
-_KNOWN_MEASUREMENTS_SAMPLES: Final = _rate("samples/s")
-#: tt-metal and tt-xla write 95.5 for 95.5 %.
-_PERCENT: Final = _accuracy("%")
-
-#: Names that mean something else in one step than in others.
-_BY_STEP: Final[Mapping[tuple[str, str], KnownMeasurement]] = {
-    # The pipelines of tt_dit name a measurement by its step: it is the time of that step.
-    ("encoder", "encoder"): _SECONDS,
-    ("denoising", "denoising"): _SECONDS,
-    ("vae", "vae"): _SECONDS,
-    ("run", "run"): _SECONDS,
-}
-
-_TT_METAL: Final[Mapping[str, KnownMeasurement]] = {
-    # In seconds here; model_targets.yaml has prefill_time_to_first_token in milliseconds.
-    "TTFT": _SECONDS,
-    "time_to_token": _SECONDS,
-    "prefill_time_to_token": _SECONDS,
-    "prefill_time_to_first_token": _SECONDS,
-    "tokens/s": _TOKENS,
-    "tokens_per_sec": _TOKENS,
-    "tokens/s/user": _USER_TOKENS,
-    "tokens_per_sec_per_user": _USER_TOKENS,
-    "prefill_t/s": _TOKENS,
-    "decode_t/s": _TOKENS,
-    "decode_t/s/u": _USER_TOKENS,
-    "prefill_decode_t/s/u": _USER_TOKENS,
-    "tsu_e2e": _USER_TOKENS,
-    "avg_decode_time_first_128": _MILLISECONDS,
-    "inference_time": _SECONDS,
-    "inference_time_s": _SECONDS,
-    "throughput": _rate("1/s"),
-    "throughput_iter_per_s": _KNOWN_MEASUREMENTS_SAMPLES,
-    "fps": _rate("fps"),
-    "images_per_sec": _rate("images/s"),
-    "top1": _PERCENT,
-    "top5": _PERCENT,
-    "top1_token_accuracy": _PERCENT,
-    "top5_token_accuracy": _PERCENT,
-    "ifeval_accuracy": _PERCENT,
-    "token_verification": _accuracy(),
-    "pearson_correlation": _accuracy(),
-    "compile_prefill": _ungated("s", Kind.TIME, _COMPILE),
-    "compile_decode": _ungated("s", Kind.TIME, _COMPILE),
-    "first_run_s": _ungated("s", Kind.TIME, "a first run, which compiles"),
-    "build_time_s": _ungated("s", Kind.TIME, "the time to build the model, not to run it"),
-    "inference_time_cpu_s": _ungated("s", Kind.TIME, _CPU),
-    "throughput_cpu_iter_per_s": _ungated("samples/s", Kind.THROUGHPUT, _CPU),
-    "e2e_estimate_80l": _ungated("ns", Kind.TIME, _ESTIMATE),
-    "ttft_estimate_80l": _ungated("ms", Kind.TIME, _ESTIMATE),
-    "tsu_estimate": _ungated("tok/s/user", Kind.THROUGHPUT, _ESTIMATE),
-    "best_config": _ungated("", Kind.COUNT, "a placeholder for a name"),
-    "worst_config": _ungated("", Kind.COUNT, "a placeholder for a name"),
-    "e2e_perf": _ungated("", Kind.TIME, "its unit differs from test to test"),
-}
-
-_TT_XLA: Final[Mapping[str, KnownMeasurement]] = {
-    "samples_per_sec": _KNOWN_MEASUREMENTS_SAMPLES,
-    "tokens_per_second": _TOKENS,
-    "decode_tokens_per_second": _TOKENS,
-    "total_time": _SECONDS,
-    "e2e_latency": _SECONDS,
-    "ttft": _MILLISECONDS,
-    "device_fw_duration": _SECONDS,
-    "device_kernel_duration": _SECONDS,
-    "real_time_factor": _rate("x"),
-    "top1_accuracy": _PERCENT,
-    "top5_accuracy": _PERCENT,
-    "evaluation_score": _accuracy(),
-    "cpu_samples_per_sec": _ungated("samples/s", Kind.THROUGHPUT, _CPU),
-    "cpu_overhead_s": _ungated("s", Kind.TIME, "what the timed parts leave of a total"),
-    "total_samples": _ungated("samples", Kind.COUNT, _SETTING),
-}
-
-_SERVING: Final[Mapping[str, KnownMeasurement]] = {
-    "request_throughput": _REQUESTS,
-    "req_tput": _REQUESTS,
-    "request_goodput": _REQUESTS,
-    "output_throughput": _TOKENS,
-    "input_throughput": _TOKENS,
-    "total_token_throughput": _TOKENS,
-    "tps_decode_throughput": _TOKENS,
-    "tps_prefill_throughput": _TOKENS,
-    "tput": _TOKENS,
-    "tput_prefill": _TOKENS,
-    "mean_tps": _USER_TOKENS,
-    "tput_user": _USER_TOKENS,
-    "t/s/u": _USER_TOKENS,
-    "e2el": _MILLISECONDS,
-    "inference_steps_per_second": _rate("steps/s"),
-    "rtfx": _rate("x"),
-    "rtr": _rate("x"),
-    "score": _accuracy(),
-    # A benchmark that loses requests looks faster.
-    "completed": _known_measurements_count("requests", Better.HIGHER),
-    "failed": _known_measurements_count("requests", Better.LOWER),
-    "duration": _ungated("s", Kind.TIME, "the throughput says the same"),
-    "total_input_tokens": _ungated("tokens", Kind.COUNT, _SETTING),
-    "total_output_tokens": _ungated("tokens", Kind.COUNT, "it follows the text that is generated"),
-    "max_output_tokens_per_s": _ungated("tok/s", Kind.THROUGHPUT, _MAXIMUM),
-    "max_concurrent_requests": _ungated("requests", Kind.COUNT, _SETTING),
-    "published_score": _ungated("", Kind.ACCURACY, _REFERENCE),
-    "gpu_reference_score": _ungated("", Kind.ACCURACY, _REFERENCE),
-}
-
-#: What is computed from what, mostly in reports of servers; the first that a file has is gated.
-_SAME_AS: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("mean_tps", "tput_user", "t/s/u"), ("mean_tpot_ms",)),
-    **dict.fromkeys(("tps_decode_throughput", "tput"), ("mean_tpot_ms", "mean_tps", "tput_user")),
-    **dict.fromkeys(("tps_prefill_throughput", "tput_prefill"), ("mean_ttft_ms",)),
-    "total_time": ("samples_per_sec",),
-    # All are over the duration. With texts of other lengths, requests are not alike; tokens are.
-    "total_token_throughput": ("output_throughput", "request_throughput"),
-    "input_throughput": ("output_throughput", "request_throughput"),
-    "request_throughput": ("output_throughput",),
-    "req_tput": ("output_throughput", "request_throughput"),
-}
-
-_BY_NAME: Final = {**_TT_METAL, **_TT_XLA, **_SERVING}
-
-_TIME: Final = r"(?i:time|latency|ttft|tpot|itl|e2el|kernel_duration|fw_duration|kernel|op_to_op)"
-_UNIT: Final = r"(?P<unit>ns|us|ms|s)"
-_LATENCY: Final = r"(?:ttft|tpot|itl|e2el|e2e_latency)_ms"
-#: p100 and p150 are boards, too.
-_PERCENTILE: Final = re.compile(r"p(\d\d?(?:\.\d+)?|100(?=_" + _LATENCY + r"))_.+_" + _UNIT)
-
-
-def _family(pattern: str, meaning: KnownMeasurement) -> tuple[re.Pattern[str], KnownMeasurement]:
-    return re.compile(pattern), meaning
-
-
-#: Names that are made by a rule. The first that fits says it: what is not gated comes first.
-_FAMILIES: Final = (
-    _family(r"(?i:expected)[_ -].*?(?:[_(]" + _UNIT + r"\)?)?", _ungated("", Kind.TIME, _EXPECTED)),
-    _family(r"(?:Lower|Upper) Threshold .*", _ungated("", Kind.TIME, _THRESHOLD)),
-    _family(r".*[_ -](?:threshold|target|margin|tolerance)", _ungated("", Kind.TIME, _THRESHOLD)),
-    _family(r"(?:.*_)?compile(?:_.*)?_" + _UNIT, _ungated("", Kind.TIME, _COMPILE)),
-    _family(r"(?:.*_)?compile_time", _ungated("s", Kind.TIME, _COMPILE)),
-    _family(
-        r"(?:.*[_-])?(?:warm_?up|load(?:ing)?|set_?up|init|download|start_?up|cold_start)_"
-        r"(?:time|latency)_" + _UNIT,
-        _ungated("", Kind.TIME, _READY),
-    ),
-    _family(r"(?:.*_)?cpu_(?:.*_)?" + _UNIT, _ungated("", Kind.TIME, _CPU)),
-    _family(r"MIN DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _MINIMUM)),
-    _family(r"MAX DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _MAXIMUM)),
-    _family(r"STD DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _SPREAD)),
-    _family(r"MIN DEVICE .* SAMPLES/S", _ungated("samples/s", Kind.THROUGHPUT, _MINIMUM)),
-    _family(r"MAX DEVICE .* SAMPLES/S", _ungated("samples/s", Kind.THROUGHPUT, _MAXIMUM)),
-    _family(r"AVG DEVICE .* DURATION \[" + _UNIT + r"\]", _time("")),
-    _family(r"AVG DEVICE .* SAMPLES/S", _KNOWN_MEASUREMENTS_SAMPLES),
-    # One token of many, written to plot them.
-    _family(r"time_to_token_\d+", _ungated("ms", Kind.TIME, "the time of a single token")),
-    _family(r"std_.*_ms", _ungated("ms", Kind.TIME, _SPREAD)),
-    _family(r"std_tps", _ungated("tok/s/user", Kind.THROUGHPUT, _SPREAD)),
-    _family(r"min_.*_" + _UNIT, _ungated("", Kind.TIME, _MINIMUM)),
-    _family(r"max_.*_" + _UNIT, _ungated("", Kind.TIME, _MAXIMUM)),
-    _family(r"(?:mean|median)_" + _LATENCY, _MILLISECONDS),
-    _family(_PERCENTILE.pattern, _time("")),
-    _family(r".*[_-]min(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _MINIMUM)),
-    _family(r".*[_-]max(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _MAXIMUM)),
-    _family(r".*[_-]std(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _SPREAD)),
-    _family(r".*[_-]estimate(?:_.*)?", _ungated("", Kind.TIME, _ESTIMATE)),
-    _family(r".*[_-]avg[_-]" + _UNIT, _time("")),
-    _family(r".*_step_mean_s", _SECONDS),
-    _family(r"(?:.*[_ -])?" + _TIME + r"(?:_(?:avg|mean))?[_-]" + _UNIT, _time("")),
-    _family(r"(?:.*[_-])?pcc", _accuracy()),
-)
-
-
-# What the rest of a benchmark's results tells of one number: is it gated, is it a setting.
-
-#: Measured while a model is fed the tokens of a reference; tt-metal knows such runs by these too.
-_TOKEN_ACCURACY: Final = frozenset({"top1_token_accuracy", "top5_token_accuracy"})
-_FORCED: Final = "measured while the tokens of a reference are fed, which is no real decoding"
-
-
-def is_forced(benchmark: BenchmarkRun) -> bool:
-    """Return whether the tokens of a reference are fed."""
-    return any(measurement.name in _TOKEN_ACCURACY for measurement in benchmark.measurements)
-
-
-def why_ungated(benchmark: BenchmarkRun, metric: Metric, name: str, step: str) -> str | None:
+def _why_ungated(benchmark: BenchmarkRun, metric: Metric, name: str, step: str) -> str | None:
     """Say why a measurement that is known to be a result is not gated in this benchmark."""
-    if metric.kind is not Kind.ACCURACY and is_forced(benchmark):
+    if metric.kind is not Kind.ACCURACY and _is_forced(benchmark):
         return _FORCED
     measured = {m.name for m in benchmark.measurements if m.step_name == step and isfinite(m.value)}
-    source = next((other for other in same_as(name) if other in measured), None)
+    source = next((other for other in _SAME_AS.get(name, ()) if other in measured), None)
     if source is not None:
         return f"{source} says the same"
-    percent = percentile_of(name)
-    return None if percent is None else _too_few(benchmark, name, percent)
+    percentile = _PERCENTILE.fullmatch(name)
+    return _too_few_requests(benchmark, float(percentile[1]) / 100) if percentile else None
 
 
-def _too_few(benchmark: BenchmarkRun, name: str, percent: float) -> str | None:
-    """Say that a percentile is one of too few values to be one; None if there are enough."""
-    if not 0 < percent < 100:
-        return "a minimum or maximum"
-    fraction = percent / 100
+def _too_few_requests(benchmark: BenchmarkRun, fraction: float) -> str | None:
+    """Say that a percentile is of too few requests to be gated; None if there are enough."""
+    counts = dict(benchmark.config_params or {})
+    counts |= {m.name: m.value for m in benchmark.measurements if isfinite(m.value)}
+    found = [counts.get(name) for name in ("completed", "num_prompts", "num_requests")]
+    count = next((n for n in found if isinstance(n, (int, float))), None)
     needed = least_count(max(fraction, 1 - fraction))
-    what, count = (
-        "requests",
-        _benchmark_gating_number(benchmark, "completed", "num_prompts", "num_requests"),
-    )
-    if "_itl_" in name and count is not None:  # between tokens, of which a request has many
-        tokens = _benchmark_gating_number(benchmark, "total_output_tokens")
-        what, count = "tokens", None if tokens is None else tokens - count
     if count is None:
-        return f"a percentile, and the file does not say of how many {what}"
+        return "a percentile, and the file does not say of how many requests"
     if count >= needed:
         return None
-    return f"p{percent:g} needs at least {needed} {what}, and there are {max(count, 0):g}"
+    return f"p{100 * fraction:g} needs at least {needed} requests, and there are {count:g}"
 
 
-def _benchmark_gating_number(benchmark: BenchmarkRun, *names: str) -> float | None:
-    """Return a number that was measured, or stands among the settings."""
-    config = benchmark.config_params or {}
-    for name in names:
-        found = [m.value for m in benchmark.measurements if m.name == name and isfinite(m.value)]
-        if found:
-            return found[0]
-        value = config.get(name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return value
-    return None
+# Settings of a benchmark, and its members that are different in every run.
 
 
 def is_volatile(name: str, value: object) -> bool:
@@ -432,18 +296,12 @@ _MESH: Final = re.compile(r"[1-9]\d{0,3}(?:x[1-9]\d{0,3})*")
 _RESULTS: Final = "ttnn_"
 
 
-class Told(Struct, frozen=True):
-    """What a benchmark says of the hardware; None for what it does not."""
+class System(NamedTuple):
+    """The hardware as a benchmark names it; None for what it does not."""
 
     arch: str | None = None
     board: str | None = None
     mesh: str | None = None
-
-    def hardware(self) -> Hardware | None:
-        """Return the hardware, if it is told well enough to file a baseline under it."""
-        if self.arch is None or self.board is None:
-            return None
-        return Hardware(self.arch, self.board, self.mesh)
 
 
 def read_benchmark_run(file: Path, hardware: Hardware | None = None) -> Run:
@@ -527,13 +385,13 @@ def test_of(benchmark: BenchmarkRun) -> str:
     }
     known = ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
     # A demo has the same type and sizes whether its speed or its accuracy is measured.
-    kind = f"{benchmark.run_type}_accuracy" if is_forced(benchmark) else benchmark.run_type
+    kind = f"{benchmark.run_type}_accuracy" if _is_forced(benchmark) else benchmark.run_type
     test = f"benchmark:{benchmark.ml_model_name}::{kind}"
     return f"{test}[{known}]" if known else test
 
 
-def told_hardware(benchmark: BenchmarkRun) -> Told:
-    """Return what a benchmark says of its hardware, in any of the fields that producers use."""
+def system_in(benchmark: BenchmarkRun) -> System:
+    """Return the hardware, from any of the fields that producers use."""
     info, config = benchmark.device_info or {}, benchmark.config_params or {}
     named = [
         *(info.get(name) for name in ("board", "device_type", "device_name", "card_type", "arch")),
@@ -541,10 +399,9 @@ def told_hardware(benchmark: BenchmarkRun) -> Told:
     ]
     systems = [system for name in named if isinstance(name, str) and (system := system_of(name))]
     boards = [system for system in systems if system.board is not None]
-    system = next(iter(boards or systems), None)
-    if system is None:
-        return Told(mesh=_mesh(info))
-    return Told(system.arch, system.board, _mesh(info))
+    for system in boards or systems:
+        return System(system.arch, system.board, _mesh(info))
+    return System(mesh=_mesh(info))
 
 
 def _mesh(info: Mapping[str, Any]) -> str | None:
@@ -557,9 +414,15 @@ def _mesh(info: Mapping[str, Any]) -> str | None:
     return "1x1" if info.get("device_count") == 1 else None
 
 
-def facts_of(benchmark: BenchmarkRun) -> Mapping[str, Scalar]:
-    """Return what a benchmark says of the model and its inputs."""
-    facts: dict[str, Scalar] = {
+def _ours(benchmark: BenchmarkRun) -> Mapping[str, Any]:
+    """Return what we wrote in addition to the schema; nothing of other producers."""
+    found = (benchmark.config_params or {}).get(OURS)
+    return found if isinstance(found, dict) else {}
+
+
+def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observation:
+    ours = _ours(benchmark)
+    facts = {
         "model": benchmark.ml_model_name,
         "batch": benchmark.batch_size,
         "input_sequence_length": benchmark.input_sequence_length,
@@ -569,51 +432,38 @@ def facts_of(benchmark: BenchmarkRun) -> Mapping[str, Scalar]:
         "image_dimension": benchmark.image_dimension,
         "dataset": benchmark.dataset_name,
     }
-    return {name: fact for name, fact in facts.items() if fact is not None}
-
-
-def _ours(benchmark: BenchmarkRun) -> Mapping[str, Any]:
-    """Return what we wrote beside the fields of the schema; nothing of other producers."""
-    found = (benchmark.config_params or {}).get(OURS)
-    return found if isinstance(found, dict) else {}
-
-
-def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observation:
-    ours = _ours(benchmark)
-    own_hardware = (
-        _decoded(Hardware, ours["hardware"], "hardware") if ours.get("hardware") else None
-    )
     config = {
         name: value
         for name, value in (benchmark.config_params or {}).items()
         if name != OURS and _is_scalar(value)
     }
-    beside = {
+    environment = {
         name: value
         for name, value in config.items()
         if name.startswith(_RESULTS) or is_volatile(name, value)
     }
-    settings = {name: value for name, value in config.items() if name not in beside}
+    settings = {name: value for name, value in config.items() if name not in environment}
+    for name, values in (
+        ("power_w", [m.device_power for m in benchmark.measurements]),
+        ("temperature_c", [m.device_temperature for m in benchmark.measurements]),
+    ):
+        known = [value for value in values if value is not None]
+        environment |= {name: max(known)} if known else {}
+    if hardware is None and ours.get("hardware"):
+        hardware = _decoded(Hardware, ours["hardware"], "hardware")
+    system = system_in(benchmark)
+    if hardware is None and system.arch is not None and system.board is not None:
+        hardware = Hardware(system.arch, system.board, system.mesh)
     return Observation(
         test=test_of(benchmark),
         metrics={m.metric.name: m for m in metrics_of(benchmark)},
         configuration=Configuration(_scalars(ours.get("configuration", settings))),
-        facts=_scalars(ours.get("facts", facts_of(benchmark))),
-        hardware=hardware or own_hardware or told_hardware(benchmark).hardware(),
-        environment={**beside, **environment_of(benchmark)},
+        facts=_scalars(
+            ours.get("facts", {name: fact for name, fact in facts.items() if fact is not None})
+        ),
+        hardware=hardware,
+        environment=environment,
     )
-
-
-def environment_of(benchmark: BenchmarkRun) -> Mapping[str, Scalar]:
-    """Return what was true of the device meanwhile: the highest power and temperature."""
-    measured = benchmark.measurements
-    told = {
-        "power_w": [m.device_power for m in measured if m.device_power is not None],
-        "temperature_c": [
-            m.device_temperature for m in measured if m.device_temperature is not None
-        ],
-    }
-    return {name: max(values) for name, values in told.items() if values}
 
 
 def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
@@ -632,7 +482,7 @@ def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
             metric, limits, why = _own_metric(defined[own], own)
         else:
             metric, why = metric_of_measurement(name, step)
-            why = why or why_ungated(benchmark, metric, name, step)
+            why = why or _why_ungated(benchmark, metric, name, step)
         yield MetricObservation(
             metric,
             tuple(m.value for m in ordered),
@@ -777,35 +627,23 @@ def _complete(value: Value) -> BenchmarkRun:
 
 
 _TEXTS: Final = (
-    "run_start_ts",
-    "run_end_ts",
-    "git_repo_name",
-    "git_commit_hash",
-    "git_commit_ts",
-    "git_branch_name",
-    "github_pipeline_link",
-    "user_name",
-    "docker_image",
-    "device_hostname",
-    "device_ip",
-    "ml_model_type",
-    "precision",
-    "dataset_name",
-    "profiler_name",
-    "image_dimension",
-)
-_COUNTS: Final[tuple[str, ...]] = (
-    "github_pipeline_id",
-    "github_job_id",
-    "num_layers",
-    "batch_size",
-    "input_sequence_length",
+    "run_start_ts", "run_end_ts", "git_repo_name", "git_commit_hash", "git_commit_ts",
+    "git_branch_name", "github_pipeline_link", "user_name", "docker_image", "device_hostname",
+    "device_ip", "ml_model_type", "precision", "dataset_name", "profiler_name", "image_dimension",
+)  # fmt: skip
+_COUNTS: Final = (
+    "github_pipeline_id", "github_job_id", "num_layers", "batch_size", "input_sequence_length",
     "output_sequence_length",
-)
+)  # fmt: skip
 
 
 def _of_tt_xla(value: Value) -> BenchmarkRun:
     """Read a result of tt-xla's benchmarks: -1 and "" stand for what is not known."""
+    config = dict(_object(value, "config") or {})
+    measured = [item.members() for item in value.field("measurements").array()]
+    # The total time is of so many samples: their number is a setting.
+    samples = [m.get("value") for m in measured if m.get("measurement_name") == "total_samples"]
+    config |= {"total_samples": samples[0]} if samples else {}
     return BenchmarkRun(
         None,
         None,
@@ -817,27 +655,13 @@ def _of_tt_xla(value: Value) -> BenchmarkRun:
         ml_model_type=_text(value, "model_type"),
         num_layers=_count(value, "num_layers", at_least=1),
         batch_size=_count(value, "batch_size", at_least=1),
-        config_params=_config_of_tt_xla(value),
+        config_params=config,
         precision=_text(value, "precision"),
         dataset_name=_text(value, "dataset_name"),
         input_sequence_length=_count(value, "input_sequence_length", at_least=1),
         output_sequence_length=_count(value, "output_sequence_length", at_least=1),
         image_dimension=_text(value, "image_dimension"),
     )
-
-
-def _config_of_tt_xla(value: Value) -> dict[str, Any]:
-    """Return the settings; the total time is that of so many samples, which are one of them."""
-    totals = [
-        item.members().get("value")
-        for item in value.field("measurements").array()
-        if item.members().get("measurement_name") == _SAMPLES
-    ]
-    config = _object(value, "config") or {}
-    return {**config, _SAMPLES: totals[0]} if totals else config
-
-
-_SAMPLES: Final = "total_samples"
 
 
 def _measurements(value: Value, name: str, *, with_step: bool = True) -> tuple[Measurement, ...]:
@@ -858,39 +682,19 @@ def _measurements(value: Value, name: str, *, with_step: bool = True) -> tuple[M
     )
 
 
-#: What a server's benchmark tells of its setting.
-_SERVING_SETTINGS: Final[Mapping[str, str]] = {
-    "num_prompts": "num_prompts",
-    "num_requests": "num_prompts",
-    "request_rate": "request_rate",
-    "burstiness": "burstiness",
-    "images_per_prompt": "images_per_prompt",
-    "image_height": "image_height",
-    "image_width": "image_width",
-    "backend": "backend",
-    "endpoint_type": "backend",
-    "task_type": "task_type",
-    "num_inference_steps": "num_inference_steps",
-    "streaming_enabled": "streaming_enabled",
-    "preprocessing_enabled": "preprocessing_enabled",
-}
-#: What reports of servers write for a number that the benchmark does not have.
-_NOT_AVAILABLE: Final = "n/a"
+#: Settings of a server's benchmark.
+_SERVING_SETTINGS: Final = (
+    "num_prompts", "num_requests", "request_rate", "burstiness", "images_per_prompt",
+    "image_height", "image_width", "backend", "endpoint_type", "task_type", "num_inference_steps",
+    "streaming_enabled", "preprocessing_enabled",
+)  # fmt: skip
+_RENAMED_SETTINGS: Final = {"num_requests": "num_prompts", "endpoint_type": "backend"}
 _CONCURRENCY: Final = ("max_concurrency", "max_con", "concurrency")
 #: Numbers that are settings, or stand in other fields.
-_NOT_MEASURED: Final = frozenset(
-    {
-        *_SERVING_SETTINGS,
-        *_CONCURRENCY,
-        "input_sequence_length",
-        "output_sequence_length",
-        "random_input_len",
-        "random_output_len",
-        "isl",
-        "timestamp",
-        "best_of",
-    }
-)
+_NOT_MEASURED: Final = frozenset({
+    *_SERVING_SETTINGS, *_CONCURRENCY, "input_sequence_length", "output_sequence_length",
+    "random_input_len", "random_output_len", "isl", "timestamp", "best_of",
+})  # fmt: skip
 
 
 def _serving(value: Value) -> BenchmarkRun:
@@ -946,7 +750,7 @@ def _media(value: Value, numbers: Value) -> BenchmarkRun:
 def _numbers_of(value: Value) -> Iterator[Measurement]:
     """Yield all numbers; a known name with anything else is a number that is not there."""
     for name, raw in value.members().items():
-        if name in _NOT_MEASURED or isinstance(raw, (list, dict)) or raw == _NOT_AVAILABLE:
+        if name in _NOT_MEASURED or isinstance(raw, (list, dict)) or raw == "n/a":
             continue
         is_number = isinstance(raw, (int, float)) and not isinstance(raw, bool)
         # Goodput is null where nobody asked for it.
@@ -967,8 +771,8 @@ def _device(value: Value, member: str = "device") -> dict[str, Any] | None:
 def _settings(value: Value) -> dict[str, Any]:
     members = value.members()
     settings = {
-        ours: members[name]
-        for name, ours in _SERVING_SETTINGS.items()
+        _RENAMED_SETTINGS.get(name, name): members[name]
+        for name in _SERVING_SETTINGS
         if isinstance(members.get(name), (str, int, float))
     }
     concurrency = _first(value, *_CONCURRENCY)

@@ -8,7 +8,6 @@ from pytest_ttnn_perf.analysis.readers.benchmark_json import (
     UNKNOWN_NAME,
     known_measurement,
     metric_of_measurement,
-    percentile_of,
 )
 from pytest_ttnn_perf.core.metric import Better, Kind
 
@@ -68,6 +67,7 @@ UNGATED = [
     ("op", "tsu_estimate", "tok/s/user", "estimate"),
     ("empty_run", "tokens/s", "", "placeholder"),
     ("", "std_ttft_ms", "ms", "spread"),
+    ("", "p100_ttft_ms", "ms", "maximum"),
     ("", "model_load_time_s", "s", "get ready"),
     ("", "warmup_time_ms", "ms", "get ready"),
     ("", "cpu_inference_time_s", "s", "CPU"),
@@ -98,15 +98,6 @@ def test_ungated_says_why(step: str, name: str, unit: str, why: str) -> None:
 def test_a_name_that_does_not_say_what_it_is_is_unknown(name: str) -> None:
     assert known_measurement(name) is None
     assert metric_of_measurement(name or "x")[1] == UNKNOWN_NAME
-
-
-@pytest.mark.parametrize(
-    ("name", "percent"),
-    [("p99_ttft_ms", 99.0), ("p99.9_latency_us", 99.9), ("p100_ttft_ms", 100.0),
-     ("p100_kernel_time_us", None), ("p150_ttft_ms", None), ("mean_ttft_ms", None)],
-)  # fmt: skip
-def test_percentiles_are_known_by_their_names(name: str, percent: float | None) -> None:
-    assert percentile_of(name) == percent
 
 
 def test_steps_keep_measurements_of_one_name_apart() -> None:
