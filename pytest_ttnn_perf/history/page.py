@@ -45,7 +45,7 @@ from pytest_ttnn_perf.history.page_html import (
 )
 from pytest_ttnn_perf.history.runs import RunHistory, Wanted, read_history
 from pytest_ttnn_perf.history.series import history_lines, mark_of, series_of
-from pytest_ttnn_perf.history.trends import changed_beside, changes_of, headline
+from pytest_ttnn_perf.history.trends import changed_as_well, changes_of, headline
 from pytest_ttnn_perf.report.findings import (
     advice_lines,
     by_saving,
@@ -527,8 +527,7 @@ class EarlierRuns:
         groups = changes_of(history).groups if history.runs else ()
         changed: dict[Identity, list[SeriesChange]] = defaultdict(list)
         for one in (one for group in groups for one in group):
-            if one.series is not None:
-                changed[_identity(one.series)].append(one)
+            changed[_identity(one.series)].append(one)
         self.runs: tuple[Part, ...] = tuple(
             {
                 "id": run.id or "",
@@ -566,26 +565,26 @@ def _history(series: Series, changes: Sequence[SeriesChange]) -> PageHistory:
         marks=tuple(map(mark_of, points)),
         changes=tuple(
             {
-                "before": places[one.trend.good],
-                "after": places[one.trend.bad],
+                "before": places[one.before],
+                "after": places[one.after],
                 "change": round(one.change or 0.0, 4),
                 "worse": one.direction == "worse",
                 "cause": "; or ".join(one.causes),
                 "command": one.command or "",
             }
-            for one in sorted(changes, key=lambda each: each.trend.bad)
+            for one in sorted(changes, key=lambda each: each.after)
         ),
     )
 
 
 def _trend(group: Sequence[SeriesChange]) -> Part:
     first = group[0]
-    tests = list(dict.fromkeys(one.series.test for one in group if one.series is not None))
-    detail = [*changed_beside(first)]
+    tests = list(dict.fromkeys(one.series.test for one in group))
+    detail = [*changed_as_well(first)]
     detail += [
         f"{one.series.test} by op: {one.by_op}"
         for one in group[:_MOST_TESTS]
-        if one.series is not None and one.by_op is not None
+        if one.by_op is not None
     ]
     if len(tests) > _MOST_TESTS:
         detail.append(f"and {len(tests) - _MOST_TESTS} more tests; ttnn-perf trends lists all")
@@ -593,7 +592,7 @@ def _trend(group: Sequence[SeriesChange]) -> Part:
         "title": headline(first),
         "detail": detail,
         "worse": any(one.direction == "worse" for one in group),
-        "kind": first.trend.kind.value,
+        "kind": first.kind.value,
         "tests": tests[:_MOST_TESTS],
         "command": next((one.command for one in group if one.command), ""),
     }

@@ -1,7 +1,6 @@
 """The trends command: when series changed, and what differs on both sides.
 
-A step is found in all runs, or in those of one host. What most series of a host, or of all hosts,
-do at one time is told once, and taken out before single series are looked at.
+A step is found in all runs of a series, or in those of one host.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.metric import Better, median
-from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.judging import observed_change_by_op
 from pytest_ttnn_perf.gate.ratios import t_quantile
 from pytest_ttnn_perf.history.series import history_document, history_lines, series_of
@@ -222,43 +221,59 @@ class Difference(NamedTuple):
     before: Scalar = None
     after: Scalar = None
 
+    def __str__(self) -> str:
+        return f"{self.what} {self.before} → {self.after}"
 
-class Track(Struct, frozen=True):
-    """A series as logarithms of values; more is worse.
 
-    Tracks of one ``group`` can be slow together: they ran on one kind of hardware, and were
-    measured by one kind of clock.
+#: Rounds of finding a step and taking it out, and one more for each host; what has more steps is no
+#: level at all.
+_MOST_CHANGES: Final = 10
+#: A host shows a change if its own runs changed by this share of it.
+_SHARE_SHOWN: Final = 0.5
+#: The runs of each host on each side of a step that tell if the host shows it.
+_NEAR: Final = 6
+#: Of many hosts, so many are named.
+_MOST_NAMES: Final = 3
+#: Hosts are compared within so many runs in a row, or twice as many as there are hosts.
+_TOGETHER: Final = 8
+#: The words where nothing that is recorded differs.
+_NOTHING_RECORDED: Final = "nothing that is recorded"
+#: The runs next to a change that its levels are taken of.
+_BESIDE: Final = 5
+#: So much of a commit's name is given to git.
+_COMMIT: Final = 12
+
+
+class SeriesChange(Struct, frozen=True, dict=True):
+    """A change of a series: ``size`` is a logarithm, plus is worse.
+
+    ``before`` and ``after`` are the numbers of the last run that is surely before it and of the
+    first that is surely after it; ``since`` is the most likely first one. ``hosts`` are those whose
+    own runs show it; with ``of_host``, others do not. ``differs`` is what it may come from,
+    ``software`` what else is another on these hosts. ``record`` reads the record of a run.
     """
 
-    group: tuple[str, str]
-    numbers: tuple[int, ...]
-    logs: tuple[float, ...]
-
-
-class Trend(Struct, frozen=True):
-    """A change of a track, or of most if ``track`` is None.
-
-    ``good`` and ``bad`` are the numbers of the last run that is surely before it and of the first
-    that is surely after it; ``since`` is the most likely first one. ``hosts`` are those whose own
-    runs show it; with ``of_host``, others do not. ``differs`` is what it may come from,
-    ``software`` what else is another on these hosts.
-    """
-
-    track: int | None
-    group: tuple[str, str]
+    series: Series
+    runs: Sequence[RecordedRun]
+    record: Callable[[int], Run | None]
     size: float
-    good: int
+    before: int
     since: int
-    bad: int
+    after: int
     hosts: tuple[str, ...]
     of_host: bool
-    differs: tuple[Difference, ...]
+    differs: tuple[Difference, ...] = ()
     software: tuple[Difference, ...] = ()
 
     @property
-    def change(self) -> float:
-        """Relative change for the worse (0.05 = 5 %)."""
-        return expm1(self.size)
+    def good(self) -> RecordedRun:
+        """The last run that is surely before it."""
+        return self.runs[self.before]
+
+    @property
+    def bad(self) -> RecordedRun:
+        """The first run that is surely after it."""
+        return self.runs[self.after]
 
     @property
     def kind(self) -> Kind:
@@ -266,119 +281,93 @@ class Trend(Struct, frozen=True):
         kinds = {difference.kind for difference in self.differs}
         return kinds.pop() if len(kinds) == 1 else Kind.CANNOT_TELL
 
-    def has(self, number: int, host: str) -> bool:
-        """Check that a run is on the new level."""
-        return number >= self.since and (not self.of_host or host in self.hosts)
+    @property
+    def change(self) -> float | None:
+        """Relative change as read from two values."""
+        return self.series.metric.as_read(expm1(self.size))
+
+    @property
+    def direction(self) -> str:
+        """Worse or better."""
+        return "worse" if self.size > 0 else "better"
+
+    @cached_property
+    def levels(self) -> tuple[float, float] | None:
+        """Medians of neighbouring runs, before and after."""
+        # Hosts differ: they are of one host that shows the change, if there is one.
+        points = self.series.points
+        count = Counter(p.run.host for p in points if p.run.host in self.hosts)
+        (host, _), *_ = (*count.most_common(1), (None, 0))
+        own = [p for p in points if host in {None, p.run.host}]
+        then = [p.reading.value for p in own if p.number < self.since]
+        now = [p.reading.value for p in own if p.number >= self.since]
+        return (median(then[-_BESIDE:]), median(now[:_BESIDE])) if then and now else None
+
+    @cached_property
+    def by_op(self) -> str | None:
+        """The ops behind the change, if both runs have op tables."""
+        then, now = self._observed(self.before), self._observed(self.after)
+        return None if then is None or now is None else observed_change_by_op(then, now)
+
+    def _observed(self, number: int) -> Observation | None:
+        """Observation of the test in a run, under its name then."""
+        names = {point.number: point.reading.recorded_as for point in self.series.points}
+        record = self.record(number)
+        judged = record.tests.get(names.get(number) or self.series.test) if record else None
+        return judged.observation if judged else None
+
+    @property
+    def command(self) -> str | None:
+        """The bisect command, for a change of code for the worse."""
+        good, bad = self.good.commit, self.bad.commit
+        of_code = any(difference.kind is Kind.CODE for difference in self.differs)
+        if not of_code or self.direction == "better" or not (good and bad):
+            return None
+        # By the id that pytest knows: what it is filed under may lack some of its parameters.
+        newest = self._observed(self.series.last.number)
+        test = newest.node_id if newest and newest.node_id else self.series.test
+        words = (good[:_COMMIT], bad[:_COMMIT], "--metric", self.series.metric.name)
+        return command_line("ttnn-perf", "bisect", *words, place_of(test))
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Possible causes in words."""
+        return tuple(map(self._cause, self.differs))
+
+    def _cause(self, differs: Difference) -> str:
+        if differs.kind is Kind.CODE:
+            good, bad = self.good, self.bad
+            count = ""
+            if good.place is not None and bad.place is not None:
+                count = f", {counted(bad.place - good.place, 'commit')}"
+            return f"the code: after {good.short_commit} up to {bad.short_commit}{count}"
+        if differs.kind is Kind.ENVIRONMENT:
+            return str(differs)
+        if differs.what == _NOTHING_RECORDED:
+            return "the machine: no commit and nothing else that is recorded changed"
+        if differs.before is not None:
+            return f"other hosts: {differs.before} → {differs.what}"
+        return f"{differs.what} itself"
 
 
-#: Rounds of finding a step and taking it out, beside one for each host; what has more steps is no
-#: level at all.
-_MOST_CHANGES: Final = 10
-#: Fewer tests do not tell how fast a host is as a whole.
-_LEAST_TESTS: Final = 5
-#: A host shows a change if its own runs changed by this share of it.
-_TRENDS_SHOWN: Final = 0.5
-#: The runs on each side of a change of most tests that tell whether a test shows it.
-_TRENDS_BESIDE: Final = 12
-#: The runs of each host on each side of a step that tell whether the host shows it.
-_NEAR: Final = 6
-#: Of many hosts, so many are named.
-_MOST_NAMES: Final = 3
-#: Hosts are compared within so many runs in a row, or twice as many as there are hosts.
-_TOGETHER: Final = 8
-#: What is told where nothing that is recorded differs.
-NOTHING_RECORDED: Final = "nothing that is recorded"
-
-
-def tracks_of(series: Sequence[Series]) -> list[Track]:
-    """Return series that are compared by ratio as numbers."""
-    found = []
-    for one in series:
-        sign = -1.0 if one.metric.better is Better.HIGHER else 1.0
-        numbers = tuple(point.number for point in one.points)
-        logs = tuple(sign * log(value) for value in one.values)
-        found.append(Track((one.key, one.metric.source.value), numbers, logs))
-    return found
-
-
-def find_trends(tracks: Sequence[Track], runs: Sequence[RecordedRun]) -> list[Trend]:
-    """Find changes of most tracks, then of single ones."""
-    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for number, track in enumerate(tracks):
-        groups[track.group].append(number)
-    found: list[Trend] = []
-    for group, members in groups.items():
-        common = _changes(None, _most(group, [tracks[member] for member in members]), runs)
-        found += _by_software(common)
-        for member in members:
-            track = tracks[member]
-            for trend in common:
-                if _shows(track, trend, runs):
-                    track = _without(track, trend, runs)
-            found += _by_software(_changes(member, track, runs))
-    return found
-
-
-def _most(group: tuple[str, str], tracks: Sequence[Track]) -> Track:
-    """Median deviation of a group's tests, run by run."""
-    away: dict[int, list[float]] = defaultdict(list)
-    for track in tracks:
-        level = median(track.logs)
-        for number, value in zip(track.numbers, track.logs, strict=True):
-            away[number].append(value - level)
-    numbers = sorted(number for number, found in away.items() if len(found) >= _LEAST_TESTS)
-    return Track(group, tuple(numbers), tuple(median(away[number]) for number in numbers))
-
-
-def _by_software(common: Sequence[Trend]) -> Iterator[Trend]:
-    """Merge changes that one software update brought to several hosts."""
-    groups: dict[object, list[Trend]] = defaultdict(list)
-    for number, trend in enumerate(common):
-        together = trend.of_host and trend.software
-        groups[(trend.software, trend.size > 0) if together else number].append(trend)
-    for own in groups.values():
-        first = min(own, key=lambda trend: trend.bad)
-        if len(own) > 1:
-            size = median(trend.size for trend in own)
-            hosts = tuple(sorted({host for trend in own for host in trend.hosts}))
-            differs = first.software
-            first = replace(
-                first, size=size, hosts=hosts, of_host=False, differs=differs, software=()
-            )
-        yield first
-
-
-def _without(track: Track, trend: Trend, runs: Sequence[RecordedRun]) -> Track:
-    """Remove a change from a track."""
-    logs = (
-        value - trend.size * trend.has(number, runs[number].host)
-        for number, value in zip(track.numbers, track.logs, strict=True)
-    )
-    return replace(track, logs=tuple(logs))
-
-
-def _shows(track: Track, trend: Trend, runs: Sequence[RecordedRun]) -> bool:
-    """Check that a track follows a change of most tracks."""
-    sides: tuple[list[float], list[float]] = ([], [])
-    for number, value in zip(track.numbers, track.logs, strict=True):
-        if not trend.of_host or runs[number].host in trend.hosts:
-            sides[number >= trend.since].append(value)
-    if not all(sides):
-        return True
-    moved = median(sides[1][:_TRENDS_BESIDE]) - median(sides[0][-_TRENDS_BESIDE:])
-    return moved / trend.size >= _TRENDS_SHOWN
-
-
-def _changes(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> list[Trend]:
-    """Changes of a track, clearest first."""
-    found: list[Trend] = []
-    for _ in range(_MOST_CHANGES + len({runs[number].host for number in track.numbers})):
-        trend = _clearest(member, track, runs)
-        if trend is None:
-            break
-        found.append(trend)
-        track = _without(track, trend, runs)
-    return found
+def changes_of_series(
+    series: Series, runs: Sequence[RecordedRun], record: Callable[[int], Run | None]
+) -> Iterator[SeriesChange]:
+    """Yield the changes of a series that is compared by ratio, clearest first."""
+    sign = -1.0 if series.metric.better is Better.HIGHER else 1.0
+    logs = [sign * log(value) for value in series.values]
+    hosts = [point.run.host for point in series.points]
+    for _ in range(_MOST_CHANGES + len(set(hosts))):
+        found = _clearest(series, logs, runs, record)
+        if found is None:
+            return
+        yield found
+        logs = [
+            value - found.size
+            if point.number >= found.since and (not found.of_host or host in found.hosts)
+            else value
+            for value, point, host in zip(logs, series.points, hosts, strict=True)
+        ]
 
 
 class _Seen(NamedTuple):
@@ -394,13 +383,18 @@ class _Seen(NamedTuple):
     bad: int
 
 
-def _clearest(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> Trend | None:
+def _clearest(
+    series: Series,
+    logs: Sequence[float],
+    runs: Sequence[RecordedRun],
+    record: Callable[[int], Run | None],
+) -> SeriesChange | None:
     """The clearest change in all runs or in one host's."""
-    numbers = track.numbers
+    numbers = [point.number for point in series.points]
     own: dict[str, list[int]] = defaultdict(list)
     for place, number in enumerate(numbers):
         own[runs[number].host].append(place)
-    flat = _without_offsets(track.logs, [runs[number].host for number in numbers])
+    flat = _without_offsets(logs, [runs[number].host for number in numbers])
     every: dict[str | None, Sequence[int]] = {None: range(len(flat))}
     if len(own) > 1:
         every |= {host: places for host, places in own.items() if len(places) >= LEAST_SERIES}
@@ -432,19 +426,19 @@ def _clearest(member: int | None, track: Track, runs: Sequence[RecordedRun]) -> 
             ]  # fmt: skip
             if alike and not any(one.good < each.bad and each.good < one.bad for each in alike):
                 moved[host] = 0.0
-        shows = tuple(sorted(host for host, share in moved.items() if share >= _TRENDS_SHOWN))
+        shows = tuple(sorted(host for host, share in moved.items() if share >= _SHARE_SHOWN))
         silent = {h for h in moved if h not in shows and min(map(len, sides[h])) >= LEAST_RUNS}
         of_host = len(silent) >= len(shows) > 0
         size = step.size * (median(moved[h] for h in shows) if of_host and not one.host else 1.0)
         if (silent and not shows) or abs(size) < LEAST_CHANGE:
             continue  # no host changed for good: those that always differ took turns
-        beside = [
+        near = [
             ([runs[numbers[p]] for p in before], [runs[numbers[p]] for p in after])
             for before, after in (sides[host] for host in shows or own)
         ]
-        good, bad = numbers[one.good], numbers[one.bad]
-        trend = Trend(member, track.group, size, good, numbers[since], bad, shows, of_host, ())
-        return _explained(trend, beside, runs)
+        ends = numbers[one.good], numbers[since], numbers[one.bad]
+        found = SeriesChange(series, runs, record, size, *ends, shows, of_host)
+        return _explained(found, near)
     return None
 
 
@@ -464,38 +458,36 @@ def _without_offsets(values: Sequence[float], hosts: Sequence[str]) -> list[floa
     return [value - offsets.get(host, 0.0) for host, value in zip(hosts, values, strict=True)]
 
 
-def _explained(trend: Trend, beside: Sequence[Sides], runs: Sequence[RecordedRun]) -> Trend:
+def _explained(change: SeriesChange, near: Sequence[Sides]) -> SeriesChange:
     """Add the circumstances that differ across a change."""
-    then, now = ([run for sides in beside for run in sides[side]] for side in (0, 1))
-    stayed = [sides for sides in beside if all(sides)] or [(then, now)]
+    then, now = ([run for sides in near for run in sides[side]] for side in (0, 1))
+    stayed = [sides for sides in near if all(sides)] or [(then, now)]
     software = tuple(_software(stayed))
-    if trend.of_host:
-        itself = Difference(Kind.HOST, _named(trend.hosts))
-        return replace(trend, differs=(itself,), software=software)
+    if change.of_host:
+        itself = Difference(Kind.HOST, _named(change.hosts))
+        return replace(change, differs=(itself,), software=software)
     differs = list(software)
-    commits = runs[trend.good].commit, runs[trend.bad].commit
+    commits = change.good.commit, change.bad.commit
     if commits[0] != commits[1] or None in commits:
         differs.insert(0, Difference(Kind.CODE, "commit", *commits))
     old, new = ({run.host for run in side} for side in (then, now))
-    if not trend.hosts:
+    if not change.hosts:
         differs.append(Difference(Kind.HOST, _named(new - old or new), _named(old - new or old)))
-    alone = len(old | new) == 1
-    if alone and trend.track is None:  # nothing tells a slower machine from code that slows all
-        differs.append(Difference(Kind.HOST, *new))
     if not differs:
-        differs.append(Difference(Kind.HOST if alone else Kind.CANNOT_TELL, NOTHING_RECORDED))
-    return replace(trend, differs=tuple(differs))
+        kind = Kind.HOST if len(old | new) == 1 else Kind.CANNOT_TELL
+        differs.append(Difference(kind, _NOTHING_RECORDED))
+    return replace(change, differs=tuple(differs))
 
 
-def _software(beside: Sequence[Sides]) -> Iterator[Difference]:
+def _software(near: Sequence[Sides]) -> Iterator[Difference]:
     """Yield versions that changed on most hosts."""
-    for name in sorted({name for sides in beside for run in sides[0] for name in run.software}):
+    for name in sorted({name for sides in near for run in sides[0] for name in run.software}):
         usual = (
             [Counter(run.software.get(name) for run in side).most_common(1)[0][0] for side in sides]
-            for sides in beside
+            for sides in near
         )
         changed = Counter((old, new) for old, new in usual if None not in (old, new) and old != new)
-        if changed.total() > len(beside) / 2:
+        if changed.total() > len(near) / 2:
             yield Difference(Kind.ENVIRONMENT, name, *changed.most_common(1)[0][0])
 
 
@@ -504,117 +496,6 @@ def _named(hosts: Collection[str]) -> str:
     shown = sorted(hosts)[:_MOST_NAMES]
     more = len(hosts) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
-
-
-#: Of one cause, so many tests are shown; the other formats have all.
-_SHOWN: Final = 10
-#: So much of a commit's name is given to git.
-_COMMIT: Final = 12
-#: The runs beside a change that its levels are taken of.
-_BESIDE: Final = 5
-
-
-class SeriesChange:
-    """A change with its texts; without ``series`` for most tests.
-
-    ``every`` are the series that were looked at.
-    """
-
-    def __init__(
-        self,
-        trend: Trend,
-        every: Sequence[Series],
-        runs: Sequence[RecordedRun],
-        record: Callable[[int], Run | None],
-    ) -> None:
-        self.trend, self._record = trend, record
-        self.series = None if trend.track is None else every[trend.track]
-        self._alike = [s for s in every if (s.key, s.metric.source.value) == trend.group]
-        self.good, self.bad = runs[trend.good], runs[trend.bad]
-
-    @property
-    def change(self) -> float | None:
-        """Relative change as read from two values."""
-        worse = self.trend.change
-        return self.series.metric.as_read(worse) if self.series else worse
-
-    @property
-    def direction(self) -> str:
-        """Worse or better."""
-        return "worse" if self.trend.size > 0 else "better"
-
-    @cached_property
-    def levels(self) -> tuple[float, float] | None:
-        """Medians of neighbouring runs, before and after."""
-        return None if self.series is None else self._levels(self.series)
-
-    def _levels(self, series: Series) -> tuple[float, float] | None:
-        # Hosts differ: they are of one host that shows the change, if there is one.
-        trend, points = self.trend, series.points
-        count = Counter(p.run.host for p in points if p.run.host in trend.hosts)
-        (host, _), *_ = (*count.most_common(1), (None, 0))
-        own = [p for p in points if host in {None, p.run.host}]
-        then = [p.reading.value for p in own if p.number < trend.since]
-        now = [p.reading.value for p in own if p.number >= trend.since]
-        return (median(then[-_BESIDE:]), median(now[:_BESIDE])) if then and now else None
-
-    def _moved(self, series: Series) -> float:
-        before, after = self._levels(series) or (1.0, 1.0)
-        return abs(log(after / before))
-
-    @cached_property
-    def by_op(self) -> str | None:
-        """The ops behind the change, if both runs have op tables."""
-        if self.series is None:
-            return None
-        then, now = (self._observed(self.series, n) for n in (self.trend.good, self.trend.bad))
-        return None if then is None or now is None else observed_change_by_op(then, now)
-
-    def _observed(self, series: Series, number: int) -> Observation | None:
-        """Observation of a test in a run, under its name then."""
-        names = {point.number: point.reading.recorded_as for point in series.points}
-        record = self._record(number)
-        judged = record.tests.get(names.get(number) or series.test) if record else None
-        return judged.observation if judged else None
-
-    @property
-    def command(self) -> str | None:
-        """The bisect command, for a change of code for the worse."""
-        good, bad = self.good.commit, self.bad.commit
-        of_code = any(difference.kind is Kind.CODE for difference in self.trend.differs)
-        if not of_code or self.direction == "better" or not (good and bad):
-            return None
-        series = self.series or max(self._alike, key=self._moved)
-        commits = (good[:_COMMIT], bad[:_COMMIT])
-        # By the id that pytest knows: what it is filed under may lack some of its parameters.
-        newest = self._observed(series, series.last.number)
-        test = newest.node_id if newest and newest.node_id else series.test
-        metric = ("--metric", series.metric.name)
-        return command_line("ttnn-perf", "bisect", *commits, *metric, place_of(test))
-
-    @property
-    def causes(self) -> tuple[str, ...]:
-        """Possible causes in words."""
-        return tuple(map(self._cause, self.trend.differs))
-
-    def _cause(self, differs: Difference) -> str:
-        if differs.kind is Kind.CODE:
-            good, bad = self.good, self.bad
-            count = ""
-            if good.place is not None and bad.place is not None:
-                count = f", {counted(bad.place - good.place, 'commit')}"
-            return f"the code: after {good.short_commit} up to {bad.short_commit}{count}"
-        if differs.kind is Kind.ENVIRONMENT:
-            return _went(differs)
-        if differs.what == NOTHING_RECORDED:
-            return "the machine: no commit and nothing else that is recorded changed"
-        if differs.before is not None:
-            return f"other hosts: {differs.before} → {differs.what}"
-        return f"{differs.what} itself"
-
-
-def _went(differs: Difference) -> str:
-    return f"{differs.what} {differs.before} → {differs.after}"
 
 
 class Changes(Struct, frozen=True):
@@ -643,12 +524,21 @@ def changes_of(history: RunHistory, *, metric: str | None = None) -> Changes:
         except TtnnPerfError:  # gone since, or pruned: the ops are all that is lost
             return None
 
-    told = [
-        SeriesChange(trend, long_enough, history.runs, record)
-        for trend in find_trends(tracks_of(long_enough), history.runs)
-    ]
+    groups: dict[tuple[object, ...], list[SeriesChange]] = defaultdict(list)
+    for series in long_enough:
+        for one in changes_of_series(series, history.runs, record):
+            groups[one.kind, one.causes, one.good.id].append(one)
+    kinds = list(Kind)
+    ordered = sorted(
+        (tuple(sorted(group, key=lambda one: -abs(one.size))) for group in groups.values()),
+        key=lambda group: (kinds.index(group[0].kind), -group[0].after),
+    )
     short, others = len(looked_at) - len(long_enough), len(every) - len(looked_at)
-    return Changes(tuple(map(tuple, _grouped(told))), len(long_enough), short, others)
+    return Changes(tuple(ordered), len(long_enough), short, others)
+
+
+#: Of one cause, so many tests are shown; the other formats have all.
+_SHOWN: Final = 10
 
 
 def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing:
@@ -679,83 +569,60 @@ def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing
     return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(ordered))
 
 
-def _grouped(told: Sequence[SeriesChange]) -> list[list[SeriesChange]]:
-    """Group changes by cause: hosts, software, code, unknown."""
-    groups: dict[tuple[object, ...], list[SeriesChange]] = defaultdict(list)
-    for one in told:
-        groups[one.trend.track is None, one.trend.kind, one.causes, one.good.id].append(one)
-    kinds = list(Kind)
-    return sorted(
-        (sorted(group, key=lambda t: -abs(t.trend.size)) for group in groups.values()),
-        key=lambda g: (g[0].trend.track is not None, kinds.index(g[0].trend.kind), -g[0].trend.bad),
-    )
+def _level(change: SeriesChange, side: int) -> str:
+    if change.levels is None:
+        return "-"
+    return format_value(change.series.metric, change.levels[side], beside=change.levels[0])
 
 
 _COLUMNS: Final[Columns[SeriesChange]] = Columns(
-    Column("cause", lambda t: t.trend.kind.value),
-    Column("causes", lambda t: "; ".join(t.causes)),
-    id_column(lambda t: t.series.test if t.series else ""),
-    Column("metric", lambda t: t.series and t.series.metric.name, "metric", fit=METRIC),
-    Column("key", lambda t: t.trend.group[0]),
-    Column("unit", lambda t: t.series and t.series.metric.unit),
-    Column("before", lambda t: t.levels and t.levels[0], "before",
-           lambda t: _level(t, 0), right=True, fit=DROPPED[1]),
-    Column("after", lambda t: t.levels and t.levels[1], "after", lambda t: _level(t, 1),
+    Column("cause", lambda c: c.kind.value),
+    Column("causes", lambda c: "; ".join(c.causes)),
+    id_column(lambda c: c.series.test),
+    Column("metric", lambda c: c.series.metric.name, "metric", fit=METRIC),
+    Column("key", lambda c: c.series.key),
+    Column("unit", lambda c: c.series.metric.unit),
+    Column("before", lambda c: c.levels and c.levels[0], "before", lambda c: _level(c, 0),
+           right=True, fit=DROPPED[1]),
+    Column("after", lambda c: c.levels and c.levels[1], "after", lambda c: _level(c, 1),
            right=True),
-    Column("change", lambda t: t.change, "change", lambda t: format_change(t.change), right=True),
-    Column("direction", lambda t: t.direction, "", None),
-    Column("", lambda t: t.direction, "way"),
-    Column("good", lambda t: t.good.commit),
-    Column("bad", lambda t: t.bad.commit),
-    Column("since", lambda t: t.bad.at),
-    Column("hosts", lambda t: ", ".join(t.trend.hosts), "hosts", lambda t: str(len(t.trend.hosts)),
+    Column("change", lambda c: c.change, "change", lambda c: format_change(c.change), right=True),
+    Column("direction", lambda c: c.direction, "", None),
+    Column("", lambda c: c.direction, "way"),
+    Column("good", lambda c: c.good.commit),
+    Column("bad", lambda c: c.bad.commit),
+    Column("since", lambda c: c.bad.at),
+    Column("hosts", lambda c: ", ".join(c.hosts), "hosts", lambda c: str(len(c.hosts)),
            right=True, fit=DROPPED[0]),
-    Column("command", lambda t: t.command),
+    Column("command", lambda c: c.command),
 )  # fmt: skip
-
-
-def _level(told: SeriesChange, side: int) -> str:
-    if told.series is None or told.levels is None:
-        return "-"
-    return format_value(told.series.metric, told.levels[side], beside=told.levels[0])
 
 
 def _group_lines(group: Sequence[SeriesChange]) -> Iterator[Block]:
     """Lay out the changes of one cause."""
     first = group[0]
-    yield Line(headline(first), bad=any(t.direction == "worse" for t in group))
-    yield from (f"  {text}" for text in changed_beside(first))
-    if first.series is not None:
-        yield from _COLUMNS.table(group[:_SHOWN])
+    yield Line(headline(first), bad=any(one.direction == "worse" for one in group))
+    yield from (f"  {text}" for text in changed_as_well(first))
+    yield from _COLUMNS.table(group[:_SHOWN])
     if len(group) > _SHOWN:
         yield f"  and {len(group) - _SHOWN} more; --format csv lists all"
     for one in group[:_SHOWN]:
-        if one.by_op is not None and one.series is not None:
+        if one.by_op is not None:
             yield f"  {one.series.test} by op: {one.by_op}"
     command = next((one.command for one in group if one.command), None)
     if command:
         yield f"  to find the commit: {command}"
 
 
-def changed_beside(told: SeriesChange) -> Iterator[str]:
+def changed_as_well(change: SeriesChange) -> Iterator[str]:
     """Yield software that changed in the same range."""
-    if told.trend.software:
-        changed = ", ".join(map(_went, told.trend.software))
-        yield f"changed in that range as well: {changed}"
+    if change.software:
+        yield f"changed in that range as well: {', '.join(map(str, change.software))}"
 
 
-def headline(told: SeriesChange) -> str:
+def headline(change: SeriesChange) -> str:
     """Time and cause of a change."""
-    trend, since = told.trend, told.bad.day
-    if trend.track is None:
-        way = "slower" if trend.size > 0 else "faster"
-        size, (key, clock) = percent(abs(trend.change)), trend.group
-        if trend.of_host:
-            what = trend.differs[0].what
-            return f"{what} is {size} {way} since {since}, as a whole ({key}, {clock} times)"
-        causes = ", or ".join(told.causes)
-        return f"most tests are {size} {way} since {since} ({key}, {clock} times): {causes}"
-    when = f"{told.good.day} to {since}"
-    if trend.kind is Kind.CANNOT_TELL:
-        return f"CANNOT_TELL, {when}: {', or '.join(told.causes)}"
-    return f"{when}, {'; '.join(told.causes)}"
+    when = f"{change.good.day} to {change.bad.day}"
+    if change.kind is Kind.CANNOT_TELL:
+        return f"CANNOT_TELL, {when}: {', or '.join(change.causes)}"
+    return f"{when}, {'; '.join(change.causes)}"

@@ -10,13 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.core.hardware import Environment
-from pytest_ttnn_perf.history.runs import RecordedRun, RecordFile
-from pytest_ttnn_perf.history.series import sparkline
-from pytest_ttnn_perf.history.trends import Kind, Track, find_steps, find_trends, winsorised
+from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.history.runs import Reading, RecordedRun, RecordFile
+from pytest_ttnn_perf.history.series import Point, Series, sparkline
+from pytest_ttnn_perf.history.trends import (
+    Kind,
+    SeriesChange,
+    changes_of_series,
+    find_steps,
+    winsorised,
+)
 from tests.properties.strategies import FEW, SOME
 
 SOURCE = RecordFile(Path("-"))
-GROUP = ("wormhole_b0-n150-1x1", "wall")
+KEY = "wormhole_b0-n150-1x1"
 LEVELS = st.floats(-20, 20)
 
 
@@ -45,8 +52,8 @@ def test_another_unit_changes_nothing(values: list[float], factor: float) -> Non
     assert len(scaled) == len(plain)
 
 
-def fleet(seed: int, factor: float, slow: str, since: int) -> tuple[list[Track], list[RecordedRun]]:
-    """Return what four hosts measured of eight tests, one of them slower from a run on."""
+def fleet(seed: int, factor: float, slow: str, since: int) -> tuple[Series, list[RecordedRun]]:
+    """Return what four hosts measured of a test, one of them slower from a run on."""
     rng = Random(seed)
     hosts = [f"host-{number % 4}" for number in range(160)]
     runs = [
@@ -55,18 +62,18 @@ def fleet(seed: int, factor: float, slow: str, since: int) -> tuple[list[Track],
         )
         for number, host in enumerate(hosts)
     ]
-    tracks = [
-        Track(
-            GROUP,
-            tuple(range(160)),
-            tuple(
-                test + rng.gauss(0, 0.005) + factor * (host == slow and number >= since)
-                for number, host in enumerate(hosts)
-            ),
+    metric, points = Metric("latency", "ms"), []
+    for number, run in enumerate(runs):
+        value = math.exp(rng.gauss(0, 0.003) + factor * (run.host == slow and number >= since))
+        reading = Reading(
+            "t", metric, KEY, (), value, None, gated=True, explains=False, written=False
         )
-        for test in range(8)
-    ]
-    return tracks, runs
+        points.append(Point(number, run, reading))
+    return Series("t", metric, KEY, (), tuple(points)), runs
+
+
+def found_in(series: Series, runs: list[RecordedRun]) -> list[SeriesChange]:
+    return list(changes_of_series(series, runs, lambda _: None))
 
 
 @FEW
@@ -76,22 +83,19 @@ def fleet(seed: int, factor: float, slow: str, since: int) -> tuple[list[Track],
     st.integers(0, 3),
     st.integers(40, 120),
 )
-def test_a_host_that_changed_as_a_whole_is_named(
-    seed: int, factor: float, number: int, since: int
-) -> None:
+def test_a_host_that_changed_is_named(seed: int, factor: float, number: int, since: int) -> None:
     slow = f"host-{number}"
-    (trend,) = find_trends(*fleet(seed, math.log(factor), slow, since))
-    assert (trend.track, trend.kind, trend.hosts) == (None, Kind.HOST, (slow,))
-    assert abs(trend.size - math.log(factor)) < 0.01
-    assert trend.good < since + 4
-    assert trend.bad >= since - 4
+    (change,) = found_in(*fleet(seed, math.log(factor), slow, since))
+    assert (change.kind, change.hosts) == (Kind.HOST, (slow,))
+    assert abs(change.size - math.log(factor)) < 0.01
+    assert change.before < since + 4
+    assert change.after >= since - 4
 
 
 @FEW
 @given(st.integers(0, 999))
 def test_hosts_that_always_differ_are_no_change(seed: int) -> None:
-    tracks, runs = fleet(seed, math.log(1.2), "host-1", 0)
-    assert find_trends(tracks, runs) == []
+    assert found_in(*fleet(seed, math.log(1.2), "host-1", 0)) == []
 
 
 @SOME
