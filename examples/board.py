@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import csv
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.text import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 
 # On what, and in which setting, a test ran: what decides whether two numbers may be compared.
