@@ -22,8 +22,8 @@ from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, Run
 from pytest_ttnn_perf.gate.judge import judge_test, session_of
-from pytest_ttnn_perf.gate.record import write_run
 from pytest_ttnn_perf.gate.store import BaselineStore
+from pytest_ttnn_perf.report.run import write_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

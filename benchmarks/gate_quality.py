@@ -29,13 +29,12 @@ from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.metric import Metric, Source
 from pytest_ttnn_perf.core.observation import NO_LIMITS, MetricObservation, Observation
-from pytest_ttnn_perf.core.settings import Settings, Update
+from pytest_ttnn_perf.core.settings import Checklist, Settings, Update
 from pytest_ttnn_perf.gate.gated_run import GateRun
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.judging import is_failed
 from pytest_ttnn_perf.gate.ratios import band_of
 from pytest_ttnn_perf.gate.record import CiJob, RunContext
-from pytest_ttnn_perf.report.sentences import Rerun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -164,10 +163,13 @@ def gated(folder: Path, passes: Sequence[Array], *, keeps: bool) -> tuple[set[in
     ``folder`` change if the run ``keeps`` what it found.
     """
     settings = Settings(
-        baselines=folder / "baselines", artifacts=folder / "artifacts", update=Update.IMPROVED
+        baselines=folder / "baselines",
+        artifacts=folder / "artifacts",
+        update=Update.IMPROVED,
+        checklist=Checklist.OFF,
     )
     context = RunContext(
-        settings, folder, folder, Rerun(), CiJob(), isolated=True, profiler="", has_devices=False
+        settings, folder, folder, CiJob(), isolated=True, profiler="", has_devices=False
     )
     gate = GateRun(context)
     tests = [f"test_suite.py::test_{number:03}" for number in range(len(passes[0]))]
@@ -188,8 +190,10 @@ def gated(folder: Path, passes: Sequence[Array], *, keeps: bool) -> tuple[set[in
     judged = [gate.judged(test) for test in tests]
     red = {at for at, each in enumerate(judged) if each is None or is_failed(each, settings)}
     slower = gate.shift is not None and gate.shift.worse
-    result = gate.finish(complete=True) if keeps else gate.abandon()
-    assert not result.errors, result.errors
+    if keeps:
+        gate.finish(complete=True)
+    gate.abandon()
+    assert not gate.errors, gate.errors
     return red, slower
 
 

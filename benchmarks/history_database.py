@@ -24,9 +24,9 @@ from sqlalchemy import Connection, text
 
 from pytest_ttnn_perf.core.database_url import database_url
 from pytest_ttnn_perf.core.observation import Run, decode_run
-from pytest_ttnn_perf.gate.record import run_text
 from pytest_ttnn_perf.history.database import RUN, Database, RunFilter, Sent, prune, read_runs, send
 from pytest_ttnn_perf.history.runs import RecordFile, Wanted
+from pytest_ttnn_perf.report.run import run_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

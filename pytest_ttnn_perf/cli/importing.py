@@ -17,8 +17,8 @@ from pytest_ttnn_perf.core.hardware import typed_hardware
 from pytest_ttnn_perf.core.observation import encode_run
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.judge import session_of
-from pytest_ttnn_perf.gate.record import write_run
 from pytest_ttnn_perf.gate.targets import encode_targets
+from pytest_ttnn_perf.report.run import write_run
 from pytest_ttnn_perf.report.sentences import reasons_by_name
 from pytest_ttnn_perf.report.tables import (
     METRIC,

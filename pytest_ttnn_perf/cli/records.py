@@ -31,12 +31,12 @@ from pytest_ttnn_perf.gate.health import health_of, lost_tests
 from pytest_ttnn_perf.gate.judging import (
     failing_verdicts,
     judge_run,
-    summary_options_of,
     violations,
 )
-from pytest_ttnn_perf.gate.record import ci_job, ci_report
+from pytest_ttnn_perf.gate.record import ci_job
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.report.findings import VALIDITY, finding_document
+from pytest_ttnn_perf.report.run import ci_report, summary_options_of
 from pytest_ttnn_perf.report.sentences import Rerun, command_line, place_of, sentence
 from pytest_ttnn_perf.report.tables import Column, Columns, Line, Listing, Result, json_text
 from pytest_ttnn_perf.report.terminal import summary_lines

@@ -38,7 +38,7 @@ from pytest_ttnn_perf.core.observation import encode_run
 from pytest_ttnn_perf.core.ops import category_of, short_code
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.judge import session_of
-from pytest_ttnn_perf.gate.judging import swept
+from pytest_ttnn_perf.gate.sweeps import sweeps_of
 from pytest_ttnn_perf.report.findings import outside_lines, step_line
 from pytest_ttnn_perf.report.sentences import reasons_by_name
 from pytest_ttnn_perf.report.sweeps import sweep_lines
@@ -284,7 +284,7 @@ def _run_listing(run: Run) -> Listing:
     why = reasons_by_name(observed for _, observed, _, _ in rows)
     lines: list[Block] = [*_run_heading(run), *_METRICS.table(rows), *raised, *exhausted, *why]
     document = encode_run(run)
-    sweeps = list(swept(run.tests.values()))
+    sweeps = list(sweeps_of(run.tests.values()))
     if sweeps:
         lines += ["", *(line for one in sweeps for line in sweep_lines(one))]
         document |= {"sweeps": [encode(each) for each in sweeps]}

@@ -225,6 +225,11 @@ class Finding(Struct, frozen=True):
     gaps_ns: Omit[float] = 0.0
 
     @property
+    def is_advice(self) -> bool:
+        """True for rules about the steps of optimizing a model."""
+        return self.code[3] in "1234567"
+
+    @property
     def stands(self) -> bool:
         """Whether something was found that nobody waived."""
         return self.outcome is RuleOutcome.FOUND and self.waived is None

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _RATES: Final = frozenset({"fps", "FPS", "ips", "qps", "Hz"})
 #: The kernel time of all ops; the metrics that are named after it are of one category each.
 KERNEL_TIME: Final = "device_kernel_time"
+#: The time of compute alone, where a test measures how it overlaps with transfers.
+IO_COMPUTE_TIME: Final = "io_compute_time"
 #: What circular buffers held, on the fullest core.
 CB_PEAK: Final = "cb_peak_bytes"
 #: The most that a call holds of its own at one time, per bank; and what baselines called it before.

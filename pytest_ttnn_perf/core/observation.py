@@ -232,6 +232,12 @@ class Observation(Struct, frozen=True):
         return raised[: _LONGEST_ERROR - 1] + "…"
 
     @property
+    def device_facts(self) -> Mapping[str, Scalar]:
+        """The facts of devices; empty where none was opened or stated."""
+        setting = self.setting.values
+        return {**self.environment, **setting} if setting else {}
+
+    @property
     def setting(self) -> Configuration:
         """What was observed of the configuration, completed by what the author stated."""
         return self.configuration.completed_by(self.facts)

@@ -1,69 +1,29 @@
-"""The checklist over a test: what its artifacts, samples, facts and environment show."""
+"""The checklist over a test: rules on its captures, then on its numbers."""
 
 from __future__ import annotations
 
 import os
 import sys
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.errors import RuleError
-from pytest_ttnn_perf.core.finding import Finding, Input, RuleOutcome, Subject, Unanswered
-from pytest_ttnn_perf.core.metric import KERNEL_TIME
+from pytest_ttnn_perf.core.errors import RuleError, UsageError
+from pytest_ttnn_perf.core.finding import Answered, Finding, Subject, Unanswered
+from pytest_ttnn_perf.core.metric import IO_COMPUTE_TIME, KERNEL_TIME
 from pytest_ttnn_perf.core.observation import TELLS
 from pytest_ttnn_perf.core.settings import Checklist
-from pytest_ttnn_perf.gate.rules_on_numbers import COMPUTE
+from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES
+from pytest_ttnn_perf.machine.environment import conflicts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection
 
-    from pytest_ttnn_perf.core.finding import Answered, AxisEffect, HelperPcc
-    from pytest_ttnn_perf.core.hardware import Conflict, Scalar
+    from pytest_ttnn_perf.core.finding import AxisEffect, HelperPcc
     from pytest_ttnn_perf.core.observation import Artifact, JudgedTest, Observation
     from pytest_ttnn_perf.core.settings import Settings
-
-    #: The code of a rule, and the region that it was asked about.
-    _Question = tuple[str, str]
-
-
-def join_answers(ours: Observation, theirs: Observation) -> Observation:
-    """Return ours with what the rules say in two passes over one test."""
-    answers: dict[_Question, Finding | Unanswered] = {}
-    for observation in (ours, theirs):
-        for question, answer in _answers(observation).items():
-            known = answers.get(question)
-            if known is None or TELLS.index(answer.outcome) > TELLS.index(known.outcome):
-                answers[question] = answer
-    without: dict[tuple[RuleOutcome, str, str], list[str]] = {}
-    for (code, region), answer in sorted(answers.items(), key=itemgetter(0)):
-        if isinstance(answer, Unanswered):
-            without.setdefault((answer.outcome, answer.reason, region), []).append(code)
-    return replace(
-        ours,
-        findings=tuple(
-            answer
-            for _, answer in sorted(answers.items(), key=itemgetter(0))
-            if isinstance(answer, Finding)
-        ),
-        unanswered=tuple(
-            Unanswered(outcome, why, tuple(codes), region)
-            for (outcome, why, region), codes in without.items()
-        ),
-    )
-
-
-def _answers(observation: Observation) -> Mapping[_Question, Finding | Unanswered]:
-    answered = {(finding.code, finding.region): finding for finding in observation.findings}
-    return answered | {
-        (code, answer.region): answer for answer in observation.unanswered for code in answer.codes
-    }
-
-
-#: The rules that look at what the gate says of a PCC.
-_OF_VERDICTS: Final = ("TTP904", "TTP907")
 
 
 def check_test(
@@ -74,106 +34,92 @@ def check_test(
     by_the_clock: bool,
     helper_pccs: tuple[HelperPcc, ...] | None = None,
 ) -> Observation:
-    """Return a test that has just ended with what the rules say of it, and what holds it back.
+    """Add the findings on a test that has just ended, and its bottleneck.
 
-    ``by_the_clock``: it was measured in a pass that takes wall times. ``helper_pccs`` are what
-    helpers told of its outputs wrongly; None where it called none.
+    ``by_the_clock``: it was measured in a pass that takes wall times. ``helper_pccs`` are the wrong
+    results of helpers; None where it called none.
 
     Raises:
         UsageError: the settings name a rule or limit that does not exist.
     """
     if settings.checklist is Checklist.OFF or observation.raised is not None:
         return observation
+    variables = None
+    if by_the_clock:  # they are variables of ttnn's own
+        variables = conflicts(os.environ) if "ttnn" in sys.modules else ()
     subject = Subject(
         ops=artifact.table,
         report=artifact.report,
         kernels=artifact.kernels,
         observation=observation,
-        facts=_facts(observation),
-        conflicts=_conflicts() if by_the_clock else None,
+        facts=observation.device_facts,
+        conflicts=variables,
         helper_pccs=helper_pccs,
     )
     findings, unanswered = wings.call("find", subject, settings)
     checked = replace(observation, findings=findings, unanswered=unanswered)
-    timed = not observation.metrics.keys().isdisjoint({KERNEL_TIME, COMPUTE})
+    timed = not observation.metrics.keys().isdisjoint({KERNEL_TIME, IO_COMPUTE_TIME})
     if subject.ops is None and subject.kernels is None and not timed:
         return checked  # a time alone does not tell what it is made of
     bottleneck, kind = wings.call("bottleneck", subject, settings.rules)
     return replace(checked, bottleneck=bottleneck, model_kind=kind.value if kind else None)
 
 
-def check_numbers_again(observation: Observation, settings: Settings) -> Observation:
-    """Ask the rules that look at a test's numbers, now that those of all its passes are known."""
-    ended = observation.raised is not None or observation.out_of_memory is not None
+def check_numbers(
+    judged: JudgedTest,
+    settings: Settings,
+    *,
+    only: Collection[str] = NUMBER_RULES,
+    axes: tuple[AxisEffect, ...] | None = None,
+) -> JudgedTest:
+    """Ask rules about the numbers and verdicts of a test.
+
+    ``axes`` are the effects of a sweep's axes, once all of its points are measured.
+    """
+    observation = judged.observation
+    ended = observation.raised is not None or observation.lost is not None
     if settings.checklist is Checklist.OFF or ended:
-        return observation
-    subject = Subject(observation=observation, facts=_facts(observation))
-    try:
-        return _replace_answers(observation, wings.call("find", subject, settings, only=Input.TEST))
-    except RuleError as error:
-        return _with_problem(observation, error)
-
-
-def check_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
-    """Ask the rules that look at what the gate says of a PCC: those that the test was asked."""
-    observation = judged.observation
-    outcomes = observation.outcomes
-    asked = tuple(code for code in _OF_VERDICTS if code in outcomes)
-    if not asked:
         return judged
-    subject = Subject(observation=observation, verdicts=judged.verdicts)
+    subject = Subject(
+        observation=observation,
+        facts=observation.device_facts,
+        verdicts=judged.verdicts,
+        axes=axes,
+    )
     try:
-        again = wings.call("find", subject, replace(settings, select=asked, ignore=()))
-    except RuleError as error:
-        return replace(judged, observation=_with_problem(observation, error))
-    return replace(judged, observation=_replace_answers(observation, again))
-
-
-#: The rule that looks at all points of a sweep.
-OF_AXES: Final = "TTP013"
-
-
-def check_axes(judged: JudgedTest, axes: tuple[AxisEffect, ...], settings: Settings) -> JudgedTest:
-    """Ask whether the axes of a sweep took effect, where the test was asked before it was known."""
-    observation = judged.observation
-    if OF_AXES not in observation.outcomes:
-        return judged
-    subject = Subject(observation=observation, axes=axes)
-    again = wings.call("find", subject, replace(settings, select=(OF_AXES,), ignore=()))
-    return replace(judged, observation=_replace_answers(observation, again))
-
-
-def _with_problem(observation: Observation, error: RuleError) -> Observation:
-    """Fail a test by our own mistake: nothing is known of it, and the others go on."""
-    return replace(observation, problems=(*observation.problems, str(error)))
-
-
-def _replace_answers(observation: Observation, again: Answered) -> Observation:
-    """Return an observation with what rules say now in place of what they said before."""
-    codes = {code for answer in again.unanswered for code in answer.codes}
-    codes |= {finding.code for finding in again.findings}
-    before = replace(
+        answered: Answered = wings.call("find", subject, settings, only=only)
+    except (RuleError, UsageError) as error:
+        # Our own mistake, or one in the settings: nothing is known of this test, others go on.
+        problems = dict.fromkeys((*observation.problems, str(error)))
+        return replace(judged, observation=replace(observation, problems=tuple(problems)))
+    others = replace(
         observation,
-        findings=tuple(finding for finding in observation.findings if finding.code not in codes),
+        findings=tuple(each for each in observation.findings if each.code not in only),
         unanswered=tuple(
-            replace(answer, codes=tuple(code for code in answer.codes if code not in codes))
-            for answer in observation.unanswered
+            replace(each, codes=tuple(code for code in each.codes if code not in only))
+            for each in observation.unanswered
         ),
     )
-    return join_answers(
-        before, replace(before, findings=again.findings, unanswered=again.unanswered)
+    return replace(judged, observation=join_answers(others, answered))
+
+
+def join_answers(observation: Observation, answered: Answered | Observation) -> Observation:
+    """Return an observation with more answers; to one question, the one that knows most."""
+    answers: dict[tuple[str, str], Finding | Unanswered] = {}
+    for side in (observation, answered):
+        given: list[tuple[str, Finding | Unanswered]] = [(one.code, one) for one in side.findings]
+        given += [(code, each) for each in side.unanswered for code in each.codes]
+        for code, answer in given:
+            known = answers.get((code, answer.region))
+            if known is None or TELLS.index(answer.outcome) > TELLS.index(known.outcome):
+                answers[code, answer.region] = answer
+    ordered = sorted(answers.items(), key=itemgetter(0))
+    without: dict[Unanswered, list[str]] = {}
+    for (code, _), answer in ordered:
+        if isinstance(answer, Unanswered):
+            without.setdefault(replace(answer, codes=()), []).append(code)
+    return replace(
+        observation,
+        findings=tuple(answer for _, answer in ordered if isinstance(answer, Finding)),
+        unanswered=tuple(replace(why, codes=tuple(codes)) for why, codes in without.items()),
     )
-
-
-def _conflicts() -> tuple[Conflict, ...]:
-    if "ttnn" not in sys.modules:  # they are variables of its own
-        return ()
-    from pytest_ttnn_perf.machine.environment import conflicts
-
-    return conflicts(os.environ)
-
-
-def _facts(observation: Observation) -> Mapping[str, Scalar]:
-    """Return what is known of devices; of none, where nobody opened or stated one."""
-    setting = observation.setting.values
-    return {**observation.environment, **setting} if setting else {}

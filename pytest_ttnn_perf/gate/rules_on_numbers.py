@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
 from pytest_ttnn_perf.core.metric import (
+    IO_COMPUTE_TIME,
     KERNEL_TIME,
     THROUGHPUT_TIME,
     WALL_TIME,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import MetricObservation
 
 
-COMPUTE, TRANSFER, BOTH = "io_compute_time", "io_transfer_time", "io_both_time"
+_IO_TIMES: Final = (IO_COMPUTE_TIME, "io_transfer_time", "io_both_time")
 NO_IO_TIMES: Final = (
     "no profiler sees transfers: measure them with "
     "ttnn_perf.measure_io_overlap(compute=, transfer=, both=)"
@@ -114,7 +115,7 @@ def call_times(subject: Subject) -> CallTimes | str:
 
 def io_times(subject: Subject) -> IoTimes | None:
     """Return the times of transfers and compute, if all were measured."""
-    times = [_median_ns(subject, name, _WALL) for name in (COMPUTE, TRANSFER, BOTH)]
+    times = [_median_ns(subject, name, _WALL) for name in _IO_TIMES]
     known = [time for time in times if time is not None]
     return IoTimes(*known) if len(known) == len(times) else None
 
@@ -1154,3 +1155,17 @@ def helper_pcc_differs(helper_pccs: tuple[HelperPcc, ...]) -> Answer:
         text += f"; {len(others)} more" if others else ""
     limit = Limit(0, "comparisons", "what leaves values out compares another output")
     return limit.at_most(len(helper_pccs), text, evidence)
+
+
+_RULES: Final = (
+    *(cold_samples, busy_host, axis_without_effect, nothing_gated),
+    *(device_behind_e2e, one_command_queue, low_io_overlap, transfer_bound),
+    *(pcc_below_limit, pcc_not_checked, non_finite_output, pcc_dropped),
+    *(target_missed, pcc_limit_lowered, pcc_error_grew),
+)
+#: The rules that wait for all numbers of a test; the others look at the process that measured it.
+NUMBER_RULES: Final = frozenset(each.code for each in _RULES)
+#: Those of them that look at verdicts, or at all points of a sweep.
+VERDICT_RULES: Final = frozenset(
+    each.code for each in _RULES if not {"verdicts", "axes"}.isdisjoint(each.inputs)
+)

@@ -28,6 +28,7 @@ from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
 from pytest_ttnn_perf.gate.ratios import band_of, is_too_noisy
+from pytest_ttnn_perf.gate.rules_on_numbers import pcc_error_grew
 from pytest_ttnn_perf.gate.targets import decode_targets
 
 if TYPE_CHECKING:
@@ -275,17 +276,15 @@ def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
     return actions
 
 
-#: The rule that finds a PCC whose error grew, though the gate lets it pass.
-_ERROR_GREW: Final = "TTP907"
-
-
 def _less_accurate(judged: JudgedTest) -> Iterator[str]:
     """Yield the accuracies that pass, where the checklist warns of one.
 
     That is no noise to learn from: a session more would be the error that the next run is compared
     with, without having been accepted. A finding names some only, so all of them are meant.
     """
-    if any(each.code == _ERROR_GREW and each.stands for each in judged.observation.findings):
+    if any(
+        each.code == pcc_error_grew.code and each.stands for each in judged.observation.findings
+    ):
         for verdict in judged.verdicts:
             if verdict.outcome is Outcome.WITHIN and verdict.metric.kind is Kind.ACCURACY:
                 yield verdict.metric.name

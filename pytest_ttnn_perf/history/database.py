@@ -59,7 +59,6 @@ from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import decode_run
 from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.gate.record import run_text
 from pytest_ttnn_perf.history.runs import (
     Reading,
     RecordedRun,
@@ -69,6 +68,7 @@ from pytest_ttnn_perf.history.runs import (
     recorded_run,
     seconds_of,
 )
+from pytest_ttnn_perf.report.run import run_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -84,13 +84,13 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import JudgedTest, Observation
     from pytest_ttnn_perf.core.ops import OpGroup, OpTable
     from pytest_ttnn_perf.core.verdict import Verdict
-    from pytest_ttnn_perf.gate.record import RunResult
     from pytest_ttnn_perf.gate.store import BaselineStore
     from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.history.page_html import Part
     from pytest_ttnn_perf.history.series import Series
     from pytest_ttnn_perf.history.trends import SeriesChange
     from pytest_ttnn_perf.report.ci import CiReport
+    from pytest_ttnn_perf.report.run import RunResult
 
     Identity = tuple[str, Metric, str, tuple[tuple[str, Scalar], ...]]
 

@@ -71,7 +71,7 @@ WINGS: Final = {
     #: (pairs of CaptureFormat and plugin)
     "use_formats": "pytest_ttnn_perf.analysis.readers.attach:use_capture_formats",
     # Find what is wrong or changed.
-    #: (Subject, Settings, only=Input) -> Answered: findings, and why some rules say nothing
+    #: (Subject, Settings, only=codes) -> Answered: findings, and why some rules say nothing
     "find": "pytest_ttnn_perf.analysis.checklist.runner:find",
     #: (Subject, rule settings) -> the sentence of the bottleneck, ModelKind; both may be None
     "bottleneck": "pytest_ttnn_perf.analysis.checklist.bottleneck:held_back",
@@ -276,6 +276,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
         has_devices,
         restrict_to_passes,
     )
+    from pytest_ttnn_perf.report.run import RunReport
 
     isolated = _is_isolated(config, settings, rank)
     _name_role(config, "orchestrator" if isolated else "inline")
@@ -292,7 +293,6 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
             settings,
             project=config.rootpath,
             cwd=config.invocation_params.dir,
-            rerun=replace(_rerun(config), tracy=choice.tracy, update=settings.update),
             job=_job(config),
             isolated=isolated,
             profiler=str(choice),
@@ -300,21 +300,22 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
         ),
         DeviceResults(unknown=choice.why if choice.guessed else None),
     )
+    run = RunReport(gate, replace(_rerun(config), tracy=choice.tracy, update=settings.update))
     register = config.pluginmanager.register
     collection = TestCollection(config)
     register(collection, "ttnn_perf_gathering")
-    summary = orchestrator.RunSummary(gate)
+    summary = orchestrator.RunSummary(run)
     register(summary, "ttnn_perf_closing")
     register(orchestrator.FittedFailures(summary), "ttnn_perf_failures")
     if isolated:
         # Of pytest-cov: there is nothing to cover here, and nothing is covered in the workers.
         config.known_args_namespace.no_cov = True
-        register(orchestrator.Orchestrator(gate, choice.kind, collection), "ttnn_perf_orchestrator")
+        register(orchestrator.Orchestrator(run, choice.kind, collection), "ttnn_perf_orchestrator")
         return
     from pytest_ttnn_perf.measure.instruments import instruments_for
 
     _measure(config, settings, instruments_for(settings, choice.kind))
-    register(orchestrator.InlineJudge(gate, collection), "ttnn_perf_inline")
+    register(orchestrator.InlineJudge(run, collection), "ttnn_perf_inline")
 
 
 def _check_alone(config: pytest.Config) -> None:

@@ -241,7 +241,7 @@ def report_run(config: pytest.Config, run: Run) -> list[str]:
     implementations = _implementations(config, name)
     if not implementations:
         return []
-    from pytest_ttnn_perf.gate.record import run_text
+    from pytest_ttnn_perf.report.run import run_text
 
     text = run_text(run)
     errors = []

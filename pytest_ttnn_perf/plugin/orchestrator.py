@@ -25,7 +25,6 @@ from pytest_ttnn_perf.core.files import read_text
 from pytest_ttnn_perf.core.options import option_of
 from pytest_ttnn_perf.core.text import inert
 from pytest_ttnn_perf.gate.confirm import suspects
-from pytest_ttnn_perf.gate.record import RunResult
 from pytest_ttnn_perf.machine.chips import Touched
 from pytest_ttnn_perf.plugin.activation import (
     distribution_of,
@@ -59,9 +58,10 @@ from pytest_ttnn_perf.plugin.wire import (
     Warned,
 )
 from pytest_ttnn_perf.plugin.workers import LostWorker, Pass, Wait, Workers
+from pytest_ttnn_perf.report.run import RunReport, RunResult, heading
 from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.report.tables import Line, Style, fitted, printed
-from pytest_ttnn_perf.report.terminal import suspicion_line
+from pytest_ttnn_perf.report.terminal import shift_line, suspicion_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -104,7 +104,7 @@ def lost_reports(
     return reports
 
 
-def add_properties(report: pytest.TestReport, gate: GateRun) -> None:
+def add_properties(report: pytest.TestReport, run: RunReport) -> None:
     """Add the metrics of a judged test to its report, from which JUnit reports are made.
 
     To that of the call, which others read, and to that of the teardown, which pytest's own report
@@ -112,7 +112,7 @@ def add_properties(report: pytest.TestReport, gate: GateRun) -> None:
     """
     if hasattr(report, "context"):  # of a subtest
         return
-    report.user_properties += gate.junit_properties(report.nodeid)
+    report.user_properties += run.junit_properties(report.nodeid)
 
 
 @dataclass(slots=True)
@@ -120,7 +120,7 @@ class Relay:
     """Re-emits at once what passes or fails by itself; a suspect when its confirm passes end."""
 
     session: pytest.Session
-    gate: GateRun
+    run: RunReport
     collection: TestCollection
     #: What ended the workers before their time, to be raised at the end of this session's loop.
     ended_by: BaseException | None = None
@@ -132,6 +132,11 @@ class Relay:
     _locations: dict[str, Any] = field(default_factory=dict)
     #: Tests that were stopped to be run apart, and the phases of theirs that were emitted.
     _stopped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def gate(self) -> GateRun:
+        """The judge of the run."""
+        return self.run.gate
 
     def __post_init__(self) -> None:
         self.emitter = Emitter(self.session, live_line(self.session.config))
@@ -213,7 +218,7 @@ class Relay:
         while self._held:
             test = next(reversed(self._held) if backwards else iter(self._held))
             judged = self.gate.judged(test)
-            text = self.gate.failure(judged) if judged else None
+            text = self.run.failure(judged) if judged else None
             self.emitter.name_file_of(test)
             for report in self._held.pop(test):
                 if text is not None and report.when == "call" and report.passed:
@@ -283,7 +288,7 @@ class Relay:
             if again and suspected:
                 self.emitter.progress(suspicion_line(judged.observation.test, suspected))
             return
-        text = self.gate.failure(judged)
+        text = self.run.failure(judged)
         # Not one of pytest-rerunfailures, which is neither: the test goes on.
         if text is not None and (report.passed or report.skipped):
             fail_report(report, text)
@@ -294,7 +299,7 @@ class Relay:
         if report.nodeid in self._held:
             self._held[report.nodeid].append(report)
         else:
-            add_properties(report, self.gate)
+            add_properties(report, self.run)
             self.emitter.hook.pytest_runtest_logreport(report=report)
 
     def _is_measured(self, test: str) -> bool:
@@ -339,7 +344,7 @@ _UNMEASURED: Final = "the run stopped before it was measured again"
 class Orchestrator:
     """Runs the passes of a gated run."""
 
-    gate: GateRun
+    run: RunReport
     profiler: ProfilerKind
     collection: TestCollection
     processes: str | None = None
@@ -358,7 +363,7 @@ class Orchestrator:
                 check_chips(os.environ, processes=count if isinstance(count, int) else 0)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
-        if self.processes and self.gate.settings.required:
+        if self.processes and self.run.gate.settings.required:
             # Distributed, nobody tells what was collected: that all of it ran would be a guess.
             message = f"required is set, and with {self.processes} nobody knows which tests there "
             raise pytest.UsageError(f"{message}are: leave out -n, or required")
@@ -391,10 +396,10 @@ class Orchestrator:
 
     def _run(self, session: pytest.Session) -> None:
         __tracebackhide__ = True
-        relay = Relay(session, self.gate, self.collection)
+        relay = Relay(session, self.run, self.collection)
         check_untouched(self.touched, os.environ)
         print_line = relay.emitter.print_line
-        settings = self.gate.settings
+        settings = self.run.gate.settings
         try:
             with lease(settings, os.environ, lambda text: print_line(f"ttnn-perf: {text}")):
                 self._pass_over(session, relay)
@@ -406,10 +411,10 @@ class Orchestrator:
     def _pass_over(self, session: pytest.Session, relay: Relay) -> None:
         config, emitter = session.config, relay.emitter
         workers = Workers(
-            self.gate.settings,
+            self.run.gate.settings,
             arguments=lambda folder: _arguments(config, folder),
             cwd=config.invocation_params.dir,
-            folder=self.gate.passes_folder,
+            folder=self.run.gate.passes_folder,
             print_line=emitter.progress,
             profiler=self.profiler,
             shown=config.getoption("capture") != "fd" or live_logs(config) is not None,
@@ -430,11 +435,11 @@ class Orchestrator:
                 first.left, first.stopped and f"was not started: one before it {first.stopped}"
             )
             if not (relay.stop or relay.ended_by or first.stopped):
-                shifted = self.gate.assess_machine()
+                shifted = self.run.gate.assess_machine()
                 if shifted is not None:
-                    emitter.print_line(shifted)
+                    emitter.print_line("ttnn-perf: " + shift_line(shifted))
                 run_confirm_passes(
-                    self.gate,
+                    self.run.gate,
                     relay.held,
                     workers,
                     progress=emitter.progress,
@@ -444,15 +449,15 @@ class Orchestrator:
             emitter.clear()
             # Also after Ctrl-C: the record tells what was measured and what was not.
             for test in relay.held:
-                if self.gate.in_question(test):
-                    self.gate.cannot_confirm(test, _UNMEASURED)
+                if self.run.gate.in_question(test):
+                    self.run.gate.cannot_confirm(test, _UNMEASURED)
 
     def _profile(self, workers: Workers) -> None:
         """Make the device pass; end the run if it leaves a device that no worker can use."""
-        device = self.gate.device = run_device_pass(workers)
+        device = self.run.gate.device = run_device_pass(workers)
         if device.stopped is not None:
             for test in device.observations:
-                self.gate.record_lost(test, f"was not started: {device.stopped}")
+                self.run.gate.record_lost(test, f"was not started: {device.stopped}")
             raise pytest.exit.Exception(f"ttnn-perf: {device.stopped}", returncode=1)
 
 
@@ -506,7 +511,7 @@ _RESULT = pytest.StashKey[RunResult]()
 class RunSummary:
     """Heading, record and summary of a gated run."""
 
-    gate: GateRun
+    run: RunReport
     session: pytest.Session | None = None
     #: Whether the loop ended by itself: an exit code, which anyone can choose, does not tell.
     looped: bool = False
@@ -515,9 +520,9 @@ class RunSummary:
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Say what is on, and for which key."""
-        heading = f"ttnn-perf: {self.gate.context.heading()}"
+        text = f"ttnn-perf: {heading(self.run.gate.context)}"
         reporter = config.pluginmanager.get_plugin("terminalreporter")
-        return list(printed([heading], style_of(reporter) if reporter else Style()))
+        return list(printed([text], style_of(reporter) if reporter else Style()))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
@@ -542,15 +547,15 @@ class RunSummary:
                 self._summarise(terminalreporter, exitstatus)
 
     def _finish(self, session: pytest.Session) -> None:
-        stopped = session.shouldstop or session.shouldfail or self.gate.device.stopped
+        stopped = session.shouldstop or session.shouldfail or self.run.gate.device.stopped
         complete = self.looped and not stopped
         refused = session.exitstatus == pytest.ExitCode.USAGE_ERROR
         options = session.config.option
         looks = options.collectonly or getattr(options, "cacheshow", None)
         if refused or looks:
-            result = self.gate.abandon()
+            result = self.run.abandon()
         else:
-            result = self.gate.finish(complete=complete)
+            result = self.run.finish(complete=complete)
             result.errors.extend(report_run(session.config, result.run))
             result = _with_page(result)
         session.config.stash[_RESULT] = result
@@ -583,10 +588,10 @@ class RunSummary:
         verbosity = config.option.verbose
         if not judged:
             text = "no test was gated: "
-            text += self.gate.device.stopped or "those that ran are not marked, or were skipped"
+            text += self.run.gate.device.stopped or "those that ran are not marked, or were skipped"
             terminalreporter.write_line(inert(text), yellow=True)
         shown = (report.nodeid for report in _shown_failures(terminalreporter))
-        told = frozenset(map(self.gate.identity, shown))
+        told = frozenset(map(self.run.gate.identity, shown))
         lines: list[Block] = [*result.summary(told=told, verbosity=verbosity)]
         lines += [Line(f"not written: {error}", bad=True) for error in result.errors]
         lines += result.closing() if judged and verbosity >= 0 else ()
@@ -667,10 +672,10 @@ class FittedFailures:
         return (yield)
 
     def _fit(self, reports: Sequence[pytest.TestReport], width: int) -> None:
-        gate = self.summary.gate
+        run = self.summary.run
         for report in reports:
-            judged = gate.judged(report.nodeid)
-            text = gate.failure(judged) if judged else None
+            judged = run.gate.judged(report.nodeid)
+            text = run.failure(judged) if judged else None
             if text is not None and report.longreprtext == text:
                 show_as(report, [line for each in text.split("\n") for line in fitted(each, width)])
 
@@ -711,7 +716,7 @@ def _failed_case(name: str, text: str) -> pytest.TestReport:
 class InlineJudge:
     """Judges what the worker in the same process observed. There are no confirm passes."""
 
-    gate: GateRun
+    run: RunReport
     collection: TestCollection
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -721,10 +726,11 @@ class InlineJudge:
         from pytest_ttnn_perf.plugin.identity import identities_of
 
         coverage = self.collection.coverage(item.nodeid for item in session.items)
-        identities = identities_of(session.items, self.gate.settings) | self.collection.identities
-        measured = [i.nodeid for i in session.items if is_measured(i, self.gate.settings)]
+        settings = self.run.gate.settings
+        identities = identities_of(session.items, settings) | self.collection.identities
+        measured = [i.nodeid for i in session.items if is_measured(i, settings)]
         try:
-            self.gate.begin(measured, coverage, identities)
+            self.run.gate.begin(measured, coverage, identities)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
 
@@ -740,14 +746,14 @@ class InlineJudge:
         if observed is not None:
             self._judge(observed, report)
         elif report.when == "teardown" and report.failed:
-            self.gate.withdraw(report.nodeid)
+            self.run.gate.withdraw(report.nodeid)
         if report.when != "setup" or observed is not None:
-            add_properties(report, self.gate)
+            add_properties(report, self.run)
         return report
 
     def _judge(self, observed: dict[str, object], report: pytest.TestReport) -> None:
         try:
-            text = self.gate.failure(self.gate.judge(report.nodeid, observed))
+            text = self.run.failure(self.run.gate.judge(report.nodeid, observed))
         except TtnnPerfError as error:
             text = f"NO_DATA: the test's observation could not be judged: {error}"
         if text is not None and not report.failed:

@@ -14,8 +14,9 @@ from pytest_ttnn_perf.core.baseline import decode_file, encode_text
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.files import parse_json
 from pytest_ttnn_perf.core.observation import decode_run, encode_run
-from pytest_ttnn_perf.gate.record import Journal, run_text
+from pytest_ttnn_perf.gate.record import Journal
 from pytest_ttnn_perf.gate.store import ops_text, read_ops_file
+from pytest_ttnn_perf.report.run import run_text
 from tests.properties.records import BASELINE_FILES, OPS, runs
 from tests.properties.strategies import FEW, SOME
 

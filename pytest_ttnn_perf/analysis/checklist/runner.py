@@ -322,11 +322,14 @@ def _looks_at_regions(code: str, needs: tuple[Input, ...]) -> bool:
     return Input.OPS in needs and not code.startswith(_VALIDITY)
 
 
-def find(subject: Subject, settings: Settings, *, only: Input | None = None) -> Answered:
-    """Ask the rules that a project selects; with ``only``, those that need just that input."""
-    groups = select_rules(settings.select, settings.ignore, settings.rules)
-    if only is not None:
-        groups = tuple(group for group in groups if group.needs == (only,))
+def find(subject: Subject, settings: Settings, *, only: Collection[str] | None = None) -> Answered:
+    """Ask the selected rules: ``only`` some, or all but rules on numbers."""
+    from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES
+
+    groups = [
+        group.only(lambda code, _: code not in NUMBER_RULES if only is None else code in only)
+        for group in select_rules(settings.select, settings.ignore, settings.rules)
+    ]
     waived = subject.observation.waived if subject.observation else {}
     by_project = {code for code, rule in settings.rules.items() if rule.waive}
     answered = ask_in_regions(groups, subject, by_project | waived.keys())

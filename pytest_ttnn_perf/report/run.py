@@ -1,0 +1,369 @@
+"""A gated run in words: its failures, its record, its reports and its summary."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pytest_ttnn_perf.core import wings
+from pytest_ttnn_perf.core.codec import encode
+from pytest_ttnn_perf.core.errors import WriteError
+from pytest_ttnn_perf.core.files import write_text
+from pytest_ttnn_perf.core.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
+from pytest_ttnn_perf.core.observation import encode_heading
+from pytest_ttnn_perf.core.settings import Checklist, Missing
+from pytest_ttnn_perf.core.verdict import QUIET, WITHOUT_BASELINE
+from pytest_ttnn_perf.gate.health import HEALTHY, BaselineHealth, find_orphans, health_of
+from pytest_ttnn_perf.gate.judging import (
+    differences_of,
+    drifts_of,
+    failing_verdicts,
+    is_failed,
+    violations,
+)
+from pytest_ttnn_perf.gate.rules_on_numbers import axis_without_effect
+from pytest_ttnn_perf.gate.sweeps import sweeps_of
+from pytest_ttnn_perf.gate.update import unmatched
+from pytest_ttnn_perf.report.ci import CiReport, annotation_lines, gitlab_text, property_pairs
+from pytest_ttnn_perf.report.findings import title
+from pytest_ttnn_perf.report.markdown import SUMMARY_BYTES, markdown_text
+from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.report.tables import Line, shown_path
+from pytest_ttnn_perf.report.terminal import (
+    SummaryOptions,
+    failure_text,
+    health_lines,
+    shift_advice,
+    shift_size,
+    summary_lines,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.core.finding import Progress
+    from pytest_ttnn_perf.core.observation import JudgedTest, Run
+    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.core.verdict import Shift
+    from pytest_ttnn_perf.gate.gated_run import GateRun
+    from pytest_ttnn_perf.gate.record import CiJob, RunContext
+    from pytest_ttnn_perf.gate.store import BaselineStore
+    from pytest_ttnn_perf.report.sentences import Rerun
+    from pytest_ttnn_perf.report.tables import Table
+
+
+def write_run(run: Run, file: Path) -> None:
+    """Write a run record with the sentence of every verdict in it."""
+    write_text(file, run_text(run) + "\n")
+
+
+def run_text(run: Run) -> str:
+    """Return a run record as text, one line per test."""
+    heading = json.dumps(encode_heading(run))
+    tests = []
+    for name, judged in run.tests.items():
+        encoded = encode(judged)
+        for verdict in judged.verdicts:
+            encoded["verdicts"][verdict.metric.name]["sentence"] = sentence(verdict)
+        tests.append(f"  {json.dumps(name)}: {json.dumps(encoded)}")
+    # For those who draw them; a reader of ours finds them out anew.
+    swept = [json.dumps(encode(sweep)) for sweep in sweeps_of(run.tests.values())]
+    sweeps = ', "sweeps": [\n' + ",\n".join(swept) + "\n]" if swept else ""
+    return heading[:-1] + ', "tests": {\n' + ",\n".join(tests) + "\n}" + sweeps + "}"
+
+
+def summary_options_of(
+    tests: Sequence[JudgedTest], settings: Settings, *, rerun: Rerun, shift: Shift | None
+) -> SummaryOptions:
+    """Return the inputs of a judged run's summary."""
+    progress = ((judged.observation.test, _progress(judged)) for judged in tests)
+    return SummaryOptions(
+        frozenset(judged.observation.test for judged in tests if is_failed(judged, settings)),
+        rerun,
+        QUIET | WITHOUT_BASELINE if settings.missing is Missing.IGNORE else QUIET,
+        shift,
+        tuple(drifts_of(tests)),
+        progress=tuple((test, steps) for test, steps in progress if steps is not None),
+        needless=tuple(_needless_waivers(tests, settings)),
+        sweeps=tuple(sweeps_of(tests)),
+    )
+
+
+def _progress(judged: JudgedTest) -> Progress | None:
+    """Return the progress of a test's model; None where no step is known."""
+    observation = judged.observation
+    if not any(finding.is_advice for finding in observation.findings):
+        return None
+    compared = any(verdict.centre is not None for verdict in judged.verdicts)
+    progress: Progress = wings.call(
+        "progress",
+        observation.findings,
+        unanswered=observation.unanswered,
+        has_baseline=compared or bool(judged.written),
+        kind=next((kind for kind in ModelKind if kind.value == observation.model_kind), None),
+    )
+    known = {State.DONE, State.OPEN}
+    return progress if any(step.state in known for step in progress.steps) else None
+
+
+#: A finding that was not measured here may well be found elsewhere.
+_NOTHING: Final = frozenset({RuleOutcome.CLEAN, RuleOutcome.NOT_APPLICABLE})
+
+
+def _needless_waivers(tests: Sequence[JudgedTest], settings: Settings) -> Iterator[NeedlessWaiver]:
+    """Yield the waivers that name no rule, or hide nothing."""
+    for observation in (judged.observation for judged in tests):
+        if observation.waived and observation.outcomes:
+            known = wings.call("rule_codes")
+            for code in observation.waived:
+                if code not in known or observation.outcomes.get(code) in _NOTHING:
+                    yield NeedlessWaiver(code, observation.test, known=code in known)
+    for code, rule in settings.rules.items():
+        if rule.waive is not None:
+            outcomes = {judged.observation.outcomes.get(code) for judged in tests} - {None}
+            if outcomes and outcomes <= _NOTHING:
+                yield NeedlessWaiver(code, None, known=True)
+
+
+def ci_report(
+    run: Run,
+    settings: Settings,
+    store: BaselineStore,
+    *,
+    summary_options: SummaryOptions,
+    job: CiJob,
+    record: str | None,
+) -> CiReport:
+    """Return the source of reports for CI; ``record`` is the file of the run."""
+    differences = differences_of(
+        run.tests, store, hardware=run.hardware, environment=run.environment
+    )
+    return CiReport(
+        run,
+        summary_options,
+        settings.missing,
+        settings.checklist is Checklist.ENFORCE,
+        tuple(map(str, differences)),
+        record,
+        job,
+    )
+
+
+def heading(context: RunContext) -> str:
+    """Return the first line of a run: its settings and its hardware key."""
+    settings, cwd = context.settings, context.cwd
+    key = f"key {context.hardware.key}"
+    if settings.replay is not None:
+        key = "keys of the artifacts"
+    elif context.has_devices:
+        key = "keys of the devices that tests open"
+    parts = [f"gate on, {key}", f"baselines {shown_path(settings.baselines, cwd)}"]
+    if settings.update:
+        parts.append(f"update {settings.update.value}")
+    if settings.missing is not Missing.FAIL:
+        parts.append(f"missing {settings.missing.value}")
+    if not context.isolated:
+        parts.append("in this process, nothing is measured again")
+    if settings.replay is None:
+        return ", ".join([*parts, context.profiler])
+    replayed = f"replaying {shown_path(settings.replay, cwd)}"
+    return ", ".join([*parts, f"{replayed}, times of this machine are left out"])
+
+
+class RunReport:
+    """The words of a run of the gate, while it goes on and when it ends."""
+
+    def __init__(self, gate: GateRun, rerun: Rerun) -> None:
+        self.gate = gate
+        record = gate.settings.json or gate.journal.file.with_suffix(".json")
+        self._rerun = replace(rerun, record=os.path.relpath(record, gate.context.cwd))
+        #: The test that was asked about last: two reports of a test have the same properties.
+        self._properties: tuple[JudgedTest | None, list[tuple[str, str]]] = (None, [])
+
+    @property
+    def rerun(self) -> Rerun:
+        """The commands for the user, by what is known of tests now."""
+        return replace(self._rerun, renamed=self.gate.renamed, node_ids=self.gate.store.node_ids)
+
+    def failure(self, judged: JudgedTest) -> str | None:
+        """Return the text that a test fails with; None for one that passes."""
+        settings = self.gate.settings
+        if not is_failed(judged, settings):
+            return None
+        found = violations(judged, settings.checklist)
+        verdicts = failing_verdicts(judged, settings)
+        return failure_text(judged, verdicts, findings=found, rerun=self.rerun)
+
+    def junit_properties(self, test: str) -> list[tuple[str, str]]:
+        """Return the metrics of a judged test for JUnit, if they are wanted."""
+        judged = self.gate.judged(test)
+        if judged is None or not self.gate.settings.junit_properties:
+            return []
+        if self._properties[0] is not judged:
+            self._properties = judged, property_pairs(judged, self.gate.context.hardware)
+        return self._properties[1]
+
+    def finish(self, *, complete: bool) -> RunResult:
+        """Write baselines, records and reports; failures are in ``errors``."""
+        gate, settings = self.gate, self.gate.settings
+        written = gate.finish(complete=complete)
+        run, records = gate.run, []
+        own_record = gate.journal.file.with_suffix(".json")
+        if run.tests and gate.attempt(partial(write_run, run, own_record)):
+            records.append(own_record)
+        if records or not run.tests:
+            gate.journal.close()
+        # Also of a run without tests: the file of an earlier run must not stand in for it.
+        if settings.json is not None and gate.attempt(partial(write_run, run, settings.json)):
+            records.append(settings.json)
+        if settings.benchmark_json is not None:
+            from pytest_ttnn_perf.report.benchmark_json import write_benchmarks
+
+            gate.attempt(partial(write_benchmarks, run, settings.benchmark_json))
+        health = health_of(run, gate.store, settings)
+        result = RunResult(
+            gate.context, run, gate.store, self.rerun, health, written, records, gate.errors
+        ).with_ci_report()
+        if result.ci_report is not None:
+            self._write_reports(result.ci_report)
+        return result
+
+    def _write_reports(self, report: CiReport) -> None:
+        settings, summary = self.gate.settings, report.job.step_summary
+        if settings.markdown is not None:
+            text = markdown_text(report)
+            self.gate.attempt(partial(write_text, settings.markdown, text))
+        if settings.gitlab is not None:
+            text = gitlab_text(report)
+            self.gate.attempt(partial(write_text, settings.gitlab, text))
+        if settings.step_summary and summary is not None:
+            self.gate.attempt(partial(_add_to_step_summary, summary, report))
+
+    def abandon(self) -> RunResult:
+        """Delete the journal of a run that was refused; nothing of it is written."""
+        gate = self.gate
+        gate.abandon()
+        return RunResult(gate.context, gate.run, gate.store, self.rerun, errors=gate.errors)
+
+
+def _add_to_step_summary(file: Path, report: CiReport) -> None:
+    try:  # others may have begun it
+        taken = file.stat().st_size if file.exists() else 0
+        text = markdown_text(report, most_bytes=SUMMARY_BYTES - taken)
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as cause:
+        raise WriteError(file, cause) from cause
+
+
+class RunResult(Struct, frozen=True):
+    """A run that is over; ``errors`` say what could not be written."""
+
+    context: RunContext
+    run: Run
+    store: BaselineStore
+    rerun: Rerun
+    health: BaselineHealth = HEALTHY
+    #: The baseline files that were changed.
+    written: Sequence[Path] = ()
+    records: Sequence[Path] = ()
+    errors: list[str] = []
+    #: The source of reports for CI; None if none of them is wanted.
+    ci_report: CiReport | None = None
+    #: The page for a browser, if one was written.
+    page: Path | None = None
+
+    def _summary_options(self) -> SummaryOptions:
+        tests, settings = list(self.run.tests.values()), self.context.settings
+        options = summary_options_of(tests, settings, rerun=self.rerun, shift=self.run.shift)
+        return replace(options, health=self.health)
+
+    def with_ci_report(self) -> RunResult:
+        """Return the result with its report for CI, if one is wanted in any form."""
+        settings, job = self.context.settings, self.context.job
+        files = settings.markdown or settings.gitlab or settings.html
+        shown = settings.step_summary and job.step_summary
+        if not (files or shown or (job.annotates and settings.annotations)):
+            return self
+        record = shown_path(self.records[0], self.context.cwd) if self.records else None
+        report = ci_report(
+            self.run,
+            settings,
+            self.store,
+            summary_options=self._summary_options(),
+            job=job,
+            record=record,
+        )
+        return replace(self, ci_report=report)
+
+    def summary(
+        self, *, told: frozenset[str] = frozenset(), verbosity: int = 0
+    ) -> Iterator[Line | Table]:
+        """Return the terminal's summary; without tests, what fails such a run.
+
+        ``told`` are the tests whose failure was shown, ``verbosity`` is pytest's.
+        """
+        settings, run = self.context.settings, self.run
+        if not run.tests:
+            return health_lines(self.health)
+        orphans = find_orphans(run, self.store)
+        if orphans is not None:  # what the commands about them must be given
+            record = os.path.relpath(self.records[0], self.context.cwd) if self.records else None
+            orphans = replace(orphans, record=record, options=self.rerun.baselines_option)
+        options = replace(
+            self._summary_options(),
+            update=settings.update,
+            orphaned=orphans,
+            told=told,
+            verbosity=verbosity,
+        )
+        lines = summary_lines(list(run.tests.values()), summary_options=options)
+        missed = unmatched(run, settings.targets) if verbosity > 0 else ()
+        return chain(lines, map(Line, missed))
+
+    def closing(self) -> Iterator[str]:
+        """Say where the results went."""
+        baselines, cwd = self.context.settings.baselines, self.context.cwd
+        if not baselines.is_dir():
+            yield f"no baselines folder at {shown_path(baselines, cwd)}"
+        for path in self.written:
+            yield f"wrote {shown_path(path, cwd)}"
+        for path in self.records:
+            yield f"run record: {shown_path(path, cwd)}"
+        if self.page is not None:
+            yield f"page: {shown_path(self.page, cwd)}"
+
+    def annotations(self, *, failures: bool) -> Iterator[str]:
+        """Return the lines that GitHub turns into annotations, if they are wanted."""
+        wanted = self.context.job.annotates and self.context.settings.annotations
+        if self.ci_report is None or not wanted:
+            return iter(())
+        return annotation_lines(self.ci_report, failures=failures)
+
+    def shift_text(self) -> str | None:
+        """Return the failure of a run whose machine is slower as a whole."""
+        shift = self.run.shift
+        if shift is None or not shift.worse:
+            return None
+        advice = shift_advice(shift, self.rerun.accept_all(), failed=False)
+        return "\n  ".join([shift_size(shift), *advice])
+
+    def axes_text(self) -> str | None:
+        """Return the failure of a run with sweeps whose axes took no effect.
+
+        That is known when the last point is measured: the tests have been reported as passed.
+        """
+        found: dict[str, None] = {}
+        for judged in self.run.tests.values():
+            for finding in violations(judged, self.context.settings.checklist):
+                sweep = judged.observation.sweep
+                if finding.code == axis_without_effect.code and sweep is not None:
+                    found[f"{sweep.sweep}: {title(finding)}"] = None
+        return "\n".join(found) or None
