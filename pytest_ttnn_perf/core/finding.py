@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import Coding, Omit
 from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.hardware import Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pytest_ttnn_perf.core.codec import Value
-    from pytest_ttnn_perf.core.hardware import Conflict, Scalar
+    from pytest_ttnn_perf.core.hardware import Conflict
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.core.verdict import Verdict
