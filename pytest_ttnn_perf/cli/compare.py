@@ -13,13 +13,13 @@ from pytest_ttnn_perf.analysis.readers.compare import (
     CallChange,
     ChangedCalls,
     LineChange,
-    Told,
+    Platform,
     call_changes,
     compare_captures,
     hardware_changes,
     line_changes,
+    platform_of_log,
     program_changes,
-    told_by_log,
 )
 from pytest_ttnn_perf.analysis.readers.detect import OP_TABLES, ArtifactKind, read_run
 from pytest_ttnn_perf.analysis.show.attribution import op_comparison_listing
@@ -291,12 +291,12 @@ def _pairs(first: Artifact, second: Artifact) -> list[Pair]:
     return [Pair("", name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}]
 
 
-def _hardware_of(artifact: Artifact) -> Told:
+def _hardware_of(artifact: Artifact) -> Platform:
     if artifact.kernels is not None:
-        return told_by_log(artifact.kernels)
+        return platform_of_log(artifact.kernels)
     clock = artifact.environment.get("clock_mhz")
     cores = {device.compute_cores for device in artifact.report.devices} if artifact.report else {}
-    return Told(
+    return Platform(
         artifact.arch,
         artifact.board,
         artifact.devices,

@@ -1,4 +1,4 @@
-"""What two captures of one kind differ in: the hardware they are of, and the calls of a report."""
+"""Compare two captures of one kind: ops, programs of tt-lang, calls of a report, hardware."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from pytest_ttnn_perf.analysis.ops.align import CaptureComparison, Unmatched, attribute
+from pytest_ttnn_perf.analysis.ops.names import shape_text
 from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_times_ns
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of
@@ -17,12 +18,11 @@ from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.metric import median
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.ops.regions import Region
     from pytest_ttnn_perf.analysis.readers.report_db import (
-        ConvConfig,
         Operation,
         Report,
         TensorRecord,
@@ -62,7 +62,7 @@ def compare_captures(
         problem = why_invalid(table)
         if problem is not None:  # no op of it can be trusted
             raise InputError(file, f"{problem}; capture it again")
-    differs = hardware_changes(told_by_ops(first), told_by_ops(second))
+    differs = hardware_changes(platform_of_ops(first), platform_of_ops(second))
     notes = (f"not the same hardware: {', '.join(differs)}",) if differs else ()
     if region is not None:
         pair = region_named(first, region, before.name), region_named(second, region, after.name)
@@ -93,16 +93,8 @@ def _pairs(ours: Sequence[Region], theirs: Sequence[Region]) -> list[tuple[Regio
 # What two logs of tt-lang differ in: the programs, what bounds them, and the lines of kernels.
 
 
-def told_by_log(log: TtlangLog) -> Told:
-    """Return what a log tells of its hardware."""
-    if not log.perf_summaries:
-        return Told()
-    last = log.perf_summaries[-1]
-    return Told(last.arch, cores=last.max_compute_cores or None, clock_mhz=last.clock_mhz)
-
-
 def program_changes(before: TtlangLog, after: TtlangLog) -> tuple[str, ...]:
-    """Return in words what changed of the programs beside what is a metric: grids and bounds.
+    """Return changes of programs that are not metrics, in words: grids and bounds.
 
     Programs are matched by their place in the last summary: their ids count all that ran before.
     """
@@ -113,31 +105,23 @@ def program_changes(before: TtlangLog, after: TtlangLog) -> tuple[str, ...]:
             texts.append(f"{len(first)} → {len(second)} programs")
         else:
             for then, now in zip(first, second, strict=True):
-                texts += _program(then, now)
+                texts += _program_changes(then, now)
     bounds = [_bound(log) for log in (before, after)]
     if None not in bounds and bounds[0] != bounds[1]:
         texts.append(f"bound: {bounds[0]} → {bounds[1]}")
     return tuple(texts)
 
 
-def _program(then: ProgramPerf, now: ProgramPerf) -> Iterator[str]:
+def _program_changes(then: ProgramPerf, now: ProgramPerf) -> Iterator[str]:
     name = now.name or then.name or f"program {now.program_id}"
     if then.grid != now.grid or then.cores != now.cores:
-        yield f"{name}: grid {_grid(then)} → {_grid(now)}"
+        grids = ["{}x{}".format(*program.grid) for program in (then, now)]
+        yield f"{name}: grid {grids[0]} → {grids[1]}"
     if then.dram_channels and now.dram_channels and then.dram_channels != now.dram_channels:
         yield f"{name}: {then.dram_channels} → {now.dram_channels} DRAM channels"
-    sizes = [_sizes(program) for program in (then, now)]
+    sizes = [", ".join(f"{size.size.bytes} B" for size in p.transfer_sizes) for p in (then, now)]
     if all(sizes) and sizes[0] != sizes[1]:
         yield f"{name}: transfers of {sizes[0]} → {sizes[1]}"
-
-
-def _grid(program: ProgramPerf) -> str:
-    x, y = program.grid
-    return f"{x}x{y}"
-
-
-def _sizes(program: ProgramPerf) -> str:
-    return ", ".join(f"{size.size.bytes} B" for size in program.transfer_sizes)
 
 
 def _bound(log: TtlangLog) -> str | None:
@@ -192,8 +176,8 @@ def _cycles(log: TtlangLog) -> Mapping[tuple[str, str], int]:
 _SAME_CLOCK: Final = 0.01
 
 
-class Told(NamedTuple):
-    """What a capture tells of its hardware; None where it does not."""
+class Platform(NamedTuple):
+    """The hardware of a capture; None for unknown properties."""
 
     architecture: str | None = None
     board: str | None = None
@@ -202,40 +186,36 @@ class Told(NamedTuple):
     clock_mhz: float | None = None
 
 
-def told_by_ops(table: OpTable) -> Told:
-    """Return what an op table tells of its hardware."""
+def platform_of_ops(table: OpTable) -> Platform:
+    """Return the hardware of an op table."""
     devices, cores = len(table.devices) or None, table.available_cores
-    return Told(table.arch, devices=devices, cores=cores, clock_mhz=table.clock_mhz)
+    return Platform(table.arch, devices=devices, cores=cores, clock_mhz=table.clock_mhz)
 
 
-def hardware_changes(before: Told, after: Told) -> tuple[str, ...]:
-    """Return what two captures tell differently of their hardware, in words.
+def platform_of_log(log: TtlangLog) -> Platform:
+    """Return the hardware of a log of tt-lang."""
+    if not log.perf_summaries:
+        return Platform()
+    last = log.perf_summaries[-1]
+    return Platform(last.arch, cores=last.max_compute_cores or None, clock_mhz=last.clock_mhz)
 
-    What only one of them tells is no difference.
 
-    >>> hardware_changes(Told("wormhole_b0", devices=1), Told("blackhole", devices=1, cores=110))
+def hardware_changes(before: Platform, after: Platform) -> tuple[str, ...]:
+    """Return the differences of two platforms, in words; unknown properties are none.
+
+    >>> hardware_changes(Platform("wormhole_b0", cores=1), Platform("blackhole", devices=1))
     ('architecture wormhole_b0 → blackhole',)
     """
-    return tuple(
-        f"{name.replace('_mhz', '')} {_shown(then)} → {_shown(now)}{_unit(name)}"
-        for name, then, now in zip(Told._fields, before, after, strict=True)
-        if then is not None and now is not None and not _are_alike(then, now)
-    )
-
-
-def _are_alike(then: str | float, now: str | float) -> bool:
-    """Tell whether two values are the same, or two clocks as far as times tell them."""
-    if isinstance(then, float) and isinstance(now, float):
-        return abs(then - now) <= _SAME_CLOCK * then
-    return then == now
-
-
-def _shown(value: str | float) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _unit(name: str) -> str:
-    return " MHz" if name.endswith("_mhz") else ""
+    texts = []
+    for name, then, now in zip(Platform._fields, before, after, strict=True):
+        if then is None or now is None or then == now:
+            continue
+        if isinstance(then, float) and isinstance(now, float):
+            if abs(then - now) > _SAME_CLOCK * then:
+                texts.append(f"clock {then:g} → {now:g} MHz")
+        else:
+            texts.append(f"{name} {then} → {now}")
+    return tuple(texts)
 
 
 class CallChange(Enum):
@@ -281,50 +261,43 @@ def call_changes(before: Report, after: Report) -> tuple[ChangedCalls, ...]:
     return tuple(ChangedCalls(change, call, n, what) for (change, call, what), n in found.items())
 
 
-_Pair = tuple["Operation | None", "Operation | None"]
+def _aligned(before: Report, after: Report) -> Iterator[tuple[Operation | None, Operation | None]]:
+    def with_shapes(report: Report, call: Operation) -> Hashable:
+        tensors = (report.tensors.get(number) for number in call.inputs or call.outputs)
+        return call.name, tuple(None if tensor is None else tensor.shape for tensor in tensors)
 
-
-def _aligned(before: Report, after: Report) -> Iterator[_Pair]:
     first, second = before.operations, after.operations
-    ours = [(call.name, _shapes(before, call)) for call in first]
-    theirs = [(call.name, _shapes(after, call)) for call in second]
-    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
-    for word, i, j, k, m in blocks:
-        if word == "equal":
-            yield from zip(first[i:j], second[k:m], strict=True)
-        else:
-            yield from _by_name(first[i:j], second[k:m])
+    ours = [with_shapes(before, call) for call in first]
+    theirs = [with_shapes(after, call) for call in second]
+    for equal, our, their in _blocks(ours, theirs):
+        if equal:
+            yield from zip(first[our], second[their], strict=True)
+            continue
+        ours_left, theirs_left = first[our], second[their]
+        names = [[call.name for call in calls] for calls in (ours_left, theirs_left)]
+        for same_name, mine, other in _blocks(*names):
+            if same_name:
+                yield from zip(ours_left[mine], theirs_left[other], strict=True)
+            else:
+                yield from ((call, None) for call in ours_left[mine])
+                yield from ((None, call) for call in theirs_left[other])
 
 
-def _by_name(first: Sequence[Operation], second: Sequence[Operation]) -> Iterator[_Pair]:
-    ours, theirs = [call.name for call in first], [call.name for call in second]
-    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
-    for word, i, j, k, m in blocks:
-        if word == "equal":
-            yield from zip(first[i:j], second[k:m], strict=True)
-        else:
-            yield from ((call, None) for call in first[i:j])
-            yield from ((None, call) for call in second[k:m])
-
-
-def _shapes(report: Report, call: Operation) -> tuple[tuple[int, ...] | None, ...]:
-    tensors = (report.tensors.get(number) for number in call.inputs or call.outputs)
-    return tuple(tensor.shape if tensor is not None else None for tensor in tensors)
+def _blocks(
+    ours: Sequence[Hashable], theirs: Sequence[Hashable]
+) -> Iterator[tuple[bool, slice, slice]]:
+    """Yield the parts of two sequences that are equal, and those between them."""
+    matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
+    for word, i, j, k, m in matcher.get_opcodes():
+        yield word == "equal", slice(i, j), slice(k, m)
 
 
 def call_name(report: Report, call: Operation) -> str:
     """Return a call by its name and the shape of its first tensor."""
-    shapes = [tensor.shape for tensor in _tensors(report, (*call.inputs, *call.outputs))]
-    shape = next((shape for shape in shapes if shape), None)
+    tensors = map(report.tensors.get, (*call.inputs, *call.outputs))
+    shape = next((tensor.shape for tensor in tensors if tensor is not None and tensor.shape), None)
     name = call.name.rpartition(".")[2]
-    return f"{name} {'x'.join(map(str, shape))}" if shape else name
-
-
-def _tensors(report: Report, numbers: Sequence[int]) -> Iterator[TensorRecord]:
-    for number in numbers:
-        tensor = report.tensors.get(number)
-        if tensor is not None:
-            yield tensor
+    return f"{name} {shape_text(shape)}" if shape else name
 
 
 def _what_changed(before: Report, then: Operation, after: Report, now: Operation) -> Iterator[str]:
@@ -332,16 +305,20 @@ def _what_changed(before: Report, then: Operation, after: Report, now: Operation
                                ("output", then.outputs, now.outputs)):  # fmt: skip
         if len(ours) != len(theirs):
             yield f"{len(ours)} → {len(theirs)} {word}s"
-        for place, (old, new) in enumerate(zip(ours, theirs, strict=False)):
-            mine, other = before.tensors.get(old), after.tensors.get(new)
+        for place, numbers in enumerate(zip(ours, theirs, strict=False)):
+            mine, other = before.tensors.get(numbers[0]), after.tensors.get(numbers[1])
             if mine is not None and other is not None:
                 several = f" {place}" if len(ours) > 1 else ""
                 yield from (f"{word}{several} {each}" for each in _tensor_changes(mine, other))
     if then.fidelity and now.fidelity and then.fidelity != now.fidelity:
         yield f"fidelity {then.fidelity} → {now.fidelity}"
     if then.conv is not None and now.conv is not None:
-        yield from _conv_changes(then.conv, now.conv)
-    if then.device_operations != now.device_operations:
+        for name in _CONV:
+            old, new = getattr(then.conv, name), getattr(now.conv, name)
+            if old is not None and new is not None and old != new:
+                yield f"{name} {old} → {new}"
+    # Otherwise one of the reports did not capture what ran inside.
+    if then.device_operations and now.device_operations:
         yield from _inner_changes(then, now)
 
 
@@ -350,36 +327,20 @@ def _tensor_changes(then: TensorRecord, now: TensorRecord) -> Iterator[str]:
         old, new = getattr(then, part), getattr(now, part)
         if old is not None and new is not None and old != new:
             if part == "shape":
-                old, new = "x".join(map(str, old)), "x".join(map(str, new))
+                old, new = shape_text(old), shape_text(new)
             yield f"{old} → {new}"
-    if then.memory == now.memory and then.shard is not None and now.shard is not None:
-        old, new = then.shard, now.shard
-        if (old.shape, old.grid) != (new.shape, new.grid):
-            yield f"shards {_shard_text(old.shape)} → {_shard_text(new.shape)}"
-
-
-def _shard_text(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape))
-
-
-def _conv_changes(then: ConvConfig, now: ConvConfig) -> Iterator[str]:
-    for name in _CONV:
-        old, new = getattr(then, name), getattr(now, name)
-        if old is not None and new is not None and old != new:
-            yield f"{name} {old} → {new}"
+    ours, theirs = then.shard, now.shard
+    if then.memory == now.memory and ours is not None and theirs is not None and ours != theirs:
+        yield f"shards {shape_text(ours.shape)} → {shape_text(theirs.shape)}"
 
 
 def _inner_changes(then: Operation, now: Operation) -> Iterator[str]:
     """Yield which device operations run inside a call more often than before, or less."""
-    if not then.device_operations or not now.device_operations:
-        return  # one of the reports did not capture what ran inside
     ours, theirs = Counter(then.device_operations), Counter(now.device_operations)
-    gone, new = sorted((ours - theirs).elements()), sorted((theirs - ours).elements())
-    if gone:
-        yield f"inside: no {', '.join(map(_device_operation, gone))}"
-    if new:
-        yield f"inside: new {', '.join(map(_device_operation, new))}"
-
-
-def _device_operation(name: str) -> str:
-    return name.rpartition("::")[2].removesuffix("DeviceOperation") or name
+    for word, names in (("no", ours - theirs), ("new", theirs - ours)):
+        short = [
+            name.rpartition("::")[2].removesuffix("DeviceOperation") or name
+            for name in sorted(names.elements())
+        ]
+        if short:
+            yield f"inside: {word} {', '.join(short)}"

@@ -208,17 +208,16 @@ def _operation(
     number = _number(first)
     duration = None if last is None else last.value.optional("duration_ns")
     snapshot = None if snapshots is None else snapshots.optional(str(number))
-    work = inside.work()
     return Operation(
         id=number,
         name=first.name,
         duration_s=None if duration is None else whole(duration) / 1e9,
-        device_operations=work.device_operations,
-        cb_bytes_per_core=work.cb_bytes_per_core,
-        fidelity=work.fidelity,
-        reshard=reshard_of(first.name, work.device_operations),
+        device_operations=inside.device_operations,
+        cb_bytes_per_core=inside.cb_bytes_per_core,
+        fidelity=inside.fidelity,
+        reshard=reshard_of(first.name, inside.device_operations),
         bytes_per_bank=live.totals() if snapshot is None else _totals(snapshot),
-        queues=work.queues,
+        queues=tuple(inside.queues),
     )
 
 

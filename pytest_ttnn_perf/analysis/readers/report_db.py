@@ -22,7 +22,7 @@ from pytest_ttnn_perf.core.files import loads, open_file
 from pytest_ttnn_perf.core.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -220,15 +220,11 @@ class Report(Struct, frozen=True):
     @property
     def peak_bytes_per_bank(self) -> Mapping[BufferType, int]:
         """The most that was alive at one op, per type; each op lists all that is alive."""
-        return _peaks(self.operations)
-
-
-def _peaks(operations: tuple[Operation, ...]) -> dict[BufferType, int]:
-    peaks: dict[BufferType, int] = {}
-    for operation in operations:
-        for kind, size in operation.bytes_per_bank.items():
-            peaks[kind] = max(size, peaks.get(kind, 0))
-    return peaks
+        peaks: dict[BufferType, int] = {}
+        for operation in self.operations:
+            for kind, size in operation.bytes_per_bank.items():
+                peaks[kind] = max(size, peaks.get(kind, 0))
+        return peaks
 
 
 class ProgramTime(Struct, frozen=True):
@@ -461,6 +457,7 @@ def conv_of(arguments: Mapping[str, str]) -> ConvConfig | None:
         return None
     text = found[:_LONGEST]
     activation = attribute(text, "activation") or ""
+    flags = {name: attribute_flag(text, name) for name in ConvConfig._fields[6:]}
     return ConvConfig(
         weights_dtype=bare_name(attribute(text, "weights_dtype")),
         activation=bare_name(attribute(activation, "op_type") or activation),
@@ -468,16 +465,7 @@ def conv_of(arguments: Mapping[str, str]) -> ConvConfig | None:
         output_layout=bare_name(attribute(text, "output_layout")),
         act_block_h_override=attribute_int(text, "act_block_h_override"),
         act_block_w_div=attribute_int(text, "act_block_w_div"),
-        enable_act_double_buffer=attribute_flag(text, "enable_act_double_buffer"),
-        enable_weights_double_buffer=attribute_flag(text, "enable_weights_double_buffer"),
-        deallocate_activation=attribute_flag(text, "deallocate_activation"),
-        reallocate_halo_output=attribute_flag(text, "reallocate_halo_output"),
-        reshard_if_not_optimal=attribute_flag(text, "reshard_if_not_optimal"),
-        override_sharding_config=attribute_flag(text, "override_sharding_config"),
-        transpose_shards=attribute_flag(text, "transpose_shards"),
-        config_tensors_in_dram=attribute_flag(text, "config_tensors_in_dram"),
-        enable_activation_reuse=attribute_flag(text, "enable_activation_reuse"),
-        full_inner_dim=attribute_flag(text, "full_inner_dim"),
+        **flags,
     )
 
 
@@ -605,35 +593,35 @@ class Node(NamedTuple):
     value: Value
 
 
-class Work(NamedTuple):
-    """What ran inside an operation; as in ``model.report.Operation``."""
-
-    device_operations: tuple[str, ...]
-    fidelity: str | None
-    cb_bytes_per_core: int | None
-    tells_fidelity: bool
-    queues: tuple[int, ...]
-
-
 class _Function(Struct):
     name: str
     fidelities: frozenset[str]
-    on_device: bool = False
+    on_device: bool
 
 
-class Inside(Struct):
-    """Takes the nodes of an operation in their order, and tells at the end what they were."""
+class Inside:
+    """Collects what ran inside an operation from its nodes; see ``Operation`` for the fields."""
 
-    _functions: list[_Function] = []
-    _open: list[_Function] = []
-    _circular: Counter[tuple[int, CoreRange]] = field(default_factory=Counter)
-    _fullest: int | None = None
-    _queues: list[int] = []
+    def __init__(self) -> None:
+        self.queues: list[int] = []
+        self._functions: list[_Function] = []
+        self._open: list[_Function] = []
+        #: Circular buffers by device and cores.
+        self._circular: defaultdict[int, Counter[CoreRange]] = defaultdict(Counter)
+        self._fullest: int | None = None
 
     def add(self, node: Node) -> None:
         """Take the next node; DecodeError where it makes no sense."""
         if node.kind == "function_start":
-            function = _Function(node.name, _fidelities(node), "DeviceOperation" in node.name)
+            arguments = node.value.optional("arguments")
+            texts = () if arguments is None else (argument.raw for argument in arguments.array())
+            fidelities = frozenset(
+                found
+                for text in texts
+                if isinstance(text, str)
+                for found in _FIDELITY.findall(text)
+            )
+            function = _Function(node.name, fidelities, "DeviceOperation" in node.name)
             self._functions.append(function)
             self._open.append(function)
         elif node.kind == "function_end" and self._open:
@@ -643,10 +631,10 @@ class Inside(Struct):
                 self._open[-1].on_device = True
             if node.kind == "program_execution":
                 queue = None if node.params is None else node.params.optional("command_queue_id")
-                self._queues += [] if queue is None else [whole(queue)]
+                self.queues += [] if queue is None else [whole(queue)]
             elif node.kind == "circular_buffer_allocate":
                 self._allocate(node)
-            elif node.kind == "circular_buffer_deallocate_all":
+            else:
                 self._release()
 
     def _allocate(self, node: Node) -> None:
@@ -657,31 +645,37 @@ class Inside(Struct):
         # A buffer laid over a tensor has no memory of its own.
         if shared is None or str(shared.raw).lower() not in {"1", "true"}:
             for cores in _cores(params):
-                self._circular[0 if device is None else whole(device), cores] += size
+                self._circular[0 if device is None else whole(device)][cores] += size
 
     def _release(self) -> None:
         # Of every device: the mesh is named where its buffers go, the chip where they come.
-        devices: dict[int, dict[CoreRange, int]] = defaultdict(dict)
-        for (device, cores), size in self._circular.items():
-            devices[device][cores] = size
-        for sizes in devices.values():
+        for sizes in self._circular.values():
             self._fullest = max(self._fullest or 0, _fullest_core(sizes))
         self._circular.clear()
 
-    def work(self) -> Work:
-        """Return the sum over all nodes added."""
+    @property
+    def cb_bytes_per_core(self) -> int | None:
+        """The most that one core held in circular buffers at a time."""
         self._release()
-        functions = [function for function in self._functions if function.on_device]
-        telling = [function for function in self._functions if function.fidelities]
-        compute = [function for function in telling if _MULTIPLIES.search(function.name)]
-        fidelities = {name for function in compute or telling for name in function.fidelities}
-        return Work(
-            tuple(function.name for function in functions),
-            fidelities.pop() if len(fidelities) == 1 else None,
-            self._fullest,
-            bool(telling),
-            tuple(self._queues),
-        )
+        return self._fullest
+
+    @property
+    def device_operations(self) -> tuple[str, ...]:
+        """The functions that ran on a device."""
+        return tuple(function.name for function in self._functions if function.on_device)
+
+    @property
+    def has_fidelity(self) -> bool:
+        """True if any function names a fidelity."""
+        return any(function.fidelities for function in self._functions)
+
+    @property
+    def fidelity(self) -> str | None:
+        """The fidelity of matmuls and convolutions, else of all functions; None if they differ."""
+        compute = [each for each in self._functions if _MULTIPLIES.search(each.name)]
+        found = {name for function in compute for name in function.fidelities}
+        found = found or {name for function in self._functions for name in function.fidelities}
+        return found.pop() if len(found) == 1 else None
 
 
 def nodes_of(graph: Value) -> Iterator[Node]:
@@ -731,20 +725,6 @@ def fullest_device(sizes: Mapping[tuple[int, BufferType], int]) -> dict[BufferTy
     return totals
 
 
-def _fidelities(node: Node) -> frozenset[str]:
-    arguments = node.value.optional("arguments")
-    texts = () if arguments is None else (argument.raw for argument in arguments.array())
-    return frozenset(
-        found for text in texts if isinstance(text, str) for found in _FIDELITY.findall(text)
-    )
-
-
-def fidelity_in(text: str) -> str | None:
-    """Return the fidelity that an argument names."""
-    found = _FIDELITY.search(text)
-    return None if found is None else found[1]
-
-
 def _cores(params: Value) -> tuple[CoreRange, ...]:
     given = params.optional("core_range_set")
     if given is None:
@@ -752,13 +732,10 @@ def _cores(params: Value) -> tuple[CoreRange, ...]:
     text = given.string()
     ranges = core_ranges(text)
     is_empty = not text.strip("{}[] ")
-    if not (ranges or is_empty) or any(not _is_possible(cores) for cores in ranges):
+    possible = all(c.x0 <= c.x1 < _MOST_CORES and c.y0 <= c.y1 < _MOST_CORES for c in ranges)
+    if not (ranges or is_empty) or not possible:
         raise given.refusal("ranges of cores")
     return ranges
-
-
-def _is_possible(cores: CoreRange) -> bool:
-    return cores.x0 <= cores.x1 < _MOST_CORES and cores.y0 <= cores.y1 < _MOST_CORES
 
 
 def _fullest_core(sizes: Mapping[CoreRange, int]) -> int:
@@ -822,8 +799,13 @@ class _Parts(Struct):
     queues: list[int] = []
 
     def operation(self) -> Operation:
-        work = None if self.inside is None else self.inside.work()
-        operations = () if work is None else work.device_operations
+        inside = self.inside or Inside()
+        operations = inside.device_operations
+        fidelity = inside.fidelity
+        if not inside.has_fidelity:
+            configs = (text for name, text in self.arguments.items() if name.startswith("compute_"))
+            named = (_FIDELITY.search(text) for text in configs)
+            fidelity = next((found[1] for found in named if found), None)
         return Operation(
             id=self.id,
             name=self.name,
@@ -832,24 +814,18 @@ class _Parts(Struct):
             inputs=tuple(self.inputs),
             outputs=tuple(self.outputs),
             device_operations=operations,
-            cb_bytes_per_core=None if work is None else work.cb_bytes_per_core,
-            fidelity=self._fidelity(work),
+            cb_bytes_per_core=inside.cb_bytes_per_core,
+            fidelity=fidelity,
             conv=conv_of(self.arguments),
-            reshard=Reshard.UNKNOWN if work is None else reshard_of(self.name, operations),
+            reshard=Reshard.UNKNOWN if self.inside is None else reshard_of(self.name, operations),
             bytes_per_bank=fullest_device(self.buffers),
             l1_by_core=max(self.cores.values(), key=lambda sizes: sum(sizes.values()), default={}),
             queues=tuple(self.queues),
         )
 
-    def _fidelity(self, work: Work | None) -> str | None:
-        if work is not None and work.tells_fidelity:
-            return work.fidelity
-        configs = (text for name, text in self.arguments.items() if name.startswith("compute_"))
-        return next((found for text in configs if (found := fidelity_in(text))), None)
-
 
 def read_operations(tables: Tables) -> tuple[Operation, ...]:
-    """Read all operations in the order of their ids; what speaks of no operation is left out."""
+    """Read all operations in the order of their ids; rows of no operation are left out."""
     parts: dict[int, _Parts] = {}
     for row in tables.kept("operations", "operation_id", "duration", "name", order="operation_id"):
         identity, duration = row.identity("operation_id"), row.number("duration")
@@ -858,77 +834,90 @@ def read_operations(tables: Tables) -> tuple[Operation, ...]:
         if duration is not None and duration < 0:
             raise row.refusal("duration", "seconds")
         parts[identity] = _Parts(identity, row.text("name") or "", duration)
-    _add_arguments(tables, parts)
-    _add_tensors(tables, parts)
-    _add_buffers(tables, parts)
-    _add_cores(tables, parts)
-    _add_graphs(tables, parts)
+    for add, rows in (
+        (
+            _add_argument,
+            tables.kept("operation_arguments", _ID, "name", "value", longest=LONGEST_ARGUMENT),
+        ),
+        (_add_input, tables.kept("input_tensors", _ID, "tensor_id", order="input_index")),
+        (_add_output, tables.kept("output_tensors", _ID, "tensor_id", order="output_index")),
+        # Every op lists all that is alive, so this table grows with the square of the model.
+        (
+            _add_buffer,
+            tables.rows("buffers", _ID, "device_id", "max_size_per_bank", "buffer_type"),
+        ),
+        (
+            _add_core,
+            tables.sums(
+                "buffer_chunks",
+                _ID,
+                "device_id",
+                "core_x",
+                "core_y",
+                "buffer_type",
+                of="chunk_size",
+            ),
+        ),
+        (_add_queue, tables.rows("operation_executions", _ID, "command_queue_id")),
+        (_add_graph, tables.rows("captured_graph", _ID, "captured_graph", longest=LONGEST_GRAPH)),
+    ):
+        for row in rows:
+            part = parts.get(row.identity(_ID))
+            if part is not None:
+                add(part, row)
     return tuple(part.operation() for part in parts.values())
 
 
-def _add_arguments(tables: Tables, parts: dict[int, _Parts]) -> None:
-    columns = ("operation_id", "name", "value")
-    for row in tables.kept("operation_arguments", *columns, longest=LONGEST_ARGUMENT):
-        part, text = parts.get(row.identity("operation_id")), row.text("value") or ""
-        if part is not None:
-            cut = text if len(text) <= LONGEST_ARGUMENT else text[:LONGEST_ARGUMENT] + "…"
-            part.arguments[row.text("name") or ""] = cut
+_ID: Final = "operation_id"
 
 
-def _add_tensors(tables: Tables, parts: dict[int, _Parts]) -> None:
-    for kind in ("input", "output"):
-        index = f"{kind}_index"
-        for row in tables.kept(f"{kind}_tensors", "operation_id", index, "tensor_id", order=index):
-            part, tensor = parts.get(row.identity("operation_id")), row.identity("tensor_id")
-            if part is not None:
-                (part.inputs if kind == "input" else part.outputs).append(tensor)
+def _add_argument(part: _Parts, row: Row) -> None:
+    text = row.text("value") or ""
+    cut = text if len(text) <= LONGEST_ARGUMENT else text[:LONGEST_ARGUMENT] + "…"
+    part.arguments[row.text("name") or ""] = cut
 
 
-def _add_buffers(tables: Tables, parts: dict[int, _Parts]) -> None:
-    columns = ("operation_id", "device_id", "max_size_per_bank", "buffer_type")
-    # Every op lists all that is alive, so this table grows with the square of the model.
-    for row in tables.rows("buffers", *columns):
-        part = parts.get(row.identity("operation_id"))
-        size, kind = row.size("max_size_per_bank"), row.text("buffer_type")
-        if part is not None and size is not None and kind is not None:
-            part.buffers[row.whole("device_id") or 0, buffer_type(kind)] += size
+def _add_input(part: _Parts, row: Row) -> None:
+    part.inputs.append(row.identity("tensor_id"))
 
 
-def _add_cores(tables: Tables, parts: dict[int, _Parts]) -> None:
-    """Add what lies in the L1 of each core, and the command queue of each program."""
-    by = ("operation_id", "device_id", "core_x", "core_y", "buffer_type")
-    for row in tables.sums("buffer_chunks", *by, of="chunk_size"):
-        part = parts.get(row.identity("operation_id"))
-        x, y, size = row.whole("core_x"), row.whole("core_y"), row.size("chunk_size")
-        kind = row.text("buffer_type")
-        if part is None or x is None or y is None or size is None or kind is None:
-            continue
-        if buffer_type(kind) is BufferType.L1:
-            sizes = part.cores.setdefault(row.whole("device_id") or 0, {})
-            sizes[x, y] = sizes.get((x, y), 0) + size
-    columns = ("operation_id", "command_queue_id")
-    for row in tables.rows("operation_executions", *columns):
-        part, queue = parts.get(row.identity("operation_id")), row.whole("command_queue_id")
-        if part is not None and queue is not None:
-            part.queues.append(queue)
+def _add_output(part: _Parts, row: Row) -> None:
+    part.outputs.append(row.identity("tensor_id"))
 
 
-def _add_graphs(tables: Tables, parts: dict[int, _Parts]) -> None:
-    columns = ("operation_id", "captured_graph")
-    for row in tables.rows("captured_graph", *columns, longest=LONGEST_GRAPH):
-        part, text = parts.get(row.identity("operation_id")), row.text("captured_graph")
-        if part is None or text is None:
-            continue
-        place = f"captured_graph of operation {part.id}"
-        if len(text) > LONGEST_GRAPH:
-            raise InputError(tables.file, f"{place}: longer than {LONGEST_GRAPH} characters")
-        part.inside = part.inside or Inside()
-        try:
-            for node in nodes_of(Value(loads(text))):
-                part.inside.add(node)
-        except (DecodeError, ValueError) as cause:
-            problem = cause if isinstance(cause, DecodeError) else f"not valid JSON: {cause}"
-            raise InputError(tables.file, f"{place}: {problem}") from cause
+def _add_buffer(part: _Parts, row: Row) -> None:
+    size, kind = row.size("max_size_per_bank"), row.text("buffer_type")
+    if size is not None and kind is not None:
+        part.buffers[row.whole("device_id") or 0, buffer_type(kind)] += size
+
+
+def _add_core(part: _Parts, row: Row) -> None:
+    x, y, size = row.whole("core_x"), row.whole("core_y"), row.size("chunk_size")
+    in_l1 = buffer_type(row.text("buffer_type") or "") is BufferType.L1
+    if in_l1 and x is not None and y is not None and size is not None:
+        sizes = part.cores.setdefault(row.whole("device_id") or 0, {})
+        sizes[x, y] = sizes.get((x, y), 0) + size
+
+
+def _add_queue(part: _Parts, row: Row) -> None:
+    queue = row.whole("command_queue_id")
+    part.queues += [] if queue is None else [queue]
+
+
+def _add_graph(part: _Parts, row: Row) -> None:
+    text = row.text("captured_graph")
+    if text is None:
+        return
+    place = f"captured_graph of operation {part.id}"
+    if len(text) > LONGEST_GRAPH:
+        raise InputError(row.file, f"{place}: longer than {LONGEST_GRAPH} characters")
+    part.inside = part.inside or Inside()
+    try:
+        for node in nodes_of(Value(loads(text))):
+            part.inside.add(node)
+    except (DecodeError, ValueError) as cause:
+        problem = cause if isinstance(cause, DecodeError) else f"not valid JSON: {cause}"
+        raise InputError(row.file, f"{place}: {problem}") from cause
 
 
 MAGIC: Final = b"SQLite format 3\x00"
@@ -1231,29 +1220,27 @@ class Tables:
         Only the first ``longest`` characters of the last wanted column are read, and one more.
         """
         present = self.columns(table)
-        if not present:
-            return
         parts = [column if column in present else "NULL" for column in wanted]
         if longest and parts[-1] != "NULL":
             parts[-1] = f"substr({parts[-1]}, 1, {longest + 1})"
-        query = f"SELECT {', '.join(parts)} FROM {table} NOT INDEXED"
-        if self.rank is not None and "rank" in present:
-            query += f" WHERE rank = {self.rank}"
-        query += f" ORDER BY {order}" if order in present else ""
-        places = {column: index for index, column in enumerate(wanted)}
-        for values in self._connection.execute(query):
-            yield Row(self.file, table, places, values)
+        ordered = f" ORDER BY {order}" if order in present else ""
+        if present:
+            yield from self._select(table, wanted, parts, ordered)
 
     def sums(self, table: str, *by: str, of: str) -> Iterator[Row]:
         """Iterate over the sums of a column for rows that agree in others; none without them."""
-        present = self.columns(table)
-        if not {*by, of} <= set(present):
-            return
-        query = f"SELECT {', '.join(by)}, sum({of}) FROM {table} NOT INDEXED"
-        if self.rank is not None and "rank" in present:
+        if {*by, of} <= {*self.columns(table)}:
+            grouped = f" GROUP BY {', '.join(by)}"
+            yield from self._select(table, (*by, of), (*by, f"sum({of})"), grouped)
+
+    def _select(
+        self, table: str, names: Sequence[str], parts: Sequence[str], ending: str
+    ) -> Iterator[Row]:
+        query = f"SELECT {', '.join(parts)} FROM {table} NOT INDEXED"
+        if self.rank is not None and "rank" in self.columns(table):
             query += f" WHERE rank = {self.rank}"
-        places = {column: index for index, column in enumerate((*by, of))}
-        for values in self._connection.execute(f"{query} GROUP BY {', '.join(by)}"):
+        places = {name: index for index, name in enumerate(names)}
+        for values in self._connection.execute(query + ending):
             yield Row(self.file, table, places, values)
 
     def kept(self, table: str, *wanted: str, order: str = "", longest: int = 0) -> Iterator[Row]:

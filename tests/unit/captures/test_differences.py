@@ -10,13 +10,13 @@ from pytest_ttnn_perf.analysis.readers.compare import (
     CallChange,
     ChangedCalls,
     LineChange,
-    Told,
+    Platform,
     call_changes,
     hardware_changes,
     line_changes,
+    platform_of_log,
+    platform_of_ops,
     program_changes,
-    told_by_log,
-    told_by_ops,
 )
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 from pytest_ttnn_perf.analysis.readers.ttlang import parse_ttlang, read_ttlang_log
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
 
 
 def test_what_captures_tell_of_their_hardware() -> None:
-    first = told_by_ops(table(op("Matmul"), op("Matmul", device=1)))
-    second = told_by_ops(table(op("Matmul"), arch="blackhole", available_cores=110))
+    first = platform_of_ops(table(op("Matmul"), op("Matmul", device=1)))
+    second = platform_of_ops(table(op("Matmul"), arch="blackhole", available_cores=110))
     assert hardware_changes(first, first) == ()
     assert hardware_changes(first, second) == (
         "architecture wormhole_b0 → blackhole",
         "devices 2 → 1",
         "cores 64 → 110",
     )
-    clocks = Told(clock_mhz=1000.0), Told(clock_mhz=1350.0)
+    clocks = Platform(clock_mhz=1000.0), Platform(clock_mhz=1350.0)
     assert hardware_changes(*clocks) == ("clock 1000 → 1350 MHz",)
-    assert hardware_changes(Told(clock_mhz=1350.0), Told(clock_mhz=1349.0)) == ()
-    assert hardware_changes(Told(), Told("blackhole")) == ()
+    assert hardware_changes(Platform(clock_mhz=1350.0), Platform(clock_mhz=1349.0)) == ()
+    assert hardware_changes(Platform(), Platform("blackhole")) == ()
 
 
 def test_real_op_tables_tell_their_clock() -> None:
     names = ("gemma_sliding_decode_final.csv", "llama_8b_final_decode.csv")
-    told = [told_by_ops(op_table_of(corpus(f"ops_perf/{name}"))) for name in names]
+    told = [platform_of_ops(op_table_of(corpus(f"ops_perf/{name}"))) for name in names]
     assert told == [
-        Told("blackhole", None, 4, 110, 1350.0),
-        Told("wormhole_b0", None, 1, 64, 1000.0),
+        Platform("blackhole", None, 4, 110, 1350.0),
+        Platform("wormhole_b0", None, 1, 64, 1000.0),
     ]
 
 
@@ -111,4 +111,6 @@ def test_programs_of_real_logs(tmp_path: Path) -> None:
         "__demo_kernel: grid 2x2 → 8x8",
         "__demo_kernel: transfers of 2048 B → 4096 B",
     )
-    assert hardware_changes(told_by_log(before), told_by_log(after)) == ("clock 1000 → 1350 MHz",)
+    assert hardware_changes(platform_of_log(before), platform_of_log(after)) == (
+        "clock 1000 → 1350 MHz",
+    )
