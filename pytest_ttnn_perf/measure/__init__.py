@@ -1,1 +1,1 @@
-"""The worker's side: what a test does through its fixture becomes one observation."""
+"""The worker's side: the fixture, its measurements, one observation per test."""

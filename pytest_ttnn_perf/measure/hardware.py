@@ -1,4 +1,4 @@
-"""Hardware of a test that opened no device itself: of a capture, stated, or looked up."""
+"""Hardware of tests that open no device: captured, stated, or looked up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BY_THE_CLOCK: Final = frozenset({WALL_TIME, THROUGHPUT_TIME, "call_time"})
 
 
 class StatedHardware(Struct, frozen=True):
-    """The hardware that an author states; None for what is left to be found out."""
+    """The hardware that an author states; None where it is open."""
 
     arch: str | None = None
     board: str | None = None
@@ -102,7 +102,7 @@ def _mesh(mesh: object) -> str | None:
 
 
 def hardware_of(artifact: Artifact) -> Hardware | None:
-    """Return the hardware that an artifact was recorded on; None if it is not known."""
+    """Return the hardware that an artifact was recorded on, if known."""
     if artifact.hardware is not None:
         return artifact.hardware
     if not (artifact.arch or artifact.board or artifact.devices):
@@ -112,7 +112,7 @@ def hardware_of(artifact: Artifact) -> Hardware | None:
 
 
 def on_hardware_of_capture(observation: Observation, artifact: Artifact) -> Observation:
-    """Return an observation of a test that opened no device as one of its capture's hardware.
+    """Return an observation as one of its capture's hardware.
 
     Times of this machine are gated with captures made meanwhile. With one that was there before,
     which may be of any machine, they are recorded only.
@@ -134,7 +134,7 @@ def on_hardware_of_capture(observation: Observation, artifact: Artifact) -> Obse
 
 
 def other_hardware(opened: Hardware, artifact: Artifact) -> str | None:
-    """Say why an artifact cannot be of the device that a test opened, if so."""
+    """Say why an artifact cannot be of the opened device, if so."""
     if artifact.arch is not None and artifact.arch.lower() != opened.arch.lower():
         found = f"a capture of {artifact.arch}"
     elif artifact.devices is not None and artifact.devices > _devices(opened.mesh or "1"):
@@ -211,7 +211,6 @@ def _contradiction(
 
 
 def _of_this_machine(known: Hardware, environment: Mapping[str, str]) -> Hardware:
-    """Fill in what the driver knows, unless the capture is of another machine."""
     if UNKNOWN not in {known.arch, known.board}:
         return known
     from pytest_ttnn_perf.machine.chips import system_here

@@ -1,4 +1,4 @@
-"""Instruments that a model is measured with: a clock alone, devices, profilers, or a replay."""
+"""Instruments of a measurement: a clock, devices, profilers, or a replay."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _OF_TT_XLA: Final = ("pjrt_plugin_tt", "torch_xla")
 
 
 class Plan(NamedTuple):
-    """The number of calls of a model; with ``depth``, a sample is of that many calls."""
+    """The number of calls of a model; ``depth`` calls make a sample."""
 
     warmup: int
     iterations: int
@@ -88,7 +88,7 @@ class Plan(NamedTuple):
 def profile_calls(
     profiler: ProgramProfiler | RealtimeProfiler, workload: Workload, result: Any
 ) -> tuple[Profile, Any]:
-    """Profile some calls of a warm model; return the last result as well.
+    """Profile some calls of a warm model; return the last result too.
 
     Of a model with a smaller part, that is called, and the result is the one from before.
     """
@@ -113,7 +113,7 @@ def profile_calls(
 
 
 def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None) -> Artifact:
-    """Return the metrics of a profile; with the profiler's own report, also the op table.
+    """Return the metrics of a profile, and its ops by a report.
 
     A sample per iteration, of the slowest chip. Iterations that ran different numbers of programs
     have no time: data was dropped, or the model does not do the same each time. What served
@@ -157,7 +157,7 @@ def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None
 
 
 def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
-    """Return the rows of the last iteration of median time; None if they do not fit.
+    """Return the rows of the last iteration of median time.
 
     A report is of all that the process ran. Iterations are its last rows on each chip, if their
     times are those of the profiler; otherwise the report is of something else.
@@ -200,7 +200,7 @@ class Instruments:
     sync: Callable[[], object] | None = None
 
     def make_room(self) -> None:
-        """Empty what a profiler fills, between calls that it is not asked about."""
+        """Empty a profiler between calls that it is not asked about."""
 
     def begin(self, test: str) -> None:  # noqa: ARG002 (what others ask for)
         """A test begins, with its set-up."""
@@ -221,19 +221,19 @@ class Instruments:
         return NO_ARTIFACT
 
     def read_output(self, text: str) -> Artifact:
-        """Return the artifact of what a test printed."""
+        """Return the artifact of a test's output."""
         artifact: Artifact = wings.call("read_printed", text) if text else NO_ARTIFACT
         return artifact
 
     def end(self, names: Sequence[str], region: str | None) -> Artifact:  # noqa: ARG002
-        """Return the artifact of a test that has ended, or of a region of it.
+        """Return the artifact of a test that has ended.
 
         ``names`` are its id, and what it is filed under if that is not the same.
         """
         return NO_ARTIFACT
 
     def explanation(self, error: str) -> str | None:  # noqa: ARG002
-        """Explain an error that ended a test; None if nothing is known of it."""
+        """Explain an error that ended a test, if possible."""
         return None
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
@@ -399,7 +399,7 @@ class BesideDevices(Instruments):
         self._facts = {"kernel_cache": "warm" if self.kernels_cached else "cold"}
 
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:
-        """Time the model; what is not to be timed comes before and after."""
+        """Time the model; captures and profilers come before and after."""
         if not self.devices.handles:
             self._artifact = NO_ARTIFACT
             return Instruments.run(self, workload, timings, plan)
@@ -430,7 +430,7 @@ class BesideDevices(Instruments):
         return self._artifact
 
     def explanation(self, error: str) -> str | None:
-        """Say how full the devices are, or a trace is, if there was no room left."""
+        """Say how full devices or traces are, if out of memory."""
         runtime = self.devices.runtime
         if runtime is None or not ran_out_of_memory(error):
             return trace_report(error)
@@ -475,7 +475,7 @@ class BesideDevices(Instruments):
         )
 
     def _count(self, name: str) -> None:
-        """Record the size of the program cache: one that grows between samples was cold."""
+        """Record the size of the program cache: a growing one was cold."""
         assert self.devices.runtime is not None
         entries = self.devices.runtime.program_cache_entries(self.devices.handles)
         if entries is not None:
@@ -521,13 +521,13 @@ class BesideDevices(Instruments):
 
 
 def signposts_of(test: str, *, run: int, iteration: int) -> tuple[str, str]:
-    """Return the signposts around a measured call; ``run`` counts the runs of a test."""
+    """Return the signposts around a measured call of a run."""
     call = f"{run}.{iteration} {test}"
     return f"{SIGNPOST_BEGIN} {call}", f"{SIGNPOST_END} {call}"
 
 
 class _Profiled(BesideDevices):
-    """Instruments of a profiled pass: a profiler distorts wall times, so they are not kept."""
+    """A profiled pass: wall times are distorted, and not kept."""
 
     by_the_clock = False
 
@@ -592,7 +592,7 @@ class Profiling(_Profiled):
         return result
 
     def _refuse(self, programs: int) -> Artifact:
-        """Say that a call is too large; a profiler with more room may be next."""
+        """Refuse a call that is too large; more room may come next."""
         self._too_large = True
         self._dropped = self._dropped or programs <= MORE_PROGRAMS
         room = max(self.room, MORE_PROGRAMS)
@@ -634,10 +634,10 @@ class Profiling(_Profiled):
 
 
 class Printing(_Profiled):
-    """The profilers of tt-lang, which print after each call of a kernel: so there is one."""
+    """The profilers of tt-lang, which print after each call: there is one."""
 
     def read_output(self, text: str) -> Artifact:
-        """Return the printed profile; that there is none is no data."""
+        """Return the printed profile; no data without one."""
         artifact = Instruments.read_output(self, text)
         why = "tt-lang printed no profile: no kernel of its own ran"
         return artifact if artifact.metrics else _no_data(why, _OF_KERNELS)
@@ -650,7 +650,7 @@ class Printing(_Profiled):
 
 @dataclass
 class Signposting(BesideDevices):
-    """Tracy, which writes a report at its end: each call stands between two signposts."""
+    """Tracy, which writes a report at its end: calls stand between signposts."""
 
     _runs: int = 0
 

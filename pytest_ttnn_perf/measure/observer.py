@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def bounds_of(
     option: str, bound: float | Mapping[str, float] | None, values: Mapping[str, float]
 ) -> Mapping[str, float]:
-    """Return the bound of each value, from one for all or by name."""
+    """Return the bound of each value, by name."""
     if bound is None:
         return {}
     if not isinstance(bound, Mapping):
@@ -137,7 +137,7 @@ class Observer(Recorder):
         clock: Callable[[], float] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Time ``await fn(*args, **kwargs)`` in the event loop of the test, as ``measure`` does.
+        """Time ``await fn(*args, **kwargs)`` in the test's event loop.
 
         What else the loop does meanwhile is part of the time. Profilers are not asked.
         """
@@ -191,7 +191,7 @@ class Observer(Recorder):
         preallocate: bool = False,
         cleanup: bool = False,
     ) -> list[Any]:
-        """Compile a pipeline of TT-CNN, then time rounds over all inputs; return the outputs.
+        """Compile a TT-CNN pipeline, time rounds over all inputs, return the outputs.
 
         A sample is a round divided by its inputs. Compiling is timed apart, and left out where the
         test has done it. ``cleanup`` cleans up at the end, as the test otherwise does.
@@ -225,7 +225,6 @@ class Observer(Recorder):
                 pipeline.cleanup()
 
     def _take_measured(self, name: str | None) -> None:
-        """Take the artifact of the model that was measured last, under its name."""
         __tracebackhide__ = True
         artifact = self.instruments.last_measurement()
         own = name not in {None, WALL_TIME, THROUGHPUT_TIME}
@@ -276,7 +275,7 @@ class Observer(Recorder):
         both: Callable[[], object],
         iterations: int | None = None,
     ) -> None:
-        """Time computing alone, moving data alone, and both as the model does them.
+        """Time computing alone, moving data alone, and both together.
 
         How much of the smaller of the two disappears in the third is the overlap.
         """
@@ -286,7 +285,7 @@ class Observer(Recorder):
 
     @contextmanager
     def region(self, name: str, *, clock: Callable[[], float] | None = None) -> Iterator[None]:
-        """Time a block; the same name again adds a sample. ``clock`` is as for ``measure``."""
+        """Time a block; the same name again adds a sample."""
         source = Source.WALL if clock is None else Source.SIM
         series = self._series.of(metric_of(name, unit="ns", kind=Kind.TIME, source=source))
         keep, sync = series.samples.append, self.instruments.sync
@@ -387,7 +386,7 @@ class Observer(Recorder):
         at_least: float | Mapping[str, float] | None = None,
         name: str = "pcc",
     ) -> dict[str, float]:
-        """Correlate the outputs of layers in their order; the first below its limit is named.
+        """Correlate the outputs of layers; name the first below its limit.
 
         The worst is gated as ``name``; each is recorded as ``name.layer``.
         """
@@ -459,7 +458,7 @@ class Observer(Recorder):
         self._attach(Path(path), f"attach({os.fspath(path)!r})", choice)
 
     def hardware(self, *, arch: object = None, board: object = None, mesh: object = None) -> None:
-        """State what the results are of, where the test opens no device in its own process."""
+        """State the hardware, where the test opens no device itself."""
         __tracebackhide__ = True
         from pytest_ttnn_perf.measure.hardware import StatedHardware
 

@@ -1,4 +1,4 @@
-"""Pearson correlation of tensors in float64: of outputs, of layers, of what helpers compared."""
+"""Pearson correlation in float64: of outputs, of layers, of helpers' comparisons."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Agreement(Struct, frozen=True):
 
 
 def compare(expected: object, actual: object, *, chunk: int = _CHUNK) -> Agreement:
-    """Compare two tensors element by element, in float64, ``chunk`` elements at a time.
+    """Compare two tensors in float64, ``chunk`` elements at a time.
 
     PCC says whether the values rise and fall together; it is blind to a common factor or offset,
     which the two errors show. Values that are not finite are never left out. Integers beyond
@@ -77,7 +77,7 @@ def compare(expected: object, actual: object, *, chunk: int = _CHUNK) -> Agreeme
 
 
 def _by_raw_sums(x: Array, y: Array, chunk: int) -> Agreement | None:
-    """Read both sides once; None if the sums do not give eleven digits, or are not finite.
+    """Read both sides once; None if the sums are not precise enough.
 
     The difference d = y - x is summed in place of y: the errors need it, y's moments follow.
     """
@@ -122,7 +122,7 @@ def _by_raw_sums(x: Array, y: Array, chunk: int) -> Agreement | None:
 
 
 class _Side(Struct):
-    """Values of one side that are not finite, and the extremes of the others."""
+    """Non-finite values of one side, and the extremes of the others."""
 
     nans: int = 0
     infinities: int = 0
@@ -145,7 +145,7 @@ class _Side(Struct):
 
 
 def _carefully(x: Array, y: Array, shape: tuple[int, ...], chunk: int) -> Agreement:
-    """Read both sides twice: exact special cases, and sums that do not cancel or overflow."""
+    """Read both sides twice: special cases, and sums that do not cancel."""
     sides = {"expected": _scan(x, chunk), "actual": _scan(y, chunk)}
     broken = [
         f"{name} holds {side.nans} NaN and {side.infinities} infinite of {len(x)} values, the "
@@ -189,7 +189,7 @@ def _scan(flat: Array, chunk: int) -> _Side:
 
 
 def _by_centred_sums(x: Array, y: Array, expected: _Side, actual: _Side, chunk: int) -> Agreement:
-    """Sum products of finite values, moved and scaled so that digits and range are kept.
+    """Sum products of finite values, moved and scaled to keep their digits.
 
     Scaling is by powers of two, which round nothing. Values are taken from the middle of their
     range, and the sums corrected by their means. PCC is 0 if one side is constant.
@@ -236,7 +236,7 @@ def _position(flat: int, shape: tuple[int, ...]) -> str:
 
 
 def _readable(value: object, side: str) -> Any:
-    """Return a numpy array, or a torch tensor of a type that numpy lacks (bfloat16, float8).
+    """Return a numpy array, or a torch tensor such as bfloat16.
 
     Raises:
         UsageError: it is not a tensor, or not one of numbers.
@@ -271,7 +271,6 @@ def _readable(value: object, side: str) -> Any:
 
 
 def _from_ttnn(value: Any, side: str) -> Any:
-    """Bring a ttnn tensor to the host; only there can it become a torch tensor."""
     try:
         host = value.cpu() if hasattr(value, "cpu") else value
         return host.to_torch()
@@ -283,7 +282,7 @@ def _from_ttnn(value: Any, side: str) -> Any:
 
 
 def _from_torch(value: Any, side: str) -> Any:
-    """Share memory with numpy if numpy has the type; otherwise return the tensor itself."""
+    """Share memory with numpy if numpy has the type."""
     try:
         tensor = value.detach().cpu()
         if tensor.is_complex():
@@ -312,7 +311,7 @@ def _slice(flat: Array, start: int, count: int) -> Array:
 
 
 def _floats(flat: Array, start: int, count: int) -> Array:
-    """Return some elements in float64; they may be those of the tensor itself."""
+    """Return some elements in float64, perhaps the tensor's own."""
     import numpy as np
 
     return np.asarray(_slice(flat, start, count), dtype=np.float64)
@@ -343,7 +342,7 @@ _ROUNDING: Final = 0.005
 
 
 def elements_of(value: object) -> int | None:
-    """Return the number of elements of a tensor on the host; None for anything else."""
+    """Return the number of elements of a tensor on the host."""
     if hasattr(value, "to_torch") or isinstance(value, type):  # may lie on a device
         return None
     size: Any = getattr(value, "numel", None) or getattr(value, "size", None)
@@ -352,7 +351,7 @@ def elements_of(value: object) -> int | None:
 
 
 def passed_over(expected: object, actual: object, claimed: float | None) -> Agreement | None:
-    """Return what a helper passed over; None if the values do not contradict it.
+    """Return our own result if it contradicts a helper's.
 
     ``claimed`` is the PCC of a helper that lets the comparison pass; None if it is not known.
     """
@@ -384,7 +383,7 @@ def passed_over(expected: object, actual: object, claimed: float | None) -> Agre
 
 
 def _masked(expected: Array, actual: Array, shape: tuple[int, ...]) -> str | None:
-    """Say where values are not finite; None where they are the same on both sides."""
+    """Say where values are not finite on one side only."""
     import numpy as np
 
     finite, computed = np.isfinite(expected), np.isfinite(actual)
@@ -423,7 +422,7 @@ class Layer(Struct, frozen=True):
 
     @property
     def pcc(self) -> float:
-        """The correlation; NaN where there is none."""
+        """The correlation, or NaN."""
         return self.agreement.pcc
 
     @property
@@ -490,7 +489,7 @@ def worst_layer(layers: Sequence[Layer]) -> Layer:
 
 
 def first_below(layers: Sequence[Layer]) -> str | None:
-    """Name the first layer below its limit, between its neighbours; None if there is none.
+    """Name the first layer below its limit, between its neighbours.
 
     Left out where they do not fit into a line: the count, the layer after it, the layer before it.
     """

@@ -45,7 +45,7 @@ class Pipeline(Struct, frozen=True):
 
     @property
     def is_compiled(self) -> bool:
-        """True if the test has compiled it: once more would leave the first trace behind."""
+        """True if compiled: once more would leave the first trace behind."""
         executor = getattr(self.pipeline, "executor", None)
         known = (
             getattr(self.pipeline, "output_schema", None),
@@ -59,14 +59,14 @@ class Pipeline(Struct, frozen=True):
         getattr(self.pipeline, _PREALLOCATE)(len(self.inputs))
 
     def workload(self, sync: Callable[[], object] | None) -> Workload:
-        """Return a round over all inputs; over few for profilers, which have little room."""
+        """Return a round over all inputs, and over few for profilers."""
         whole, few = self._round(self.inputs, sync), self.inputs[: self._fewest]
         if len(few) == len(self.inputs):
             return whole
         return replace(whole, part=self._round(few, sync))
 
     def serve(self, make_room: Callable[[], None]) -> list[Any]:
-        """Return the outputs of all inputs, few at a time; ``make_room`` comes after each time."""
+        """Return the outputs of all inputs, few at a time."""
         if _is_preallocated(self.pipeline):  # the next few would overwrite them
             return _serve(self.pipeline, self.inputs)
         size, count = self._fewest, len(self.inputs)
@@ -80,7 +80,7 @@ class Pipeline(Struct, frozen=True):
 
     @property
     def _fewest(self) -> int:
-        """The least inputs of a round: with transfers on a queue of their own, two overlap."""
+        """The least inputs of a round: with separate queues, two overlap."""
         return 1 if self.facts.get(_SEPARATE) is False else 2
 
     def _round(self, inputs: list[Any], sync: Callable[[], object] | None) -> Workload:
@@ -151,7 +151,7 @@ def _stated(config: Any) -> dict[str, Scalar]:
 
 
 def _observed(executor: Any) -> dict[str, Scalar]:
-    """Return the settings that an executor shows; one that is not TT-CNN's may show none."""
+    """Return the settings that an executor of TT-CNN shows."""
     if executor is None:
         return {}
     found: dict[str, Scalar] = {}

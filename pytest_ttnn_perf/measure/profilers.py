@@ -1,4 +1,4 @@
-"""Profilers and graph captures inside the process that runs the model, and tt-xla's options.
+"""Profilers, graph captures and tt-xla's options, inside the measured process.
 
 A profiler is asked to ``begin`` after the warm-up, and to ``take`` after each iteration. Both
 synchronise first. What cannot be trusted is a problem, never a number.
@@ -59,7 +59,7 @@ _WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
 class Compiler(Struct):
-    """The compile options of this process, and of the test that is running."""
+    """The compile options of this process and of the running test."""
 
     _of_torch: dict[str, Scalar] | None = None
     _of_jax: dict[str, Scalar] | None = None
@@ -71,11 +71,11 @@ class Compiler(Struct):
         when_imported("jax", self._observe_jax)
 
     def begin_test(self) -> None:
-        """Forget what was compiled for other tests; options of torch stay in force."""
+        """Forget the models of other tests; options of torch stay."""
         self._of_jax = self._dtype = None
 
     def called(self, model: object) -> None:
-        """Take notice of a measured model: the format of a torch module is known."""
+        """Take notice of the format of a measured torch module."""
         module = getattr(getattr(sys.modules.get("torch"), "nn", None), "Module", None)
         if self._dtype is None and module is not None and isinstance(model, module):
             first: Any = next(iter(model.parameters()), None)
@@ -83,7 +83,7 @@ class Compiler(Struct):
 
     @property
     def configuration(self) -> Mapping[str, Scalar]:
-        """The options of the running test's model; none if tt-xla did not compile it."""
+        """The options of the running test's model, if tt-xla compiled it."""
         options = self._of_jax if self._of_jax is not None else self._of_torch
         if options is None:
             if os.environ.get(_DEVICE) != "TT" or "torch_xla" not in sys.modules:
@@ -147,7 +147,7 @@ def _value(value: Any) -> Scalar:
 
 
 class Iteration(Struct, frozen=True):
-    """Kernel times of the programs of one call, in the order they ran on each chip."""
+    """Kernel times of the programs of one call, by chip, in order."""
 
     by_chip: Mapping[int, Sequence[float]]
 
@@ -321,7 +321,7 @@ class RealtimeProfiler(Struct):
 
 
 def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function of ttnn's profilers; one that fails costs the times, not the test."""
+    """Call ttnn's profilers; a failure costs the times, not the test."""
     try:
         return function(*arguments)
     except RuntimeError as error:
@@ -331,7 +331,7 @@ def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
 def _checked(
     times: Mapping[int, Sequence[float]], expected: frozenset[int], profiler: str
 ) -> Iteration:
-    """Refuse to take some chips for all: the slowest may be the one that is missing."""
+    """Refuse some chips for all: the slowest may be missing."""
     if not times:
         message = f"{profiler} recorded nothing"
         raise ProfilerError(message)
@@ -353,7 +353,7 @@ _TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 
 
 class CapturedGraph(Struct):
-    """The result of a capture: a database, its problem, or why this ttnn makes none.
+    """The result of a capture: a database, or why not.
 
     ``programs`` are counted where no database was asked for, but for those of traces, which no
     graph shows.
@@ -367,7 +367,7 @@ class CapturedGraph(Struct):
 
 @contextmanager
 def captured_graph(runtime: Runtime, folder: Path | None) -> Iterator[CapturedGraph]:
-    """Capture what runs meanwhile into a report database in ``folder``, which nothing else uses.
+    """Capture what runs meanwhile into a report database in ``folder``.
 
     Without a folder, only count programs. A capture that fails costs the database alone: the model
     runs as it would without.
@@ -402,7 +402,7 @@ def captured_graph(runtime: Runtime, folder: Path | None) -> Iterator[CapturedGr
 
 
 def _begin(graph: Any, folder: Path | None) -> str | None:
-    """Begin a capture; return why there is none."""
+    """Begin a capture; return its problem."""
     begun = False
     try:
         if folder is not None:
@@ -448,13 +448,13 @@ def _first_line(error: Exception) -> str:
 
 
 def error_text(kind: str, text: str) -> str:
-    """Return an error in one line; of tt-metal's, the cause without the backtrace."""
+    """Return an error in one line, without tt-metal's backtrace."""
     lines = cause_of(text).strip().splitlines()
     return f"{kind}: {lines[0]}" if lines else kind
 
 
 def keep(folder: Path, place: Path) -> None:
-    """Put the folder of a capture in its place, instead of the one that is there.
+    """Put the folder of a capture in its place.
 
     A folder is moved whole: of captures that are kept at once, one stays.
 
@@ -503,7 +503,7 @@ def ran_out_of_memory(text: str) -> bool:
 
 
 def trace_report(text: str) -> str | None:
-    """Return advice about a trace that did not fit; None for any other error.
+    """Return advice about a trace that did not fit.
 
     >>> trace_report("trace buffers of size 8192B on Device 1, but only 0B is allocated for trace")
     'the trace takes 8,192 bytes, and 0 are set aside: open the device with trace_region_size=8192'

@@ -1,4 +1,4 @@
-"""Metrics, facts and artifacts of one test while it runs, until it is one observation."""
+"""Metrics, facts and artifacts of a running test, as one observation."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _OF_CHILDREN: Final = "the reports of processes that it started"
 
 
 class Series(Struct):
-    """A metric with the samples it has so far; none of them counts if some were ``lost``.
+    """A metric with its samples; if some were ``lost``, none counts.
 
     ``origin`` is the capture that it comes from, if it is not the test itself; ``capture`` names
     one that was there before the test. ``why_ungated`` is said of one that is not ``gated``.
@@ -101,7 +101,7 @@ def metric_of(
     kind: str | Kind | None = None,
     source: Source = Source.WALL,
 ) -> Metric:
-    """Return the metric that the author of a test describes; what is not said follows the unit."""
+    """Return the metric that an author describes; the rest follows the unit."""
     if not isinstance(name, str) or not name.strip():
         message = f"a metric's name is a non-empty string, found {name!r}"
         raise UsageError(message)
@@ -129,7 +129,7 @@ def _choice(name: str, option: str, value: str | None, choices: type[E]) -> E | 
 
 
 def numbers_of(name: str, value_or_samples: object) -> list[float]:
-    """Return the numbers a user recorded; anything else is refused by its place."""
+    """Return the numbers that a user recorded; refuse anything else."""
     single = isinstance(value_or_samples, (str, bytes)) or getattr(value_or_samples, "ndim", 1) == 0
     if isinstance(value_or_samples, Iterable) and not single:
         samples = list(value_or_samples)
@@ -151,7 +151,7 @@ def numbers_of(name: str, value_or_samples: object) -> list[float]:
 def observed_metrics(
     series: Mapping[str, Series], settings: TestSettings
 ) -> tuple[dict[str, MetricObservation], list[str]]:
-    """Return the finished metrics with their limits, and the mistakes in the marker."""
+    """Return the metrics with their limits, and mistakes in the marker."""
     listed = ", ".join(series) or "nothing"
     fractions = {"tolerance": settings.tolerance, "max_regression": settings.max_regression}
     problems = [
@@ -211,7 +211,7 @@ class SeriesTable(dict[str, Series]):
     """The metrics that a test has recorded so far."""
 
     def of(self, metric: Metric, *, gated: bool = True) -> Series:
-        """Return the series of a metric, new if it is the first time.
+        """Return the series of a metric; the first time, a new one.
 
         Raises:
             UsageError: it was recorded before, and defined otherwise.
@@ -261,7 +261,7 @@ class SeriesTable(dict[str, Series]):
         return [told_twice(names, other, origin) for other, names in doubled.items()]
 
     def derive_rate(self, batch: int | None) -> None:
-        """Turn the time of a batch into a throughput; overlapped calls show it best."""
+        """Turn the time of a batch into a throughput."""
         timed = self.get(THROUGHPUT_TIME) or self.get(WALL_TIME)
         if batch is None or timed is None or "samples_per_second" in self:
             return
@@ -337,7 +337,7 @@ class Recorder:
         self._series[name].observed = True
 
     def _least(self, name: str, asked: float | None) -> float | None:
-        """Return the limit of an accuracy; that of a PCC is never low where limits are strict."""
+        """Return the limit of an accuracy, as strict as the settings."""
         if self.run.limits is not PccLimits.STRICT or "pcc" not in name.lower():
             return asked
         return max(asked if asked is not None else USUAL_PCC, USUAL_PCC)
@@ -379,21 +379,21 @@ class Recorder:
         self._take_at_end(self.instruments.read_output(text))
 
     def take_report(self, file: Path, artifact: Artifact) -> None:
-        """Take the report of a profiled process that a helper has read; not in a replay."""
+        """Take the report that a helper has read; not in a replay."""
         if self.instruments.takes_artifacts:
             self._has_read_report = True
             self._attached.add(file.resolve())
             self._take_at_end(artifact, _OF_CHILDREN)
 
     def _take_at_end(self, artifact: Artifact, origin: str = OBSERVED) -> None:
-        """Add an artifact after the test has ended: it cannot raise there any more."""
+        """Add an artifact after the test has ended, when nothing may raise."""
         try:
             self._take(artifact, origin)
         except UsageError as error:
             self._problems.append(str(error))
 
     def whole_call(self, elapsed_ns: float, *, gated: bool) -> None:
-        """Record the time of a test that does not use the fixture, without our own share.
+        """Record the time of a test without the fixture, without our share.
 
         It is not gated where the test measures something itself: it holds compilation, loading and
         references, which is what its author left out.
@@ -414,13 +414,13 @@ class Recorder:
 
     @property
     def measured_itself(self) -> bool:
-        """True if the test recorded more than accuracies, or was seen to measure."""
+        """True if the test recorded more than accuracies, or profiles itself."""
         others = (s for s in self._series.values() if s.metric.kind is not Kind.ACCURACY)
         return self.profiles_itself or any(others)
 
     @property
     def gates_something(self) -> bool:
-        """True if a time, a rate or a count of the test is gated so far."""
+        """True if anything but accuracies is gated so far."""
         return any(s.gated and s.metric.kind is not Kind.ACCURACY for s in self._series.values())
 
     def observed(
@@ -452,7 +452,7 @@ class Recorder:
             self.own_ns += perf_counter_ns() - start_ns
 
     def finish(self, *, raised: str | None = None) -> Observation:
-        """Return the observation until now; ``raised`` is the error that ended the test."""
+        """Return the observation; ``raised`` is the error that ended the test."""
         self._series.derive_rate(self.settings.batch)
         if self._tokens is not None:
             self._enter_tokens(self._tokens)
@@ -497,7 +497,7 @@ class Recorder:
         return observation
 
     def _enter_tokens(self, tokens: TokenLog) -> None:
-        """Add the metrics of tokens, before all others: they are what such a test is about."""
+        """Add the metrics of tokens before all others."""
         series = SeriesTable()
         tokens.enter(series, self.settings.gate)
         twice = [name for name in series if name in self._series]

@@ -1,4 +1,4 @@
-"""Modules that a worker loaded from the other of two versions that are compared."""
+"""Modules that a worker loaded from the wrong one of two versions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def strays(
     cwd: Path,
     ours: Sequence[Path] = (),
 ) -> list[Stray]:
-    """Return the modules that are the other version's, or copies of it that are installed.
+    """Return the modules of the other version, or installed copies of it.
 
     Either would make a comparison one of the code with itself. What is installed in an environment
     that lies in the project is no part of it, nor is what lies in ``ours``.
@@ -59,7 +59,7 @@ def strays(
 
 
 def _own_files(name: str, versions: ComparedVersions, cwd: Path) -> Iterator[Path]:
-    """Yield where a project would have a package or module that stands on its own."""
+    """Yield the places of a top-level module in a project."""
     if "." in name or name in sys.stdlib_module_names:
         return
     for root in dict.fromkeys((versions.own, cwd)):
@@ -70,7 +70,7 @@ def _own_files(name: str, versions: ComparedVersions, cwd: Path) -> Iterator[Pat
 
 
 def own_place(stray: Stray, versions: ComparedVersions, cwd: Path) -> Path:
-    """Return the folder in which a project has its own version of a module, or would have it."""
+    """Return the folder of a project's own version of a module."""
     top = stray.name.partition(".")[0]
     found = (file for file in _own_files(top, versions, cwd) if file.exists())
     file = next(found, versions.own / "src" / top / "__init__.py")
@@ -78,7 +78,7 @@ def own_place(stray: Stray, versions: ComparedVersions, cwd: Path) -> Path:
 
 
 def import_root(stray: Stray) -> Path:
-    """Return the folder that a module was found in, as it would stand in ``sys.path``.
+    """Return the folder of ``sys.path`` that a module was found in.
 
     >>> import_root(Stray("model.layers", "/project/src/model/layers.py")).as_posix()
     '/project/src'

@@ -46,7 +46,7 @@ def least_count(fraction: float) -> int:
 
 
 def quantile(values: Sequence[float], fraction: float) -> Quantile | None:
-    """Return a quantile with its bound; None if there are too few values.
+    """Return a quantile with its bound, if there are enough values.
 
     >>> quantile(range(1, 101), 0.9)
     Quantile(value=90, at_most=96)
@@ -61,7 +61,7 @@ def quantile(values: Sequence[float], fraction: float) -> Quantile | None:
 
 
 def _bounding_rank(count: int, fraction: float) -> int:
-    """Return the lowest rank whose value is below the quantile in few cases only."""
+    """Return the lowest rank whose value is rarely below the quantile."""
     # The value of rank k is below it if k or more of the values are: a tail of the binomial
     # distribution, summed from its end.
     below, rank = 0.0, count + 1
@@ -159,7 +159,7 @@ _SHORTEST_SAMPLE_NS: Final = 20_000.0
 
 
 def _calls_per_sample(workload: Workload, warmup_ns: list[float]) -> int:
-    """Return how many calls make a sample, by the shortest call of the warm-up.
+    """Return the number of calls per sample, by the warm-up.
 
     One, where something is to be done around each call, or another clock is used.
     """
@@ -219,7 +219,7 @@ def _time_loops(workload: Workload, into: list[float], *, count: int, calls: int
 async def measure_awaited(
     workload: Workload, timings: Timings, *, warmup: int, iterations: int
 ) -> Any:
-    """Time calls that are awaited in the running event loop; return the last result."""
+    """Time awaited calls in the running event loop; return the last result."""
     sync, clock = workload.sync or _nothing, workload.clock
     result: Any = None
 
@@ -246,7 +246,7 @@ def _nothing() -> None: ...
 
 @contextmanager
 def garbage_collection_off() -> Iterator[None]:
-    """Keep the garbage collector out of the timed section; leave it as it was found."""
+    """Keep the garbage collector out of the timed section."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -262,7 +262,7 @@ def timed_region(
     sync: Callable[[], object] | None = None,
     clock: Callable[[], float] = perf_counter_ns,
 ) -> Iterator[None]:
-    """Hand the block's nanoseconds to ``keep``; a block that raises has no time."""
+    """Hand the nanoseconds of a block to ``keep``, unless it raises."""
     if sync is not None:
         sync()
     start = clock()
@@ -281,7 +281,7 @@ def turn_in(folder: Path) -> Turn:
 
 
 class _Turn(AbstractContextManager[object]):
-    """A lock between processes. Who waits sleeps: nothing runs beside the timed section.
+    """A lock between processes. Who waits sleeps, and disturbs no timed section.
 
     A process that has it may take it again, in any thread, and one that dies gives it back.
     """
@@ -316,7 +316,7 @@ _MOST_KEPT: Final = 1 << 24
 
 
 class Tee:
-    """A stream that keeps what is written to it; in all else it is the stream behind it."""
+    """A stream that also keeps what is written to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""Tokens of a language model: when each came, and the metrics that follow."""
+"""Tokens of a language model: their times, and metrics of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STATED: Final = {"prefill": "params", "decode": "weight_bytes"}
 
 
 def with_rooflines(observation: Observation, log: TokenLog) -> Observation:
-    """Return an observation with the used part of the peaks, where facts ask for it."""
+    """Return an observation with rooflines, where facts ask for them."""
     metrics = dict(observation.metrics)
     for mode, generations in log.by_mode().items():
         conditions = generations[0].conditions
@@ -63,7 +63,7 @@ def with_rooflines(observation: Observation, log: TokenLog) -> Observation:
 
 
 def _least_ns(observation: Observation, phase: str, tokens: int) -> float | str:
-    """Return the least time of a phase; or why it is not known."""
+    """Return the least time of a phase, or what is missing."""
     hardware = observation.hardware
     board = wings.call("peaks_of", hardware.arch) if hardware else None
     if hardware is None or board is None or hardware.simulated:
@@ -88,7 +88,7 @@ def _least_ns(observation: Observation, phase: str, tokens: int) -> float | str:
 
 
 def _product(sizes: str) -> int:
-    """Return how many a shape such as ``8x7`` has; 0 for anything else."""
+    """Return the size of a shape such as ``8x7``, else 0."""
     parts = sizes.split("x")
     return prod(map(int, parts)) if all(part.isdecimal() for part in parts) else 0
 
@@ -138,7 +138,7 @@ def conditions_of(
 
 
 class TokenMarks(Struct):
-    """Marks of a test while tokens come: ``first()`` once, then ``step()`` per decode step."""
+    """Marks while tokens come: ``first()`` once, then ``step()`` per decode step."""
 
     conditions: Conditions
     sync: Callable[[], object] | None
@@ -182,7 +182,7 @@ class TokenMarks(Struct):
 
 
 class Generation(Struct, frozen=True):
-    """The tokens of one prompt. ``compiling`` steps came before those that count."""
+    """The tokens of one prompt. ``compiling`` steps do not count."""
 
     conditions: Conditions
     first_ns: float | None
@@ -217,7 +217,7 @@ class TokenLog(Struct):
         warmup: bool = False,
         compiling: int = 1,
     ) -> None:
-        """Keep one generation. Only the first of a test compiles what the others use again."""
+        """Keep one generation. Only the first of a test compiles."""
         __tracebackhide__ = True
         if first_ns is None and not steps_ns:
             message = "tokens: nothing was marked: call first() and step() as tokens come"
@@ -254,7 +254,7 @@ class TokenLog(Struct):
         return found
 
     def enter(self, series: SeriesTable, gate: Collection[str]) -> None:
-        """Add the metrics of all generations; those that ``gate`` names are gated, too."""
+        """Add the metrics of all generations; ``gate`` names more to gate."""
         for mode, generations in self.by_mode().items():
             _enter_mode(mode, generations, series, gate)
 

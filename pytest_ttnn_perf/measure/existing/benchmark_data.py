@@ -127,7 +127,7 @@ def _step(told: Mapping[str, Any]) -> tuple[int, str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a number, or that of a tensor with one element; None for anything else."""
+    """Return the number in a value or a one-element tensor, else None."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, Number) or hasattr(value, "item"):

@@ -76,7 +76,7 @@ _NO_PLAIN_CALL: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO
 
 
 def can_be_observed(function: object) -> TypeGuard[FunctionType]:
-    """Return whether it is a Python function whose calls end when they return."""
+    """Return whether calls of a function can be observed."""
     return isinstance(function, FunctionType) and not function.__code__.co_flags & _NO_PLAIN_CALL
 
 
@@ -177,7 +177,7 @@ class HelperFinder:
         sys.meta_path.insert(0, self)
 
     def end(self) -> None:
-        """Record what is known at the end of a test; observe nothing until the next."""
+        """Record the end of a test; observe nothing until the next."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         families, self._families = self._families, {}
@@ -196,7 +196,7 @@ class HelperFinder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module as other finders do, and look at it once it is loaded."""
+        """Find a module as others do; look at it once loaded."""
         if fullname.partition(".")[0] == "pytest_ttnn_perf":
             return None
         for finder in sys.meta_path:

@@ -1,4 +1,4 @@
-"""PCC helpers: their results are recorded, and held against the values they compared.
+"""PCC helpers: their results are recorded and checked against their values.
 
 One helper calls another: the innermost has the number, the outermost the line of the test. Calls
 in one line are samples of one metric, of which the worst counts; lines are numbered as they come.
@@ -34,7 +34,7 @@ _FRAMES: Final = 5
 
 
 class _Result(NamedTuple):
-    """The verdict and the PCC that a helper returned; None where it returned none."""
+    """The verdict and the PCC that a helper returned, or None."""
 
     passed: bool | None
     pcc: float | None
@@ -86,7 +86,7 @@ class PccCalls:
         return returned
 
     def _end(self, *, passed: bool | None) -> None:
-        """End a call; after the outermost, record all comparisons: some pass there alone."""
+        """End a call; after the outermost, record all comparisons."""
         self._limits.pop()
         if self._limits:
             return

@@ -1,4 +1,4 @@
-"""Device-perf helpers of tt-metal, and tests that start profiled processes of their own."""
+"""Device-perf helpers of tt-metal, and profiled processes that tests start."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class RealtimeCalls:
         series.target = target
 
     def _name(self, line: object) -> str:
-        """Name the measurement of a line; lines are numbered by their first calls."""
+        """Name the measurement of a line, numbered by first calls."""
         if line not in self._names:
             number = len(self._names) + 1
             self._names[line] = f"{_TIME}_{number}" if number > 1 else _TIME
@@ -205,7 +205,7 @@ class RealtimeCalls:
 
 
 def _merged(records: Any) -> list[tuple[float, tuple[str, ...]]]:
-    """Return the time of each program on its slowest chip, and its sources."""
+    """Return each program's time on its slowest chip, and its sources."""
     listed: Iterable[Any] = [records] if isinstance(records, dict) else records
     programs: dict[int, tuple[float, tuple[str, ...]]] = {}
     for record in listed:
@@ -228,7 +228,7 @@ _FOLDER: Final = "TT_METAL_PROFILER_DIR"
 
 
 class RunsApart(BaseException):
-    """The end of a test that runs again, in a worker of its own.
+    """The end of a test that another worker runs again.
 
     Not an ``Exception``: no test is to catch it.
     """
@@ -274,7 +274,7 @@ class SelfProfilingWatch:
 
     @property
     def must_not_profile(self) -> bool:
-        """True if a profiled process started here would harm, or wait for ever."""
+        """True if a profiled process would harm or hang here."""
         return self._profiled or self._beside_others or self._has_opened_device()
 
     def stop(self) -> None:
@@ -284,7 +284,7 @@ class SelfProfilingWatch:
         raise RunsApart
 
     def notice(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Prevent what is about to happen in this process, by raising, if it must not be."""
+        """Raise if what is about to happen must not be."""
         __tracebackhide__ = True
         folder = os.environ.get(_FOLDER) if self._profiled else None
         if event == _REMOVES:
