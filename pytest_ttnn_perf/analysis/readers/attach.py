@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import reduce
 from hashlib import blake2b
 from pathlib import Path
@@ -12,7 +12,11 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import between
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid
-from pytest_ttnn_perf.analysis.readers.benchmark_json import read_benchmarks
+from pytest_ttnn_perf.analysis.readers.benchmark_json import (
+    read_benchmark_run,
+    read_benchmarks,
+    system_in,
+)
 from pytest_ttnn_perf.analysis.readers.detect import (
     OP_TABLES,
     ArtifactKind,
@@ -59,92 +63,55 @@ from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact, MetricObser
 from pytest_ttnn_perf.core.text import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.core.finding import HelperWindow
     from pytest_ttnn_perf.core.observation import CaptureFormat
     from pytest_ttnn_perf.core.ops import OpTable
 
 
-# Capture formats of other plugins and of conftest files, for ``attach`` and replays.
-
-
-_formats: tuple[tuple[CaptureFormat, str], ...] = ()
-
-
-def use_capture_formats(formats: Sequence[tuple[CaptureFormat, str]]) -> None:
-    """Read these formats too, and no others than ours; each with the plugin that it is of."""
-    global _formats  # noqa: PLW0603 (a process has one set of formats)
-    _formats = tuple(formats)
-
-
-def read_custom_format(file: Path) -> Artifact | None:
-    """Return what a file of another plugin's format tells; None if none of them knows it.
-
-    Nobody knows a file that is empty or cannot be read.
-
-    Raises:
-        InputError: several know it, or its reader failed.
-    """
-    if not _formats:
-        return None
-    try:
-        head = head_of(file)
-    except InputError:
-        return None
-    if not head:
-        return None
-    known = list(_recognised(file, head))
-    if not known:
-        return None
-    if len(known) > 1:
-        both = " and ".join(f"{known_format.name!r} (of {owner})" for known_format, owner in known)
-        raise InputError(file, f"several formats recognise it: {both}")
-    chosen, owner = known[0]
-    reader = f"the reader of {chosen.name!r}, which is of {owner},"
-    try:
-        artifact: object = chosen.read(file)
-    except TtnnPerfError:
-        raise  # a sentence already
-    except Exception as error:
-        raise InputError(
-            file, f"{reader} raised {type(error).__name__}: {text_of(error)}"
-        ) from error
-    if not isinstance(artifact, Artifact):
-        found = type(artifact).__name__
-        raise InputError(file, f"{reader} returned {found} instead of an Artifact")
-    if not all(isinstance(metric, MetricObservation) for metric in artifact.metrics):
-        raise InputError(file, f"{reader} returned metrics that are not made by capture_metric()")
-    return artifact
-
-
-def _recognised(file: Path, head: bytes) -> Iterator[tuple[CaptureFormat, str]]:
-    for known_format, owner in _formats:
-        try:
-            matches = known_format.recognises(head)
-        except Exception as error:
-            problem = f"recognises() of {known_format.name!r}, which is of {owner}, raised"
-            raise InputError(file, f"{problem} {type(error).__name__}: {text_of(error)}") from error
-        if matches:
-            yield known_format, owner
-
-
+#: The formats of a test's artifacts, but for op tables.
+_OTHERS: Final = (
+    ArtifactKind.DEVICE_LOG,
+    ArtifactKind.REPORT_DB,
+    ArtifactKind.GRAPH_JSON,
+    ArtifactKind.PERF_SUMMARY_JSON,
+    ArtifactKind.TTLANG_LOG,
+    ArtifactKind.SIM_TRACE,
+    ArtifactKind.SIM_STATS,
+    ArtifactKind.BENCHMARK_JSON,
+    ArtifactKind.TT_SMI,
+)
+ARTIFACTS: Final = frozenset({*OP_TABLES, *_OTHERS})
+#: Formats of the same programs; of those that a folder has, the first counts.
+_SAME: Final = (
+    (ArtifactKind.OPS_CSV, ArtifactKind.CPP_REPORT, ArtifactKind.DEVICE_LOG),
+    (ArtifactKind.REPORT_DB, ArtifactKind.GRAPH_JSON),
+    (ArtifactKind.PERF_SUMMARY_JSON, ArtifactKind.TTLANG_LOG),
+    (ArtifactKind.SIM_TRACE, ArtifactKind.SIM_STATS),
+)
 #: All that a capture measures.
 _EVERYTHING: Final = RegionChoice()
+#: Files have the time of the last tick of the system's clock.
+_TICK_S: Final = 0.02
+_STDOUT: Final = "stdout"
+#: The signposts that tt-metal's helpers look for: the first of each.
+_START: Final = "start"
+_STOP: Final = "stop"
 
 
 def read_artifact(file: Path, choice: RegionChoice = _EVERYTHING) -> Artifact:
-    """Return what an artifact tells.
+    """Read an artifact of a test, in any known format.
 
     Raises:
-        InputError: the file is of no known format, tells nothing of a test, or is damaged.
+        InputError: the file is of no known format, is not of a test, or is damaged.
     """
     try:
         kind = kind_of(file)
         if kind not in ARTIFACTS:
             raise InputError(file, f"expected an artifact of a test, found {kind.value}")
     except InputError:
-        artifact = read_custom_format(file)  # ours come first: nobody can take them over
+        artifact = _read_custom_format(file)  # ours come first: nobody can take them over
         if artifact is None:
             raise
         return artifact
@@ -153,100 +120,60 @@ def read_artifact(file: Path, choice: RegionChoice = _EVERYTHING) -> Artifact:
     if choice.start or choice.end:
         message = f"{file.name}: start and end are signposts of op tables, found {kind.value}"
         raise UsageError(message)
-    return ARTIFACTS[kind](file)
+    return _read_kind(file, kind)
 
 
-#: Files have the time of the last tick of the system's clock.
-_TICK_S: Final = 0.02
-
-
-def read_attached(file: Path, choice: RegionChoice, *, began_s: float) -> Artifact:
-    """Return what an artifact tells; one that was there before a moment is named by its content.
-
-    Raises:
-        InputError, UsageError: as ``read_artifact``.
-    """
-    artifact = read_artifact(file, choice)
-    return named_by_content(artifact, file) if _is_older(file, began_s) else artifact
-
-
-def _is_older(file: Path, moment_s: float) -> bool:
-    with reading(file):
-        return file.stat().st_mtime < moment_s - _TICK_S
-
-
-def named_by_content(artifact: Artifact, file: Path) -> Artifact:
-    """Return what a file tells, named by its content: it says the same however often it is read."""
-    digest = blake2b(digest_size=6)
-    with reading(file), open_file(file) as stream:
-        while part := stream.read(2**20):
-            digest.update(part)
-    name = f"{CAPTURE}{digest.hexdigest()}"
-    return replace(artifact, metrics=tuple(replace(m, capture=name) for m in artifact.metrics))
-
-
-def _op_table(file: Path, choice: RegionChoice = _EVERYTHING) -> Artifact:
+def _op_table(file: Path, choice: RegionChoice) -> Artifact:
     whole = op_table_of(file)
-    told = Artifact(arch=whole.arch, devices=len(whole.devices) or None)
+    known = Artifact(arch=whole.arch, devices=len(whole.devices) or None)
     try:
         table = part_of(whole, choice, file=file.name)
     except UsageError as error:
         # The test may ask for what only this capture lacks: its baseline knows.
-        return replace(told, metrics=(missing_region(choice, str(error)),))
-    return told.completed_by(measured_ops(table, file.name))
+        return replace(known, metrics=(missing_region(choice, str(error)),))
+    return known.completed_by(measured_ops(table, file.name))
 
 
-def _device_log(file: Path) -> Artifact:
-    log = read_device_log(file)
-    devices = len({program.device for program in log.programs}) or None
-    return Artifact(
-        tuple(log_metrics(log, file=file.name)),
-        arch=log.arch,
-        devices=devices,
-        environment={"clock_mhz": log.clock_mhz},
-    )
+def measured_ops(table: OpTable, file: str) -> Artifact:
+    """Return the metrics and ops of a table; those of an invalid one have no samples."""
+    return Artifact(tuple(device_metrics(table, file=file)), ops=gated_ops(table), table=table)
 
 
-def _summary(file: Path) -> Artifact:
-    summary = read_perf_summary_json(file)
-    clock = {} if summary.clock_mhz is None else {"clock_mhz": summary.clock_mhz}
-    metrics = tuple(summary_metrics(summary, file=file.name))
-    return Artifact(metrics, arch=summary.arch, environment=clock)
-
-
-def _ttlang(file: Path) -> Artifact:
-    log = read_ttlang_log(file)
-    return Artifact(tuple(kernel_metrics(log, file=file.name)), kernels=log)
-
-
-def _report(file: Path) -> Artifact:
-    report = read_report_db(file)
-    return Artifact(tuple(report_metrics(report)), ops=group_calls(report), report=report)
-
-
-def _graph(file: Path) -> Artifact:
-    graph = read_graph_json(file)
-    return Artifact(tuple(graph_metrics(graph)), ops=group_calls(graph), report=graph)
-
-
-def read_captured_call(database: Path, graph: Path) -> Artifact:
-    """Return what the report database of one call of a model tells, and the graph it is made of.
-
-    Raises:
-        InputError: one of them is damaged, or has no call.
-    """
-    report, held = read_report_db(database), read_held(graph)
-    return Artifact(tuple(call_metrics(report, held)), ops=group_calls(report), report=report)
-
-
-def _boards(file: Path) -> Artifact:
-    snapshot = read_tt_smi(file)
-    return Artifact(board=board_of(snapshot), environment=board_facts(snapshot))
+def _read_kind(file: Path, kind: ArtifactKind) -> Artifact:
+    match kind:
+        case ArtifactKind.DEVICE_LOG:
+            log = read_device_log(file)
+            return Artifact(
+                tuple(log_metrics(log, file=file.name)),
+                arch=log.arch,
+                devices=len({program.device for program in log.programs}) or None,
+                environment={"clock_mhz": log.clock_mhz},
+            )
+        case ArtifactKind.REPORT_DB:
+            report = read_report_db(file)
+            return Artifact(tuple(report_metrics(report)), ops=group_calls(report), report=report)
+        case ArtifactKind.GRAPH_JSON:
+            graph = read_graph_json(file)
+            return Artifact(tuple(graph_metrics(graph)), ops=group_calls(graph), report=graph)
+        case ArtifactKind.PERF_SUMMARY_JSON:
+            summary = read_perf_summary_json(file)
+            clock = {} if summary.clock_mhz is None else {"clock_mhz": summary.clock_mhz}
+            metrics = tuple(summary_metrics(summary, file=file.name))
+            return Artifact(metrics, arch=summary.arch, environment=clock)
+        case ArtifactKind.TTLANG_LOG:
+            kernels = read_ttlang_log(file)
+            return Artifact(tuple(kernel_metrics(kernels, file=file.name)), kernels=kernels)
+        case ArtifactKind.SIM_TRACE:
+            return Artifact(tuple(sim_metrics(read_sim_trace(file))))
+        case ArtifactKind.SIM_STATS:
+            return Artifact(tuple(sim_metrics(read_sim_stats(file))))
+        case ArtifactKind.TT_SMI:
+            snapshot = read_tt_smi(file)
+            return Artifact(board=board_of(snapshot), environment=board_facts(snapshot))
+    return _benchmark(file)
 
 
 def _benchmark(file: Path) -> Artifact:
-    from pytest_ttnn_perf.analysis.readers.benchmark_json import read_benchmark_run, system_in
-
     benchmarks = read_benchmarks(file)
     if len(benchmarks) > 1:
         problem = f"expected the result of one benchmark, found {len(benchmarks)}"
@@ -263,24 +190,95 @@ def _benchmark(file: Path) -> Artifact:
     )
 
 
-#: The formats that tell something of a test, and how.
-ARTIFACTS: Final[Mapping[ArtifactKind, Callable[[Path], Artifact]]] = {
-    **dict.fromkeys(OP_TABLES, _op_table),
-    ArtifactKind.DEVICE_LOG: _device_log,
-    ArtifactKind.REPORT_DB: _report,
-    ArtifactKind.GRAPH_JSON: _graph,
-    ArtifactKind.PERF_SUMMARY_JSON: _summary,
-    ArtifactKind.TTLANG_LOG: _ttlang,
-    ArtifactKind.SIM_TRACE: lambda file: Artifact(tuple(sim_metrics(read_sim_trace(file)))),
-    ArtifactKind.SIM_STATS: lambda file: Artifact(tuple(sim_metrics(read_sim_stats(file)))),
-    ArtifactKind.BENCHMARK_JSON: _benchmark,
-    ArtifactKind.TT_SMI: _boards,
-}
-_STDOUT = "stdout"
+# Capture formats of other plugins and of conftest files, for ``attach`` and replays.
+
+_formats: tuple[tuple[CaptureFormat, str], ...] = ()
+
+
+def use_capture_formats(formats: Sequence[tuple[CaptureFormat, str]]) -> None:
+    """Read these formats too, each given with its plugin."""
+    global _formats  # noqa: PLW0603 (a process has one set of formats)
+    _formats = tuple(formats)
+
+
+def _read_custom_format(file: Path) -> Artifact | None:
+    """Read a file of another plugin's format; None if none of them recognises it.
+
+    Raises:
+        InputError: several recognise it, or its reader failed.
+    """
+    try:
+        head = head_of(file) if _formats else b""
+    except InputError:
+        return None
+    known = [custom for custom in _formats if head and _recognises(*custom, file, head)]
+    if not known:
+        return None
+    if len(known) > 1:
+        both = " and ".join(f"{custom.name!r} (of {owner})" for custom, owner in known)
+        raise InputError(file, f"several formats recognise it: {both}")
+    chosen, owner = known[0]
+    reader = f"the reader of {chosen.name!r}, which is of {owner},"
+    try:
+        artifact: object = chosen.read(file)
+    except TtnnPerfError:
+        raise  # a sentence already
+    except Exception as error:
+        problem = f"{reader} raised {type(error).__name__}: {text_of(error)}"
+        raise InputError(file, problem) from error
+    if not isinstance(artifact, Artifact):
+        found = type(artifact).__name__
+        raise InputError(file, f"{reader} returned {found} instead of an Artifact")
+    if not all(isinstance(metric, MetricObservation) for metric in artifact.metrics):
+        raise InputError(file, f"{reader} returned metrics that are not made by capture_metric()")
+    return artifact
+
+
+def _recognises(custom: CaptureFormat, owner: str, file: Path, head: bytes) -> bool:
+    try:
+        return custom.recognises(head)
+    except Exception as error:
+        problem = f"recognises() of {custom.name!r}, which is of {owner}, raised"
+        raise InputError(file, f"{problem} {type(error).__name__}: {text_of(error)}") from error
+
+
+# Captures of a test: attached, captured by the run, printed, or recorded for a replay.
+
+
+def read_attached(file: Path, choice: RegionChoice, *, began_s: float) -> Artifact:
+    """Read an artifact; one from before a moment is named by its content.
+
+    Raises:
+        InputError, UsageError: as ``read_artifact``.
+    """
+    artifact = read_artifact(file, choice)
+    with reading(file):
+        is_older = file.stat().st_mtime < began_s - _TICK_S
+    return _named_by_content(artifact, file) if is_older else artifact
+
+
+def _named_by_content(artifact: Artifact, file: Path) -> Artifact:
+    """Name metrics by the content of their file: it is the same however often it is read."""
+    digest = blake2b(digest_size=6)
+    with reading(file), open_file(file) as stream:
+        while part := stream.read(2**20):
+            digest.update(part)
+    name = f"{CAPTURE}{digest.hexdigest()}"
+    return replace(artifact, metrics=tuple(replace(m, capture=name) for m in artifact.metrics))
+
+
+def read_captured_call(database: Path, graph: Path) -> Artifact:
+    """Read the report database of one call of a model, and the graph it is made of.
+
+    Raises:
+        InputError: one of them is damaged, or has no call.
+    """
+    report, held = read_report_db(database), read_held(graph)
+    return Artifact(tuple(call_metrics(report, held)), ops=group_calls(report), report=report)
 
 
 def printed_artifact(text: str) -> Artifact:
-    """Return what tt-lang printed among the output of a test; nothing of a test without any."""
+    """Return what tt-lang printed among the output of a test."""
     text = text.replace("\0", "")
     if not is_ttlang_log(text):
         return NO_ARTIFACT
@@ -289,23 +287,12 @@ def printed_artifact(text: str) -> Artifact:
     return Artifact(tuple(kernel_metrics(log, file=_STDOUT)), arch=arch, kernels=log)
 
 
-#: Formats that tell the same of the same programs; of those that a folder has, the first counts.
-_SAME: Final = (
-    (ArtifactKind.OPS_CSV, ArtifactKind.CPP_REPORT, ArtifactKind.DEVICE_LOG),
-    (ArtifactKind.REPORT_DB, ArtifactKind.GRAPH_JSON),
-    (ArtifactKind.PERF_SUMMARY_JSON, ArtifactKind.TTLANG_LOG),
-    (ArtifactKind.SIM_TRACE, ArtifactKind.SIM_STATS),
-)
-
-
 def read_recorded(root: Path, names: Sequence[str], region: str | None = None) -> Artifact:
-    """Return what was recorded of a test, all artifacts as one; a device's numbers as replayed.
+    """Read all that was recorded of a test as one artifact; a device's numbers as replayed.
 
-    It may be recorded under any of its ``names``; the first that anything is recorded under counts.
-
-    Of op tables it is that of a ``region``, if one is given.
-    A test of which nothing was recorded, or something that is damaged, has a kernel time without
-    samples that says so.
+    It may be recorded under any of its ``names``; the first that has files counts. Of op tables, a
+    ``region`` may be chosen. A test of which nothing was recorded, or something that is damaged,
+    has a kernel time without samples that says so.
     """
     files = next(filter(None, (recorded_files(root, test) for test in names)), [])
     if not files:
@@ -313,47 +300,53 @@ def read_recorded(root: Path, names: Sequence[str], region: str | None = None) -
         places = dict.fromkeys(f"{place.relative_to(root)}.*" for place in known)
         wanted = " or ".join(places)
         return _nothing(f"nothing is recorded for this test in {root.name}: expected {wanted}")
-    kinds = dict(_known(files))
+    try:
+        read = _read_all(files, region)
+    except TtnnPerfError as error:
+        return _nothing(str(error))
+    if not read:
+        return _nothing(f"{files[0].name}: no artifact of a known format is recorded for this test")
+    origins: dict[str, Path] = {}
+    for file, artifact in read.items():
+        for name in (observed.metric.name for observed in artifact.metrics):
+            first = origins.setdefault(name, file)
+            if first != file:  # the middle of two captures is the time of neither
+                both = f"{first.name} and {file.name} both contain {name}"
+                return _nothing(f"{both}: keep one capture of each kind for a test")
+    whole = reduce(Artifact.completed_by, read.values(), NO_ARTIFACT)
+    replayed = (
+        replace(observed, metric=replace(observed.metric, source=Source.REPLAY))
+        if observed.metric.source is Source.DEVICE
+        else observed
+        for observed in whole.metrics
+    )
+    return replace(whole, metrics=tuple(replayed))
+
+
+def _read_all(files: Sequence[Path], region: str | None) -> dict[Path, Artifact]:
     by_kind: dict[ArtifactKind, list[Path]] = defaultdict(list)
-    for file, kind in kinds.items():
-        by_kind[kind].append(file)
+    others: list[Path] = []  # a profiler leaves many of them
+    for file in files:
+        try:
+            kind = kind_of(file)
+        except InputError:
+            others.append(file)
+        else:
+            (by_kind[kind] if kind in ARTIFACTS else others).append(file)
     for same in _SAME:
         for doubled in [kind for kind in same if kind in by_kind][1:]:
             del by_kind[doubled]
-    try:
-        read = {
-            file: named_by_content(read_artifact(file, RegionChoice(region)), file)
-            for group in by_kind.values()
-            for file in group
-        }
-        custom = {file: read_custom_format(file) for file in files if file not in kinds}
-    except TtnnPerfError as error:
-        return _nothing(str(error))
-    read |= {file: artifact for file, artifact in custom.items() if artifact is not None}
-    if not read:
-        return _nothing(f"{files[0].name}: no artifact of a known format is recorded for this test")
-    problem = _told_twice(read)
-    if problem is not None:
-        return _nothing(problem)
-    whole = reduce(Artifact.completed_by, read.values(), NO_ARTIFACT)
-    return replace(whole, metrics=tuple(map(_as_replayed, whole.metrics)))
-
-
-def _told_twice(read: Mapping[Path, Artifact]) -> str | None:
-    """Say which files tell the same: the middle of two captures is the time of neither."""
-    origins: dict[str, Path] = {}
-    for file, artifact in read.items():
-        for observed in artifact.metrics:
-            first = origins.setdefault(observed.metric.name, file)
-            if first != file:
-                both = f"{first.name} and {file.name}"
-                name = observed.metric.name
-                return f"{both} both contain {name}: keep one capture of each kind for a test"
-    return None
+    read = {
+        file: _named_by_content(read_artifact(file, RegionChoice(region)), file)
+        for group in by_kind.values()
+        for file in group
+    }
+    custom = {file: _read_custom_format(file) for file in others}
+    return read | {file: artifact for file, artifact in custom.items() if artifact is not None}
 
 
 def _places(root: Path, test: str) -> Iterator[Path]:
-    """Yield where the artifacts of a test may be: by its name, or as baselines spell it."""
+    """Yield the places of a test's artifacts: by its name, or as baselines spell it."""
     test_file, name = split_test_id(test)
     if "/" not in name and len(name.encode()) < 200:
         yield root / test_file.removesuffix(".py") / name
@@ -362,37 +355,19 @@ def _places(root: Path, test: str) -> Iterator[Path]:
 
 
 def recorded_files(root: Path, test: str) -> list[Path]:
-    """Return the files of a test: those in the folder of its name, or named as it."""
+    """Return the files of a test: in the folder of its name, or named as it."""
     for place in _places(root, test):
         if place.is_dir():
             return sorted(file for file in place.rglob("*") if file.is_file())
         if place.parent.is_dir():
-            beside = (file for file in place.parent.iterdir() if _stem(file) == place.name)
-            found = sorted(file for file in beside if file.is_file())
+            found = sorted(
+                file
+                for file in place.parent.iterdir()
+                if Path(file.name.removesuffix(".gz")).stem == place.name and file.is_file()
+            )
             if found:
                 return found
     return []
-
-
-def _stem(file: Path) -> str:
-    return Path(file.name.removesuffix(".gz")).stem
-
-
-def _known(files: list[Path]) -> Iterator[tuple[Path, ArtifactKind]]:
-    """Yield the artifacts among files; a profiler leaves many others beside them."""
-    for file in files:
-        try:
-            kind = kind_of(file)
-        except InputError:
-            continue
-        if kind in ARTIFACTS:
-            yield file, kind
-
-
-def _as_replayed(observed: MetricObservation) -> MetricObservation:
-    if observed.metric.source is not Source.DEVICE:
-        return observed
-    return replace(observed, metric=replace(observed.metric, source=Source.REPLAY))
 
 
 def _nothing(why: str) -> Artifact:
@@ -400,46 +375,29 @@ def _nothing(why: str) -> Artifact:
     return Artifact((MetricObservation(time, (), note=why),))
 
 
-def measured_ops(table: OpTable, file: str) -> Artifact:
-    """Return the metrics and ops of a table; those of an invalid one have no samples."""
-    return Artifact(tuple(device_metrics(table, file=file)), ops=gated_ops(table), table=table)
-
-
-# What tt-metal's device-perf helpers take of a report.
-
-#: The signposts that the helpers look for: the first of each.
-_START: Final = "start"
-_STOP: Final = "stop"
+# Windows of reports that tt-metal's device-perf helpers sum up.
 
 
 def read_window(file: Path, window: HelperWindow, region: str) -> Artifact:
-    """Return what a report tells of a helper's window; why not, where it does not."""
+    """Read a helper's window of a report; a time without samples says why it cannot."""
     time = recorded_metric(metric_in(region, KERNEL_TIME), Kind.TIME)
     try:
         whole = op_table_of(file)
     except TtnnPerfError as error:
         return Artifact((MetricObservation(time, (), note=str(error)),))
-    told = Artifact(arch=whole.arch, devices=len(whole.devices) or None)
+    known = Artifact(arch=whole.arch, devices=len(whole.devices) or None)
     try:
-        part = _between_signposts(whole, window)
-        table = _as_helper_sums(part, window, region=region)
+        part = _between_signposts(whole) if window.has_signposts else whole
+        table = _as_helper_sums(part, window, region)
     except TtnnPerfError as error:
-        return replace(told, metrics=(MetricObservation(time, (), note=f"{file.name}: {error}"),))
+        return replace(known, metrics=(MetricObservation(time, (), note=f"{file.name}: {error}"),))
     flaw = why_invalid(part, file.name)
     if flaw is not None:
-        return replace(told, metrics=(MetricObservation(time, (), note=flaw),), table=part)
-    metrics = tuple(device_metrics(table, file=file.name))
-    return replace(told, metrics=metrics, ops=gated_ops(table), table=part)
+        return replace(known, metrics=(MetricObservation(time, (), note=flaw),), table=part)
+    return replace(known.completed_by(measured_ops(table, file.name)), table=part)
 
 
-def _between_signposts(table: OpTable, window: HelperWindow) -> OpTable:
-    """Return what is between the signposts that a helper asks for, or all.
-
-    Raises:
-        UsageError: the report does not have them, or in another order.
-    """
-    if not window.has_signposts:
-        return table
+def _between_signposts(table: OpTable) -> OpTable:
     names = [signpost.name for signpost in table.signposts]
     for name in (_START, _STOP):
         if name not in names:
@@ -453,66 +411,55 @@ def _between_signposts(table: OpTable, window: HelperWindow) -> OpTable:
     return between(table, [(start, stop)])
 
 
-def _as_helper_sums(part: OpTable, window: HelperWindow, *, region: str = "") -> OpTable:
+def _as_helper_sums(part: OpTable, window: HelperWindow, region: str) -> OpTable:
     """Return the ops that a helper sums, as one measured call, or as one for each execution.
 
-    Replays of traces are not told apart: the helpers do not either.
+    Replays of traces are not kept apart: the helpers do not either.
 
     Raises:
         UsageError: no op has the name that is asked for.
     """
+    devices = part.columns.device
     rows = [row for row, host in enumerate(part.columns.host) if not host]
     if window.op_name:
         rows = _named(part, rows, window.op_name)
-    rows = rows if not window.by_execution else _interleaved(part, rows)
+    if window.by_execution:  # the first of every device, then the second of every device
+        count: Counter[int] = Counter()
+        ordered = []
+        for row in rows:
+            ordered.append((count[devices[row]], devices[row], row))
+            count[devices[row]] += 1
+        rows = [row for _, _, row in sorted(ordered)]
     rows = rows[window.skipped_rows :]
     chosen = part.select(rows)
+    begins: list[int] = []
+    seen: set[int] = set()
+    for row, device in enumerate(chosen.columns.device):
+        if device in seen or not begins:  # a device comes again: the next execution
+            begins.append(row)
+            seen.clear()
+        seen.add(device)
     nothing = [None] * len(rows)
     return replace(
         chosen,
         columns=replace(chosen.columns, trace=nothing, replay=nothing),
         unread=part.unread,
         windowed=True,
-        calls=_executions(chosen) if window.by_execution else (),
+        calls=tuple(begins) if window.by_execution else (),
         region=region,
     )
 
 
 def _named(table: OpTable, rows: Sequence[int], name: str) -> list[int]:
-    """Return the rows of an op: of its code, or else of what its code ends with or holds."""
-    codes = [signature.op for signature in table.signatures]
-    signature = table.columns.signature
+    """Return the rows of an op, by its code, the end of it, or a part of it."""
     for matches in (
         lambda code: code == name,
         lambda code: code.endswith(f"::{name}"),
         lambda code: f"::{name}" in code or f"{name}>" in code,
     ):
-        known = {number for number, code in enumerate(codes) if matches(code)}
-        found = [row for row in rows if signature[row] in known]
+        known = {number for number, each in enumerate(table.signatures) if matches(each.op)}
+        found = [row for row in rows if table.columns.signature[row] in known]
         if found:
             return found
     message = f"the report has no op {name!r}"
     raise UsageError(message)
-
-
-def _interleaved(table: OpTable, rows: Sequence[int]) -> list[int]:
-    """Return rows by execution: the first of every device, then the second of every device."""
-    count: dict[int, int] = {}
-    ordered = []
-    for row in rows:
-        device = table.columns.device[row]
-        count[device] = count.get(device, -1) + 1
-        ordered.append((count[device], device, row))
-    return [row for _, _, row in sorted(ordered)]
-
-
-def _executions(table: OpTable) -> tuple[int, ...]:
-    """Return where each execution begins: where a device comes again."""
-    seen: set[int] = set()
-    begins: list[int] = []
-    for row, device in enumerate(table.columns.device):
-        if device in seen or not begins:
-            begins.append(row)
-            seen.clear()
-        seen.add(device)
-    return tuple(begins)
