@@ -1,4 +1,4 @@
-"""Files that are the old one or the new one, whatever happens; and only files are ever read.
+"""Atomic writing, and reading of regular files only.
 
 What lies in a checkout may be someone else's: a link in it leads anywhere, whoever opens a pipe
 waits for who writes to it, and a device has no end. All that we read is opened by ``open_file``.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gzip
 import io
 import json
 import os
 import stat
 import tempfile
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
@@ -26,17 +28,17 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-#: How a file is called until it is whole: .NAME.RANDOM and this.
+#: Ends the name of a file until it is whole: .NAME.RANDOM and this.
 _UNFINISHED: Final = ".ttnn_perf.new"
 
 
 def write_text(file: Path, text: str) -> None:
-    """Replace ``file`` by ``text`` in one step; see ``write_bytes``."""
+    """Replace ``file`` by ``text`` in one step; see ``write_parts``."""
     write_bytes(file, encoded(text, file))
 
 
 def encoded(text: str, file: Path) -> bytes:
-    """Return a text as it is to be written to ``file``.
+    """Encode a text that is to be written to ``file``.
 
     Raises:
         WriteError: it is no Unicode text, such as half a surrogate pair.
@@ -54,11 +56,10 @@ def write_bytes(file: Path, content: bytes) -> None:
 
 
 def write_parts(file: Path, parts: Iterable[bytes]) -> None:
-    """Replace ``file`` by all ``parts`` in one step; they are never in memory together.
+    """Replace ``file`` by the ``parts`` in one step.
 
     The new content reaches the disk before the name does: after a crash or a full disk the file
-    holds its old content or all of the new one. What writers that were killed have left beside it
-    is removed.
+    holds its old content or all of the new one. Leftovers of killed writers are removed.
 
     Raises:
         WriteError: the folder or the disk refused; the old file is untouched.
@@ -92,7 +93,7 @@ def write_parts(file: Path, parts: Iterable[bytes]) -> None:
 
 
 def _unfinished(target: Path) -> tuple[int, Path]:
-    """Make the file that is to become ``target``, and hold it until it is closed."""
+    """Make the file that is to become ``target``; it is locked until it is closed."""
     import fcntl
 
     while True:
@@ -107,7 +108,7 @@ def _unfinished(target: Path) -> tuple[int, Path]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what killed writers have left in a folder; a writer that is at work holds its file."""
+    """Remove leftovers of killed writers; a writer at work holds its file."""
     import fcntl
 
     for file in list(folder.glob(f".*{_UNFINISHED}")):
@@ -121,7 +122,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def remove_file(file: Path, *, up_to: Path) -> None:
-    """Remove a file, if there is one, and the folders that this leaves empty, below ``up_to``.
+    """Remove a file and the folders below ``up_to`` that this leaves empty.
 
     Raises:
         WriteError: the folder refused; the file is still there.
@@ -136,7 +137,7 @@ def remove_file(file: Path, *, up_to: Path) -> None:
 
 
 def remove_empty(folder: Path, *, up_to: Path) -> None:
-    """Remove a folder that holds nothing, and those above it that this leaves empty."""
+    """Remove an empty folder, and those above it that this leaves empty."""
     while folder != up_to and up_to in folder.parents:
         with contextlib.suppress(OSError):
             folder.rmdir()  # refuses a folder that holds anything
@@ -144,7 +145,7 @@ def remove_empty(folder: Path, *, up_to: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Raise WriteError unless a file could be made in ``folder``, which need not exist yet.
+    """Raise WriteError unless a file could be made in ``folder`` or where it would be.
 
     Asks by making a nameless temporary file: permission bits say nothing on read-only mounts.
     """
@@ -159,12 +160,29 @@ def check_writable(folder: Path) -> None:
 
 
 def _mode_of(file: Path) -> int:
-    """Return the permissions the new file gets: those of the old one, else the usual ones."""
     with contextlib.suppress(OSError):
         return file.stat().st_mode & 0o777
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def new_folder(folder: Path) -> Path:
+    """Make a new folder, and those above it; return it.
+
+    Raises:
+        WriteError: it cannot be made.
+    """
+    try:
+        for _ in range(10):
+            # Another run may have made, or discarded, the folder above since it was looked for.
+            with contextlib.suppress(FileNotFoundError, FileExistsError):
+                folder.mkdir(parents=True)
+                return folder
+        folder.mkdir(parents=True)
+    except OSError as cause:
+        raise WriteError(folder, cause) from cause
+    return folder
 
 
 #: Far more than any baseline, table of ops or file of settings has.
@@ -178,22 +196,27 @@ _NO_FILES: Final = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
 )
-_NOWHERE: Final = "a link that leads nowhere"
 
 
 def open_file(file: Path, *, most_bytes: int = LARGEST_CAPTURE_BYTES) -> io.FileIO:
-    """Open a file to be read as bytes, if it is one, of such a size; nothing else is ever opened.
+    """Open a regular file of limited size to be read as bytes; nothing else is ever opened.
 
     Raises:
         InputError: it is something else, a link that leads nowhere, or larger.
         OSError: as ``open``.
     """
-    _refuse(file, no_file_at(file, most_bytes=most_bytes), most_bytes)
+
+    def refuse(found: str | None) -> None:
+        if found is not None:
+            size = f" of at most {most_bytes} bytes" if found.endswith(" bytes") else ""
+            raise InputError(file, f"expected a file{size}, found {found}")
+
+    refuse(no_file_at(file, most_bytes=most_bytes))
     # It may have become something else since it was looked at: a pipe is not waited for.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     stream = _Reader(os.open(file, flags))
     try:
-        _refuse(file, _no_file(os.fstat(stream.fileno()), most_bytes), most_bytes)
+        refuse(_no_file(os.fstat(stream.fileno()), most_bytes))
     except InputError:
         stream.close()
         raise
@@ -216,18 +239,12 @@ class _Reader(io.FileIO):
         return found
 
 
-def _refuse(file: Path, found: str | None, most_bytes: int) -> None:
-    if found is not None:
-        size = f" of at most {most_bytes} bytes" if found.endswith(" bytes") else ""
-        raise InputError(file, f"expected a file{size}, found {found}")
-
-
 def no_file_at(
     file: Path, *, within: Path | None = None, most_bytes: int = LARGEST_TEXT_BYTES
 ) -> str | None:
-    """Say what is in the place of a file if that is none, of a size, that lies in a folder.
+    """Name what stands in the place of a regular file; None for such a file, or nothing.
 
-    None where there is such a file, or nothing. Nothing is opened.
+    With ``within``, a link that leads out of that folder counts as none. Nothing is opened.
     """
     out = None if within is None else leads_out(file, within)
     if out is not None:
@@ -235,11 +252,12 @@ def no_file_at(
     try:
         return _no_file(file.stat(), most_bytes)
     except OSError as cause:
-        return _NOWHERE if cause.errno == errno.ELOOP or file.is_symlink() else None
+        nowhere = cause.errno == errno.ELOOP or file.is_symlink()
+        return "a link that leads nowhere" if nowhere else None
 
 
 def leads_out(file: Path, folder: Path) -> str | None:
-    """Say where a link leads that has a file of a folder lie elsewhere; None where none does."""
+    """Name the place outside of a folder that a link in it leads to; None for inside."""
     real = os.path.realpath(file)
     inside = Path(real).is_relative_to(os.path.realpath(folder))
     return None if inside else f"a link that leads out of it, to {real}"
@@ -249,9 +267,6 @@ def _no_file(state: os.stat_result, most_bytes: int) -> str | None:
     if not stat.S_ISREG(state.st_mode):
         return next((name for is_one, name in _NO_FILES if is_one(state.st_mode)), "a device")
     return f"{state.st_size} bytes" if state.st_size > most_bytes else None
-
-
-_WHITESPACE: Final = " \t\r\n"
 
 
 def read_json(
@@ -266,19 +281,19 @@ def read_json(
 
 
 def read_text(file: Path, *, most_bytes: int = LARGEST_RECORD_BYTES) -> str:
-    """Read a UTF-8 file, packed or not; any failure is an InputError that names the file."""
+    """Read a UTF-8 file, packed or not; any failure is an InputError."""
     with reading(file), unpacked(file, most_bytes=most_bytes) as stream:
         return with_plain_ends(stream.read().decode("utf-8"))
 
 
 def with_plain_ends(text: str) -> str:
-    """Return a text whose lines end as they do here, wherever it was written."""
+    """Return a text with line ends of this system."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 @contextlib.contextmanager
 def reading(file: Path) -> Iterator[None]:
-    """Turn any failure to read a UTF-8 file meanwhile into an InputError that names it."""
+    """Turn failures to read a UTF-8 file into an InputError."""
     try:
         yield
     except UnicodeDecodeError as cause:
@@ -300,7 +315,7 @@ def unpacked(
     buffering: int = io.DEFAULT_BUFFER_SIZE,
     most_bytes: int = LARGEST_CAPTURE_BYTES,
 ) -> Iterator[BinaryIO]:
-    """Open a file to be read as bytes, unpacked if gzip packed it, whatever it is called.
+    """Open a file to be read as bytes, unpacked if it is gzip, whatever its name.
 
     Reading it raises InputError where a packed file is cut or damaged, or unpacks to far more than
     any capture does; opening it what ``open_file`` raises.
@@ -312,31 +327,23 @@ def unpacked(
         grown = _MOST_GROWTH * os.fstat(plain.fileno()).st_size
         most = min(most_bytes, max(_ALWAYS_FINE, grown))
         words = f"{most:,} bytes" + (f", {_MOST_GROWTH} times its size" if most == grown else "")
-        with io.BufferedReader(_Unpacked(file, plain, most, words), buffering) as stream:
+        # GzipFile has all that BufferedReader asks of a raw stream.
+        packed = _Unpacked(file, plain, most, words)
+        with io.BufferedReader(packed, buffering) as stream:
             yield stream
 
 
-class _Unpacked(io.RawIOBase):
-    """What a packed file holds, up to so many bytes."""
+class _Unpacked(gzip.GzipFile):
+    """The content of a packed file, up to a number of bytes."""
 
     def __init__(self, file: Path, packed: BinaryIO, most_bytes: int, most: str) -> None:
-        import gzip  # few files are packed
-
-        super().__init__()
-        self._file = file
-        self._stream = gzip.GzipFile(fileobj=packed)
-        self._most_bytes = most_bytes
-        self._most = most
+        super().__init__(fileobj=packed)
+        self._file, self._most_bytes, self._most = file, most_bytes, most
         self._bytes = 0
 
-    def readable(self) -> bool:
-        return True
-
     def readinto(self, buffer: WriteableBuffer) -> int:
-        import zlib
-
         try:
-            count: int = self._stream.readinto(buffer)
+            count = super().readinto(buffer)
         except (EOFError, OSError, zlib.error) as cause:
             raise InputError(self._file, f"not a whole gzip file: {cause}") from cause
         self._bytes += count
@@ -344,13 +351,13 @@ class _Unpacked(io.RawIOBase):
             raise InputError(self._file, f"it unpacks to more than {self._most}: no capture does")
         return count
 
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
 
 def parse_json(text: str, decode: Callable[[object], T], *, file: Path) -> T:
-    """Parse and decode ``text``; ``file`` is where it came from, for the message."""
+    """Parse and decode the text of ``file``.
+
+    Raises:
+        InputError: as ``read_json``.
+    """
     try:
         document = loads(text)
     except json.JSONDecodeError as cause:
@@ -369,7 +376,7 @@ def parse_json(text: str, decode: Callable[[object], T], *, file: Path) -> T:
 
 
 def loads(text: str) -> object:
-    """Parse JSON; whatever is wrong with it is a ValueError.
+    """Parse JSON; any mistake in it is a ValueError.
 
     A name that appears twice in one object is an error, not, as JSON has it, the last one's luck:
     it is what a careless merge leaves behind.
@@ -384,15 +391,14 @@ def loads(text: str) -> object:
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        twice = next(name for name, count in counts.items() if count > 1)
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
         message = f"{twice!r} appears twice in one object"
         raise ValueError(message)
     return members
 
 
 def line_of(text: str, path: tuple[str | int, ...]) -> int:
-    r"""Return the line (from 1) on which the value at ``path`` begins; ``text`` is valid JSON.
+    r"""Return the line, from 1, of the value at ``path`` in a JSON text.
 
     >>> line_of('{"a": [1,\n 2]}', ("a", 1))
     2
@@ -404,7 +410,7 @@ def line_of(text: str, path: tuple[str | int, ...]) -> int:
 
 
 def _enter(text: str, position: int, step: str | int) -> int:
-    """Return where the member ``step`` of the container at ``position`` begins.
+    """Return where a member of the container at ``position`` begins.
 
     A member that is not there (a missing field) is placed at its container.
     """
@@ -428,31 +434,9 @@ def _enter(text: str, position: int, step: str | int) -> int:
 
 
 def _skip(text: str, position: int, *, also: str = "") -> int:
-    while position < len(text) and text[position] in _WHITESPACE + also:
+    while position < len(text) and text[position] in " \t\r\n" + also:
         position += 1
     return position
 
 
 _DECODER: Final = json.JSONDecoder()
-
-
-#: So often another may remove the folder above between two steps of making one.
-_ATTEMPTS: Final = 10
-
-
-def new_folder(folder: Path) -> Path:
-    """Make a folder that is not there yet, and those above it; return it.
-
-    Raises:
-        WriteError: it cannot be made.
-    """
-    try:
-        for _ in range(_ATTEMPTS):
-            # Another run may have made, or discarded, the folder above since it was looked for.
-            with contextlib.suppress(FileNotFoundError, FileExistsError):
-                folder.mkdir(parents=True)
-                return folder
-        folder.mkdir(parents=True)
-    except OSError as cause:
-        raise WriteError(folder, cause) from cause
-    return folder
