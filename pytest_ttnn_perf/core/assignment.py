@@ -1,4 +1,4 @@
-"""A worker's assignment: the pass it is for, and the tests to run."""
+"""The assignment of a worker: its pass and its tests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class PassKind(Enum):
 
 
 class ComparedVersions(Struct, frozen=True):
-    """Two versions of one project: a worker runs the tests of its ``own`` and not the ``other``'s.
+    """Two versions of a project; a worker tests its ``own``.
 
-    What lies below ``shared``, relative to either, may be the other's. ``settings`` is the folder
-    whose configuration holds for the measurement; None for that of the worker's own root.
-    ``receipts``: it is recorded how times are taken. ``checklist``: rules are asked.
+    Files below ``shared``, relative to either, may be the other's. ``settings`` is the folder whose
+    configuration holds for the measurement; None for the worker's own root. ``receipts``: it is
+    recorded how times are taken. ``checklist``: rules are asked.
     """
 
     own: Path
@@ -37,16 +37,15 @@ class ComparedVersions(Struct, frozen=True):
 
 
 class Assignment(Struct, frozen=True):
-    """One worker's task, which it reads from a file: thousands of ids fit no command line.
+    """One worker's task, in a file: ids may fit no command line.
 
-    ``folder`` is its own, for what would otherwise overwrite the user's files. ``tests`` are the
-    ids to run, None for all. ``first`` says that it is the first worker of the run, whose
-    by-products (log files, durations) are the user's. ``cwd_on_path``: whether the user's pytest
-    finds modules in the current folder. ``profiler`` is never AUTO: that was decided before. In a
-    pass that is not its own, a profiler is OFF. ``versions`` is set where versions are compared.
-    ``apart`` are tests that are known to start a profiled process: they are left to workers that
-    run one of them ``alone``. A worker that is ``shown`` sends nothing without waiting for the
-    answer, and one that another program launches (``batch``) has no orchestrator to send to.
+    ``folder`` is for files that would otherwise overwrite the user's. ``tests`` are the ids to run,
+    None for all. By-products of the ``first`` worker of a run (log files, durations) are the
+    user's. ``cwd_on_path``: the user's pytest finds modules in the current folder. ``profiler`` is
+    never AUTO, and OFF in a pass that is not its own. ``apart`` are tests that start a profiled
+    process: they are left to workers that run one of them ``alone``. A worker that is ``shown``
+    sends nothing without waiting for the answer, and one that another program launches (``batch``)
+    has no orchestrator to send to.
     """
 
     kind: PassKind

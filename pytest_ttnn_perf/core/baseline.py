@@ -1,4 +1,4 @@
-"""Baseline files: what is stored to compare with, its text, its place, and what becomes of it."""
+"""Baseline files: their records, their text and their place."""
 
 from __future__ import annotations
 
@@ -37,13 +37,11 @@ MAX_SESSIONS: Final = 20
 
 
 class Session(NamedTuple):
-    """What one process measured: median and MAD (unscaled) in the metric's unit, of n samples.
+    """Median, MAD (unscaled) and number of the samples of one process.
 
     ``run`` is the run that the process belonged to; sessions of one run stand side by side. It is
-    empty where that is not known, as in files of format 1: such sessions count as one run on each
-    side of the last accept.
-
-    A capture that was there before the test stands for its run: in all runs it is the same.
+    empty in files of format 1: such sessions count as one run on each side of the last accept. A
+    capture that was there before the test stands for its run: in all runs it is the same.
 
     A tuple, as it is in the file: the gate turns thousands of them into columns.
     """
@@ -59,10 +57,11 @@ CAPTURE: Final = "capture-"
 
 
 class MetricBaseline(Struct, frozen=True):
-    """The sessions of one metric, newest last; those from ``since`` on follow the last accept.
+    """The sessions of one metric, newest last.
 
-    ``accepted_value`` is what it was when somebody last accepted it, if sessions were refreshed
-    since: however often that is done, no change beyond the limit gets in by small steps.
+    The sessions from ``since`` on follow the last accept. ``accepted_value`` is the value that was
+    accepted last, if sessions were refreshed since: however often that is done, no change beyond
+    the limit gets in by small steps.
     """
 
     metric: Annotated[Metric, Mark.INLINE]
@@ -93,12 +92,12 @@ class MetricBaseline(Struct, frozen=True):
 
     @property
     def current(self) -> tuple[Session, ...]:
-        """The sessions since the last accept: the ones the centre is taken of."""
+        """The sessions since the last accept, which the centre is taken of."""
         return self.sessions[self.since :]
 
     @property
     def runs(self) -> int:
-        """How many runs the sessions are of, on both sides of the last accept."""
+        """The number of runs on both sides of the last accept."""
         sides = (self.sessions[: self.since], self.current)
         return sum(len({session.run for session in side}) for side in sides)
 
@@ -129,7 +128,7 @@ def _read_session(value: Value, metric: Metric) -> Session:
 
 
 def _read_odd_session(value: Value, metric: Metric) -> Session:
-    """Read a session number by number, to say which of them is not what it should be."""
+    """Read a session number by number, to name the wrong one."""
     median, mad, n, *run = value.array()
     if metric.compared_by_ratio and median.number() <= 0:
         raise median.refusal(f"a {metric.kind.value} above 0")
@@ -140,7 +139,6 @@ def _read_odd_session(value: Value, metric: Metric) -> Session:
 
 
 def _read_place(value: Value) -> str:
-    """Read the place of an op table, which is somewhere below the folder of its key."""
     place = value.string()
     parts = PurePosixPath(place).parts
     if not parts or parts[0] == "/" or ".." in parts or not place.isprintable():
@@ -149,10 +147,7 @@ def _read_place(value: Value) -> str:
 
 
 class Accepted(Struct, frozen=True):
-    """Who the stored numbers come from: when, at which commit, why, with which ttnn.
-
-    ``environment`` is what else a change of the whole machine might be explained with.
-    """
+    """The origin of stored numbers: time, commit, reason, ttnn and environment."""
 
     at: str
     commit: str | None = None
@@ -162,7 +157,7 @@ class Accepted(Struct, frozen=True):
 
 
 class Former(Struct, frozen=True):
-    """What a test was filed under before its baseline was renamed."""
+    """A name that a test was filed under before a rename."""
 
     key: str
     test: str
@@ -186,13 +181,13 @@ class TestBaseline(Struct, frozen=True):
     formerly: Omit[tuple[Former, ...]] = ()
 
     def renamed_from(self, key: str, test: str) -> TestBaseline:
-        """Return this as a test has it that was filed under something else until now."""
+        """Return this for a test that was filed under another name before."""
         before = Former(key, test)
         kept = (former for former in self.formerly if former != before)
         return replace(self, formerly=(*kept, before))
 
     def named_as(self, measured: Iterable[Metric]) -> TestBaseline:
-        """Return this with metrics that were measured under another name since called by that."""
+        """Return this with metrics renamed that are measured under a new name."""
         names = [(metric.former_name, metric.name) for metric in measured]
         measured_names = {now for _, now in names}
         renamed = {
@@ -232,7 +227,7 @@ def decode_file(document: object) -> BaselineFile:
 
 
 def encode_text(file: BaselineFile) -> str:
-    """Lay a baseline file out: sorted, one line per session, so that a diff is what changed."""
+    """Lay a baseline file out, sorted, one line per session."""
     return "\n".join(_file_lines(file)) + "\n"
 
 
@@ -282,7 +277,7 @@ def _metric_lines(baseline: MetricBaseline) -> Iterator[str]:
 
 
 def _shortest(number: float) -> float:
-    """Return a whole number as one: what differs in the file then differs in value."""
+    """Return a whole number as an int: equal values have equal text."""
     return int(number) if number == int(number) and abs(number) < 1e15 else number
 
 
@@ -374,7 +369,7 @@ def ops_path(test: str) -> PurePosixPath:
 
 
 def test_file_of(place: PurePosixPath) -> str | None:
-    """Return the test file that a baseline file belongs to; None where the name was shortened."""
+    """Return the test file of a baseline; None for shortened names."""
     name = place.name[: -len(_SUFFIX)]
     if any("~" in part for part in (*place.parent.parts, name)):
         return None

@@ -1,4 +1,4 @@
-"""Records as JSON: the annotations of a record's fields say how it is read and written.
+"""Records as JSON, read and written by the annotations of their fields.
 
 ``msgspec`` makes the records but does not read them: its errors lose the keys of objects, it
 refuses null for a default, turns whole numbers into floats, and has no record whose members stand
@@ -49,7 +49,7 @@ LARGEST_COUNT: Final = 10**15
 
 
 class Value:
-    """Reads one JSON value as the type the schema asks for, or raises DecodeError with its path."""
+    """A JSON value with its path, to be read as a type."""
 
     __slots__ = ("_parent", "_step", "raw")
 
@@ -139,7 +139,7 @@ class Value:
         return raw
 
     def sample(self) -> float:
-        """Read a number, or what stands for "not finite": null here, NaN by other producers."""
+        """Read a number; NaN for null and for infinite numbers."""
         raw = self.raw
         if raw is None:
             return math.nan
@@ -194,7 +194,7 @@ _Write = Callable[[Any], Any]
 
 
 class Mark(Enum):
-    """A property of a field beyond its type, in its annotation: ``Annotated[str, Mark.KEY]``."""
+    """A property of a field beyond its type: ``Annotated[str, Mark.KEY]``."""
 
     #: The name of the member that holds the record, which is no member of its own.
     KEY = "key"
@@ -207,7 +207,7 @@ class Mark(Enum):
 
 
 class Coding(NamedTuple):
-    """Reads, and if need be writes, a field whose type does not say how."""
+    """Functions that read and write a field of an unusual form."""
 
     read: Callable[[Value], Any]
     write: Callable[[Any], object] | None = None
@@ -218,12 +218,12 @@ Omit = Annotated[T, Mark.OMIT]
 
 
 def decode(kind: type[T], raw: object, *, key: str = "") -> T:
-    """Read a record, as its annotations declare it; members that these do not name are ignored.
+    """Read a record by its annotations.
 
-    Absent and null are the default; a field that has none must be there, unless it may be None.
-    What goes by another name in JSON has that name in its annotation. Lists and dictionaries are
-    taken as they are, tuples and mappings are read. A class may have a ``from_json`` that makes its
-    records of the fields that were there.
+    Other members are ignored. Absent and null are the default; a field that has none must be there,
+    unless it may be None. A field with another name in JSON has that name in its annotation. Lists
+    and dictionaries are taken as they are, tuples and mappings are read. A class may have a
+    ``from_json`` that makes its records of the fields that were there.
 
     Raises:
         DecodeError: with the path of the value that is not what it should be.
@@ -232,7 +232,7 @@ def decode(kind: type[T], raw: object, *, key: str = "") -> T:
 
 
 def decode_known(kind: type[T], value: Value) -> T:
-    """Read those members of a record that are as they should be."""
+    """Read the valid members of a record, and leave out the others."""
     known = {}
     for name, raw in value.members().items():
         with contextlib.suppress(DecodeError):
@@ -251,7 +251,7 @@ _ALWAYS: Final = object()
 
 
 class _Field(NamedTuple):
-    """A field, and the member that it is; ``part`` is set for one whose members stand here."""
+    """A field and its member; ``part`` is set for an inline record."""
 
     name: str
     part: _Codec | None = None
@@ -263,7 +263,7 @@ class _Field(NamedTuple):
 
 
 class _Codec:
-    """How the records of one class are read and written."""
+    """Reader and writer for the records of one class."""
 
     def __init__(self, kind: type[Struct]) -> None:
         self._make = getattr(kind, "from_json", kind)
@@ -350,7 +350,7 @@ def defaults_of(kind: type[Struct]) -> dict[str, object]:
 
 
 def _coding(hint: Any, coding: Coding | None = None) -> tuple[_Read, _Write | None]:
-    """Return how values of a type are read and written; None for those that are plain JSON."""
+    """Return reader and writer for a type; no writer for plain JSON."""
     if get_origin(hint) is Annotated:
         hint, coding = get_args(hint)[:2]
     if coding is not None:

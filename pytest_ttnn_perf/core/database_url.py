@@ -29,7 +29,7 @@ _SECRET: Final = frozenset({"password", "sslpassword", "user", "host", "hostaddr
 
 
 class DatabaseUrl(Struct, frozen=True):
-    """Where a database is. ``str()`` leaves out the password, and so does ``repr()``.
+    """The place of a database; ``str()`` and ``repr()`` leave out the password.
 
     ``file`` is that of SQLite. The others are of PostgreSQL; ``options`` are parameters of its
     connection, such as sslmode.
@@ -58,12 +58,12 @@ class DatabaseUrl(Struct, frozen=True):
         return f"<{self}>"
 
     def without_secrets(self, text: str) -> str:
-        """Return what somebody else says of this database, with the password blotted out."""
+        """Return a message about this database with the password blotted out."""
         return text.replace(self.password, "***") if self.password else text
 
 
 def database_url(text: str, folder: Path) -> DatabaseUrl:
-    """Read a URL; a relative file starts at ``folder``. No message repeats the URL.
+    """Read a URL, which no message repeats; files start at ``folder``.
 
     Raises:
         UsageError: it is not one of a database that can keep a history.
@@ -128,7 +128,7 @@ def _server(scheme: str, parts: SplitResult, port: int | None) -> DatabaseUrl:
 
 
 def check_installed(url: DatabaseUrl) -> None:
-    """Look, without importing anything, whether what a database needs is there.
+    """Check, without importing anything, that the needs of a database are installed.
 
     Raises:
         UsageError: it is not, or is too old, or the folder of an SQLite file is missing.

@@ -1,4 +1,4 @@
-"""The errors a user can meet; each says what, where, and what to do."""
+"""The errors a user can meet."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 class TtnnPerfError(Exception):
-    """Base of every error this project raises on purpose. Its text is one line for the user."""
+    """Base of all errors raised on purpose; its text is one line."""
 
 
 class UsageError(TtnnPerfError):
-    """An option, a marker, or a call of the fixture that cannot be meant."""
+    """An option, a marker or a fixture call that makes no sense."""
 
 
 class RuleError(TtnnPerfError):
-    """A rule of the checklist that raised: our mistake, and never a pass."""
+    """A rule of the checklist that raised: never a pass."""
 
     def __init__(self, code: str, cause: Exception) -> None:
         super().__init__(code, cause)
@@ -32,11 +32,11 @@ class RuleError(TtnnPerfError):
 
 
 class AccuracyError(TtnnPerfError, AssertionError):
-    """A result is less accurate than its limit, in a run without the gate."""
+    """A result below its accuracy limit, in a run without the gate."""
 
 
 class DecodeError(TtnnPerfError):
-    """A value in a JSON document is not what the schema asks for.
+    """A wrong value in a JSON document.
 
     ``path`` leads from the document's root to the value: keys and indices.
     """
@@ -57,7 +57,7 @@ class DecodeError(TtnnPerfError):
 
 
 class InputError(TtnnPerfError):
-    """A file that cannot be read as what it should be. ``line`` counts from 1."""
+    """A file that cannot be read as expected; ``line`` counts from 1."""
 
     def __init__(self, file: Path, problem: str, *, line: int | None = None) -> None:
         super().__init__(file, problem)
@@ -75,7 +75,7 @@ class EmptyReportError(InputError):
 
 
 class WriteError(TtnnPerfError):
-    """A file that cannot be written or removed; what was there before is still there."""
+    """A file that cannot be written or removed; the old one stays."""
 
     def __init__(self, file: Path, cause: OSError, *, doing: str = "write") -> None:
         super().__init__(file, cause)

@@ -93,7 +93,7 @@ def write_parts(file: Path, parts: Iterable[bytes]) -> None:
 
 
 def _unfinished(target: Path) -> tuple[int, Path]:
-    """Make the file that is to become ``target``; it is locked until it is closed."""
+    """Make the file that becomes ``target``, locked until it is closed."""
     import fcntl
 
     while True:
@@ -145,7 +145,7 @@ def remove_empty(folder: Path, *, up_to: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Raise WriteError unless a file could be made in ``folder`` or where it would be.
+    """Raise WriteError unless a file could be made in ``folder``.
 
     Asks by making a nameless temporary file: permission bits say nothing on read-only mounts.
     """
@@ -199,7 +199,7 @@ _NO_FILES: Final = (
 
 
 def open_file(file: Path, *, most_bytes: int = LARGEST_CAPTURE_BYTES) -> io.FileIO:
-    """Open a regular file of limited size to be read as bytes; nothing else is ever opened.
+    """Open a regular file of limited size, and nothing else.
 
     Raises:
         InputError: it is something else, a link that leads nowhere, or larger.
@@ -224,7 +224,7 @@ def open_file(file: Path, *, most_bytes: int = LARGEST_CAPTURE_BYTES) -> io.File
 
 
 class _Reader(io.FileIO):
-    """A file that is read to its end: what waits for more, as /proc/kmsg does, has none."""
+    """A file with an end; reading /proc/kmsg, which waits for more, fails."""
 
     def readall(self) -> bytes:
         return self._known(super().readall())
@@ -242,7 +242,7 @@ class _Reader(io.FileIO):
 def no_file_at(
     file: Path, *, within: Path | None = None, most_bytes: int = LARGEST_TEXT_BYTES
 ) -> str | None:
-    """Name what stands in the place of a regular file; None for such a file, or nothing.
+    """Name what is not a regular file; None for one, or nothing.
 
     With ``within``, a link that leads out of that folder counts as none. Nothing is opened.
     """
@@ -257,7 +257,7 @@ def no_file_at(
 
 
 def leads_out(file: Path, folder: Path) -> str | None:
-    """Name the place outside of a folder that a link in it leads to; None for inside."""
+    """Name the place outside of a folder that a link leads to."""
     real = os.path.realpath(file)
     inside = Path(real).is_relative_to(os.path.realpath(folder))
     return None if inside else f"a link that leads out of it, to {real}"
@@ -315,7 +315,7 @@ def unpacked(
     buffering: int = io.DEFAULT_BUFFER_SIZE,
     most_bytes: int = LARGEST_CAPTURE_BYTES,
 ) -> Iterator[BinaryIO]:
-    """Open a file to be read as bytes, unpacked if it is gzip, whatever its name.
+    """Open a file, unpacked if it is gzip, whatever its name.
 
     Reading it raises InputError where a packed file is cut or damaged, or unpacks to far more than
     any capture does; opening it what ``open_file`` raises.
@@ -398,7 +398,7 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def line_of(text: str, path: tuple[str | int, ...]) -> int:
-    r"""Return the line, from 1, of the value at ``path`` in a JSON text.
+    r"""Return the line of the value at ``path`` in JSON.
 
     >>> line_of('{"a": [1,\n 2]}', ("a", 1))
     2

@@ -1,4 +1,4 @@
-"""What a rule is: a function with a code and limits, that asks one question with four answers."""
+"""Rules of the checklist, their inputs, and their findings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Basis(Enum):
-    """What makes some ops a region, in the words of a report."""
+    """The reason why ops are a region, in words of reports."""
 
     REPLAYS = "replay"
     WINDOW = "window"
@@ -39,10 +39,10 @@ class Basis(Enum):
 
 
 class HelperWindow(NamedTuple):
-    """What a call of a helper takes of a report.
+    """The part of a report that a call of a helper takes.
 
     ``skipped_rows`` are left out at the beginning. ``by_execution``: every row of an op is a
-    sample, where the others take the sum of all rows.
+    sample; otherwise the sum of all rows is.
     """
 
     op_name: str = ""
@@ -52,9 +52,9 @@ class HelperWindow(NamedTuple):
 
 
 class RegionChoice(NamedTuple):
-    """What of a capture a test is about: a region by its name, or what is between two signposts.
+    """A region by its name, or the ops between two signposts.
 
-    Without any of them it is all that the capture measures.
+    Without either it is all that the capture measures.
     """
 
     region: str | None = None
@@ -63,18 +63,17 @@ class RegionChoice(NamedTuple):
 
 
 class Outside(Struct, frozen=True):
-    """What belongs to no region: loading, compilation, warm-up. Times of the device with most."""
+    """Ops of no region (loading, compilation, warm-up), on the device with most."""
 
     ops: int = 0
     kernel_ns: float = 0.0
 
 
 class StepTime(Struct, frozen=True):
-    """What a step of a region takes: the time of the middle one, of its slowest device.
+    """The time of a region's middle step on its slowest device.
 
     Of two in the middle, the mean. ``devices_ns`` are the times of all devices in the same steps,
-    ``ops`` those of the slowest. ``gaps_ns`` is what passes between these; None where that is not
-    known or was not asked for.
+    ``ops`` is the count on the slowest, ``gaps_ns`` the time between them; None where unknown.
     """
 
     region: str
@@ -104,7 +103,7 @@ def region_name(signpost: str) -> str:
 
 
 class Severity(Enum):
-    """Whether a finding fails its test (error) or is printed only."""
+    """Errors fail their test; the others are printed only."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -112,7 +111,7 @@ class Severity(Enum):
 
 
 class RuleOutcome(Enum):
-    """How the evaluation of one rule ended."""
+    """The four answers of a rule."""
 
     CLEAN = "CLEAN"
     FOUND = "FOUND"
@@ -121,7 +120,6 @@ class RuleOutcome(Enum):
 
 
 def _read_code(value: Value) -> str:
-    """Read the code of a rule, whose first digit tells the step that it is about."""
     code = value.string()
     if not _is_code(code):
         raise value.refusal("the code of a rule, such as TTP203")
@@ -145,9 +143,9 @@ def _read_codes(value: Value) -> tuple[str, ...]:
 class Evidence(Struct, frozen=True):
     """One place where a rule's condition holds, with its own number.
 
-    ``share`` is that number as a fraction of the time that the rule weighs; None where it is no
-    time. ``ops`` are the numbers of the ops that it is of in the whole capture, the heaviest first;
-    the same is found whatever they are.
+    ``share`` is that number as a fraction of the time that the rule weighs; None for other numbers.
+    ``ops`` are the numbers of its ops in the whole capture, the heaviest first; they do not count
+    in comparisons.
     """
 
     subject: str
@@ -167,10 +165,9 @@ class Evidence(Struct, frozen=True):
 
 
 class Unanswered(Struct, frozen=True):
-    """Rules that have no answer, all for one reason: not measured, or not applicable.
+    """Rules without an answer, all for one reason.
 
-    Most rules say so of most tests; one record for all of a kind keeps that cheap. ``region`` is
-    the part of a capture that it is of.
+    Most rules say so of most tests; one record for all of a kind keeps that cheap.
     """
 
     outcome: RuleOutcome
@@ -180,9 +177,9 @@ class Unanswered(Struct, frozen=True):
 
 
 class NeedlessWaiver(Struct, frozen=True):
-    """A waiver that hides nothing; ``test`` is None for one of the configuration.
+    """A waiver without effect, of a ``test`` or of the configuration.
 
-    What is not ``known`` is no rule at all.
+    A code that is not ``known`` is no rule at all.
     """
 
     code: str
@@ -191,16 +188,14 @@ class NeedlessWaiver(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """The outcome of one rule on one test; ``value`` and ``limit`` are in ``unit``.
+    """The outcome of a rule; ``value`` and ``limit`` are in ``unit``.
 
-    ``fix`` says what to do about what was found, ``waived`` why the project does without that.
-    ``region`` is the part of a capture that it is of. ``saving_ns`` is what doing so is estimated
-    to save of a step of ``step_ns``, by the ``arithmetic``; None where that cannot be said.
-    ``at_most``: it is an upper bound, which comes after all estimates. ``adds_ns`` is how much of
-    it no finding with a larger saving has saved already. ``gaps_ns`` of what it adds are gaps
-    between ops, which are no part of kernel times. ``quiet``: it would add too little to be worth a
-    line, or cannot say that it would save anything. ``covered_by`` is the rule whose finding saves
-    what this one would, and ``also`` are the rules that this one covers.
+    ``fix`` is what to do, ``waived`` the reason why the project does without. ``saving_ns`` is the
+    estimated saving of a step of ``step_ns``, by the ``arithmetic``; ``at_most``: an upper bound,
+    which comes after all estimates. ``adds_ns`` is the part of it that no finding with a larger
+    saving has saved already; ``gaps_ns`` of that are gaps between ops, which are no part of kernel
+    times. ``quiet``: it would add too little to be worth a line. ``covered_by`` is the rule whose
+    finding saves the same, and ``also`` are the rules that this one covers.
     """
 
     code: Annotated[str, Coding(_read_code)]
@@ -232,17 +227,17 @@ class Finding(Struct, frozen=True):
 
     @property
     def stands(self) -> bool:
-        """Whether something was found that nobody waived."""
+        """True for something found that is not waived."""
         return self.outcome is RuleOutcome.FOUND and self.waived is None
 
     @property
     def fails(self) -> bool:
-        """Whether it fails its test, where the checklist is enforced."""
+        """True if it fails its test, where the checklist is enforced."""
         return self.stands and self.severity is Severity.ERROR
 
 
 class Input(Enum):
-    """What rules need, in the words of a reason."""
+    """The inputs that rules need, in the words of a reason."""
 
     OPS = "an op table"
     REPORT = "a report database"
@@ -254,7 +249,7 @@ class Input(Enum):
 
 
 class HelperPcc(Struct, frozen=True):
-    """A PCC that a helper of the project told, and that the values do not confirm.
+    """A PCC of a project's helper that the values do not confirm.
 
     ``told`` is None where the helper gave no number; ``ours`` is NaN where the PCC does not exist.
     ``sentence`` says what the helper passed over.
@@ -268,9 +263,9 @@ class HelperPcc(Struct, frozen=True):
 
 
 class AxisEffect(Struct, frozen=True):
-    """Whether points that differ in one axis alone differ in anything else.
+    """The effect of an axis, by points that differ in nothing else.
 
-    ``compared`` is the number of such pairs: without any, nobody can tell.
+    ``compared`` is the number of such pairs: without any, the effect is unknown.
     """
 
     axis: str
@@ -280,18 +275,15 @@ class AxisEffect(Struct, frozen=True):
 
 
 class Subject(Struct, frozen=True):
-    """The inputs of a checklist; None for those that there are none of.
+    """The inputs of a checklist; None for missing ones.
 
-    ``ops`` are of one ``region``: of a test, its measured calls. ``facts`` are what the author
-    stated and what was observed of the device (``num_command_queues``, ``use_trace`` ...).
-    ``conflicts`` are variables that were set while times were taken; None where nobody looked.
-    ``verdicts`` are what the gate says of the test's metrics; None where it was not judged yet.
-    ``absent`` says why an input is not there, if that is known. ``claimed`` is what findings would
-    save of ops, by row of a step, for the rules that look at what the others leave; None where no
-    other was asked. ``axes`` is what each axis of a sweep changed, where the test is a point of one
-    and all are measured. ``counts_gaps`` is false where another region of the capture is replayed:
-    the profiler makes gaps outside a replay longer. ``helper_pccs`` are what helpers told wrongly;
-    None where none was observed.
+    ``ops`` are of one ``region``: of a test, its measured calls. ``facts`` were stated by the
+    author or observed of the device. ``conflicts`` are variables that were set while times were
+    taken; None if unknown. ``verdicts`` are None before the gate has judged. ``absent`` says why an
+    input is missing, if that is known. ``claimed`` are the savings of other findings, by row of a
+    step. ``axes`` are the effects of a sweep's axes, if the test is a point of one. ``counts_gaps``
+    is false where another region of the capture is replayed: the profiler makes gaps outside a
+    replay longer. ``helper_pccs`` are wrong PCCs of helpers; None where no helper was observed.
     """
 
     ops: OpTable | None = None
@@ -309,7 +301,7 @@ class Subject(Struct, frozen=True):
     axes: tuple[AxisEffect, ...] | None = None
 
     def has(self, needed: Input) -> bool:
-        """Tell whether an input is there; a table without ops of a device is none."""
+        """Return whether an input is there; op tables need device ops."""
         match needed:
             case Input.OPS:
                 return self.ops is not None and bool(self.ops.devices)
@@ -333,7 +325,7 @@ class Subject(Struct, frozen=True):
 
 
 class State(Enum):
-    """What is known of a step."""
+    """The state of an optimization step."""
 
     DONE = "done"
     OPEN = "open"
@@ -342,7 +334,7 @@ class State(Enum):
 
 
 class ModelKind(Enum):
-    """What decides which step pays most."""
+    """Kinds of models, which decide the step that pays most."""
 
     HOST_BOUND = "host-bound model"
     LLM = "LLM"
@@ -351,9 +343,9 @@ class ModelKind(Enum):
 
 
 class Step(Struct, frozen=True):
-    """A step; ``open_rules`` are the codes of the rules that keep it open, or from being done.
+    """A step; ``open_rules`` keep it open, or from being done.
 
-    Of a step that is done, ``unmeasured`` rules could not tell.
+    Of a step that is done, ``unmeasured`` rules had no answer.
     """
 
     name: str
@@ -363,9 +355,9 @@ class Step(Struct, frozen=True):
 
 
 class First(Struct, frozen=True):
-    """The finding to begin with: what it adds to all others, of a step of its region.
+    """The finding to begin with, of a step of its region.
 
-    ``saving_ns`` is None where no finding says what it would save.
+    ``saving_ns`` is None where no finding has a saving.
     """
 
     code: str
@@ -377,11 +369,10 @@ class First(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True):
-    """From the first measurement to the last check; ``steps`` are in the order of their numbers.
+    """The optimization steps of a model, in the order of their numbers.
 
-    ``kind`` is None where the ops do not tell it. ``first`` is the finding to begin with; None
-    where no step is open. ``invalid`` are the rules that say that the numbers cannot be trusted,
-    which comes before any step.
+    ``kind`` is None where the ops do not show it, ``first`` where no step is open. ``invalid`` are
+    the rules that say that the numbers cannot be trusted, which comes before any step.
     """
 
     baseline: Step
@@ -421,15 +412,13 @@ _INPUTS: Final = frozenset({"subject", "step", *Subject.__struct_fields__})
 
 
 class Answer(Struct, frozen=True):
-    """What a rule says of one subject; ``value`` against ``limit``, both in ``unit``.
+    """The answer of a rule; ``value`` and ``limit`` are in ``unit``.
 
-    ``severity`` is set where it is other than the rule's own. ``savings`` are estimates of what
-    doing as the rule says would save of each op: nanoseconds of one step by row of its table;
-    ``waiting_ns`` is what it would save of the time in which no op runs. ``arithmetic`` says in a
-    line how they come about; None where no saving can be said. ``at_most``: they are upper bounds,
-    and come after all that can be estimated. ``fix`` is what to do where that depends on what was
-    found; None for what the page of the rule says. ``always_told``: it gets its lines although it
-    says no saving, since something else hides what it would save.
+    ``severity`` is set if it is not the rule's own. ``savings`` are estimates for each op:
+    nanoseconds of one step by row of its table; ``waiting_ns`` is saved of the time in which no op
+    runs. ``arithmetic`` says in a line how they come about; None for no saving. ``at_most``: upper
+    bounds, which come after all estimates. ``fix`` replaces that of the rule's page.
+    ``always_told``: it gets its lines although it has no saving, since something else hides that.
     """
 
     outcome: RuleOutcome
@@ -488,12 +477,12 @@ class Answer(Struct, frozen=True):
         )
 
     def with_fix(self, fix: str) -> Answer:
-        """Return this with what to do about what was found, if anything was."""
+        """Return this with advice, if it is a finding."""
         return replace(self, fix=fix) if fix and self.outcome is RuleOutcome.FOUND else self
 
     @classmethod
     def not_measured(cls, reason: str) -> Answer:
-        """Answer that it cannot be told."""
+        """Answer that the question cannot be answered."""
         return cls(RuleOutcome.NOT_MEASURED, reason)
 
     @classmethod
@@ -503,7 +492,7 @@ class Answer(Struct, frozen=True):
 
 
 class Limit(Struct, frozen=True):
-    """What a number is compared with. Users set ``value``; ``source`` tells where it comes from."""
+    """A limit; users set ``value``, ``source`` is where the default comes from."""
 
     value: float
     unit: str
@@ -524,14 +513,14 @@ class Limit(Struct, frozen=True):
     def found(
         self, value: float | None, sentence: str, evidence: Iterable[Evidence] = ()
     ) -> Answer:
-        """Answer that a value is beyond the limit; None is one that does not exist."""
+        """Answer that a value is beyond the limit."""
         return Answer.found(
             sentence, value=value, limit=self.value, unit=self.unit, evidence=evidence
         )
 
 
 class Rule(Struct, frozen=True):
-    """One question; ``rule`` makes it of a function, ``look``, that takes ``inputs`` and limits.
+    """One question, made by ``rule`` of a function.
 
     One of the inputs in ``needs`` must be there; a rule without any is always asked.
     """
@@ -545,7 +534,7 @@ class Rule(Struct, frozen=True):
     limits: Mapping[str, Limit]
 
     def check(self, subject: Subject) -> Answer:
-        """Answer for a subject that has at least one of the inputs needed."""
+        """Answer for a subject that has one of the inputs needed."""
         return self.look(*(_part(subject, name) for name in self.inputs), **self.limits)
 
     def with_limits(self, **values: float) -> Rule:
@@ -564,12 +553,12 @@ class Rule(Struct, frozen=True):
 
     @property
     def looks_at_others(self) -> bool:
-        """Whether it looks at what the findings of other rules leave."""
+        """True if it looks at the remainder of other findings."""
         return "claimed" in self.inputs
 
     @property
     def step(self) -> str:
-        """What the rule is about."""
+        """The optimization step of the rule."""
         return STEPS[self.code[3]]
 
     @property
@@ -579,7 +568,7 @@ class Rule(Struct, frozen=True):
 
     @property
     def fix(self) -> str:
-        """The first sentence of what to do."""
+        """The first sentence of the advice."""
         return _first_advice(self.look.__doc__ or "")
 
 
@@ -623,11 +612,10 @@ _CODE: Final = re.compile(r"[A-Z]{3}[0-9]{3}")
 
 
 class CustomRule(Struct, frozen=True):
-    """A rule of one's own. ``check`` is called for each test that has one of the inputs needed.
+    """A rule of a project, asked for tests with its inputs.
 
     ``code`` is three letters of your own and three digits, the first of which is the step of
-    optimizing a model that the rule belongs to, as in our codes. ``fix`` says in a sentence what to
-    do about a finding.
+    optimizing a model that the rule belongs to, as in our codes. ``fix`` is a sentence of advice.
     """
 
     code: str
@@ -662,7 +650,7 @@ class CustomRule(Struct, frozen=True):
 
 
 class Answered(NamedTuple):
-    """What rules say, and why some say nothing."""
+    """The findings of rules, and the rules without an answer."""
 
     findings: tuple[Finding, ...]
     unanswered: tuple[Unanswered, ...]

@@ -1,4 +1,4 @@
-"""Systems as hardware keys spell them: by the names that repositories use, or by their cards."""
+"""Hardware, configuration and environment of a test; names of systems."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Scalar = str | int | float | bool | None
 
 
 class Hardware(Struct, frozen=True):
-    """The physical system and the mesh that a test opened; ``mesh`` is None without a device.
+    """A system and the mesh that a test opened on it.
 
-    ``simulated``: a mock or a simulator stands in for it. ``host`` is the machine, where machines
-    of one kind are told apart.
+    ``mesh`` is None without a device. ``simulated``: a mock or a simulator stands in for it.
+    ``host`` is the machine, where machines of one kind have keys of their own.
     """
 
     arch: str
@@ -53,7 +53,7 @@ class Hardware(Struct, frozen=True):
 
     @classmethod
     def from_key(cls, key: str) -> Hardware | None:
-        """Return the hardware of a key; None for what is no key.
+        """Return the hardware of a key; None for any other text.
 
         >>> Hardware.from_key("wormhole_b0-n150-1x1-host_lab7")
         Hardware(arch='wormhole_b0', board='n150', mesh='1x1', simulated=False, host='lab7')
@@ -89,7 +89,7 @@ _KEY: Final = re.compile(
 
 
 def member_name(enumerated: str) -> str:
-    """Return how keys spell an architecture or a system that TTNN names by an enum's member.
+    """Return the spelling in keys of an enum member of TTNN.
 
     >>> member_name("ClusterType.P150_X4"), member_name("Arch.WORMHOLE_B0"), member_name("T3K")
     ('p150_x4', 'wormhole_b0', 't3k')
@@ -103,15 +103,16 @@ class Configuration(Struct, frozen=True):
     values: Mapping[str, Scalar] = {}
 
     def completed_by(self, facts: Mapping[str, Scalar]) -> Configuration:
-        """Return this configuration with what the test's author stated added to it."""
+        """Return this configuration with the facts of the test's author added."""
         if not facts:
             return self
         return Configuration({**self.values, **facts})
 
     def first_difference(self, other: Configuration) -> tuple[str, Scalar, Scalar] | None:
-        """Return the first field that differs, with both values; None for the same setting.
+        """Return the first field that differs, with both values.
 
-        A field that only one side has differs: an unknown setting is not the same setting.
+        None for the same setting. A field that only one side has differs: an unknown setting is not
+        the same setting.
         """
         if self.values == other.values:
             return None
@@ -133,11 +134,10 @@ PlainConfiguration = Annotated[
 
 
 class Environment(Struct, frozen=True):
-    """What was true of the host and the software during a run; recorded, never keyed on.
+    """Host and software during a run; recorded, never keyed on.
 
-    ``branch`` is what was checked out or, for a ``pull_request`` (its number or ref), what it came
-    from. ``committed_at`` is when the commit was made, ``parents`` are the commits that it follows.
-    ``attempt`` counts how often CI has started the same job, ``shard`` tells parts of a run apart.
+    ``branch`` was checked out or, for a ``pull_request`` (its number or ref), is its source.
+    ``attempt`` counts the starts of the same CI job, ``shard`` distinguishes parts of a run.
     """
 
     started_at: Omit[str | None] = None
@@ -166,12 +166,12 @@ class Environment(Struct, frozen=True):
 
     @property
     def lasting(self) -> Mapping[str, Scalar]:
-        """What does not change from one run to the next on a machine that is left alone."""
+        """The values that stay the same between runs on an untouched machine."""
         named = {name: getattr(self, name) for name in _LASTING}
         return {name: value for name, value in named.items() if value is not None}
 
     def shared_with(self, other: Environment) -> Environment:
-        """Return this without what another shard of the run says otherwise of where it is from."""
+        """Return this without the origins that another shard states differently."""
         unlike = {name: None for name in _ORIGIN if getattr(self, name) != getattr(other, name)}
         parents = self.parents if self.parents == other.parents else ()
         dirty = True if self.dirty or other.dirty else self.dirty
@@ -202,11 +202,10 @@ _LASTING: Final = (
 
 
 class Build(Struct, frozen=True):
-    """An installed ttnn; ``version`` is None where there is none.
+    """The installed ttnn, without a ``version`` if it is missing.
 
-    ``tracy`` and ``arch`` are None where they are not known: ``arch`` also where there is no
-    hardware. ``problem`` says in one line why ttnn cannot be used. ``timed_out``: it was asked, and
-    did not answer in time, so nothing is known of it.
+    ``tracy`` and ``arch`` are None where unknown, ``arch`` also without hardware. ``problem`` says
+    in one line why ttnn cannot be used. ``timed_out``: it did not answer in time.
     """
 
     version: str | None
@@ -218,7 +217,7 @@ class Build(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """A variable of the environment, or several joined by ``+``, with which no time means anything.
+    """An environment variable that makes times meaningless; several joined by ``+``.
 
     ``why`` goes on from the variable: "makes kernels check themselves".
     """
@@ -230,7 +229,7 @@ class Conflict(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """What is set, and why it must not be."""
+        """The setting, and why it must not be."""
         several = " + " in self.variable  # the names say it all
         return f"{self.variable if several else f'{self.variable}={self.value}'} {self.why}"
 
@@ -245,14 +244,14 @@ ARCHITECTURES: Final = (WORMHOLE, BLACKHOLE, "quasar")
 
 
 class System(NamedTuple):
-    """An architecture and a board as hardware keys spell them; None for a board left open."""
+    """Architecture and board of hardware keys; None for an open board."""
 
     arch: str
     board: str | None = None
 
 
 def system_of(name: str) -> System | None:
-    """Return the system that a name stands for: a SKU, a device name or a card type.
+    """Return the system of a SKU, device name or card type.
 
     >>> system_of("wh_llmbox_perf"), system_of("P150b"), system_of("wormhole")
     (System(arch='wormhole_b0', board='t3k'), System(arch='blackhole', board='p150'), \
@@ -270,7 +269,7 @@ System(arch='wormhole_b0', board=None))
 
 
 def system_of_chips(cards: Iterable[str]) -> System | None:
-    """Return the system of a machine by the card that each of its chips is on.
+    """Return the system of a machine by the card of each chip.
 
     Cards are named as tt-smi or the driver does. None for cards of several kinds, or unknown ones.
 
@@ -287,7 +286,7 @@ def system_of_chips(cards: Iterable[str]) -> System | None:
 
 
 def typed_hardware(key: str) -> Hardware:
-    """Return the hardware of a key that somebody typed: one that runs can have.
+    """Return the hardware of a key that a user typed.
 
     Raises:
         UsageError: it is none, or its board is not of its architecture.
@@ -309,7 +308,7 @@ def typed_hardware(key: str) -> Hardware:
 
 
 def card_of(name: str) -> str:
-    """Return a card without the side of its chip and the letter of its build.
+    """Return a card without its chip's side and its build letter.
 
     >>> card_of("n300 L"), card_of("p150a"), card_of("tt-galaxy-wh L")
     ('n300', 'p150', 'tt-galaxy-wh')

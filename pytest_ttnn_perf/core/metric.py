@@ -1,4 +1,4 @@
-"""What is measured: a name, a unit, a direction, a kind and a source."""
+"""Metrics: name, unit, direction, kind and source."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def split_metric(name: str) -> tuple[str, str]:
 
 
 class Better(Enum):
-    """Which way a metric improves."""
+    """The direction in which a metric improves."""
 
     LOWER = "lower"
     HIGHER = "higher"
@@ -73,7 +73,7 @@ class Better(Enum):
 
 
 class Kind(Enum):
-    """How two values of a metric are compared."""
+    """The kinds of metrics, which are compared in different ways."""
 
     TIME = "time"
     THROUGHPUT = "throughput"
@@ -83,7 +83,7 @@ class Kind(Enum):
 
     @classmethod
     def of_unit(cls, unit: str) -> Kind | None:
-        """Return the kind that a unit tells; None for a unit that does not."""
+        """Return the kind of a unit; None for an unknown one."""
         if unit in NANOSECONDS_IN:
             return cls.TIME
         if unit in BYTES_IN:
@@ -92,7 +92,7 @@ class Kind(Enum):
 
     @property
     def usual_direction(self) -> Better:
-        """The direction a metric of this kind improves in when nobody says otherwise."""
+        """The default direction of this kind."""
         return Better.HIGHER if self in {Kind.THROUGHPUT, Kind.ACCURACY} else Better.LOWER
 
 
@@ -113,7 +113,7 @@ OF_DEVICE: Final = (Source.DEVICE, Source.GRAPH, Source.REALTIME, Source.TRACY)
 
 
 class Metric(Struct, frozen=True):
-    """One measured quantity. ``unit`` is a display unit ("ns", "tok/s"); "" means a bare number."""
+    """One measured quantity; ``unit`` is "" for a bare number."""
 
     name: Annotated[str, Mark.KEY]
     unit: str
@@ -130,34 +130,34 @@ class Metric(Struct, frozen=True):
         kind: Kind | None = None,
         source: Source = Source.WALL,
     ) -> Metric:
-        """Return a metric whose kind follows its unit where nobody says, and else is ``time``."""
+        """Return a metric; its kind defaults to its unit's, or time."""
         kind = kind or Kind.of_unit(unit) or Kind.TIME
         return cls(name, unit, better or kind.usual_direction, kind, source)
 
     @property
     def is_part_of_kernel_time(self) -> bool:
-        """Whether it is the time of one category of ops: without such ops there is none."""
+        """True for the time of one category of ops."""
         return self._of_model(f"{KERNEL_TIME}_") is not None and self.source is not Source.WALL
 
     @property
     def is_kernel_time(self) -> bool:
-        """Whether it is the kernel time of a region."""
+        """True for the kernel time of a region."""
         name, _ = split_metric(self.name)
         return name == KERNEL_TIME and self.source is not Source.WALL
 
     @property
     def only_recorded(self) -> bool:
-        """Whether no baseline makes it a gated metric: it tells of more than the test itself.
+        """True for a metric that is never gated, even with a baseline.
 
-        What circular buffers held is told only of programs that were compiled meanwhile. Those that
-        an earlier test left in the cache of a shared device are not among them. Nor are dataflow
-        buffers, which most ops use.
+        The bytes of circular buffers are known only of programs that were compiled meanwhile, not
+        of programs that an earlier test left in the cache of a shared device. Nor are dataflow
+        buffers among them, which most ops use.
         """
         return self.name.endswith(CB_PEAK) and self.source is not Source.WALL
 
     @property
     def former_name(self) -> str | None:
-        """What older baselines call the same quantity; None for what has had one name only."""
+        """The name of the same quantity in older baselines, if different."""
         name = self.name
         if not name.endswith((L1_ADDED, DRAM_ADDED)) or self.source is Source.WALL:
             return None
@@ -165,11 +165,11 @@ class Metric(Struct, frozen=True):
 
     @property
     def totals(self) -> tuple[str, ...]:
-        """The times that it explains, by their names; none for most metrics.
+        """The names of the times that it explains; empty for most metrics.
 
-        A kernel time is made of those of its categories, and of its ops, in the same region. What a
-        graph counts of a model is part of any time that the model takes. Numbers that a test
-        records itself are none.
+        A kernel time is made of those of its categories, and of its ops, in the same region. A
+        count of a model's graph is part of any time that the model takes. Numbers that a test
+        records itself explain nothing.
         """
         if self.source is Source.WALL:
             return ()
@@ -191,16 +191,15 @@ class Metric(Struct, frozen=True):
 
     @property
     def counts_ops(self) -> bool:
-        """Whether it is a number of ops that a graph or a profiler tells."""
+        """True for a number of ops of a graph or a profiler."""
         return self.kind is Kind.COUNT and bool(self.totals)
 
     def _of_model(self, start: str) -> str | None:
-        """Return the model that a metric is of, as its name has it, if it then goes on so."""
         model, found, _ = self.name.partition(start)
         return model if found and model[-1:] in {"", "_"} else None
 
     def as_read(self, fraction: float | None) -> float | None:
-        """Return a change as a reader finds it from two values: minus is lower.
+        """Return a change as read from two values: minus is lower.
 
         For the gate, plus is worse, and it reckons in time: half the throughput is 100 % worse, and
         reads as 50 % lower.
@@ -211,16 +210,16 @@ class Metric(Struct, frozen=True):
 
     @property
     def compared_by_ratio(self) -> bool:
-        """Whether the gate compares this metric by ratio: such values are above zero."""
+        """True if compared by ratio; such values are above zero."""
         kind = self.kind
         ratio = kind is Kind.TIME or kind is Kind.THROUGHPUT
         return ratio and self.better is not Better.EQUAL
 
     def differs_from(self, other: Metric) -> str | None:
-        """Name the first part of the definition in which two metrics of one name differ.
+        """Return the first difference of two definitions: unit, better or kind.
 
-        The source is not part of the definition: another source is another measurement of the
-        same quantity, which the gate calls NOT_COMPARABLE.
+        The source is not part of the definition: another source is another measurement of the same
+        quantity, which the gate calls NOT_COMPARABLE.
         """
         if self.unit != other.unit:
             return "unit"
@@ -260,7 +259,7 @@ _UNITS_OF_KINDS: Final = {Kind.TIME: "ns", Kind.BYTES: "B"}
 def recorded_metric(
     name: str, kind: Kind, *, better: Better | None = None, source: Source = Source.DEVICE
 ) -> Metric:
-    """Return the metric of a recorded quantity; its kind tells the unit and which way is better.
+    """Return a recorded metric with unit and direction of its kind.
 
     >>> recorded_metric("l1_peak_bytes", Kind.BYTES).unit
     'B'
@@ -269,12 +268,12 @@ def recorded_metric(
 
 
 def unrecorded(option: str, name: str) -> str:
-    """Say that an option of the marker names a metric which the test did not record."""
+    """Return the message for a marker option that names an unrecorded metric."""
     return f"{option} names {name}, which the test did not record"
 
 
 def told_twice(names: Sequence[str], first: str, second: str) -> str:
-    """Say that two captures of one test have the same metrics, and what to do."""
+    """Return the message for two captures with the same metrics."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     told = f"{names[0]}{more}: given by {first} and by {second}; leave out"
     if any(name.endswith(of_graph) for name in names for of_graph in COUNTED_IN_GRAPHS):

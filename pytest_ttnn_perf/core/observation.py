@@ -1,4 +1,4 @@
-"""What one test measured in one process, and a run of many tests."""
+"""Observations of tests, their verdicts, and the record of a run."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ RUN_FORMAT: Final = 1
 
 
 class Limits(Struct, frozen=True):
-    """What the author of a test asked for, for one metric; None means the gate's default.
+    """Limits of a test's author for one metric; None for the default.
 
-    ``tolerance`` and ``max_regression`` are fractions (0.05 = 5 %); for accuracy, ``tolerance``
-    is the largest drop in the metric's own unit. The others are in the metric's unit. ``alone``:
-    it is judged also where it explains a time that is judged.
+    ``tolerance`` and ``max_regression`` are fractions (0.05 = 5 %); for accuracy, ``tolerance`` is
+    the largest drop in the metric's own unit. The others are in the metric's unit. ``alone``: it is
+    judged also where it explains a time that is judged.
     """
 
     tolerance: Omit[float | None] = None
@@ -107,13 +107,13 @@ def _read_move(value: Value) -> float:
 
 
 class MetricObservation(Struct, frozen=True):
-    """The samples of one metric, in the order they were taken. NaN stands for "not finite".
+    """The samples of one metric, in order; NaN stands for "not finite".
 
     ``machine`` is, once there are ``confirmations``, how much worse tests that were not suspect
-    were in the first pass and in each confirm pass than their baselines say (0.05 = 5 %); None for
-    a pass that has nothing to tell it by. ``capture`` names, by its content, the file that samples
-    were read from, if it was there before the test: they are the same however often it is read.
-    ``why_ungated`` says why a metric that is not ``gated`` is recorded and not gated.
+    were in the first pass and in each confirm pass than their baselines say (0.05 = 5 %); None
+    where unknown. ``capture`` names, by its content, the file that samples were read from, if it
+    was there before the test: they are the same however often it is read. ``why_ungated`` is set
+    for a metric that is recorded only.
     """
 
     metric: Annotated[Metric, Mark.INLINE]
@@ -129,24 +129,24 @@ class MetricObservation(Struct, frozen=True):
 
 
 class Asked(Enum):
-    """Who asked for a test to be gated: the test itself, or a marker that the project names."""
+    """The origin of a request to gate a test."""
 
     TEST = "test"
     PROJECT = "project"
 
 
 class Location(Struct, frozen=True):
-    """Where a test is written: a file as seen from where ids start, and a line, from 1."""
+    """The file of a test, as in ids, and its line."""
 
     file: str
     line: Annotated[int | None, Mark.OMIT, Coding(lambda value: value.integer(at_least=1))] = None
 
 
 class SweepPoint(Struct, frozen=True):
-    """Where a test stands in a sweep. ``sweep`` is the id that all of its points share.
+    """A point of a sweep; all points share the id ``sweep``.
 
-    ``require`` is what a point must reach to count as the best one, by metric: a number in the
-    metric's unit, or a text such as "10 ms".
+    ``require`` are the requirements for the best point, by metric: a number in the metric's unit,
+    or a text such as "10 ms".
     """
 
     sweep: str
@@ -155,7 +155,7 @@ class SweepPoint(Struct, frozen=True):
 
 
 class Conditions(Struct, frozen=True):
-    """How the samples of one metric were taken; ``inputs`` are shapes."""
+    """The circumstances of one metric's samples; ``inputs`` are shapes."""
 
     metric: Annotated[str, Mark.KEY]
     warmup: int
@@ -169,22 +169,19 @@ _LONGEST_ERROR: Final = 300
 
 
 class Observation(Struct, frozen=True):
-    """Everything one test recorded. ``raised`` is set when its body did not reach the end.
+    """The results of one test in one process.
 
-    ``problems`` are mistakes in how the test uses the plugin; each fails the test. ``lost`` says
-    why the process that ran it never told its result, ``unconfirmed`` why it could not be measured
-    again. ``findings`` are of the rules that have an answer. ``environment`` is what was true of
-    the device meanwhile; it is never compared.
-    ``dropped``: a profiler ran out of room, and one with more may not. ``left_out`` are sources
-    that the user does without: metrics of theirs are not missed. ``bottleneck`` says what holds the
-    model back most, ``model_kind`` what kind of model it is, where that can be told.
-    ``has_kernels``: it runs kernels of tt-lang that told something. ``asked`` is who wants it
-    gated; None for a test that was taken in with all others. ``profiles_itself``: it starts a
-    profiled process of its own. ``test`` is what it is filed under; ``node_id`` is what pytest
-    knows it by, where that is not the same. ``out_of_memory`` says what a point of a ``sweep`` had
-    no room for; it is a result of such a test, and not an error. ``attached`` are the files it was
-    told by, from the folder that it ran in, as far as they are below that. ``conditions`` say how
-    times were taken, where that is asked for.
+    ``test`` is its name in files; ``node_id`` pytest's id, if that differs. ``raised`` is set when
+    its body did not reach the end, ``lost`` when its process sent no result, ``unconfirmed`` when
+    it could not be measured again, ``out_of_memory`` for a point of a ``sweep`` without room, which
+    is a result and no error. ``problems`` are mistakes in how the test uses the plugin; each fails
+    the test. ``findings`` are of the rules that have an answer. ``environment`` was true of the
+    device meanwhile; it is never compared. ``dropped``: a profiler ran out of room, and one with
+    more may not. Metrics of the sources in ``left_out`` are not missed. ``bottleneck`` and
+    ``model_kind`` describe the model, where known; ``has_kernels``: it has output of tt-lang
+    kernels. ``asked`` is None for a test that was taken in with all others. ``profiles_itself``: it
+    starts a profiled process of its own. ``attached`` are its captures, from the folder that it ran
+    in, as far as they are below that. ``conditions`` are recorded on request.
     """
 
     # In the order of the file.
@@ -218,14 +215,14 @@ class Observation(Struct, frozen=True):
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:
-        """How every rule that was asked ended, by its code: in the region where it says most."""
+        """The most informative outcome of every rule, by its code."""
         told = [(code, group.outcome) for group in self.unanswered for code in group.codes]
         told += [(finding.code, finding.outcome) for finding in self.findings]
         return dict(sorted(told, key=lambda item: TELLS.index(item[1])))
 
     @property
     def error(self) -> str | None:
-        """What it raised, as far as anybody reads it; ``raised`` may have the log of a compiler."""
+        """The beginning of ``raised``, which may have the log of a compiler."""
         raised = self.raised
         if raised is None or len(raised) <= _LONGEST_ERROR:
             return raised
@@ -239,23 +236,23 @@ class Observation(Struct, frozen=True):
 
     @property
     def setting(self) -> Configuration:
-        """What was observed of the configuration, completed by what the author stated."""
+        """The observed configuration, completed by the author's facts."""
         return self.configuration.completed_by(self.facts)
 
     @property
     def is_simulated(self) -> bool:
-        """Whether a mock or a simulator stood in for the device."""
+        """True with a mock or a simulator in place of the device."""
         return self.hardware is not None and self.hardware.simulated
 
     @property
     def has_ungated_simulated_times(self) -> bool:
-        """Whether times were taken of a simulated device by the clock of the host."""
+        """True for times of a simulated device by the host's clock."""
         own = (observed for observed in self.metrics.values() if not observed.gated)
         return self.is_simulated and any(observed.metric.compared_by_ratio for observed in own)
 
 
 def _read_verdicts(value: Value) -> tuple[Verdict, ...]:
-    """Read verdicts by metric; other producers need not repeat its definition beside them."""
+    """Read verdicts by metric; producers may leave out its definition."""
     verdicts = []
     for name, item in value.items():
         members = item.members()
@@ -273,10 +270,10 @@ def _write_verdicts(verdicts: Iterable[Verdict]) -> dict[str, object]:
 
 
 class JudgedTest(Struct, frozen=True):
-    """An observation with its verdicts. ``written`` names the metrics whose baseline it changes.
+    """An observation with its verdicts.
 
-    ``by_op`` says which ops make up a change of its times; None where nothing changed, or one side
-    has no op table.
+    ``written`` names the metrics whose baseline it changes. ``by_op`` names the ops that make up a
+    change of its times; None without a change, or an op table on both sides.
     """
 
     observation: Annotated[Observation, Mark.INLINE]
@@ -286,19 +283,19 @@ class JudgedTest(Struct, frozen=True):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the checklist says beyond what verdicts and targets say already."""
+        """The findings that no verdict or target line repeats."""
         failing = {verdict.metric.name for verdict in self.verdicts if verdict.outcome in _FAILING}
         return tuple(
             finding for finding in self.observation.findings if not _is_said(finding, failing)
         )
 
     def target_of(self, verdict: Verdict) -> float | None:
-        """Return the goal that the test's author set for a metric, in its unit."""
+        """Return the author's goal for a metric, in its unit."""
         observed = self.observation.metrics.get(verdict.metric.name)
         return observed.limits.target if observed else None
 
     def target_reached(self, verdict: Verdict) -> bool:
-        """Return whether a metric with a target is at least as good as that."""
+        """Return whether a metric has reached its target."""
         target = self.target_of(verdict)
         if target is None or verdict.observed is None:
             return False
@@ -308,7 +305,6 @@ class JudgedTest(Struct, frozen=True):
 
 
 def _is_said(finding: Finding, metrics: set[str]) -> bool:
-    """Tell whether failing verdicts on some metrics, or a line for a target, say the same."""
     if finding.code in _JUDGED_TOO and finding.stands:
         named = {evidence.subject for evidence in finding.evidence}
         return bool(named) and named <= metrics
@@ -316,11 +312,11 @@ def _is_said(finding: Finding, metrics: set[str]) -> bool:
 
 
 class Run(Struct, frozen=True):
-    """One run of the gate. A test without hardware of its own ran on ``hardware``.
+    """One run of the gate; ``hardware`` is the default of its tests.
 
     A run that is not ``complete`` was cut short: some of its tests may be missing. ``coverage`` is
-    what it has collected; None where that is not known. ``shift_refuted``: most tests had moved
-    together, and controls showed that it was not the machine.
+    None if unknown. ``shift_refuted``: most tests had moved together, and controls showed that it
+    was not the machine.
     """
 
     hardware: Hardware | None
@@ -371,7 +367,7 @@ def decode_run(document: object) -> Run:
 
 
 def lies_in(test: str, place: str) -> bool:
-    """Return whether a test is that of an id, or below a folder, file, class or function.
+    """Return whether a test is at or below a place.
 
     >>> lies_in("models/test_a.py::test_x[8]", "models"), lies_in("test_ab.py::test_x", "test_a.py")
     (True, False)
@@ -390,11 +386,10 @@ def function_of(test: str) -> str:
 
 
 class Coverage(Struct, frozen=True):
-    """What a run has collected. ``places`` are the folders and files of which it collected all.
+    """The collection of a run; of ``places`` it collected all.
 
-    ``others`` are tests that there are and that have no result in the run: deselected, skipped, not
-    measured. A file among them could not be collected, so that nothing is known of its tests.
-    ``unasked`` are those of them that nobody asked for: deselected.
+    ``others`` are tests without a result: deselected, skipped, not measured. A file among them
+    could not be collected, so that its tests are unknown. ``unasked`` are deselected ones.
     """
 
     places: tuple[str, ...]
@@ -402,21 +397,21 @@ class Coverage(Struct, frozen=True):
     unasked: tuple[str, ...] = ()
 
     def covers(self, test: str) -> bool:
-        """Return whether the run would have met a test, were it still there."""
+        """Return whether the run would have met an existing test."""
         inside = any(lies_in(test, place) for place in self.places)
         return inside and not any(lies_in(test, other) for other in self._unknown())
 
     def without(self, results: Iterable[str]) -> Coverage:
-        """Return this coverage for a run that has results of some of its tests."""
+        """Return this coverage for a run with some results."""
         known = frozenset(results)
         others = sorted({other for other in self.others if other not in known})
         unasked = sorted({other for other in self.unasked if other not in known})
         return Coverage(self.places, tuple(others), tuple(unasked))
 
     def with_identities(self, identities: Mapping[str, str]) -> Coverage:
-        """Return this with what tests are filed under, beside their ids.
+        """Return this with tests' names in files next to their ids.
 
-        Both are of a test that there is: its baseline may be stored under either.
+        The baseline of a test may be stored under either.
         """
         return Coverage(
             self.places,
@@ -429,7 +424,7 @@ class Coverage(Struct, frozen=True):
         return self.covers(test) and test not in self.unasked
 
     def joined(self, other: Coverage) -> Coverage:
-        """Return what two shards have collected: a test is asked for if one of them does so."""
+        """Return the coverage of two shards; either may ask for a test."""
         ours = {test for test in self.unasked if not other.asks_for(test)}
         theirs = {test for test in other.unasked if not self.asks_for(test)}
         return Coverage(
@@ -439,7 +434,7 @@ class Coverage(Struct, frozen=True):
         )
 
     def functions(self, results: Iterable[str]) -> frozenset[str]:
-        """Return all test functions that there are; ``results`` are the tests with one."""
+        """Return all test functions; ``results`` are the tests with a result."""
         return frozenset(function_of(test) for test in (*results, *self.others))
 
     def _unknown(self) -> tuple[str, ...]:
@@ -453,12 +448,12 @@ def _and_identities(tests: tuple[str, ...], identities: Mapping[str, str]) -> tu
 
 
 class Artifact(Struct, frozen=True):
-    """What one artifact tells, or several of one test; None for what they do not.
+    """The contents of one artifact, or several of one test.
 
     ``arch``, ``board`` and ``devices`` are of the hardware that it was recorded on, ``hardware`` is
-    that if the artifact names all of it. ``facts`` are what it says of the model. ``environment``
-    is recorded beside the results, and never compared. ``table``, ``report`` and ``kernels`` are
-    the artifacts themselves, for the checklist.
+    set if the artifact names all of it. ``facts`` are about the model. ``environment`` is recorded,
+    and never compared. ``table``, ``report`` and ``kernels`` are the artifacts themselves, for the
+    checklist.
     """
 
     metrics: tuple[MetricObservation, ...] = ()
@@ -474,7 +469,7 @@ class Artifact(Struct, frozen=True):
     kernels: Any = None
 
     def named(self, name: str) -> Artifact:
-        """Return this as of one of several models of a test: metrics by its name, no op table."""
+        """Return this for one of several models: named metrics, no op table."""
         metrics = (
             replace(m, metric=replace(m.metric, name=f"{name}_{m.metric.name}"))
             for m in self.metrics
@@ -482,7 +477,7 @@ class Artifact(Struct, frozen=True):
         return replace(self, metrics=tuple(metrics), ops=None)
 
     def completed_by(self, other: Artifact) -> Artifact:
-        """Return both as one; of what only one can tell, the first keeps the word."""
+        """Join two artifacts; the first wins where both have a value."""
         return Artifact(
             metrics=(*self.metrics, *other.metrics),
             ops=_with_times(self.ops, other.ops),
@@ -499,10 +494,7 @@ class Artifact(Struct, frozen=True):
 
 
 def _with_times(first: OpGroups | None, second: OpGroups | None) -> OpGroups | None:
-    """Return the first table that has times, with other regions of the second if that has too.
-
-    A list of calls is better than none.
-    """
+    """Join op tables with times; a list of calls is second best."""
     tables = [table for table in (first, second) if table is not None]
     timed = [table for table in tables if table.kernel_time != CALLS] or tables[:1]
     if len(timed) < 2:
@@ -517,10 +509,10 @@ NO_ARTIFACT: Final = Artifact()
 
 
 class CaptureFormat(Struct, frozen=True):
-    """A format of one's own, known by its content.
+    """A capture format of a project, known by its content.
 
-    ``recognises`` gets what the file begins with, unpacked if it is gzipped: all of it up to 256
-    KiB. ``read`` gets the file, and returns what it tells of a test.
+    ``recognises`` gets the beginning of a file, unpacked if it is gzipped: all of it up to 256 KiB.
+    ``read`` gets the file, and returns its contents for a test.
     """
 
     name: str

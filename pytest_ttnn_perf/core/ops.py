@@ -1,4 +1,4 @@
-"""The operations that ran on a device, as a profiler recorded them, and what two tables differ in.
+"""Recorded ops of a device, and groups of them.
 
 A table holds columns, not a record per row: captures reach a million rows, most of which differ
 only in their numbers. What repeats, the signature of an operation, is stored once.
@@ -27,7 +27,7 @@ HOST: Final = -1
 
 
 class Tensor(NamedTuple):
-    """An operand. Shapes are W, Z, Y, X; ``logical`` is None where a capture does not tell.
+    """An operand; shapes are W, Z, Y, X, ``logical`` may be unknown.
 
     ``memory`` is without the mesh device it names, e.g. ``L1_HEIGHT_SHARDED``.
     """
@@ -40,12 +40,12 @@ class Tensor(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The logical shape, or the padded one where a capture tells no other."""
+        """The logical shape, or the padded one without it."""
         return self.logical or self.padded
 
 
 class Signature(NamedTuple):
-    """What makes two rows the same operation: its code and its operands."""
+    """The code and the operands of an operation."""
 
     op: str
     inputs: tuple[Tensor, ...] = ()
@@ -63,14 +63,14 @@ class Signature(NamedTuple):
 
 
 class Signpost(NamedTuple):
-    """A mark that the program left; ``position`` is the number of kept ops before it."""
+    """A mark of the program, after ``position`` kept ops."""
 
     name: str
     position: int
 
 
 class Unread(NamedTuple):
-    """A row of an op that ran on a device, without a time that can be true; ``reason`` says why.
+    """A row of a device op without a plausible time.
 
     ``signposts`` is the number of signposts before it.
     """
@@ -81,7 +81,7 @@ class Unread(NamedTuple):
 
 
 class Op(NamedTuple):
-    """One row of a table. Times in nanoseconds; None where the capture says nothing.
+    """One row of a table, times in nanoseconds; None if not recorded.
 
     ``gap_ns`` is from the end of the device's previous kernel. ``ideal_ns`` is None as well where
     the profiler has no model of the op. ``replay`` counts executions of a ``trace``. ``attributes``
@@ -109,12 +109,12 @@ class Op(NamedTuple):
 
 
 class Columns(Struct, frozen=True):
-    """The kept ops of a table, column by column, in the order of the host's calls.
+    """The columns of a table, in the order of the host's calls.
 
     The ops of one replay of a trace are in the order in which their device began them.
     ``signature``, ``fidelity`` and ``attributes`` are indices into the table's own lists (-1 for
-    none). The others are as in ``Op``; None where nothing was recorded. Most captures tell nothing
-    of single cores: these columns are then empty. So is ``number`` of a whole capture.
+    none). The others are as in ``Op``. Columns of single cores are empty in most captures,
+    ``number`` in a whole one.
     """
 
     signature: Sequence[int] = ()
@@ -143,7 +143,7 @@ class Columns(Struct, frozen=True):
 
 
 class TraceReplays(Struct, frozen=True):
-    """The executions of one trace on one device; complete if all ran the same ops."""
+    """The replays of a trace on a device; complete if alike."""
 
     device: int
     trace: int
@@ -152,15 +152,14 @@ class TraceReplays(Struct, frozen=True):
 
 
 class OpTable(Struct, frozen=True, dict=True):
-    """A capture of one program. Nothing is dropped in silence: ``dropped`` counts rows by reason.
+    """A capture of one program; ``dropped`` counts left-out rows by reason.
 
-    ``unread`` are those of them that are ops of a device: without them no sum of times is whole.
-    ``rows`` is what the file holds, signposts included; ``format`` names its version, and
-    ``kernel_time`` the column that ``kernel_ns`` was taken from: times of different columns are
-    different quantities. ``windowed``: it holds measured calls and nothing around them. ``calls``
-    are the places at which these begin, where there are several, ``region`` is what they are of.
-    ``processors``: whether any kernel of a single processor has a time; None where a capture has no
-    columns for that. ``clock_mhz`` is by its cycles and times.
+    ``unread`` are dropped ops of a device: without them no sum of times is whole. ``rows`` counts
+    the file's, signposts included; ``kernel_time`` is the column of ``kernel_ns``: times of
+    different columns are different quantities. ``windowed``: it holds measured calls only,
+    ``calls`` are their beginnings, where there are several, of ``region``. ``processors``: some
+    kernel of a single processor has a time; None without such columns. ``clock_mhz`` is by its
+    cycles and times.
     """
 
     format: str
@@ -184,7 +183,7 @@ class OpTable(Struct, frozen=True, dict=True):
 
     @cached_property
     def derived(self) -> dict[object, Any]:
-        """Results worked out from the table; kept with it, so that they live no longer."""
+        """Results worked out from the table, kept as long as it is."""
         return {}
 
     def __len__(self) -> int:
@@ -192,7 +191,7 @@ class OpTable(Struct, frozen=True, dict=True):
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """The devices that ran anything, in ascending order; the host is none."""
+        """The devices that ran anything, in ascending order, without the host."""
         return tuple(sorted(set(self.columns.device) - {HOST}))
 
     @property
@@ -231,7 +230,7 @@ class OpTable(Struct, frozen=True, dict=True):
         return map(self.op, range(len(self)))
 
     def select(self, indices: Sequence[int]) -> OpTable:
-        """Return the table of some of its ops, in that order; signposts and traces are left out."""
+        """Return a table of some ops, without signposts and traces."""
         numbers = self.columns.number or range(1, len(self) + 1)
         return OpTable(
             self.format,
@@ -249,11 +248,10 @@ class OpTable(Struct, frozen=True, dict=True):
 
 
 class OpGroup(Struct, frozen=True):
-    """Ops of one signature that are set up alike, of one execution on one device.
+    """Ops of one signature and setting, in one execution on one device.
 
     Of several devices, ``count`` is that of the device that runs most of them, ``total_ns`` the
-    mean. ``settings`` are those that decide how fast the op is, as ``key=value``. ``region`` is the
-    part of the capture that they are of.
+    mean. ``settings`` decide how fast the op is, as ``key=value``.
     """
 
     signature: Signature
@@ -267,7 +265,7 @@ class OpGroup(Struct, frozen=True):
 
 
 class OpGroups(Struct, frozen=True):
-    """The groups of a table, sorted. ``kernel_time`` names the column that the times are from."""
+    """The sorted groups of a table; ``kernel_time`` is their column."""
 
     kernel_time: str
     groups: tuple[OpGroup, ...]
@@ -284,7 +282,7 @@ class OpGroups(Struct, frozen=True):
 
 
 class Category(Enum):
-    """Kinds of work. ``OTHER`` is what no pattern knows, and is said so."""
+    """Kinds of work; ``OTHER`` is what no pattern matches."""
 
     MATMUL = "matmul"
     CONV = "conv"
@@ -355,7 +353,7 @@ def encode_groups(ops: OpGroups) -> dict[str, object]:
 
 
 def columns_of(ops: OpGroups) -> tuple[str, ...]:
-    """Return what the cells of these groups are: most captures have one region, without a name."""
+    """Return the names of the cells; most captures have no region's name."""
     return (*COLUMNS, REGION) if any(ops.regions) else COLUMNS
 
 
@@ -454,7 +452,7 @@ _SUFFIXES: Final = ("DeviceOperation", "Operation", "DeviceOp")
 
 
 def short_code(op: str) -> str:
-    """Return an op's code as people say it: without namespaces and the word operation.
+    """Return an op's code without namespaces and the word operation.
 
     >>> short_code("ttnn::operations::conv::Conv2dDeviceOperation")
     'Conv2d'

@@ -1,4 +1,4 @@
-"""What a project can configure: all settings in one table, and the files that they stand in.
+"""The table of all settings, and the files that they stand in.
 
 Every pytest run loads this module, so the table is plain tuples, and nothing is imported for it.
 """
@@ -158,7 +158,7 @@ def attribute_of(name: str) -> str:
 
 
 def is_meant(name: str) -> bool:
-    """Tell whether a table's name means us, however it is spelt.
+    """Return whether a table's name means us, in any spelling.
 
     >>> is_meant("ttnn_perf"), is_meant("pytest-ttnn-perf"), is_meant("ttnn")
     (True, True, False)
@@ -167,7 +167,7 @@ def is_meant(name: str) -> bool:
 
 
 def may_configure_us(root: Path) -> bool:
-    """Tell whether to read closer. Most projects have nothing that names ttnn, or depend on us."""
+    """Return whether to look closer; most projects never name ttnn."""
     try:
         names = os.listdir(root)  # noqa: PTH208 (folders may be large)
         if any("ttnn" in name.lower() and name.lower().endswith(".toml") for name in names):
@@ -185,7 +185,7 @@ def may_configure_us(root: Path) -> bool:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files of a folder that configure us, or were meant to: those of our own first."""
+    """Return the configuration files of a folder, our own first."""
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208 (folders may be large)
     except OSError:
@@ -211,5 +211,4 @@ def _shares(file: Path) -> bool:
 
 
 def _mentions_us(text: bytes) -> bool:
-    """Tell cheaply whether a file may configure us: parsing it would cost every run."""
     return b"ttnnperf" in text.lower().replace(b"-", b"").replace(b"_", b"")

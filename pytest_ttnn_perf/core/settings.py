@@ -46,7 +46,7 @@ MAX_REFRESHED: Final = 20
 
 
 class Checklist(Enum):
-    """What findings do: errors fail their test, all are printed, or none is looked for."""
+    """Effect of findings: errors fail, all are printed, or rules are off."""
 
     ENFORCE = "enforce"
     REPORT = "report"
@@ -54,7 +54,7 @@ class Checklist(Enum):
 
 
 class RuleSettings(Struct, frozen=True):
-    """What is other than usual for one rule; ``waive`` is the reason to do without it."""
+    """Unusual limits, severity and reason of a waiver of a rule."""
 
     limits: Mapping[str, float] = {}
     severity: Severity | None = None
@@ -73,7 +73,7 @@ class ProfilerKind(Enum):
 
 
 class PassChoice(Enum):
-    """Which passes a run makes."""
+    """The passes of a run."""
 
     BOTH = "both"
     WALL = "wall"
@@ -88,7 +88,7 @@ USUAL_PCC_ELEMENTS: Final = 4_000_000
 
 
 class Update(Enum):
-    """Which results are written into the baselines."""
+    """The results that are written into the baselines."""
 
     NEW = "new"
     IMPROVED = "improved"
@@ -96,7 +96,7 @@ class Update(Enum):
 
 
 class Missing(Enum):
-    """What becomes of a test that there is nothing to compare with."""
+    """The fate of a test without a comparable baseline."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -104,7 +104,7 @@ class Missing(Enum):
 
 
 class Isolate(Enum):
-    """Where tests run: in worker processes, or in the one that the user started."""
+    """The process that tests run in: workers, or the user's own."""
 
     AUTO = "auto"
     PROCESS = "process"
@@ -112,21 +112,21 @@ class Isolate(Enum):
 
 
 class HelperAsserts(Enum):
-    """What becomes of a helper's assertion that a time lies near an expected value."""
+    """The fate of a helper's assertion about an expected time."""
 
     KEEP = "keep"
     TARGET = "target"
 
 
 class PccLimits(Enum):
-    """Whether tests may ask for less PCC than usual."""
+    """The lowest PCC that tests may ask for."""
 
     ASKED = "asked"
     STRICT = "strict"
 
 
 class BrokerUse(Enum):
-    """Whether a run beside the queue of a device broker is refused."""
+    """The fate of a run outside the queue of a device broker."""
 
     QUEUE = "queue"
     IGNORE = "ignore"
@@ -204,11 +204,11 @@ class Settings(Struct, frozen=True):
 
 
 class TestSettings(Struct, frozen=True):
-    """What a test's marker asks for, completed by the run's settings.
+    """The settings of a test: its markers, completed by the run's settings.
 
     A bare number in ``tolerance`` or ``max_regression`` is stored under the name ``"*"``. ``gate``
     names metrics that are judged also where they only explain a time. ``region`` is the one that is
-    taken of captures. ``sweep`` is the point that the test is of a sweep.
+    taken of captures.
     """
 
     __test__ = False  # a record, not something for pytest to collect
@@ -227,7 +227,7 @@ class TestSettings(Struct, frozen=True):
 
 
 def left_out(settings: Settings) -> tuple[Source, ...]:
-    """Return the sources that the user does without: what they measured before is not missed."""
+    """Return the sources whose metrics a run does not miss."""
     if settings.passes is PassChoice.DEVICE:
         return (Source.WALL,)
     wall_only = settings.passes is PassChoice.WALL or settings.profiler is ProfilerKind.OFF
@@ -235,7 +235,7 @@ def left_out(settings: Settings) -> tuple[Source, ...]:
 
 
 def whole_number(name: str, value: object, *, least: int) -> int:
-    """Return a whole number of at least ``least``; anything else is a mistake."""
+    """Return a whole number of at least ``least``, or raise UsageError."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         message = f"{name}: expected a whole number of at least {least}, found {repr_of(value)}"
         raise UsageError(message)
@@ -243,7 +243,7 @@ def whole_number(name: str, value: object, *, least: int) -> int:
 
 
 def finite_number(name: str, value: object) -> float:
-    """Return a finite number; anything else is a mistake."""
+    """Return a finite number, or raise UsageError."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if isinstance(value, (int, float)) and is_number and -LARGEST <= value <= LARGEST:
         return value
@@ -252,7 +252,7 @@ def finite_number(name: str, value: object) -> float:
 
 
 class Take(Enum):
-    """Whose baseline is taken where both sides changed one in ways that cannot be joined."""
+    """The side whose baseline wins where changes cannot be joined."""
 
     OURS = "ours"
     THEIRS = "theirs"
@@ -260,7 +260,7 @@ class Take(Enum):
 
 
 def load_settings(root: Path) -> Settings:
-    """Return the settings that the configuration of ``root`` gives; defaults for the rest.
+    """Return the configured settings of ``root``, with defaults.
 
     Raises:
         InputError: a file cannot be read, says something unknown, has a name that we do not read,
@@ -302,7 +302,7 @@ _PROJECTS: Final = ("setup.py", SHARED_FILE)
 
 
 def find_root(start: Path) -> Path:
-    """Return the folder that test ids and settings start from, as pytest would find it.
+    """Return the folder that test ids and settings start from.
 
     The nearest one above that configures pytest or us; else that of the project; else ``start``.
     """
@@ -343,7 +343,7 @@ def _table(file: Path) -> Any:
 
 
 def _shared_table(file: Path, document: dict[str, Any]) -> Any:
-    """Return our table; one that was meant to be ours and is not would be read by nobody."""
+    """Return our table; a misspelt one is refused, not ignored."""
     for name, table in document.items():
         inside = table if name.lower() in {"tool", "tools"} and isinstance(table, dict) else {}
         found = [name] if is_meant(name) else [f"{name}.{key}" for key in inside if is_meant(key)]
@@ -359,7 +359,7 @@ def _shared_table(file: Path, document: dict[str, Any]) -> Any:
 
 
 def _refuse_options_of_pytest(file: Path, table: Any) -> None:
-    """Refuse settings of ours among those of pytest, which would only warn of them."""
+    """Refuse our settings among pytest's, which would only warn of them."""
     if not isinstance(table, dict):
         return
     for place, options in (("pytest", table), ("pytest.ini_options", table.get("ini_options"))):
@@ -401,7 +401,6 @@ _KEY_PARTS: Final = ("arch", "board", "mesh", "host")
 
 
 def _key_parts(value: Value) -> tuple[str, ...]:
-    """Read what of the hardware is in a key; a board, which has an architecture, must be."""
     for part in value.array():
         if part.string() not in _KEY_PARTS:
             raise part.refusal(f"one of {', '.join(_KEY_PARTS)}")
@@ -417,7 +416,6 @@ def _waiver(value: Value) -> str:
 
 
 def _rule(value: Value) -> RuleSettings:
-    """Read what is said of one rule: its severity, why it is waived, and limits by their names."""
     severity, waive = value.optional("severity"), value.optional("waive")
     return RuleSettings(
         {name: item.number() for name, item in value.items() if name not in {"severity", "waive"}},
@@ -427,7 +425,7 @@ def _rule(value: Value) -> RuleSettings:
 
 
 def with_options(settings: Settings, given: Mapping[str, Any], cwd: Path) -> Settings:
-    """Return the settings with those that the command line gives instead.
+    """Return the settings with those of the command line.
 
     Its paths start at ``cwd``, where the user stands; those of the file start at its folder.
     """
@@ -462,7 +460,7 @@ def with_environment(settings: Settings, environment: Mapping[str, str], cwd: Pa
 
 
 def read_database(text: str, folder: Path, place: str) -> DatabaseUrl | None:
-    """Return the database of a URL; an empty one turns off what the file or a variable says.
+    """Return the database of a URL; None for an empty one.
 
     Raises:
         UsageError: it is no such URL; begins with ``place``, and does not repeat it.

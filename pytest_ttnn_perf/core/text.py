@@ -1,4 +1,4 @@
-"""Text for people: counts, shares and sizes in words, units, and ids that cannot move a cursor."""
+"""Text for people: counts, sizes, units, and harmless ids."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def unit_for(value: float, unit: str) -> str:
-    """Return a unit, the noun of one that counts something in the number that goes with a value.
+    """Return a unit in singular or plural, as its value asks.
 
     >>> unit_for(1, "transfers per barrier"), unit_for(2, "losses"), unit_for(1, "losses")
     ('transfer per barrier', 'losses', 'loss')
@@ -43,7 +43,7 @@ def unit_for(value: float, unit: str) -> str:
 
 
 def microseconds(nanoseconds: float) -> str:
-    """Return a time as the checklist tells all times, so that they can be compared at a glance.
+    """Return a time in microseconds, as in all lines of the checklist.
 
     >>> microseconds(1_234_567)
     '1,234.6 µs'
@@ -64,13 +64,13 @@ def size(count: float) -> str:
 def scaled(
     value: float, units: tuple[tuple[str, float], ...], *, beside: float | None = None
 ) -> str:
-    """Return a value in the first unit that it fills, or that ``beside`` does."""
+    """Return a value in the first unit that it fills."""
     unit, factor = unit_filled_by(value if beside is None else beside, units)
     return f"{digits(value / factor)} {unit}"
 
 
 def unit_filled_by(value: float, units: tuple[tuple[str, float], ...]) -> tuple[str, float]:
-    """Return the first unit that a value fills, and how much it is; the last one for what is less.
+    """Return the first unit that a value fills, with its size.
 
     >>> unit_filled_by(2048, BYTE_UNITS)
     ('KiB', 1024.0)
@@ -94,7 +94,7 @@ _CUT: Final = "..."
 
 
 def text_of(value: object) -> str:
-    """Return the text of anything that users' code made, also where its class cannot give one.
+    """Return ``str()`` of any object, even if its class fails.
 
     >>> text_of(ValueError("too large"))
     'too large'
@@ -103,7 +103,7 @@ def text_of(value: object) -> str:
 
 
 def repr_of(value: object) -> str:
-    """Return how anything that users' code made is shown, whatever its class does then."""
+    """Return ``repr()`` of any object, even if its class fails."""
     return _made(repr, value)
 
 
@@ -118,7 +118,7 @@ def _made(make: Callable[[object], str], value: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a string or number as one of Python's own: derived classes show what they like."""
+    """Return an instance of a derived string or number as Python's own."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -127,10 +127,10 @@ def plain(value: Any) -> Any:
 
 
 def visible(text: str) -> str:
-    r"""Return one line in which everything can be seen: what cannot be printed is spelt out.
+    r"""Return one line with everything unprintable spelt out.
 
     Line breaks, colours of a terminal, marks that turn the direction of writing, half a surrogate
-    pair: none of them does anything any more.
+    pair: all lose their effect.
 
     >>> visible("one\ntwo\x1b[31m")
     'one\\ntwo\\x1b[31m'
@@ -146,7 +146,7 @@ _ORDER_BEGINS: Final = "::"
 
 
 def inert(text: str) -> str:
-    r"""Return one line that is only read: nothing in it moves a cursor or commands a CI system.
+    r"""Return one line that moves no cursor and commands no CI system.
 
     >>> inert("::error::one\ntwo"), inert("a ##[group]")
     ('\\x3a:error::one\\ntwo', 'a #\\x23[group]')
@@ -165,7 +165,7 @@ def inert_lines(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return at most so many characters: beginning and end tell more than the middle.
+    """Return beginning and end of a text that is too long.
 
     >>> shortened("test_model[a-very-long-parameter]", 21)
     'test_mode...arameter]'
@@ -177,7 +177,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return what to add to a message about an unknown name: the nearest known one, if any is near.
+    """Return a hint at the nearest known name, or an empty text.
 
     >>> did_you_mean("warm_up", ["warmup", "iterations"])
     '; did you mean warmup?'
@@ -208,7 +208,7 @@ _QUANTITY: Final = re.compile(r"([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(.*)")
 
 
 def quantity(text: str, *, unit: str) -> float | None:
-    """Read ``"10 ms"`` as a number of ``unit``; None where it cannot be read as one.
+    """Read ``"10 ms"`` as a number of ``unit``; None if that fails.
 
     >>> quantity("10 ms", unit="ns")
     10000000.0

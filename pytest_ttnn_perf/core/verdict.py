@@ -1,4 +1,4 @@
-"""What the gate says about one metric of one test."""
+"""The gate's verdict on one metric of one test."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from pytest_ttnn_perf.core.codec import Mark, Omit
 from pytest_ttnn_perf.core.metric import Better, Metric
-
-# What the points of a sweep amount to.
 
 
 class Outcome(Enum):
@@ -36,7 +34,7 @@ WITHOUT_BASELINE: Final = frozenset({Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE
 
 
 class Reason(Enum):
-    """Why the outcome is what it is, where a comparison of numbers does not tell."""
+    """The reason of an outcome, beyond a comparison of numbers."""
 
     ABSOLUTE_LIMIT = "absolute limit"
     VALUE_CHANGED = "value changed"
@@ -66,16 +64,15 @@ class Reason(Enum):
 class Verdict(Struct, frozen=True):
     """One metric's verdict, complete enough to build its sentence from.
 
-    ``change`` and ``limit`` are fractions, positive is worse (0.05 = 5 % worse), None where
-    nothing was compared. ``observed`` and ``centre`` are in the metric's unit; ``confirmed`` are
-    the medians of the confirm passes. ``detail`` completes ``reason`` (the keys that exist, the
-    field that differs); without one it says which ops a changed number of them is of.
-    ``provisional``: the baseline has seen too few ``runs`` to show how much they differ. ``bound``
-    is the absolute limit that was broken. ``machine`` is how much worse the controls of the confirm
-    passes were, which ``change`` is without; None where nothing tells. ``assumed``: samples that
-    are single or equal show no noise, so some is assumed.
-    ``worst`` is the worst of the sessions that ``centre`` is of, for accuracies; None where it is
-    the centre.
+    ``change`` and ``limit`` are fractions, positive is worse (0.05 = 5 % worse), None where nothing
+    was compared. ``observed`` and ``centre`` are in the metric's unit; ``confirmed`` are the
+    medians of the confirm passes. ``detail`` completes ``reason`` (the keys that exist, the field
+    that differs); without one it names the ops of a changed number. ``provisional``: the baseline
+    has too few ``runs`` to show how much they differ. ``bound`` is the absolute limit that was
+    broken. ``machine`` is how much worse the controls of the confirm passes were, which ``change``
+    is without; None if unknown. ``assumed``: samples that are single or equal show no noise, so
+    some is assumed. ``worst`` is the worst of the sessions that ``centre`` is of, for accuracies;
+    None where it is the centre.
     """
 
     metric: Annotated[Metric, Mark.INLINE]
@@ -98,19 +95,19 @@ class Verdict(Struct, frozen=True):
 
     @property
     def is_of_changed_time(self) -> bool:
-        """Whether it tells of a time that changed: the ops may say why."""
+        """True for a changed time, which its ops may explain."""
         changed = self.outcome in {Outcome.REGRESSED, Outcome.IMPROVED}
         return changed and self.metric.compared_by_ratio
 
     @property
     def is_of_changed_ops(self) -> bool:
-        """Whether it tells that a model runs more or fewer ops: their list may say which."""
+        """True for a changed number of ops, which their list may explain."""
         changed = self.outcome in {Outcome.REGRESSED, Outcome.IMPROVED} and self.reason is None
         return changed and self.metric.counts_ops
 
     @property
     def worst_allowed(self) -> float | None:
-        """What the metric may be at worst, in its unit; None where nothing limits it."""
+        """The worst value allowed, in the metric's unit; None without a limit."""
         if self.bound is not None:
             return self.bound
         centre, limit = self.centre, self.limit
@@ -123,7 +120,7 @@ class Verdict(Struct, frozen=True):
 
     @property
     def change_as_read(self) -> float | None:
-        """``change`` as a reader finds it from the two values: minus is lower."""
+        """``change`` as read from the two values: minus is lower."""
         return self.metric.as_read(self.change)
 
     @property
@@ -141,11 +138,11 @@ class Verdict(Struct, frozen=True):
 
 
 class Shift(Struct, frozen=True):
-    """Most tests moved the same way, which no single change to the code explains.
+    """A move of most tests that no code change explains.
 
     ``change`` is the median change over the tests that vote, as a fraction; positive is worse.
-    ``moved`` of the ``voting`` tests did. ``differences`` says what else is not as it was when the
-    baselines were accepted.
+    ``moved`` of the ``voting`` tests did. ``differences`` are changes since the baselines were
+    accepted.
     """
 
     change: float
@@ -155,5 +152,5 @@ class Shift(Struct, frozen=True):
 
     @property
     def worse(self) -> bool:
-        """Whether the machine is slower, not faster."""
+        """True if the machine is slower."""
         return self.change > 0

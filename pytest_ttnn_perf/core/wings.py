@@ -22,7 +22,7 @@ _table = ""
 
 
 def register(table: str) -> None:
-    """Use a table of doors, given as "module:name" of a mapping from door to "module:function"."""
+    """Use a table of doors, "module:name" of a mapping to "module:function"."""
     global _table  # noqa: PLW0603 (a process has one set of wings)
     _table = table
 
