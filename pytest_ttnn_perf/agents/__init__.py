@@ -1,1 +1,1 @@
-"""What coding agents use: the commands, served over the Model Context Protocol."""
+"""The commands for coding agents, over the Model Context Protocol."""

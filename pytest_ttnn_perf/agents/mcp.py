@@ -1,4 +1,4 @@
-"""``ttnn-perf mcp``: a server of the Model Context Protocol on stdin and stdout.
+"""A server of the Model Context Protocol on stdin and stdout.
 
 It speaks JSON-RPC, a message per line. Revisions up to 2025-11-25 begin with a handshake; since
 2026-07-28 each request names its revision. No answer depends on requests before, so both are served
@@ -58,7 +58,7 @@ _LONGEST_ID_BYTES: Final = 200
 
 
 class ProtocolError(Exception):
-    """An error that answers a message; ``request`` is its id, where that was read."""
+    """An error that answers a message; ``request`` is the id, if known."""
 
     def __init__(
         self, code: int, text: str, request: Id | None = None, data: Message | None = None
@@ -90,7 +90,7 @@ class Request(Struct, frozen=True):
 
 
 def read_message(line: bytes) -> Request | None:
-    """Read a line; None for an answer to a request that was never made."""
+    """Read a line; None for an answer, as there was no request."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -143,7 +143,7 @@ def encoded(message: Message) -> bytes:
 
 
 def bounded(text: str, most_bytes: int) -> str:
-    """Cut a text to its bytes in a message, at least a hundred, however it is escaped there."""
+    """Cut a text to its size in a message, at least 100 bytes."""
     text = _clean(text)
     most = min(len(text), most_bytes)
     while len(json.dumps(json.dumps(shortened(text, most)))) > most_bytes:
@@ -159,14 +159,13 @@ def _clean(text: str) -> str:
 def fitted(
     around: Callable[[Message], Message], head: Mapping[str, object], answer: object
 ) -> Message:
-    """Return the message ``around`` an answer, of which as much is left as fits.
-
-    ``head`` stands before it, and has the command that prints all of it.
-    """
+    """Cut an answer until the message ``around`` it fits; ``head`` stands before it."""
     for length in _LENGTHS:
-        cut = _Cut(length)
-        left = {**head, "answer": cut.of(answer)}
-        notes = cut.notes()
+        places: dict[str, str] = {}
+        left = {**head, "answer": _cut(answer, length, places)}
+        notes = list(places.values())[:_MOST_PLACES]
+        notes += [f"{len(places) - len(notes)} more places"] if len(places) > len(notes) else []
+        notes += [_REST] if notes else []
         # Programs get a whole answer as an object too, unless that would cost agents the half.
         text = _as_text({**left, "cut": notes} if notes else left)
         for result in [text] if notes else [{**text, "structuredContent": left}, text]:
@@ -186,45 +185,25 @@ def _as_text(document: Message) -> Message:
     return {"content": [{"type": "text", "text": text}], "isError": False}
 
 
-class _Cut:
-    """Shortens the lists and texts of a document, and notes which."""
-
-    def __init__(self, length: int) -> None:
-        self._length, self._characters = length, max(20 * length, _SHORTEST_TEXT)
-        self._places: dict[str, str] = {}
-        self._texts = 0
-
-    def of(self, value: object, place: str = "") -> Any:
-        """Return what is left of a value."""
-        if isinstance(value, str):
-            self._texts += len(value) > self._characters
-            return _clean(shortened(value, self._characters))
-        if isinstance(value, dict):
-            # Members differ: more is left of them than of a list.
-            shown = list(value)[: 4 * self._length]
-            self._note(place, len(shown), len(value))
-            return {
-                _clean(key): self.of(value[key], f"{place}.{key}" if place else key)
-                for key in shown
-            }
+def _cut(value: object, length: int, places: dict[str, str], place: str = "") -> Any:
+    """Shorten the lists and texts of a document, and note their ``places``."""
+    name = shortened(_clean(place), 60) or "the answer"
+    if isinstance(value, str):
+        most = max(20 * length, _SHORTEST_TEXT)
+        if len(value) > most:
+            places.setdefault(place, f"{name}: {most} of {len(value)} characters")
+        return _clean(shortened(value, most))
+    if isinstance(value, (dict, list)):
+        # Members differ: more is left of them than of a list.
+        left = list(value)[: 4 * length if isinstance(value, dict) else length]
+        if len(left) < len(value):
+            places.setdefault(place, f"{name}: {len(left)} of {len(value)}")
         if isinstance(value, list):
-            self._note(place, len(value[: self._length]), len(value))
-            return [self.of(item, f"{place}[]") for item in value[: self._length]]
-        # JSON has no word for what is no number, though Python reads and writes one.
-        return None if isinstance(value, float) and not isfinite(value) else value
-
-    def _note(self, place: str, shown: int, count: int) -> None:
-        if shown < count:
-            name = shortened(_clean(place), 60) or "the answer"
-            self._places.setdefault(place, f"{name}: {shown} of {count}")
-
-    def notes(self) -> list[str]:
-        """Return what was cut; nothing if nothing was."""
-        notes = list(self._places.values())[:_MOST_PLACES]
-        more = len(self._places) - _MOST_PLACES
-        notes += [f"{more} more places"] if more > 0 else []
-        notes += [f"{counted(self._texts, 'long text')} shortened"] if self._texts else []
-        return [*notes, _REST] if notes else []
+            return [_cut(item, length, places, f"{place}[]") for item in left]
+        prefix = f"{place}." if place else ""
+        return {_clean(key): _cut(value[key], length, places, prefix + key) for key in left}
+    # JSON has no word for what is no number, though Python reads and writes one.
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 # Tools: each is a command of ours. The words of an agent are never taken for an option.
@@ -416,7 +395,7 @@ _OURS: Final = "ttnn-perf"
 
 
 class Call:
-    """A call of a tool, which waits or runs; ``send`` sends its progress."""
+    """A call of a tool, which waits or runs."""
 
     def __init__(
         self, request: Request, words: Sequence[str], send: Callable[[Message], None]
@@ -442,7 +421,7 @@ class Call:
             self._send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
     def run(self) -> Message | None:
-        """Run the command, and return its answer; None if the call was cancelled."""
+        """Run the command; return its answer, None if it was cancelled."""
         command = bounded(command_line("ttnn-perf", *self._words), 1500)
 
         def on_line(line: str) -> None:
@@ -484,7 +463,7 @@ _LAST_S: Final = 90.0
 
 
 class Server:
-    """Answers one client until it is gone; ``forbidden`` says why agents may not accept."""
+    """A server of one client; ``forbidden`` is why agents may not accept."""
 
     def __init__(self, forbidden: str | None, stdin: IO[bytes], stdout: IO[bytes]) -> None:
         self._forbidden, self._stdin, self._stdout = forbidden, stdin, stdout
@@ -514,7 +493,7 @@ class Server:
             caller.join(_LAST_S)
 
     def _lines(self) -> Iterator[bytes | None]:
-        """Yield lines that are not empty; None for one that is too long to be read."""
+        """Yield lines that are not empty; None for one that is too long."""
         while line := self._stdin.readline(LONGEST_LINE_BYTES):
             is_whole = line.endswith(b"\n") or len(line) < LONGEST_LINE_BYTES
             while not is_whole and line and not line.endswith(b"\n"):
@@ -578,7 +557,7 @@ class Server:
         self._send(request.answer(result))
 
     def _call(self, request: Request) -> None:
-        """Let a call wait for its turn; wrong arguments are for the agent to read."""
+        """Queue a call; wrong arguments are for the agent to read."""
         name, given = request.params.get("name"), request.params.get("arguments")
         tool = next((tool for tool in TOOLS if tool.name == name), None)
         token = request.meta.get("progressToken")
