@@ -143,7 +143,7 @@ def encoded(message: Message) -> bytes:
 
 
 def bounded(text: str, most_bytes: int) -> str:
-    """Cut a text to its size in a message, at least 100 bytes."""
+    """Cut a text to its size in a message."""
     text = _clean(text)
     most = min(len(text), most_bytes)
     while len(json.dumps(json.dumps(shortened(text, most)))) > most_bytes:
@@ -159,7 +159,7 @@ def _clean(text: str) -> str:
 def fitted(
     around: Callable[[Message], Message], head: Mapping[str, object], answer: object
 ) -> Message:
-    """Cut an answer until the message ``around`` it fits; ``head`` stands before it."""
+    """Cut an answer until ``head``, answer and the message ``around`` fit."""
     for length in _LENGTHS:
         places: dict[str, str] = {}
         left = {**head, "answer": _cut(answer, length, places)}
@@ -493,7 +493,7 @@ class Server:
             caller.join(_LAST_S)
 
     def _lines(self) -> Iterator[bytes | None]:
-        """Yield lines that are not empty; None for one that is too long."""
+        """Yield lines, None for one that is too long."""
         while line := self._stdin.readline(LONGEST_LINE_BYTES):
             is_whole = line.endswith(b"\n") or len(line) < LONGEST_LINE_BYTES
             while not is_whole and line and not line.endswith(b"\n"):

@@ -22,7 +22,7 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     select_tests,
 )
 from pytest_ttnn_perf.cli.baseline_merge import add_install, add_merge
-from pytest_ttnn_perf.cli.common import add_baselines, add_format
+from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format
 from pytest_ttnn_perf.core.baseline import decode_file, key_folder, split_test_id
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import parse_json
@@ -89,17 +89,10 @@ def _add_list(actions: Actions) -> None:
         help="list all stored metrics, or who accepted them",
         description="List all stored metrics: value, sessions, when and why they were accepted.",
     )
-    parser.add_argument(
-        "--log",
-        action="store_true",
-        help="show who accepted what and why, from the files and from git",
-    )
-    parser.add_argument(
-        "tests",
-        metavar="TEST",
-        nargs="*",
-        help="with --log: only these tests, as an id, a file, or a pattern with * and ?",
-    )
+    add = partial(add_argument, parser)
+    add("--log", "show who accepted what and why, from the files and from git")
+    add("tests TEST", "with --log: only these tests, as an id, a file, or a pattern with * and ?",
+        nargs="*")  # fmt: skip
     add_baselines(parser)
     add_format(parser)
     parser.set_defaults(run=run_list)
@@ -260,9 +253,7 @@ def _add_check(actions: Actions) -> None:
         description="Look whether baseline files are valid, and whether what is worse than in the "
         "last commit was accepted with a reason. For hooks of git, and for reviews.",
     )
-    parser.add_argument(
-        "files", metavar="FILE", type=Path, nargs="*", help="baseline files (default: all)"
-    )
+    add_argument(parser, "files FILE", "baseline files (default: all)", type=Path, nargs="*")
     add_baselines(parser)
     add_format(parser)
     parser.set_defaults(run=run_check)
@@ -323,7 +314,7 @@ def _problems(store: BaselineStore, path: Path) -> Iterator[tuple[str, str, str]
 
 
 def _committed(path: Path) -> Mapping[str, TestBaseline]:
-    """Return the tests that the last commit has in a file; none if it was no baseline."""
+    """Return the tests of a file in the last commit."""
     text = committed_version(path.absolute())
     try:
         return parse_json(text, decode_file, file=path).tests if text is not None else {}
@@ -365,16 +356,15 @@ def _add_forget(actions: Actions) -> None:
         description="Remove the baselines of tests, to record them anew. What follows -- is the "
         "exact id of a test, not a pattern or a folder.",
     )
-    parser.add_argument(
-        "tests", metavar="TEST", nargs="*", help="an id, a file, or a pattern with * and ?"
-    )
-    parser.add_argument("--metric", metavar="NAME", help="only this metric of them")
-    parser.add_argument("--key", metavar="KEY", help="only baselines of this hardware key")
+    add = partial(add_argument, parser)
+    add("tests TEST", "an id, a file, or a pattern with * and ?", nargs="*")
+    add("--metric NAME", "only this metric of them")
+    add("--key KEY", "only baselines of this hardware key")
     add_change(parser, run_forget)
 
 
 def run_forget(options: argparse.Namespace) -> Result:
-    """Show the baselines of tests that are to be recorded anew, and remove them."""
+    """Show the baselines of tests, and remove them."""
     if not options.tests and not options.ids:
         message = "name the tests to forget: ttnn-perf baseline forget TEST ..."
         raise UsageError(message)
@@ -423,16 +413,11 @@ def _add_prune(actions: Actions) -> None:
         description="Remove baselines of tests that no longer exist. Which tests exist is taken "
         "from the record of a full run, or found by collecting them here.",
     )
-    parser.add_argument(
-        "record", metavar="RUN.json", type=Path, nargs="?", help="the record of a full run"
-    )
-    parser.add_argument(
-        "--collect",
-        action="store_true",
-        help="collect the tests with pytest instead of reading a record",
-    )
-    parser.add_argument("--full", action="store_true", help="the record contains all tests")
-    parser.add_argument("--key", metavar="KEY", help="only baselines of this hardware key")
+    add = partial(add_argument, parser)
+    add("record RUN.json", "the record of a full run", type=Path, nargs="?")
+    add("--collect", "collect the tests with pytest instead of reading a record")
+    add("--full", "the record contains all tests")
+    add("--key KEY", "only baselines of this hardware key")
     add_change(parser, run_prune)
 
 
@@ -486,7 +471,7 @@ def _full_run(record: Path, *, full: bool) -> Run:
 
 
 def _kept(run: Run, files: Sequence[StoredFile], key: str | None) -> Iterator[str]:
-    """Name the baselines that may be in use, though the run does not show it."""
+    """Name baselines that may be in use on other hardware."""
     assert run.coverage is not None, "without it, nothing is known of any"
     existing, used = {*run.tests, *run.coverage.others}, hardware_of(run)
     functions = run.coverage.functions(run.tests)
@@ -517,11 +502,8 @@ def _add_rename(actions: Actions) -> None:
     )
     parser.add_argument("before", metavar="OLD")
     parser.add_argument("after", metavar="NEW")
-    parser.add_argument(
-        "--keys",
-        action="store_true",
-        help="OLD and NEW are hardware keys: move all baselines of one to the other",
-    )
+    add_argument(parser, "--keys", "OLD and NEW are hardware keys: move all baselines of one to "
+        "the other")  # fmt: skip
     add_change(parser, run_rename)
 
 
@@ -529,7 +511,7 @@ _Moves = dict[Hardware, dict[str, str]]
 
 
 def run_rename(options: argparse.Namespace) -> Result:
-    """Show which baselines get which name, on all keys, and give it to them."""
+    """Show the new names of baselines, on all keys, and rename them."""
     store = BaselineStore(edited_settings(options).baselines)
     to = typed_hardware(options.after) if options.keys else None
     moves_of = _moves_of_key if options.keys else _moves
@@ -607,7 +589,7 @@ def _kind(name: str) -> str:
 def move(
     root: Path, moves: Mapping[Hardware, Mapping[str, str]], *, to: Hardware | None = None
 ) -> None:
-    """Give tests new ids, or another key, with their op tables: all of them, or none.
+    """Give tests new ids, or another key: all of them, or none.
 
     Raises:
         UsageError: a new id has a baseline already, and another one; nothing was moved.
@@ -643,7 +625,7 @@ def _put(test: TestBaseline, _: TestBaseline | None) -> TestBaseline:
 def _check_free(
     store: BaselineStore, hardware: Hardware, before: str, after: str, *, to: Hardware | None
 ) -> None:
-    """Refuse an id that another baseline has; a move that was cut short may be ended."""
+    """Refuse an id of another baseline; an interrupted move may be ended."""
     goal = to or hardware
     found, taken = store.find(hardware, before), store.find(goal, after)
     if taken is None or found is None or _content(found) == _content(taken):

@@ -20,7 +20,7 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     repeated_options,
     select_tests,
 )
-from pytest_ttnn_perf.cli.common import number_within
+from pytest_ttnn_perf.cli.common import add_argument, number_within
 from pytest_ttnn_perf.cli.history import add_branch, add_source, wanted_history
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.hardware import Hardware
@@ -79,29 +79,19 @@ def add_accept(actions: Actions) -> None:
         "Several records of one commit become several sessions. What follows -- is the exact id "
         "of a test, not a pattern or a folder.",
     )
-    parser.add_argument(
-        "words", metavar="RUN.json", nargs="+", help="run records, followed by tests"
-    )
-    parser.add_argument(
-        "--update",
-        choices=[choice.value for choice in Update],
-        help="what to accept: new results only, improved ones too (default), or worse ones too "
-        "(default with --reason)",
-    )
-    parser.add_argument(
-        "--reason", metavar="TEXT", help="why the change is accepted; required with --update all"
-    )
-    parser.add_argument(
-        "--other-commit",
-        action="store_true",
-        help="accept records of a commit that is neither checked out nor before the one that is",
-    )
+    add = partial(add_argument, parser)
+    add("words RUN.json", "run records, followed by tests", nargs="+")
+    add("--update", "what to accept: new results only, improved ones too (default), or worse ones "
+        "too (default with --reason)", choices=[choice.value for choice in Update])  # fmt: skip
+    add("--reason TEXT", "why the change is accepted; required with --update all")
+    add("--other-commit", "accept records of a commit that is neither checked out nor before the "
+        "one that is")  # fmt: skip
     add_change(parser, run_accept)
     parser.set_defaults(passes_on=True)  # tests may stand after the options
 
 
 class Measured(NamedTuple):
-    """A test in one record, judged by itself; ``record`` is the record's name."""
+    """A test in one record, judged by itself."""
 
     record: str
     judged: JudgedTest
@@ -163,7 +153,7 @@ def run_accept(options: argparse.Namespace) -> Result:
 
 
 def _asked(options: argparse.Namespace) -> tuple[list[Path], list[str], Update]:
-    """Return the records and the tests that words name, and what is accepted of them."""
+    """Return the records and tests that words name, and the update."""
     _refuse_options(options.rest)
     words = [*options.words, *options.rest]
     records = [Path(word) for word in words if word.endswith(_RECORDS)]
@@ -202,7 +192,7 @@ def _check_together(runs: Mapping[Path, Run]) -> None:
 
 
 def _check_commit(runs: Mapping[Path, Run]) -> Iterator[str]:
-    """Refuse records of code that is not checked out here; yield doubts about others."""
+    """Refuse records of other code than is checked out; yield doubts."""
     path, run = next(iter(runs.items()))
     here, of = Path.cwd(), run.environment
     head = state(here).commit
@@ -262,7 +252,7 @@ def _measured(
 
 
 def _is_stored(measured: Measured, stored: TestBaseline | None) -> bool:
-    """Return whether all timings of a test are sessions of the baseline already.
+    """Return whether the baseline has all timings of a test as sessions.
 
     Taking the same record twice must not make its sessions count twice. Times may be equal by
     chance, as those of a simulator are: what is compared exactly must be as it is stored.
@@ -287,7 +277,7 @@ def _is_stored(measured: Measured, stored: TestBaseline | None) -> bool:
 
 
 def join_records(measured: Sequence[Measured]) -> Observation:
-    """Join the records of a test: each more is a confirmation of the first.
+    """Join the records of a test: others confirm the first.
 
     Of what is compared exactly all samples count together, as nothing of it may differ. If they
     contradict each other, the result has a problem, and cannot be accepted.
@@ -308,15 +298,14 @@ def join_records(measured: Sequence[Measured]) -> Observation:
 
 
 def _trouble(observation: Observation) -> str | None:
-    if observation.lost is not None:
-        return f"its worker {observation.lost}"
-    if observation.raised is not None:
-        return f"the test raised {observation.error}"
-    if observation.out_of_memory is not None:
-        return f"it ran out of memory: {observation.out_of_memory}"
-    if observation.unconfirmed is not None:
-        return f"it could not be confirmed: {observation.unconfirmed}"
-    return observation.problems[0] if observation.problems else None
+    troubles = {
+        "its worker {}": observation.lost,
+        "the test raised {}": observation.raised and observation.error,
+        "it ran out of memory: {}": observation.out_of_memory,
+        "it could not be confirmed: {}": observation.unconfirmed,
+        "{}": next(iter(observation.problems), None),
+    }
+    return next((text.format(what) for text, what in troubles.items() if what is not None), None)
 
 
 def _difference(first: Measured, other: Measured) -> str | None:
@@ -357,7 +346,7 @@ def _refusal_of(
     settings: Settings,
     command: str,
 ) -> tuple[str, str] | None:
-    """Return why a result cannot be accepted, and the remedy; ``command`` accepts it."""
+    """Return why a result cannot be accepted, and the remedy."""
     if judged.observation.problems:
         return judged.observation.problems[0], "fix that, and run the test again"
     for result in measured:
@@ -380,7 +369,6 @@ def _refusal_of(
 
 
 def _seen_once(verdict: Verdict, judged: JudgedTest) -> bool:
-    """Return whether a gain was measured by one process only, though another may differ."""
     observed = judged.observation.metrics.get(verdict.metric.name)
     by_luck = verdict.metric.compared_by_ratio and verdict.metric.source not in MEASURED_ONCE
     gained = verdict.outcome is Outcome.IMPROVED and observed is not None
@@ -400,7 +388,7 @@ def _remedy(blocked: Sequence[Verdict], command: str) -> str:
 
 
 def _of_records(change: Change, measured: Sequence[Measured]) -> Change:
-    """Take the timings of several records as sessions, each of its own run."""
+    """Take the timings of each record as sessions of its own run."""
     records = [(result.run, result.judged) for result in measured]
     timings = {
         name: sessions
@@ -452,22 +440,14 @@ def add_refresh(actions: Actions) -> None:
         "night. What got worse than the gate's limit since it was last accepted is refused, "
         "however slowly; so is what changed within these runs. Exit 1 if a test is refused.",
     )
-    parser.add_argument("tests", metavar="TEST", nargs="*", help="only these tests")
-    parser.add_argument(
-        "--from-history", action="store_true", required=True, help="take runs that were recorded"
-    )
+    add = partial(add_argument, parser)
+    add("tests TEST", "only these tests", nargs="*")
+    add("--from-history", "take runs that were recorded", action="store_true", required=True)
     add_source(parser)
     add_branch(parser)
-    parser.add_argument(
-        "--last",
-        metavar="N",
-        type=number_within(MIN_REFRESHED, MAX_REFRESHED),
-        default=MAX_REFRESHED,
-        help=f"how many runs of the branch to look at (default: {MAX_REFRESHED})",
-    )
-    parser.add_argument(
-        "--reason", metavar="TEXT", help="what to store as the reason (default: which runs)"
-    )
+    add("--last N", f"how many runs of the branch to look at (default: {MAX_REFRESHED})",
+        type=number_within(MIN_REFRESHED, MAX_REFRESHED), default=MAX_REFRESHED)  # fmt: skip
+    add("--reason TEXT", "what to store as the reason (default: which runs)")
     add_change(parser, run_refresh)
     parser.set_defaults(passes_on=True, all_branches=False, dirty=False)
 
@@ -515,7 +495,7 @@ def run_refresh(options: argparse.Namespace) -> Result:
 def _refreshed(
     change: Change, not_better: frozenset[str], stored: TestBaseline | None
 ) -> TestBaseline:
-    """Apply a change; times that did not get better still know the accepted value."""
+    """Apply a change; times that are not better keep the accepted value."""
     after = change(stored)
     metrics = {
         name: replace(after.metrics[name], accepted_value=_accepted_value(metric))
@@ -526,13 +506,13 @@ def _refreshed(
 
 
 def _accepted_value(stored: MetricBaseline) -> float:
-    """Return the centre at the last accept, in the digits that are stored."""
+    # In the digits that are stored.
     value = stored.accepted_value
     return float(f"{centre_of(stored):.7g}") if value is None else value
 
 
 def _windows(history: RunHistory, policies: Policies) -> list[_Window]:
-    """Return the runs of each test on each hardware, under the name of today."""
+    """Group runs by hardware and today's name of the test."""
     found: dict[tuple[str, str], _Window] = {}
     for run in history.runs:
         try:
@@ -562,7 +542,7 @@ _LATER: Final = "take later runs alone with --last, or wait for more"
 
 
 class _Window(Struct):
-    """The runs of a test on one hardware, oldest first; ``unfit`` ones are left out."""
+    """The runs of a test on one hardware, oldest first."""
 
     hardware: Hardware
     test: str
@@ -585,7 +565,7 @@ class _Window(Struct):
         return [n for n, seen in metrics.items() if seen.metric.compared_by_ratio and seen.gated]
 
     def refusals(self, checklist: Checklist, options: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        """Yield why these runs must not become the baseline, each with its remedy."""
+        """Yield reasons against these runs as a baseline, with remedies."""
         count = len(self.runs)
         if count < MIN_REFRESHED:
             more = f"; {self.unfit} more were cut short, had no result, or a machine that shifted"
@@ -637,7 +617,7 @@ class _Window(Struct):
             yield why, f"see: ttnn-perf trends; {_LATER}"
 
     def _sessions(self, name: str) -> list[tuple[RecordedRun, Session]]:
-        """Return a session for each run: its first measurement, as what came after is noise."""
+        """Return a session for each run: its first measurement."""
         found: dict[str, tuple[RecordedRun, Session]] = {}
         for recorded, measured in self.runs:
             seen = measured.observation.metrics[name]
@@ -646,7 +626,7 @@ class _Window(Struct):
         return list(found.values())
 
     def _since_accept(self, name: str) -> tuple[float, float]:
-        """Return the log ratio to the accepted value, plus is worse, and its limit.
+        """Return the log ratio to the accepted value, and its limit.
 
         The worse of all runs and the latest of them: a slow change is at its end in these.
         """
@@ -663,7 +643,7 @@ class _Window(Struct):
         return max(sign * (level - accepted) for level in levels), band.limit
 
     def change(self, reason: str | None, branch: str | None) -> tuple[Change, frozenset[str]]:
-        """Return the change that runs make, and the times that did not get better."""
+        """Return the change, and the times that are not better."""
         (first, _), (last, newest) = self.runs[0], self.runs[-1]
         if not reason:
             runs, of = counted(len(self.runs), "run"), f" of {branch}" if branch else ""

@@ -1,4 +1,4 @@
-"""Changes of baselines: collected, shown, and then written; and tests that words name."""
+"""Changes of baselines, shown and then written; selection of tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.cli.common import add_baselines, add_format
+from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format
 from pytest_ttnn_perf.core.baseline import baseline_path, key_folder, ops_path, split_test_id
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.metric import Better
@@ -48,9 +48,7 @@ def add_change(
     parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Result]
 ) -> None:
     """Add options of commands that change baselines."""
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show the changes without writing them"
-    )
+    add_argument(parser, "--dry-run", "show the changes without writing them")
     add_baselines(parser)
     add_format(parser)
     parser.set_defaults(run=run)
@@ -68,7 +66,7 @@ def repeated_options(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 class Level(Struct, frozen=True):
-    """The centre of a metric, in its unit, and the number of its sessions."""
+    """The centre of a metric and the number of its sessions."""
 
     centre: float
     sessions: int
@@ -125,7 +123,7 @@ def _level_of(baseline: MetricBaseline | None) -> Level | None:
 
 
 def _worsening(metric: Metric, before: float, after: float) -> float | None:
-    """Return the change as the gate computes it: a fraction, plus is worse."""
+    """Return the change as the gate does: plus is worse."""
     if before == after:
         return 0.0
     if metric.better is Better.HIGHER:
@@ -190,7 +188,7 @@ class Edits:
         what: Mapping[str, str],
         note: str | None = None,
     ) -> None:
-        """Add a change of a test; ``what`` has a word for each metric that it changes."""
+        """Add a change of a test; ``what`` has words for metrics."""
         before = self.store.find(hardware, test)
         after = change(before)
         metrics = metric_edits(before, after, what)
@@ -201,7 +199,7 @@ class Edits:
     def result(
         self, options: argparse.Namespace, write: Callable[[], Iterable[str]] | None = None
     ) -> Result:
-        """Print the changes, and then make them unless it is a dry run.
+        """Print the changes, then make them, unless it is a dry run.
 
         ``write`` returns what could not be written; an error that it raises is one of those.
         """
@@ -297,7 +295,7 @@ class Edits:
 def select_tests(
     tests: Collection[str], selectors: Sequence[str], ids: Sequence[str] = (), *, where: str
 ) -> tuple[str, ...]:
-    """Return the tests that selectors or ``ids`` name, in their order; all without any.
+    """Select tests by words or ``ids``, in their order; all without any.
 
     What looks like a pattern or a folder is none among ``ids``.
 

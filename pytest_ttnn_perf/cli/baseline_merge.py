@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.cli.common import add_baselines, add_format
+from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format
 from pytest_ttnn_perf.core.baseline import (
     MAX_SESSIONS,
     BaselineFile,
@@ -52,21 +53,11 @@ def add_merge(actions: Actions) -> None:
         description="Merge three versions of a baseline file, by test and session, into OURS. "
         "Without files: merge the versions of a file that is in conflict in git.",
     )
-    parser.add_argument(
-        "files",
-        metavar="BASE OURS THEIRS",
-        type=Path,
-        nargs="*",
-        help="the three versions of the file",
-    )
-    parser.add_argument(
-        "--path", metavar="P", type=Path, help="the path of the file in the repository"
-    )
-    parser.add_argument(
-        "--take",
-        choices=[side.value for side in Take],
-        help="which side to take for a test that both sides accepted (default: report a conflict)",
-    )
+    add = partial(add_argument, parser)
+    add("files BASE OURS THEIRS", "the three versions of the file", type=Path, nargs="*")
+    add("--path P", "the path of the file in the repository", type=Path)
+    add("--take", "which side to take for a test that both sides accepted (default: report a "
+        "conflict)", choices=[side.value for side in Take])  # fmt: skip
     add_format(parser)
     parser.set_defaults(run=run_merge)
 
@@ -125,7 +116,7 @@ def _staged(file: Path) -> list[str]:
 
 
 def _tables(merged: Merged, goal: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the op tables of the sides that were taken, where git has both."""
+    """Yield the op tables of the taken sides, where git has both."""
     for conflict in merged.conflicts:
         taken = conflict.ours if conflict.taken is Take.OURS else conflict.theirs
         if taken is None or taken.ops is None:
@@ -145,7 +136,7 @@ def _refuse_elsewhere(file: Path, folder: Path) -> None:
 
 
 class Conflict(Struct, frozen=True):
-    """A test that both sides changed; None is a side that removed it.
+    """A test that both sides changed, or removed (None).
 
     ``taken`` is the side that was kept; ``settled``: the user had chosen it.
     """
@@ -158,7 +149,7 @@ class Conflict(Struct, frozen=True):
 
 
 class Merged(Struct, frozen=True):
-    """The file, its conflicts, and the tests that took sessions of both sides."""
+    """The file, its conflicts, and tests with sessions of both sides."""
 
     file: BaselineFile
     conflicts: tuple[Conflict, ...] = ()
@@ -173,7 +164,7 @@ class Merged(Struct, frozen=True):
 def merge_files(
     base: BaselineFile | None, ours: BaselineFile, theirs: BaselineFile, *, take: Take | None = None
 ) -> Merged:
-    """Merge two versions of a file with their common ``base``, if there is one.
+    """Merge two versions of a file with their common ``base``.
 
     The same whichever side is called ours, but for tests in conflict: without ``take`` those keep
     ours. Both sides are of one hardware.
@@ -246,7 +237,7 @@ def _appended(base: TestBaseline, now: TestBaseline) -> bool:
 def _union(
     base: MetricBaseline, ours: tuple[Session, ...], theirs: tuple[Session, ...]
 ) -> tuple[Session, ...]:
-    """Join the sessions of both sides, as many as there is room for.
+    """Join the sessions of both sides, at most ``MAX_SESSIONS``.
 
     What both added first is the same, say by a cherry-pick. Nothing shows which of the others is
     newer; sorted, both directions give the same file.
@@ -268,7 +259,7 @@ def _taken(ours: TestBaseline | None, theirs: TestBaseline | None, take: Take) -
 
 
 def _moment(accepted: Accepted) -> tuple[str, ...]:
-    """Order accepts by time, and those of one second in any way that both sides share."""
+    """Order accepts by time, then in a way that both sides share."""
     rest = (accepted.commit, accepted.reason, accepted.ttnn, sorted(accepted.environment.items()))
     return accepted.at, repr(rest)
 
@@ -355,7 +346,7 @@ def _commands(path: str) -> tuple[str, str]:
 def _merge_tables(
     texts: Sequence[str], goal: Path, name: str, take: Take | None
 ) -> tuple[Listing, bool]:
-    """Merge two op tables: only one can be the one of the run that was accepted."""
+    """Merge two op tables: only one belongs to the accepted run."""
     base, ours, theirs = texts
     conflict = base not in (ours, theirs) and ours != theirs
     take_theirs = take is Take.THEIRS if conflict else theirs != base
@@ -384,9 +375,7 @@ def add_install(actions: Actions) -> None:
         description="Make git merge baselines with ttnn-perf: write the settings of this clone and "
         "lines in .gitattributes. Running it again changes nothing.",
     )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show the changes without writing them"
-    )
+    add_argument(parser, "--dry-run", "show the changes without writing them")
     add_baselines(parser)
     add_format(parser)
     parser.set_defaults(run=run_install)
@@ -401,7 +390,7 @@ _SETTING: Final = ("where", "what", "state")
 
 
 def run_install(options: argparse.Namespace) -> Result:
-    """Show the settings and attributes that git gets for the baselines, and write them.
+    """Show the settings and attributes for git, and write them.
 
     What is set already stays; doing it again changes nothing.
     """

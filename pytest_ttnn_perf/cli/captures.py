@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import suppress
+from functools import partial
 from math import inf
 from operator import attrgetter
 from pathlib import Path
@@ -43,6 +44,7 @@ from pytest_ttnn_perf.analysis.show.groups import (
 )
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.cli.common import (
+    add_argument,
     add_captures,
     add_format,
     captures_of,
@@ -92,8 +94,9 @@ def add_analyze(parser: argparse.ArgumentParser) -> None:
     )
     names = ", ".join(ANALYSIS_NAMES)
     parser.usage = "ttnn-perf analyze [WHAT] FILE [FILE ...] [options]"
-    parser.add_argument("what", metavar="WHAT", nargs="?", help=f"{names} (default: an overview)")
-    parser.add_argument("files", metavar="FILE", nargs="*", help=_FILES)
+    add = partial(add_argument, parser)
+    add("what WHAT", f"{names} (default: an overview)", nargs="?")
+    add("files FILE", _FILES, nargs="*")
     add_captures(parser)
     add_format(parser)
     parser.set_defaults(run=run_analyze, files_anywhere=True)
@@ -122,7 +125,7 @@ def _analyze(capture: Capture, name: str | None, options: argparse.Namespace) ->
 
 
 def _name_and_files(word: str | None, files: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Separate an analysis from files; a file of such a name needs its folder, as ./l1."""
+    """Separate an analysis from files; a file ``l1`` is written ./l1."""
     late = next((file for file in files if file in ANALYSES and not Path(file).exists()), None)
     if late is not None:
         message = f"name one analysis, before the files: ttnn-perf analyze {late} FILE"
@@ -162,17 +165,12 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         "recorded: what could be faster, what that would save, and how to fix it. Files of "
         "different kinds are checked together, several of one kind one by one."
     )
-    parser.add_argument("files", metavar="FILE", nargs="*", help=_FILES)
+    add = partial(add_argument, parser)
+    add("files FILE", _FILES, nargs="*")
     add_captures(parser)
-    parser.add_argument(
-        "--select", metavar="CODES", help="only these rules, as codes or prefixes such as TTP6"
-    )
-    parser.add_argument("--ignore", metavar="CODES", help="all but these rules")
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="also show what would save less than 1 %% of a step, and what other rules need",
-    )
+    add("--select CODES", "only these rules, as codes or prefixes such as TTP6")
+    add("--ignore CODES", "all but these rules")
+    add("--all", "also show what would save less than 1 %% of a step, and what other rules need")
     add_format(parser)
     parser.set_defaults(run=run_check, files_anywhere=True)
 
@@ -221,7 +219,7 @@ def rules_of(settings: Settings) -> list[Rule]:
 
 
 def checked(subject: Subject, settings: Settings, region: str | None = None) -> Checklist:
-    """Apply the selected rules to a capture; ``region`` names the one it was cut to."""
+    """Apply the selected rules to a capture, or to one ``region``."""
     findings = _findings_of(subject, settings)
     bottleneck, kind = held_back(subject, settings.rules)
     progress = progress_of(findings, has_baseline=None, kind=kind)
@@ -264,9 +262,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         "List the rules of the optimization checklist, or explain one of them: what it finds, why "
         "that matters, what to do, and its limits."
     )
-    parser.add_argument(
-        "code", metavar="CODE", nargs="?", help="the code or the name of a rule, such as TTP203"
-    )
+    add_argument(parser, "code CODE", "the code or the name of a rule, such as TTP203", nargs="?")
     add_format(parser)
     parser.set_defaults(run=run_rules)
 
@@ -333,20 +329,17 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         "file, the newest run record is taken."
     )
     parser.usage = "ttnn-perf plan [FILE ...] [TEST ...] [options]"
-    parser.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="*",
-        help=f"{_FILES}; or a run record, and tests in it: ids, folders, patterns",
-    )
+    add = partial(add_argument, parser)
+    add("files FILE", f"{_FILES}; or a run record, and tests in it: ids, folders, patterns",
+        nargs="*")  # fmt: skip
     add_captures(parser)
-    parser.add_argument("--target", metavar="TIME", help="what a step should take, such as '12 ms'")
+    add("--target TIME", "what a step should take, such as '12 ms'")
     add_format(parser, "markdown")
     parser.set_defaults(run=run_plan, files_anywhere=True)
 
 
 def run_plan(options: argparse.Namespace) -> Result:
-    """Plan captures, or tests of a run; inconclusive where no plan can be made."""
+    """Plan captures, or tests of a run; inconclusive without a plan."""
     target_ns = _target_ns(options.target)
     settings = project_settings()
     chosen = _record_and_tests(options)
@@ -408,7 +401,7 @@ def _aimed(planned: Sequence[Planned], target_ns: float) -> list[Planned]:
 
 
 def _record_and_tests(options: argparse.Namespace) -> tuple[Path | None, list[str]] | None:
-    """Return the run record that words name, and its tests; None where they name captures.
+    """Find a run record and tests in words; None for captures.
 
     Words that name tests alone are of the newest record, which is None here.
     """
@@ -432,7 +425,7 @@ def _record_and_tests(options: argparse.Namespace) -> tuple[Path | None, list[st
 
 
 def _plan(capture: Capture, settings: Settings, options: argparse.Namespace) -> Iterator[Planned]:
-    """Plan each region of a capture, first the one that ``check`` begins with."""
+    """Plan each region of a capture, in the order of ``check``."""
     subject = capture.read(options)
     findings = _findings_of(subject, settings)
     doubt = _doubt(findings)
@@ -464,7 +457,6 @@ def _doubt(findings: Iterable[Finding]) -> str:
 
 
 def _outdated(record: Path, settings: Settings) -> str:
-    """Name the steps that were kept since a run: they are not in its plan."""
     with suppress(InputError):  # `ttnn-perf journal` says what is wrong with it
         since = [s for s in read_steps(settings.artifacts) if s.is_kept and s.id > record.stem]
         if since:
@@ -474,7 +466,7 @@ def _outdated(record: Path, settings: Settings) -> str:
 
 
 def _of_run(run: Run, words: Sequence[str], name: str) -> list[Planned]:
-    """Plan tests of a run, the one that saves the largest part first."""
+    """Plan tests of a run, the largest saving first."""
     tests = select_tests(tuple(run.tests), words, where=name)
     planned = [one for test in tests for one in _of_test(run.tests[test], run)]
     if len(tests) == 1 and words:

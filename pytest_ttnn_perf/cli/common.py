@@ -12,8 +12,9 @@ import re
 import shlex
 import time
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -40,39 +41,49 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def add_argument(
+    parser: argparse._ActionsContainer, names: str, text: str, **settings: Any
+) -> None:
+    """Add an argument, named as in help: ``"-o --output PATH"``.
+
+    An option without a value and without settings is a flag.
+    """
+    words = names.split()
+    flags = [word for word in words if word.startswith("-")] or words[:1]
+    if len(words) > len(flags):
+        settings["metavar"] = " ".join(words[len(flags) :])
+    elif not settings:
+        settings["action"] = "store_true"
+    parser.add_argument(*flags, help=text, **settings)
+
+
 def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
     """Add ``--format``, with ``more`` choices that only one command has."""
     choices = ("table", "json", "csv", *more)
-    parser.add_argument(
-        "--format", choices=choices, default="table", help="output format (default: table)"
-    )
+    add_argument(parser, "--format", "output format (default: table)",
+        choices=choices, default="table")  # fmt: skip
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
     """Add the part of a capture: ``--region``, or ``--start`` and ``--end``."""
-    parser.add_argument("--region", metavar="NAME", help="only this region, such as decode")
-    parser.add_argument("--start", metavar="SIGNPOST", help="only ops after this signpost")
-    parser.add_argument(
-        "--end", metavar="SIGNPOST", help="only ops before this signpost (default: NAME_END)"
-    )
+    add = partial(add_argument, parser)
+    add("--region NAME", "only this region, such as decode")
+    add("--start SIGNPOST", "only ops after this signpost")
+    add("--end SIGNPOST", "only ops before this signpost (default: NAME_END)")
 
 
 def add_baselines(parser: argparse.ArgumentParser) -> None:
     """Add ``--baselines``."""
-    parser.add_argument(
-        "--baselines", metavar="DIR", type=Path, help="folder of the baselines (default: baselines)"
-    )
+    add_argument(parser, "--baselines DIR", "folder of the baselines (default: baselines)",
+        type=Path)  # fmt: skip
 
 
 def add_captures(parser: argparse.ArgumentParser) -> None:
     """Add options that name a capture, and a part of it."""
-    parser.add_argument("--csv", metavar="FILE", type=Path, help="an ops_perf_results CSV")
-    parser.add_argument(
-        "--db", metavar="FILE", type=Path, help="a report database, db.sqlite, or its folder"
-    )
-    parser.add_argument(
-        "--log", metavar="FILE", type=Path, help="output of tt-lang, or of its simulator"
-    )
+    add = partial(add_argument, parser)
+    add("--csv FILE", "an ops_perf_results CSV", type=Path)
+    add("--db FILE", "a report database, db.sqlite, or its folder", type=Path)
+    add("--log FILE", "output of tt-lang, or of its simulator", type=Path)
     add_window(parser)
 
 
@@ -224,7 +235,7 @@ _MOST_FOLDERS: Final = 10_000
 
 
 def _sources_in(folder: Path) -> list[Source]:
-    """Find the newest op table below a folder, and the report database in it."""
+    """Find the newest op table and the report database of a folder."""
     found: list[Source] = []
     tables, unread = _tables_below(folder)
     closed = f", not looked into: {', '.join(sorted(unread))}" if unread else ""
@@ -245,7 +256,7 @@ def _sources_in(folder: Path) -> list[Source]:
 
 
 def _tables_below(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return op tables of the better kind, and folders that could not be listed.
+    """Return op tables of the better kind, and unreadable folders.
 
     Hidden folders and links to folders are left out.
     """
@@ -286,7 +297,7 @@ def look_at(
 
 
 def complaining(result: Result, errors: Sequence[InputError]) -> Result:
-    """Let a command end with the errors of files that could not be read."""
+    """Let a command end with the errors of unreadable files."""
     if not errors:
         return result
     *others, last = errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ from pytest_ttnn_perf.analysis.readers.compare import (
 )
 from pytest_ttnn_perf.analysis.readers.detect import OP_TABLES, ArtifactKind, read_run
 from pytest_ttnn_perf.analysis.show.attribution import op_comparison_listing
-from pytest_ttnn_perf.cli.common import add_format, add_window, presumed_kind_of
+from pytest_ttnn_perf.cli.common import add_argument, add_format, add_window, presumed_kind_of
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import Better
 from pytest_ttnn_perf.core.text import counted
@@ -61,13 +62,9 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         "ops_perf_results CSVs, align the ops and show which ones changed, by how much, and why; "
         "the parts add up to the change of the kernel time."
     )
-    parser.add_argument(
-        "before",
-        metavar="BEFORE",
-        type=Path,
-        help="a run record or a capture; the format is detected",
-    )
-    parser.add_argument("after", metavar="AFTER", type=Path, help="a file of the same kind")
+    add = partial(add_argument, parser)
+    add("before BEFORE", "a run record or a capture; the format is detected", type=Path)
+    add("after AFTER", "a file of the same kind", type=Path)
     add_window(parser)
     add_format(parser)
     parser.set_defaults(run=run_compare)
@@ -116,12 +113,11 @@ def _value(reading: Reading | None, beside: float | None = None) -> str:
 
 
 def _after(pair: Pair) -> str:
-    """Return the value after in the unit of the one before, unless each has its own."""
+    # In the unit of the value before, unless each has its own.
     return _value(pair.after, pair.before.value if pair.before and pair.unit is not None else None)
 
 
 def _note_of(pair: Pair) -> str:
-    """Return better, worse, different or unchanged, or why two values are not comparable."""
     if pair.before is None:
         return "only after"
     if pair.after is None:

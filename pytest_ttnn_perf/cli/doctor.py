@@ -89,7 +89,7 @@ class Surroundings(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A fact with its remedy; ``ok`` is None where it is not known.
+    """A fact with its remedy; ``ok`` may be unknown.
 
     ``blocks``: a gate would fail here for it; others only make it worse.
     """
@@ -102,7 +102,7 @@ class Check(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """All facts. ``mute`` and ``unknown`` say why snapshot or hardware is None."""
+    """All facts, and why snapshot (``mute``) or hardware (``unknown``) is missing."""
 
     settings: Settings
     around: Surroundings
@@ -117,7 +117,7 @@ class Diagnosis(NamedTuple):
 
     @property
     def simulated(self) -> bool:
-        """Whether a mock or simulator stands in for devices."""
+        """Return whether a mock or simulator stands in for devices."""
         return is_simulated(self.around.environment)
 
     @property
@@ -132,7 +132,7 @@ _MARKS: Final = {True: "ok", False: "NO", None: "?"}
 def doctor(
     settings: Settings, around: Surroundings, *, shape: str, print_line: Callable[[str], None]
 ) -> Result:
-    """Lay out what this machine can measure; fail where a gate could not run."""
+    """Lay out what this machine can measure; fail if a gate would."""
     diagnosis = diagnose(settings, around, print_line=print_line)
     build, checks = diagnosis.build, diagnosis.checks
     profiler = choose(ProfilerKind.AUTO, build, around.environment).kind.value
@@ -169,7 +169,7 @@ _ONE_DEVICE: Final = "1x1"
 def diagnose(
     settings: Settings, around: Surroundings, *, print_line: Callable[[str], None]
 ) -> Diagnosis:
-    """Look at everything. Nothing is opened while another process might be using it."""
+    """Collect all facts, without opening devices that may be in use."""
     environment = around.environment
     with _announce(print_line, "asking ttnn what it can do"):
         # Not from what was kept: that it still works is what is asked here.
@@ -226,7 +226,7 @@ def _snapshot(environment: Mapping[str, str]) -> tuple[TtSmi | None, str | None]
 def _device(
     build: Build, around: Surroundings, chips: tuple[int, ...], *, board: str | None, occupied: bool
 ) -> tuple[Hardware | None, str | None]:
-    """Return the hardware of a test that opens one device, or why it is not known."""
+    """Return the hardware of one opened device, or why it is unknown."""
     if build.problem is not None:
         return None, "ttnn cannot be used"
     if build.arch is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import contextmanager
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.cli.common import add_baselines, add_format, number_within
+from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format, number_within
 from pytest_ttnn_perf.core.baseline import MAX_SESSIONS
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.observation import lies_in
@@ -26,7 +27,7 @@ from pytest_ttnn_perf.report.tables import Result, json_text, printed, shown_pat
 from pytest_ttnn_perf.report.terminal import Ticker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_ttnn_perf.core.settings import Settings
 
@@ -42,28 +43,19 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
         "of the machine does not matter. No baseline is needed or written. All other arguments are "
         "passed to pytest. Exit code 7: some results are inconclusive."
     )
-    parser.add_argument("ref", metavar="REF", help="a branch, tag or commit")
+    add_argument(parser, "ref REF", "a branch, tag or commit")
     _add_rounds(parser, "side", "both sides", USUAL_ROUNDS)
     add_format(parser)
     _pass_on(parser, run_ab)
 
 
 def _add_rounds(parser: argparse.ArgumentParser, one: str, every: str, usual: int) -> None:
-    parser.add_argument(
-        "--rounds",
-        metavar="N",
-        type=number_within(MIN_ROUNDS, MAX_ROUNDS),
-        default=usual,
-        help=f"maximum number of processes per {one}, {MIN_ROUNDS} to {MAX_ROUNDS} "
-        f"(default: {usual})",
-    )
-    parser.add_argument(
-        "--same",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help=f"folder that {every} take from the working tree, such as a build",
-    )
+    add = partial(add_argument, parser)
+    add("--rounds N", f"maximum number of processes per {one}, {MIN_ROUNDS} to {MAX_ROUNDS} "
+        f"(default: {usual})", type=number_within(MIN_ROUNDS, MAX_ROUNDS), default=usual
+    )  # fmt: skip
+    add("--same DIR", f"folder that {every} take from the working tree, such as a build",
+        action="append", default=[])  # fmt: skip
 
 
 def _pass_on(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Result]) -> None:
@@ -77,17 +69,8 @@ def run_ab(options: argparse.Namespace) -> Result:
 
     ref, same, command = options.ref, tuple(options.same), ("ab", options.ref)
     asked = Ab(ref, options.rest, options.rounds, Path.cwd(), same, command)
-    with _ticker() as ticker:
+    with closing(Ticker()) as ticker:
         return ab(asked, _settings_of(options.rest), progress=ticker.show, shape=options.format)
-
-
-@contextmanager
-def _ticker() -> Iterator[Ticker]:
-    ticker = Ticker()
-    try:
-        yield ticker
-    finally:
-        ticker.close()
 
 
 #: Options of pytest that decide which processes are started: pytest reads them in these alone.
@@ -97,7 +80,7 @@ _DECIDING: Final[dict[str, Callable[[str], Any]]] = {
 
 
 def _settings_of(argv: Sequence[str]) -> Settings:
-    """Return the settings with pytest's own options; bad values are left to pytest."""
+    """Read the settings that pytest's options change; pytest refuses bad values."""
     settings = project_settings()
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in _DECIDING:
@@ -124,12 +107,9 @@ def add_bisect(parser: argparse.ArgumentParser) -> None:
         "After Ctrl-C, the same command continues. All other arguments are passed to pytest. Exit "
         "code 1: BAD is not slower; 7: inconclusive or interrupted."
     )
-    parser.add_argument("good", metavar="GOOD", help="a branch, tag or commit that is fast")
-    parser.add_argument(
-        "--metric",
-        metavar="NAME",
-        help="the metric to follow (default: the one with the clearest change)",
-    )
+    add = partial(add_argument, parser)
+    add("good GOOD", "a branch, tag or commit that is fast")
+    add("--metric NAME", "the metric to follow (default: the one with the clearest change)")
     _add_rounds(parser, "commit", "all commits", MAX_ROUNDS)
     add_format(parser)
     _pass_on(parser, run_bisect)
@@ -144,12 +124,12 @@ def run_bisect(options: argparse.Namespace) -> Result:
     asked = Bisect(
         options.good, bad, argv, options.rounds, cwd, tuple(options.same), options.metric
     )
-    with _ticker() as ticker:
+    with closing(Ticker()) as ticker:
         return bisect(asked, _settings_of(argv), progress=ticker.show, shape=options.format)
 
 
 def split_bad(words: Sequence[str], cwd: Path) -> tuple[str, list[str]]:
-    """Separate BAD, HEAD if the first word is no commit, from pytest's words."""
+    """Separate BAD (default: HEAD) from pytest's words."""
     bad, rest = "HEAD", list(words)
     if rest and not rest[0].startswith("-"):
         is_file = (cwd / rest[0].partition("::")[0]).exists()
@@ -175,17 +155,11 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
         "false alarms, and the smallest regression that is caught in 80 % of runs. All other "
         "arguments are passed to pytest."
     )
-    parser.add_argument(
-        "--sessions",
-        metavar="N",
-        type=number_within(2, MAX_SESSIONS),
-        default=10,
-        help=f"number of processes, 2 to {MAX_SESSIONS} (default: 10)",
-    )
-    parser.add_argument("--write", action="store_true", help="store the sessions as the baseline")
-    parser.add_argument(
-        "--reason", metavar="TEXT", help="why to accept results that are worse than the stored ones"
-    )
+    add = partial(add_argument, parser)
+    add("--sessions N", f"number of processes, 2 to {MAX_SESSIONS} (default: 10)",
+        type=number_within(2, MAX_SESSIONS), default=10)  # fmt: skip
+    add("--write", "store the sessions as the baseline")
+    add("--reason TEXT", "why to accept results that are worse than the stored ones")
     add_baselines(parser)
     add_format(parser)
     _pass_on(parser, run_calibrate)
@@ -198,7 +172,7 @@ def run_calibrate(options: argparse.Namespace) -> Result:
     asked = Calibration(
         options.rest, options.sessions, options.write, options.baselines, Path.cwd(), options.reason
     )
-    with _ticker() as ticker:
+    with closing(Ticker()) as ticker:
         return calibrate(asked, project_settings(), progress=ticker.show, shape=options.format)
 
 
@@ -208,9 +182,7 @@ def add_journal(parser: argparse.ArgumentParser) -> None:
         "Show the steps that ttnn-perf try has recorded for this branch: what each did, which were "
         "kept, and how the kept ones sum to the change from the first measurement until now."
     )
-    parser.add_argument(
-        "test", metavar="TEST", nargs="?", help="only this test, file or folder (default: all)"
-    )
+    add_argument(parser, "test TEST", "only this test, file or folder (default: all)", nargs="?")
     add_format(parser, "markdown")
     parser.set_defaults(run=run_journal)
 
@@ -252,19 +224,11 @@ def add_try(parser: argparse.ArgumentParser) -> None:
         "are printed. All other arguments are passed to pytest. Exit code 1: revert, or not "
         "comparable; 7: cannot tell."
     )
-    parser.add_argument(
-        "-m", dest="message", metavar="MESSAGE", required=True, help="what the change is, in short"
-    )
-    parser.add_argument(
-        "--base", metavar="REF", help="a branch, tag or commit to compare with instead"
-    )
+    add = partial(add_argument, parser)
+    add("-m MESSAGE", "what the change is, in short", dest="message", required=True)
+    add("--base REF", "a branch, tag or commit to compare with instead")
     _add_rounds(parser, "side", "both sides", USUAL_ROUNDS)
-    parser.add_argument(
-        "--format",
-        choices=("table", "json"),
-        default="table",
-        help="output format (default: table)",
-    )
+    add("--format", "output format (default: table)", choices=("table", "json"), default="table")
     _pass_on(parser, run_try)
 
 
@@ -284,7 +248,7 @@ def run_try(options: argparse.Namespace) -> Result:
         raise UsageError(wrong)
     same = tuple(options.same)
     asked = Try(message, options.rest, options.rounds, cwd, same, options.base)
-    with _ticker() as ticker:
+    with closing(Ticker()) as ticker:
         tried = try_change(asked, _settings_of(options.rest), progress=ticker.show)
     if options.format == "json":
         text = json_text(try_document(tried, cwd))

@@ -8,8 +8,9 @@ import time
 from collections import Counter
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -19,6 +20,7 @@ from pytest_ttnn_perf.analysis.readers.device_csv import device_metrics, gated_o
 from pytest_ttnn_perf.cli.baseline_edits import edited_settings, matches, select_tests
 from pytest_ttnn_perf.cli.captures import checked
 from pytest_ttnn_perf.cli.common import (
+    add_argument,
     add_baselines,
     add_format,
     captures_of,
@@ -77,7 +79,7 @@ from pytest_ttnn_perf.report.tables import (
 from pytest_ttnn_perf.report.terminal import Ticker
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Sequence
+    from collections.abc import Collection, Sequence
 
     from pytest_ttnn_perf.cli.common import Capture
     from pytest_ttnn_perf.core.database_url import DatabaseUrl
@@ -87,8 +89,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.history.database import Database
     from pytest_ttnn_perf.history.runs import Renamed
     from pytest_ttnn_perf.report.tables import Block
-
-T = TypeVar("T")
 
 #: More runs than anybody has.
 _MOST_RUNS = 1_000_000
@@ -101,11 +101,10 @@ def add_history(parser: argparse.ArgumentParser) -> None:
         "per run; without one, one row per test, metric and hardware key. A test that is called as "
         "a command is, such as prune, stands behind two dashes."
     )
-    parser.add_argument(
-        "test", metavar="TEST", nargs="?", help="a test id, file or folder, or a pattern"
-    )
+    add = partial(add_argument, parser)
+    add("test TEST", "a test id, file or folder, or a pattern", nargs="?")
     _add_runs(parser)
-    parser.add_argument("--metric", metavar="NAME", help="only this metric")
+    add("--metric NAME", "only this metric")
     add_format(parser)
     parser.set_defaults(run=run_history)
 
@@ -118,7 +117,7 @@ def add_trends(parser: argparse.ArgumentParser) -> None:
         "slow as a whole is named once. Nothing is judged: the exit code is 0."
     )
     _add_runs(parser)
-    parser.add_argument("--metric", metavar="NAME", help="only this metric")
+    add_argument(parser, "--metric NAME", "only this metric")
     add_format(parser)
     parser.set_defaults(run=run_trends)
 
@@ -126,30 +125,20 @@ def add_trends(parser: argparse.ArgumentParser) -> None:
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add the place that runs are read from."""
     sources = parser.add_mutually_exclusive_group()
-    sources.add_argument(
-        "--runs",
-        metavar="PATH",
-        type=Path,
-        nargs="+",
-        help="run records, or folders of them (default: .ttnn_perf/runs)",
-    )
+    add_argument(sources, "--runs PATH", "run records, or folders of them (default: "
+        ".ttnn_perf/runs)", type=Path, nargs="+")  # fmt: skip
     _add_database(sources)
 
 
 def add_branch(parser: argparse._ActionsContainer) -> None:
     """Add ``--branch``."""
-    parser.add_argument(
-        "--branch", metavar="NAME", help="only runs of this branch (default: main, or master)"
-    )
+    add_argument(parser, "--branch NAME", "only runs of this branch (default: main, or master)")
 
 
 def _add_database(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "--history",
-        metavar="URL",
-        help="a database of runs: sqlite:///FILE or postgresql+psycopg://... "
-        "(default: TTNN_PERF_HISTORY, or the setting history)",
-    )
+    add_argument(parser, "--history URL", "a database of runs: sqlite:///FILE or "
+        "postgresql+psycopg://... (default: TTNN_PERF_HISTORY, or the setting history)"
+    )  # fmt: skip
 
 
 def _add_runs(parser: argparse.ArgumentParser) -> None:
@@ -159,10 +148,9 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
     branches.add_argument(
         "--all-branches", action="store_true", help="also runs of other branches and pull requests"
     )
-    parser.add_argument("--dirty", action="store_true", help="also runs with uncommitted changes")
-    parser.add_argument(
-        "--last", metavar="N", type=number_within(1, _MOST_RUNS), help="only the last N runs"
-    )
+    add = partial(add_argument, parser)
+    add("--dirty", "also runs with uncommitted changes")
+    add("--last N", "only the last N runs", type=number_within(1, _MOST_RUNS))
 
 
 def run_history(options: argparse.Namespace) -> Result:
@@ -191,7 +179,7 @@ def run_trends(options: argparse.Namespace) -> Result:
 
 
 def wanted_history(options: argparse.Namespace) -> RunHistory:
-    """Read the runs that options name, under the names that tests have today."""
+    """Read the runs that options name, by today's names of tests."""
     wanted = Wanted(options.branch, all_branches=options.all_branches, dirty=options.dirty)
     renamed: Renamed = {}
     notes: tuple[str, ...] = ()
@@ -278,7 +266,6 @@ def _database(options: argparse.Namespace) -> Database:
 
 # ``ttnn-perf history import``, ``export`` and ``prune``.
 
-#: In a log, progress is shown at each of so many parts of the way.
 _MILESTONES: Final = 10
 #: So many files or runs are named.
 _SHOWN: Final = 10
@@ -290,13 +277,8 @@ def add_import(parser: argparse.ArgumentParser) -> None:
         "Send run records to a database. What is there already is left as it is, so that a command "
         "that was interrupted can be given again."
     )
-    parser.add_argument(
-        "paths",
-        metavar="PATH",
-        type=Path,
-        nargs="*",
-        help="run records, or folders of them (default: .ttnn_perf/runs)",
-    )
+    add_argument(parser, "paths PATH", "run records, or folders of them (default: .ttnn_perf/runs)",
+        type=Path, nargs="*")  # fmt: skip
     _add_database(parser)
     parser.set_defaults(run=run_import)
 
@@ -313,8 +295,9 @@ def run_import(options: argparse.Namespace) -> Result:
     done: Counter[Sent] = Counter()
     others: list[str] = []
     unreadable: list[str] = []
-    with closing(_progress("sending run records", files)) as every:
-        for file in every:
+    with closing(Ticker()) as ticker:
+        for number, file in enumerate(files, start=1):
+            _show(ticker, "sending run records", number, len(files))
             try:
                 run = read_run(file)
             except InputError as error:
@@ -338,17 +321,10 @@ def run_import(options: argparse.Namespace) -> Result:
     return _result([*lines, *_listed("not sent, as they cannot be read", "file", unreadable)])
 
 
-def _progress(what: str, items: Sequence[T]) -> Generator[T, None, None]:
-    """Yield items, and show how far they have come."""
-    count, ticker = len(items), Ticker()
+def _show(ticker: Ticker, what: str, number: int, count: int) -> None:
+    """Show how far a command is; in a log, at milestones."""
     part = max(1, count // _MILESTONES)
-    try:
-        for number, item in enumerate(items, start=1):
-            line = f"{what}: {number} of {count}"
-            ticker.show(line, number % part == 0 and count > _MILESTONES)
-            yield item
-    finally:
-        ticker.close()
+    ticker.show(f"{what}: {number} of {count}", number % part == 0 and count > _MILESTONES)
 
 
 def _listed(what: str, noun: str, items: Sequence[str]) -> list[str]:
@@ -366,13 +342,8 @@ def _result(lines: Sequence[str]) -> Result:
 def add_export(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``ttnn-perf history export``."""
     parser.description = "Write the run records of a database to files. Files stay as they are."
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FOLDER",
-        type=Path,
-        help="where to write them (default: .ttnn_perf/runs)",
-    )
+    add_argument(parser, "-o --output FOLDER", "where to write them (default: .ttnn_perf/runs)",
+        type=Path)  # fmt: skip
     _add_database(parser)
     parser.set_defaults(run=run_export)
 
@@ -385,8 +356,10 @@ def run_export(options: argparse.Namespace) -> Result:
     folder: Path = options.output or _records_folder()
     written = existing = 0
     pruned: list[str] = []
-    with closing(_progress("writing run records", stored_records(database))) as records:
-        for record in records:
+    records = stored_records(database)
+    with closing(Ticker()) as ticker:
+        for number, record in enumerate(records, start=1):
+            _show(ticker, "writing run records", number, len(records))
             file = folder / record.file
             if file.exists():
                 existing += 1
@@ -410,28 +383,14 @@ def add_prune(parser: argparse.ArgumentParser) -> None:
         "--history, remove old runs from a database instead, or their samples and op tables alone, "
         "which take most of its room."
     )
-    parser.add_argument(
-        "--keep",
-        metavar="AGE|N",
-        type=_age_or_number,
-        help="what to keep: an age in days such as 90d, or the number of newest runs",
-    )
-    parser.add_argument(
-        "--keep-samples",
-        metavar="AGE|N",
-        type=_age_or_number,
-        help="of a database: the runs whose samples and op tables stay",
-    )
-    parser.add_argument(
-        "--history",
-        metavar="URL",
-        nargs="?",
-        const="",
-        help="the database to prune; without a URL, that of TTNN_PERF_HISTORY or the setting",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show what would be removed without removing it"
-    )
+    add = partial(add_argument, parser)
+    add("--keep AGE|N", "what to keep: an age in days such as 90d, or the number of newest runs",
+        type=_age_or_number)  # fmt: skip
+    add("--keep-samples AGE|N", "of a database: the runs whose samples and op tables stay",
+        type=_age_or_number)  # fmt: skip
+    add("--history URL", "the database to prune; without a URL, that of TTNN_PERF_HISTORY or the "
+        "setting", nargs="?", const="")  # fmt: skip
+    add("--dry-run", "show what would be removed without removing it")
     add_baselines(parser)
     add_format(parser)
     parser.set_defaults(run=run_prune)
@@ -485,11 +444,23 @@ def run_prune(options: argparse.Namespace) -> Result:
         message = "expected what stays, found nothing: --keep 90d, or --keep 200"
         raise UsageError(message)
     if options.history is not None:
-        return _prune_database(options)
+        database = _database(options)
+        from pytest_ttnn_perf.history.database import prune
+
+        samples = options.keep_samples
+        done = prune(database, options.keep, samples, dry_run=options.dry_run)
+        what = "would remove" if options.dry_run else "removed"
+        span = f" of {done.first_day} to {done.last_day}" if done.runs else ""
+        more = f" and the samples of {counted(done.samples, 'other run')}" if samples else ""
+        kept = counted(done.kept, "run")
+        return _result([f"{what} {counted(done.runs, 'run')}{span}{more}; kept {kept}"])
     if options.keep_samples is not None:
         message = "--keep-samples is for a database: run records are kept, or removed, as a whole"
         raise UsageError(message)
-    folder = _records_folder()
+    return _prune_files(options, _records_folder())
+
+
+def _prune_files(options: argparse.Namespace, folder: Path) -> Result:
     if not folder.is_dir():
         message = f"{folder}: expected run records, found no folder: there is nothing to remove"
         raise UsageError(message)
@@ -552,19 +523,6 @@ def _record(file: Path, cited: Collection[str]) -> _Record:
     return _Record(file, fate, state.st_mtime if started_s is None else started_s, state.st_size)
 
 
-def _prune_database(options: argparse.Namespace) -> Result:
-    database = _database(options)
-    from pytest_ttnn_perf.history.database import prune
-
-    samples = options.keep_samples
-    done = prune(database, options.keep, samples, dry_run=options.dry_run)
-    what = "would remove" if options.dry_run else "removed"
-    span = f" of {done.first_day} to {done.last_day}" if done.runs else ""
-    more = f" and the samples of {counted(done.samples, 'other run')}" if samples else ""
-    line = f"{what} {counted(done.runs, 'run')}{span}{more}; kept {counted(done.kept, 'run')}"
-    return _result([line])
-
-
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``ttnn-perf report``."""
     parser.description = (
@@ -572,26 +530,13 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         "by op, timelines, and the history of each metric in the last 50 runs or --last. Nothing "
         "is judged: the exit code is 0."
     )
-    parser.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="*",
-        help="run records of one run, and captures (default: the newest run record)",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="PATH",
-        type=Path,
-        default=Path("report.html"),
-        help="where to write it (default: report.html)",
-    )
-    parser.add_argument(
-        "--trace",
-        metavar="FOLDER",
-        type=Path,
-        help="write a Chrome trace of each capture into FOLDER too, for Perfetto",
-    )
+    add = partial(add_argument, parser)
+    add("files FILE", "run records of one run, and captures (default: the newest run record)",
+        nargs="*")  # fmt: skip
+    add("-o --output PATH", "where to write it (default: report.html)",
+        type=Path, default=Path("report.html"))  # fmt: skip
+    add("--trace FOLDER", "write a Chrome trace of each capture into FOLDER too, for Perfetto",
+        type=Path)  # fmt: skip
     add_baselines(parser)
     _add_runs(parser)
     # What files are is found out; of a capture, all regions are shown.
@@ -658,10 +603,8 @@ def _records_and_captures(words: Sequence[str], settings: Settings) -> tuple[lis
 def _joined(files: Sequence[Path]) -> Run:
     """Join the records of a run's shards."""
     runs = [read_run(file) for file in files]
-    if not runs:
-        return Run(None, {})
-    if len(runs) == 1:
-        return runs[0]
+    if len(runs) < 2:
+        return runs[0] if runs else Run(None, {})
     tests: dict[str, JudgedTest] = {}
     for file, run in zip(files, runs, strict=True):
         for name, judged in run.tests.items():
@@ -674,13 +617,9 @@ def _joined(files: Sequence[Path]) -> Run:
             seen = judged.observation
             seen = replace(seen, hardware=seen.hardware or run.hardware)
             tests[name] = replace(judged, observation=seen)
-    return replace(
-        runs[0],
-        tests=tests,
-        complete=all(run.complete for run in runs),
-        coverage=None,
-        shift=next((run.shift for run in runs if run.shift is not None), None),
-    )
+    shift = next((run.shift for run in runs if run.shift is not None), None)
+    complete = all(run.complete for run in runs)
+    return replace(runs[0], tests=tests, complete=complete, coverage=None, shift=shift)
 
 
 class _CaptureTest(NamedTuple):
@@ -733,6 +672,8 @@ def _source(
     own = {each.judged.observation.test: each for each in alone}
     run = replace(run, tests={**run.tests, **{name: each.judged for name, each in own.items()}})
     journals, unread = journals_of(settings.artifacts, here)
+    wrong = sum(any(finding.fails for finding in each.judged.findings) for each in alone)
+    end = f"errors of the checklist in {wrong}" if wrong else "no errors"
     words = () if options.baselines is None else ("--ttnn-perf-baselines", str(options.baselines))
     gate = Gate(settings, BaselineStore(settings.baselines), Rerun(options=words))
     source = PageSource(
@@ -741,7 +682,7 @@ def _source(
         _history(records, settings, options),
         tables={name: each.table for name, each in own.items() if each.table is not None},
         report_folders={name: each.command for name, each in own.items() if each.command},
-        headline=None if records else _headline(alone),
+        headline=None if records else f"{counted(len(alone), 'capture')}, {end}",
         journals=journals,
         notes=(
             *(f"no times of ops: {each.problem}" for each in alone if each.problem),
@@ -750,12 +691,6 @@ def _source(
     )
     given = tuple(each.table for each in captures if each.table is not None)
     return with_captures(source, CaptureSearch(here, settings.artifacts, given=given), here)
-
-
-def _headline(captures: Sequence[_CaptureTest]) -> str:
-    count = counted(len(captures), "capture")
-    wrong = [each for each in captures if any(f.fails for f in each.judged.findings)]
-    return f"{count}, errors of the checklist in {len(wrong)}" if wrong else f"{count}, no errors"
 
 
 def _history(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf.analysis.readers.benchmark_json import joined_run
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, head_of, kind_of
 from pytest_ttnn_perf.analysis.readers.targets import is_target_file, read_target_file
-from pytest_ttnn_perf.cli.common import add_format
+from pytest_ttnn_perf.cli.common import add_argument, add_format
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.hardware import typed_hardware
@@ -48,24 +49,18 @@ def add_import(parser: argparse.ArgumentParser) -> None:
         "test are its samples. Turn targets of models, such as model_targets.yaml, into a file "
         "for the setting targets, and list what was not taken, and why."
     )
-    parser.add_argument(
-        "files", metavar="FILE", type=Path, nargs="+", help="the format is detected"
-    )
-    parser.add_argument("--json", metavar="PATH", type=Path, help="where to write it")
-    parser.add_argument(
-        "--hardware",
-        metavar="KEY",
-        help="on what they were measured, such as wormhole_b0-n150-1x1 (default: what they say)",
-    )
-    parser.add_argument(
-        "--model", metavar="NAME", help="of targets: the model, for files that do not name it"
-    )
+    add = partial(add_argument, parser)
+    add("files FILE", "the format is detected", type=Path, nargs="+")
+    add("--json PATH", "where to write it", type=Path)
+    add("--hardware KEY", "on what they were measured, such as wormhole_b0-n150-1x1 (default: "
+        "what they say)")  # fmt: skip
+    add("--model NAME", "of targets: the model, for files that do not name it")
     add_format(parser)
     parser.set_defaults(run=run_import)
 
 
 def run_import(options: argparse.Namespace) -> Result:
-    """Turn results of benchmarks into a run record, or targets into a file."""
+    """Turn results into a run record, or targets into a file."""
     heads = {file: head_of(file).decode("utf-8-sig", errors="replace") for file in options.files}
     targets = [file for file, head in heads.items() if is_target_file(file, head)]
     if targets and len(targets) < len(options.files):

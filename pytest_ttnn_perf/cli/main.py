@@ -132,7 +132,7 @@ def _without_password(word: str) -> str:
 
 
 def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser; arguments of one command alone if it is ``asked`` for."""
+    """Return the parser of all commands, or of one alone."""
     parser = argparse.ArgumentParser(prog="ttnn-perf", description="Performance gates for TTNN.")
     parser.add_argument("--version", action="version", version=f"ttnn-perf {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

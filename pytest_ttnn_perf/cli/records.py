@@ -1,4 +1,4 @@
-"""Commands on recorded runs: gate, merge, status, explain; and those for agents alone."""
+"""Commands on recorded runs, and for agents."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, read_run
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.cli.common import (
+    add_argument,
     add_baselines,
     add_format,
     from_here,
@@ -59,28 +61,19 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Judge a run record against baselines, without pytest and without hardware."
     )
-    parser.add_argument(
-        "record",
-        metavar="RUN.json",
-        type=Path,
-        help="a run record, the journal of an interrupted run, or a benchmark's results",
-    )
+    add_argument(parser, "record RUN.json", "a run record, the journal of an interrupted run, or "
+        "a benchmark's results", type=Path)  # fmt: skip
     _add_judging(parser)
     parser.set_defaults(run=run_gate)
 
 
 def _add_judging(parser: argparse.ArgumentParser) -> None:
     add_baselines(parser)
-    parser.add_argument(
-        "--missing",
-        choices=[choice.value for choice in Missing],
-        help="what happens to a test without a comparable baseline (default: fail)",
-    )
-    parser.add_argument(
-        "--checklist",
-        choices=[choice.value for choice in Checklist],
-        help="whether errors of the checklist fail the run (default: enforce)",
-    )
+    add = partial(add_argument, parser)
+    add("--missing", "what happens to a test without a comparable baseline (default: fail)",
+        choices=[choice.value for choice in Missing])  # fmt: skip
+    add("--checklist", "whether errors of the checklist fail the run (default: enforce)",
+        choices=[choice.value for choice in Checklist])  # fmt: skip
     add_format(parser, "markdown", "gitlab")
 
 
@@ -149,18 +142,18 @@ class Gated(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of it is gated."""
+        """Return whether nothing of it is gated."""
         return not any(judged.verdicts for judged in self.run.tests.values())
 
     @property
     def passed(self) -> bool:
-        """Whether it is whole, and no test of it failed or was lost."""
+        """Return whether it is whole, and no test failed or was lost."""
         wrong = self.is_empty or self.summary.failed or self.summary.health.lost
         return self.run.complete and not wrong
 
     @property
     def is_slower(self) -> bool:
-        """Whether its machine is slower as a whole."""
+        """Return whether its machine is slower as a whole."""
         return self.run.shift is not None and self.run.shift.worse
 
     def report(self) -> CiReport:
@@ -226,19 +219,15 @@ def add_merge(parser: argparse.ArgumentParser) -> None:
         "Combine the run records of several shards and hardware keys into one report and one "
         "verdict, without pytest and without hardware."
     )
-    parser.add_argument("records", metavar="RUN.json", type=Path, nargs="+", help="run records")
-    parser.add_argument(
-        "--expect",
-        metavar="N",
-        type=int,
-        help="number of shards to expect; fail if there are more or fewer",
-    )
+    add = partial(add_argument, parser)
+    add("records RUN.json", "run records", type=Path, nargs="+")
+    add("--expect N", "number of shards to expect; fail if there are more or fewer", type=int)
     _add_judging(parser)
     parser.set_defaults(run=run_merge)
 
 
 class Part(NamedTuple):
-    """The shards of one run on one system: no test is in two of them."""
+    """The shards of one run on one system, with different tests."""
 
     hardware: Hardware
     run: Run
@@ -251,7 +240,7 @@ class Part(NamedTuple):
 
 
 def run_merge(options: argparse.Namespace) -> Result:
-    """Judge several records as one; fail if a shard that is expected is missing."""
+    """Judge several records as one; fail if a shard is missing."""
     records, shape = options.records, options.format
     twice = next((record for record in records if records.count(record) > 1), None)
     if twice is not None:
@@ -323,7 +312,7 @@ def _repeated(runs: Mapping[Path, Run]) -> dict[Path, Path]:
 
 
 def _parts_of(runs: Mapping[Path, Run]) -> list[Part]:
-    """Group tests by system and label; a test that comes twice starts a new part."""
+    """Group tests by system and label, each once in a part."""
     parts: list[Part] = []
     for record, run in runs.items():
         by_hardware: dict[Hardware, dict[str, JudgedTest]] = {}
@@ -383,7 +372,6 @@ def _merge_listing(
 
 
 def _merge_markdown(judged: Sequence[tuple[Part, Gated]], closing: str, lacking: str | None) -> str:
-    """Return the reports of all, in as much room as a comment has for one."""
     from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code, markdown_text, prose
 
     texts = [f"**{prose(closing)}**\n", *([f"{lacking}\n"] if lacking else [])]
@@ -514,11 +502,8 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
         "a file: of a run record its verdicts and findings, of a capture what the checklist finds. "
         "The exit code is 0."
     )
-    parser.add_argument(
-        "what",
-        metavar="WHAT",
-        help="the code or name of a rule, the id or file of tests, a run record, or a capture",
-    )
+    add_argument(parser, "what WHAT", "the code or name of a rule, the id or file of tests, a run "
+        "record, or a capture")  # fmt: skip
     add_format(parser)
     parser.set_defaults(run=run_explain)
 
@@ -528,7 +513,7 @@ _CAPTURES: Final = frozenset({".csv", ".gz", ".json", ".log", ".sqlite", ".txt"}
 
 
 def run_explain(options: argparse.Namespace) -> Result:
-    """Explain a rule, tests of the last run, or a file; never a failure."""
+    """Explain a rule, tests of the last run, or a file."""
     from pytest_ttnn_perf.cli.captures import run_check, run_rules
     from pytest_ttnn_perf.cli.main import parse
 
@@ -573,7 +558,7 @@ def _exists(file: Path) -> bool:
 
 
 def _found_first(document: dict[str, Any]) -> dict[str, Any]:
-    """Put what the checklist found first, by its worth, and count the rest.
+    """Put findings first, by their worth, and count the rest.
 
     Its own order is that of the rules: a reader who sees the beginning alone would see nothing.
     """
@@ -599,7 +584,7 @@ def _found_first(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _judged(record: Path, tests: Sequence[str]) -> Listing:
-    """Judge tests of a record, all without any, by the baselines of now."""
+    """Judge tests of a record (default: all) by the baselines of now."""
     settings = project_settings()
     gated = Gate(settings, BaselineStore(settings.baselines)).judge(read_run(record), [record])
     failed = gated.summary.failed

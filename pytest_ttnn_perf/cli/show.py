@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from enum import Enum
+from functools import partial
 from math import isnan
 from operator import itemgetter
 from pathlib import Path
@@ -30,7 +31,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
 )
 from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.analysis.show.ops import op_listing
-from pytest_ttnn_perf.cli.common import add_format, add_window, presumed_kind_of
+from pytest_ttnn_perf.cli.common import add_argument, add_format, add_window, presumed_kind_of
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.finding import Basis
@@ -77,14 +78,9 @@ def add_show(parser: argparse.ArgumentParser) -> None:
         "an ops_perf_results CSV: time by op, category and device, traces, signposts, and dropped "
         "rows; with --ops, every op on a line of its own."
     )
-    parser.add_argument(
-        "file", metavar="FILE", type=Path, help="a run record or a capture; the format is detected"
-    )
-    parser.add_argument(
-        "--ops",
-        action="store_true",
-        help="list each op in order: time, cores, share of the peaks, and what binds it",
-    )
+    add = partial(add_argument, parser)
+    add("file FILE", "a run record or a capture; the format is detected", type=Path)
+    add("--ops", "list each op in order: time, cores, share of the peaks, and what binds it")
     add_window(parser)
     add_format(parser)
     parser.set_defaults(run=run_show)
@@ -103,7 +99,7 @@ _READERS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
 
 
 def run_show(options: argparse.Namespace) -> Result:
-    """Return the content of a file; of an op table, of the window that is named."""
+    """Return the content of a file, or of a window."""
     file, start, end, region = options.file, options.start, options.end, options.region
     if options.ops:
         table = op_table_of(file, start=start, end=end)
@@ -336,7 +332,7 @@ def _record_listing(record: object, name: str, kind: str) -> Listing:
 
 
 def _sections(place: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a record, and after each table the tables inside its rows."""
+    """Yield the fields of a record, and tables inside tables."""
     for field, value in members.items():
         path = f"{place} {field}".strip()
         rows = list(value.values()) if isinstance(value, dict) else value
