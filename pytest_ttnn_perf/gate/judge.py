@@ -1,9 +1,8 @@
-"""One test's observation against its baseline: a verdict for every metric of either."""
+"""Judge one test's observation against its baseline."""
 
 from __future__ import annotations
 
 import math
-from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -74,39 +73,35 @@ DEFAULT_POLICY = Policy()
 def with_parts_explaining(
     verdicts: Iterable[Verdict], observation: Observation
 ) -> tuple[Verdict, ...]:
-    """Return the verdicts of a test, those on changed parts as explanations of their total.
+    """Turn verdicts on changed parts of a total into explanations of it.
 
-    A total that was not compared with a baseline explains nothing away, and neither does it a part
-    that the author of the test gave a limit of its own, or asked to be gated.
+    A total that was not compared with a baseline explains nothing away, and no total does so for a
+    part that the author of the test gave a limit of its own, or asked to be gated.
     """
     judged = tuple(verdicts)
-    if not any(verdict.metric.totals for verdict in judged):
-        return judged
-    compared = {verdict.metric.name for verdict in judged if _is_compared(verdict)}
-    return tuple(
-        _explaining(verdict, compared, observation.metrics.get(verdict.metric.name))
+    compared = {
+        verdict.metric.name
         for verdict in judged
-    )
+        if verdict.centre is not None and verdict.outcome is not Outcome.NO_DATA
+    }
 
+    def explaining(verdict: Verdict) -> Verdict:
+        total = next((name for name in verdict.metric.totals if name in compared), None)
+        if total is None or verdict.outcome is Outcome.WITHIN:
+            return verdict
+        observed = observation.metrics.get(verdict.metric.name)
+        if observed is not None and replace(observed.limits, target=None) != NO_LIMITS:
+            return verdict
+        return replace(
+            verdict,
+            outcome=Outcome.WITHIN,
+            reason=Reason.EXPLAINS,
+            detail=total,
+            limit=None,
+            provisional=False,
+        )
 
-def _is_compared(verdict: Verdict) -> bool:
-    return verdict.centre is not None and verdict.outcome is not Outcome.NO_DATA
-
-
-def _explaining(
-    verdict: Verdict, compared: set[str], observed: MetricObservation | None
-) -> Verdict:
-    total = next((name for name in verdict.metric.totals if name in compared), None)
-    if total is None or verdict.outcome is Outcome.WITHIN or _has_own_limit(observed):
-        return verdict
-    return replace(
-        verdict,
-        outcome=Outcome.WITHIN,
-        reason=Reason.EXPLAINS,
-        detail=total,
-        limit=None,
-        provisional=False,
-    )
+    return tuple(map(explaining, judged))
 
 
 #: Ops that differ by more than this share may be those of a capture that was cut.
@@ -114,27 +109,18 @@ _OPS_SHARE: Final = 0.2
 
 
 def doubt_gains(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
-    """Return verdicts whose gains say that other ops ran: half a capture looks like a gain."""
+    """Mark gains where other ops ran: half a capture looks like a gain."""
     for verdict in verdicts:
         now, then = verdict.observed, verdict.centre
         if now and then and verdict.metric.counts_ops and abs(now - then) > _OPS_SHARE * then:
             changed = f"ops changed: {then:g} → {now:g}"
-            return tuple(_doubtful(each, changed) for each in verdicts)
+            return tuple(
+                replace(each, reason=Reason.OPS_CHANGED, detail=changed)
+                if each.outcome is Outcome.IMPROVED and each.reason is None
+                else each
+                for each in verdicts
+            )
     return verdicts
-
-
-def _doubtful(verdict: Verdict, changed: str) -> Verdict:
-    if verdict.outcome is not Outcome.IMPROVED or verdict.reason is not None:
-        return verdict
-    return replace(verdict, reason=Reason.OPS_CHANGED, detail=changed)
-
-
-def _has_own_limit(observed: MetricObservation | None) -> bool:
-    if observed is None:
-        return False
-    limits = observed.limits
-    own = (limits.tolerance, limits.max_regression, limits.at_least, limits.at_most)
-    return limits.alone or any(limit is not None for limit in own)
 
 
 #: Stands for the metric in the verdict of a test that has none.
@@ -142,7 +128,7 @@ NO_METRIC: Final = Metric("-", unit="")
 
 
 class _Obstacle(Struct, frozen=True):
-    """Why a whole test cannot be compared."""
+    """The reason why a whole test cannot be compared."""
 
     outcome: Outcome
     reason: Reason
@@ -156,11 +142,11 @@ def judge_test(
     other_keys: tuple[str, ...] = (),
     policy: Policy = DEFAULT_POLICY,
 ) -> tuple[Verdict, ...]:
-    """Judge every gated metric of a test, and every metric its baseline has and it has not.
+    """Judge every gated metric of a test, and of its baseline.
 
     Args:
-        observation: What the test recorded.
-        baseline: What is stored for it on the same hardware key; None for nothing.
+        observation: The test as it was recorded.
+        baseline: Its baseline on the same hardware key, if there is one.
         other_keys: The other hardware keys that have a baseline of it.
         policy: The gate's constants.
     """
@@ -200,7 +186,7 @@ def judge_test(
 
 
 def _out_of_memory(why: str, baseline: TestBaseline | None) -> tuple[Verdict, ...]:
-    """Judge a point of a sweep that does not fit: worse only where the baseline has numbers."""
+    # A point of a sweep that does not fit is worse only where the baseline has numbers.
     stored = list(baseline.metrics.values()) if baseline else []
     if not stored:
         return ()
@@ -211,7 +197,7 @@ def _out_of_memory(why: str, baseline: TestBaseline | None) -> tuple[Verdict, ..
 
 
 def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict | None:
-    """Judge what only the baseline has: no data, unless it is of ops that do not run any more.
+    """Judge a metric of the baseline alone: no data, unless its ops do not run any more.
 
     None for a part of a total that has no data itself: that says it for its parts.
     """
@@ -221,7 +207,7 @@ def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict | Non
         return None
     if not metric.is_part_of_kernel_time or whole is None:
         return _no_data(metric, Reason.NOT_RECORDED)
-    other = _metric_obstacle(whole.metric, metric)  # another source does not tell of categories
+    other = _metric_obstacle(whole.metric, metric)  # another source has no categories
     if other is not None:
         return Verdict(metric, other.outcome, reason=other.reason, detail=other.detail)
     centre = median([session.median for session in baseline.current])
@@ -229,7 +215,7 @@ def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict | Non
 
 
 def session_of(observed: MetricObservation, samples: tuple[float, ...], run: str = "") -> Session:
-    """Return the session that samples, of the run or of a confirmation, are stored as."""
+    """Return samples as the session that is stored."""
     centre = representative(observed.metric, samples)
     spread = mad(samples, centre)
     if observed.metric.compared_by_ratio:
@@ -260,14 +246,10 @@ def _judge_metric(
     obstacle: _Obstacle | None,
     policy: Policy,
 ) -> Verdict:
-    # Data that is none, broken absolute limits and _unsteady values fail whatever is stored. Most
-    # metrics are plainly none of these.
-    samples, better = observed.samples, observed.metric.better
-    plain = samples and min(samples) > 0 and sum(samples) <= LARGEST and not observed.confirmations
-    if not plain or observed.limits is not NO_LIMITS or better is Better.EQUAL:
-        verdict = _unusable(observed) or _broken_bound(observed) or _unsteady(observed)
-        if verdict:
-            return verdict
+    # Unusable samples, broken absolute limits and unsteady values fail whatever is stored.
+    verdict = _unusable(observed) or _broken_bound(observed) or _unsteady(observed)
+    if verdict:
+        return verdict
     if obstacle is None and baseline is not None:
         obstacle = _metric_obstacle(observed.metric, baseline.metric)
     if obstacle or baseline is None:
@@ -280,7 +262,7 @@ def _judge_metric(
             observed=representative(observed.metric, observed.samples),
             samples=len(observed.samples),
         )
-    if better is Better.EQUAL:
+    if observed.metric.better is Better.EQUAL:
         return _judge_equal(observed, baseline)
     if observed.metric.compared_by_ratio:
         return judge_ratio(observed, baseline, policy=policy)
@@ -300,13 +282,15 @@ def _metric_obstacle(metric: Metric, stored: Metric) -> _Obstacle | None:
 
 
 def _unusable(observed: MetricObservation) -> Verdict | None:
-    metric = observed.metric
-    reason = _flaw(metric, observed.samples)
-    if reason:
-        least = 0.0 if reason is Reason.NOT_POSITIVE else -LARGEST
-        detail = observed.note or _first_beyond(observed.samples, least)
-        return _no_data(metric, reason, detail, samples=len(observed.samples))
-    return None
+    metric, samples = observed.metric, observed.samples
+    reason = _flaw(metric, samples)
+    if reason is None:
+        return None
+    least = 0.0 if reason is Reason.NOT_POSITIVE else -LARGEST
+    beyond = (n for n, sample in enumerate(samples, 1) if not least < sample <= LARGEST)
+    first = next(beyond, None)
+    detail = observed.note or (first and f"sample {first} of {len(samples)}")
+    return _no_data(metric, reason, detail or None, samples=len(samples))
 
 
 def _judge_again(
@@ -316,15 +300,17 @@ def _judge_again(
     policy: Policy,
     unconfirmed: str | None,
 ) -> Verdict:
-    """Judge a metric that was measured again; where that failed, say what was seen before.
+    """Judge a metric that was measured again, or by what was seen before that failed.
 
     It passes only if that was within its limits at first, and with each pass that did not fail.
     """
-    why = _not_confirmed(observed, unconfirmed)
-    if why is None:
+    flaws = [_flaw(observed.metric, samples) for samples in observed.confirmations]
+    number = next((number for number, flaw in enumerate(flaws) if flaw), None)
+    if number is None:
         return _judge_metric(observed, baseline, obstacle, policy)
-    counted = takewhile(lambda samples: not _flaw(observed.metric, samples), observed.confirmations)
-    known = replace(observed, confirmations=tuple(counted))
+    flaw = flaws[number]
+    why = unconfirmed or f"confirm pass {number + 1}: {flaw.value if flaw else ''}"
+    known = replace(observed, confirmations=observed.confirmations[:number])
     once, so_far = (
         _judge_metric(seen, baseline, obstacle, policy)
         for seen in (replace(observed, confirmations=()), known)
@@ -335,15 +321,6 @@ def _judge_again(
     return replace(seen, outcome=Outcome.NO_DATA, reason=Reason.NOT_CONFIRMED, detail=why)
 
 
-def _not_confirmed(observed: MetricObservation, why: str | None) -> str | None:
-    """Return why a metric that was to be measured again could not be; None if it could."""
-    for number, samples in enumerate(observed.confirmations, start=1):
-        flaw = _flaw(observed.metric, samples)
-        if flaw:
-            return why or f"confirm pass {number}: {flaw.value}"
-    return None
-
-
 def _flaw(metric: Metric, samples: Sequence[float]) -> Reason | None:
     if not samples:
         return Reason.NO_SAMPLES
@@ -352,13 +329,6 @@ def _flaw(metric: Metric, samples: Sequence[float]) -> Reason | None:
     if not (-LARGEST <= sum(samples, 0.0) <= LARGEST and least >= -LARGEST):
         return Reason.NOT_FINITE
     return Reason.NOT_POSITIVE if least <= 0 and metric.compared_by_ratio else None
-
-
-def _first_beyond(samples: Sequence[float], least: float) -> str | None:
-    for number, sample in enumerate(samples, start=1):
-        if not least < sample <= LARGEST:
-            return f"sample {number} of {len(samples)}"
-    return None
 
 
 def _broken_bound(observed: MetricObservation) -> Verdict | None:
@@ -395,14 +365,21 @@ def _no_data(
 def _judge_difference(
     observed: MetricObservation, baseline: MetricBaseline, *, policy: Policy
 ) -> Verdict:
-    """Judge a count, an amount of bytes or an accuracy; all samples are finite."""
-    value = representative(observed.metric, observed.samples)
-    centre = median([session.median for session in baseline.current])
-    gain = _allowed(observed, centre, policy=policy)
+    metric, tolerance = observed.metric, observed.limits.tolerance
+    value = representative(metric, observed.samples)
+    medians = tuple(session.median for session in baseline.current)
+    centre, worst = median(medians), None
+    if metric.kind is Kind.ACCURACY:
+        gain = policy.accuracy_drop * max(1.0, abs(centre)) if tolerance is None else tolerance
+        worst = representative(baseline.metric, medians)
+    else:
+        usual = policy.bytes_tolerance if metric.kind is Kind.BYTES else 0.0
+        share = usual if tolerance is None else tolerance
+        gain = max(share * abs(centre), policy.absolute_floor(metric))
     cap = observed.limits.max_regression
     # A cap narrows what may get worse, never what counts as better.
     allowed = gain if cap is None else min(gain, cap * abs(centre))
-    worse = centre - value if observed.metric.better is Better.HIGHER else value - centre
+    worse = centre - value if metric.better is Better.HIGHER else value - centre
     if worse > allowed:
         outcome = Outcome.REGRESSED
     elif worse < -gain:
@@ -410,7 +387,7 @@ def _judge_difference(
     else:
         outcome = Outcome.WITHIN
     return Verdict(
-        metric=observed.metric,
+        metric=metric,
         outcome=outcome,
         observed=value,
         centre=centre,
@@ -420,22 +397,12 @@ def _judge_difference(
         provisional=False,
         samples=len(observed.samples),
         sessions=len(baseline.current),
-        worst=_worst_session(baseline, centre),
+        worst=None if worst == centre else worst,
     )
 
 
-def _worst_session(baseline: MetricBaseline, centre: float) -> float | None:
-    """Return the worst of an accuracy's sessions; None where it is the centre."""
-    if baseline.metric.kind is not Kind.ACCURACY:
-        return None
-    worst = representative(baseline.metric, tuple(each.median for each in baseline.current))
-    return None if worst == centre else worst
-
-
 def _judge_equal(observed: MetricObservation, baseline: MetricBaseline) -> Verdict:
-    """Judge a value that must be the same in every run; its samples are the same already."""
-    samples = observed.samples
-    value, expected = samples[0], baseline.sessions[-1].median
+    value, expected = observed.samples[0], baseline.sessions[-1].median
     same = value == expected
     return Verdict(
         observed.metric,
@@ -445,13 +412,12 @@ def _judge_equal(observed: MetricObservation, baseline: MetricBaseline) -> Verdi
         centre=expected,
         change=0.0 if same else None,
         limit=0.0 if same else None,
-        samples=len(samples),
+        samples=len(observed.samples),
         sessions=len(baseline.current),
     )
 
 
 def _unsteady(observed: MetricObservation) -> Verdict | None:
-    """Return the verdict of a value that must be the same in every sample and is not."""
     samples = observed.samples
     lowest, highest = min(samples), max(samples)
     if lowest == highest or observed.metric.better is not Better.EQUAL:
@@ -467,7 +433,7 @@ def _unsteady(observed: MetricObservation) -> Verdict | None:
 
 
 def representative(metric: Metric, samples: tuple[float, ...]) -> float:
-    """Return the value that stands for the samples: their median, or the worst accuracy.
+    """Return the median of samples, or the worst accuracy.
 
     One bad output is not made good by others.
     """
@@ -477,7 +443,7 @@ def representative(metric: Metric, samples: tuple[float, ...]) -> float:
 
 
 def settled_value(observed: MetricObservation) -> float | None:
-    """Return the value of the last measurement that has one: it settled those before it."""
+    """Return the value of the last measurement that has one."""
     for samples in (*reversed(observed.confirmations), observed.samples):
         if samples and all(map(math.isfinite, samples)):
             return representative(observed.metric, samples)
@@ -485,18 +451,8 @@ def settled_value(observed: MetricObservation) -> float | None:
 
 
 def _fraction(part: float, whole: float) -> float | None:
-    """Return part of whole; None where that is no number: a change from nothing has no size."""
+    """Return ``part / whole``, or None if ``whole`` is zero."""
     if part == 0:
         return 0.0
     fraction = part / abs(whole) if whole else math.inf
     return fraction if math.isfinite(fraction) else None
-
-
-def _allowed(observed: MetricObservation, centre: float, *, policy: Policy) -> float:
-    """Return the largest difference that is neither a regression nor a gain, uncapped."""
-    tolerance = observed.limits.tolerance
-    if observed.metric.kind is Kind.ACCURACY:
-        return policy.accuracy_drop * max(1.0, abs(centre)) if tolerance is None else tolerance
-    if tolerance is None:
-        tolerance = policy.bytes_tolerance if observed.metric.kind is Kind.BYTES else 0.0
-    return max(tolerance * abs(centre), policy.absolute_floor(observed.metric))
