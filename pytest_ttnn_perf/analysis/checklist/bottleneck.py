@@ -1,4 +1,4 @@
-"""What holds a model back: what most of its time goes into, and what kind of model it is."""
+"""Bottlenecks: where most of the time goes, and the kind of model."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 class BottleneckKind(Enum):
-    """What can be in the way, in the words of a sentence."""
+    """Kinds of bottlenecks, in the words of a sentence."""
 
     TRANSFER = "transfer-bound"
     HOST = "host-bound"
@@ -81,7 +81,7 @@ _READS_PER_WRITE: Final = 4.0
 
 
 class Bottleneck(Struct, frozen=True):
-    """A bottleneck, and the number that decided: ``value`` against ``limit``, both in ``unit``."""
+    """A bottleneck, and the number against its limit that decided."""
 
     kind: BottleneckKind
     sentence: str
@@ -93,7 +93,7 @@ class Bottleneck(Struct, frozen=True):
 def held_back(
     subject: Subject, settings: Mapping[str, RuleSettings]
 ) -> tuple[str | None, ModelKind | None]:
-    """Say what holds each region back, a line each, and what kind of model it is.
+    """Name the bottleneck of each region, and the kind of model.
 
     Both are None where nothing tells. Regions that are replayed come first: what else a capture
     holds is compilation, warm-up and prompts, whose gaps the profiler makes longer.
@@ -115,7 +115,7 @@ def _is_replayed(ops: OpTable | None) -> bool:
 def model_kind(
     ops: OpTable | None, bottleneck: Bottleneck | None, report: Report | None = None
 ) -> ModelKind | None:
-    """Return what kind of model it is: what keeps it waiting counts most, then what it runs."""
+    """Classify a model: by its waiting first, then by its ops."""
     held_by = None if bottleneck is None else bottleneck.kind
     if held_by in _WAITING:
         return ModelKind.HOST_BOUND
@@ -134,7 +134,7 @@ def model_kind(
 
 
 def bottleneck_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Bottleneck | None:
-    """Return what holds a subject back; None where that cannot be told.
+    """Find the bottleneck of a subject; None if unknown.
 
     ``settings`` have the limits that a project sets, by the code of their rule.
     """
@@ -186,7 +186,6 @@ def _of_test(subject: Subject, ask: _Ask) -> Bottleneck | None:
 
 
 def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
-    """Return what a kernel lacks: cores, larger transfers, or what its roofline says."""
     line, kernels = roofline_of(log), kernels_of(log)
     if isinstance(kernels, str):
         kernels = []
@@ -215,7 +214,7 @@ def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
 
 
 class _Part(NamedTuple):
-    """An op of a step: its row, what it is called together with others, and its roofline."""
+    """An op of a step, its group noun, and its roofline."""
 
     row: int
     op: Op
@@ -239,7 +238,6 @@ _NOUNS: Final = {
 
 
 def _of_ops(subject: Subject, step: OpTable, ask: _Ask) -> Bottleneck | None:
-    """Return what most of a step goes into, by what binds it or by what it is; else all of it."""
     lines, weights = rooflines(step), weights_by_row(step)
     known = board_of(step) is not None
     parts = [
@@ -270,7 +268,6 @@ def _of_ops(subject: Subject, step: OpTable, ask: _Ask) -> Bottleneck | None:
 
 
 def _noun(op: Op, weights: Tensor | None) -> str:
-    """Return what an op is called together with others; ``weights`` are what it reads from DRAM."""
     signature = op.signature
     rows = prod(signature.inputs[0].padded[:-1]) if signature.inputs else 0
     if weights is not None and is_dense_matmul(signature) and rows <= TILE_ROWS:
@@ -287,7 +284,6 @@ _NEAR_IN_BLOCKS: Final = 0.55
 
 
 def _weight_reads(step: OpTable, parts: Sequence[_Part], share: float, ask: _Ask) -> Bottleneck:
-    """Return that reading weights takes most of a step, and how well that goes."""
     board, weights = board_of(step), weights_by_row(step)
     assert board is not None
     took = sum(part.op.kernel_ns for part in parts)
@@ -321,7 +317,6 @@ _REACHING: Final = {
 
 
 def _bound(step: OpTable, parts: Sequence[_Part], whole_ns: float, ask: _Ask) -> Bottleneck | None:
-    """Return what most ops of a step run into: DRAM, or what their cores compute."""
 
     def share(bounds: frozenset[Bound]) -> float:
         return sum(part.op.kernel_ns for part in parts if part.line.bound in bounds) / whole_ns
@@ -351,7 +346,6 @@ def _bound(step: OpTable, parts: Sequence[_Part], whole_ns: float, ask: _Ask) ->
 
 
 def _on_few_cores(parts: Sequence[_Part], whole_ns: float, ask: _Ask) -> Bottleneck | None:
-    """Return that most of a step goes into ops that could run on more cores."""
     answer = ask(unused_cores)
     share = sum(part.op.kernel_ns for part in parts if part.row in answer.savings) / whole_ns
     if answer.outcome is not RuleOutcome.FOUND or share <= _MAJORITY:
@@ -369,7 +363,6 @@ _MOST_CODES: Final = 3
 
 
 def _one_kind(parts: Sequence[_Part], share: float, whole_ns: float) -> Bottleneck:
-    """Return that one kind of op takes most of a step, which ops, and what they reach."""
     codes: dict[str, float] = defaultdict(float)
     for part in parts:
         codes[part.op.signature.code] += part.op.kernel_ns / whole_ns
@@ -393,7 +386,6 @@ def _one_kind(parts: Sequence[_Part], share: float, whole_ns: float) -> Bottlene
 
 
 def _listed(shares: Mapping[str, float]) -> str:
-    """List what a step goes into, the largest part first; together they are all of it."""
     ordered = sorted(shares, key=lambda noun: (-shares[noun], noun))
     parts = [(noun, round(shares[noun] * 100)) for noun in ordered[:_MOST_TOLD]]
     texts = [f"{noun} {part} %" for noun, part in parts if part]

@@ -1,4 +1,4 @@
-"""On how many cores an op works, on how many it could, and what has to be done for that."""
+"""Cores in use and possible cores of an op, with the remedy."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ NOT_TOLD: Final = "the capture does not say how many cores there are"
 
 
 class Remedy(Enum):
-    """How an op gets more cores."""
+    """Ways to give an op more cores."""
 
     ONE_D = (
         "matmuls of few rows: a 1D program config (`mcast_in0=True`), `per_core_N` = tiles of "
@@ -102,7 +102,7 @@ class Remedy(Enum):
 
 
 class Spread(NamedTuple):
-    """Into how many parts an op can be cut, how short it gets at best, and how.
+    """The parts an op can be cut into, and its shortest time.
 
     ``more_ns`` is what other ops take for that; ``on_shards_ns`` what it takes on shards, whatever
     their number.
@@ -116,7 +116,7 @@ class Spread(NamedTuple):
 
 
 class OnCores(NamedTuple):
-    """An op, the cores that it works on, and those that it could.
+    """An op with its cores in use and its possible cores.
 
     ``shards``: these cores are those that hold a shard, and not those that the profiler counts.
     ``interleaved``: not its cores make it slow, but that its input is not sharded.
@@ -133,12 +133,12 @@ class OnCores(NamedTuple):
 
     @property
     def part(self) -> float:
-        """The cores in use, of those that it could use."""
+        """The cores in use as a fraction of the possible ones."""
         return self.cores / self.possible
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether more cores make it a good deal shorter, and not only on paper."""
+        """True if more cores make it a good deal shorter."""
         return self.saved_ns >= self.op.kernel_ns * _WORTH_IT
 
     @property
@@ -151,7 +151,7 @@ class OnCores(NamedTuple):
 
 
 def available_cores(step: OpTable, report: Report | None) -> int:
-    """Return how many cores a device has; 0 where that is not known.
+    """Count the cores of a device; 0 if unknown.
 
     Where nothing tells, they are at least as many as the op with most of them runs on.
     """
@@ -162,7 +162,7 @@ def available_cores(step: OpTable, report: Report | None) -> int:
 
 
 def working_cores(op: Op) -> int | None:
-    """Return on how many cores an op works; None where that is not told.
+    """Count the cores that an op works on; None if unknown.
 
     The profiler counts the cores on which a kernel was started. Where the output is sharded in L1,
     those without a shard have nothing to do.
@@ -177,7 +177,7 @@ def working_cores(op: Op) -> int | None:
 def few_cores(
     step: OpTable, report: Report | None, *, used: float = USED, shortest_us: float = SHORTEST_US
 ) -> Mapping[int, OnCores]:
-    """Return the ops, by row, that run on too few of the cores that they could use.
+    """Return the ops, by row, that use too few of their cores.
 
     A matmul of a few rows gets there by DRAM-sharded weights as well: it is left out unless more
     cores are clearly faster.
@@ -198,7 +198,7 @@ def few_cores(
 
 
 def ops_on_cores(step: OpTable, available: int, *, shortest_us: float) -> Iterator[OnCores]:
-    """Yield the ops of the slowest device that take at least so long and could be spread."""
+    """Yield the ops of the slowest device that could be spread."""
     for row, op, cores, read_ns, spread in _spreadable(step):
         if op.kernel_ns < shortest_us * 1000:
             continue
@@ -222,7 +222,6 @@ class _Spreadable(NamedTuple):
 
 @once_per_table
 def _spreadable(step: OpTable) -> Sequence[_Spreadable]:
-    """Return the ops that could be spread; none whose shapes are not its own."""
     lines = rooflines(step)
     decodes = any(_DECODES.search(signature.op) for signature in step.signatures)
     found: list[_Spreadable] = []
@@ -236,7 +235,7 @@ def _spreadable(step: OpTable) -> Sequence[_Spreadable]:
 
 
 def evenly(parts: int, available: int) -> int:
-    """Return how many cores parts keep busy, if each takes as many as any other, or fewer.
+    """Count the cores that parts keep busy, shared out evenly.
 
     >>> evenly(180, 110), evenly(24, 110)
     (90, 24)
@@ -253,12 +252,12 @@ def _reachable(op: Op) -> float:
 
 
 def searches(signature: Signature) -> bool:
-    """Tell whether an op looks for values along rows: the largest, their sum, their order."""
+    """Return whether an op looks for values along rows."""
     return _SEARCHES.search(signature.code) is not None
 
 
 def _spread(op: Op, *, decodes: bool) -> Spread | None:
-    """Return how an op can be spread over cores; None where it cannot, or that is not known.
+    """Return the ways to spread an op; None if unknown.
 
     Ops that only move data choose their cores themselves, collectives wait for links.
     """
@@ -321,7 +320,7 @@ def _spread_matmul(op: Op) -> Spread | None:
 
 
 def grid_rows(op: Op) -> int:
-    """Return the rows of cores of a 2D program config; 2 without a config, 0 for any other.
+    """Rows of cores of a 2D program config; 2 without a config.
 
     Each takes at least a row of tiles: with fewer of these the others are idle.
     """
@@ -334,7 +333,7 @@ def grid_rows(op: Op) -> int:
 
 
 def config_grid(op: Op) -> tuple[int, int]:
-    """Return the columns and rows of cores that a program config may use; 0 where not told."""
+    """Columns and rows of cores of a program config; 0 if unknown."""
     grid = dict(settings_in(op.attributes)).get("compute_with_storage_grid_size", "")
     if not is_grid(grid):
         return 0, 0
@@ -390,7 +389,6 @@ _BY_CATEGORY: Final[Mapping[Category, Callable[[Op], Spread | None]]] = {
 
 
 def _tiles(tensor: Tensor) -> int:
-    """Return the tiles of a tensor, or what would be tiles of one in rows."""
     *outer, rows, columns = (1, 1, *tensor.padded)
     return prod(outer) * -(-rows // _TILE) * -(-columns // _TILE)
 

@@ -25,7 +25,7 @@ _MOVES_GB_S: Final = 1.0
 
 
 class Kernel(NamedTuple):
-    """A program, with the cores that its chip has for kernels, and which chip and clock that is.
+    """A program of a log, with cores and clock of its chip.
 
     None where that is not told.
     """
@@ -41,28 +41,28 @@ class Kernel(NamedTuple):
 
     @property
     def time_ns(self) -> float:
-        """How long it ran; without a clock, as it was printed."""
+        """The run time; without a clock, as it was printed."""
         duration = self.program.duration
         return duration.cycles * 1000 / self.clock_mhz if self.clock_mhz else duration.us * 1000
 
     @property
     def dram_bytes(self) -> int:
-        """What it moved from and to DRAM."""
+        """The bytes moved from and to DRAM."""
         return self.program.dram_read.size.bytes + self.program.dram_write.size.bytes
 
     @property
     def waits(self) -> bool:
-        """Whether its cores move next to nothing: what they wait for more of them do not change."""
+        """True if its cores move next to nothing: more would wait, too."""
         return self.dram_bytes < _MOVES_GB_S * self.time_ns * self.program.cores
 
     @property
     def reads(self) -> int:
-        """How many transfers brought data in."""
+        """The number of transfers in."""
         return _count(self.program.dram_read) + _count(self.program.l1_read)
 
     @property
     def writes(self) -> int:
-        """How many transfers took data out."""
+        """The number of transfers out."""
         out = (self.program.dram_write, self.program.l1_write, self.program.multicast)
         return sum(map(_count, out))
 
@@ -88,7 +88,7 @@ def kernels_of(log: TtlangLog) -> list[Kernel] | str:
 
 
 def roofline_of(log: TtlangLog) -> Roofline | str:
-    """Return the roofline of the kernel that works longest, or why there is none."""
+    """Return the roofline of the longest kernel, or why it is missing."""
     problem = _distrust(log)
     if problem is not None:
         return problem
@@ -111,7 +111,7 @@ def _distrust(log: TtlangLog) -> str | None:
 
 
 def waiting_part(line: Roofline) -> float | None:
-    """Return the part of its cycles that the thread waits which waits least; None if not told."""
+    """Fraction of its cycles that the busiest thread waits; None if unknown."""
     threads = [thread for thread in line.threads if thread.total_cycles > 0]
     return min((thread.sync_cycles / thread.total_cycles for thread in threads), default=None)
 
@@ -121,7 +121,7 @@ def _count(moved: Transfers | None) -> int:
 
 
 class HotLine(NamedTuple):
-    """A source line of a kernel with its cycles, and their part of its thread's."""
+    """A source line with its cycles, and their share of its thread."""
 
     thread: str
     kernel: str | None
@@ -159,7 +159,7 @@ _WAITS: Final = {"cb_wait": "to be filled", "cb_reserve": "to be emptied"}
 
 
 class Stall(NamedTuple):
-    """A line in which a thread waits for a buffer. ``buffer`` is None where no graph tells it."""
+    """A line in which a thread waits for a buffer, if known."""
 
     thread: str
     line: int
@@ -175,7 +175,7 @@ class Stall(NamedTuple):
 
 
 def stalls_of(log: TtlangLog) -> list[Stall]:
-    """Return where threads wait for buffers, the longest first; by the last auto-profile."""
+    """Return the waits for buffers of the last auto-profile, longest first."""
     found: list[Stall] = []
     for thread in log.auto_profiles[-1].threads if log.auto_profiles else ():
         lines = thread.lines or ()
@@ -194,7 +194,6 @@ def stalls_of(log: TtlangLog) -> list[Stall]:
 
 
 def _buffer_at(log: TtlangLog, kernel: str | None, line: int, op: str) -> int | None:
-    """Return the buffer that a line of a kernel waits for, if the flow graph has just one there."""
     graph = log.flow_graphs[-1] if log.flow_graphs else None
     places = {
         buffer.number

@@ -60,7 +60,7 @@ TILE_ROWS: Final = 32
 
 
 class Product(NamedTuple):
-    """A matmul or a convolution of a step; ``weights`` is None where it has none in DRAM."""
+    """A matmul or convolution of a step, with its weights in DRAM."""
 
     row: int
     op: Op
@@ -69,12 +69,12 @@ class Product(NamedTuple):
 
     @property
     def first(self) -> Tensor | None:
-        """What goes in first."""
+        """The first operand."""
         return self.op.signature.inputs[0] if self.op.signature.inputs else None
 
     @property
     def reads_again(self) -> str:
-        """What to do where most of what it reads was read before; "" where it is not so."""
+        """Remedy if most of its reads are repeated; "" if not."""
         moved, again = self.line.work.dram_bytes or 0.0, self.line.work.again_bytes
         if self.weights is None or again <= moved / 2:
             return ""
@@ -87,7 +87,7 @@ class Product(NamedTuple):
 
     @property
     def least_ns(self) -> float | None:
-        """The least time: of a chip that is not known, what the profiler calls its ideal.
+        """The least time; on an unknown chip, the ideal of the profiler.
 
         The profiler counts a byte for each element of bfloat4_b: that is no ideal. It counts all
         cores of a chip as well; on those in use none is faster than on the fastest chip known.
@@ -119,7 +119,7 @@ def matmuls_of(step: OpTable) -> Sequence[Product]:
 
 
 def unknown_chip(table: OpTable) -> str:
-    """Say why rules that compare with the peaks of a chip cannot tell."""
+    """Reason of rules that need the peaks of a chip."""
     return f"the peaks of {table.arch or 'an unnamed architecture'} are not known"
 
 
@@ -143,7 +143,7 @@ def check_shortfall(
     sentence: str,
     name: Callable[[Placed], str] = lambda placed: op_name(placed.op),
 ) -> Answer:
-    """Compare with a limit what products would save at a part of their roofline."""
+    """Compare the saving at a part of the roofline with a limit."""
     saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}
     took = sum(each.op.kernel_ns for each in slow)
     left = microseconds(took - sum(saved.values()))
@@ -159,14 +159,14 @@ def check_shortfall(
 
 
 def shortfall_ns(product: Product, efficiency: float) -> float:
-    """Return how much shorter an op would be with a part of its peak; 0 if that is not known."""
+    """Time above a part of the roofline; 0 if unknown."""
     if product.least_ns is None:
         return 0.0
     return max(0.0, product.op.kernel_ns - max(product.least_ns / efficiency, LAUNCH_NS))
 
 
 def dram_sharded_ns(matmul: Product, board: Board) -> float | None:
-    """Return what a matmul would take with DRAM-sharded weights; None if it cannot have them.
+    """Time of a matmul with DRAM-sharded weights; None if impossible.
 
     One core per bank computes: with LoFi if weights are of a block format, else at the fidelity
     that the matmul has.
@@ -184,7 +184,7 @@ def dram_sharded_ns(matmul: Product, board: Board) -> float | None:
 
 
 def gains_from_dram_sharding(matmul: Product, board: Board | None) -> float:
-    """Return what DRAM-sharded weights would save of a matmul that reads them far too slowly."""
+    """Saving by DRAM-sharded weights, of a matmul that reads slowly."""
     if board is None or matmul.weights is None:
         return 0.0
     took, sharded = matmul.op.kernel_ns, dram_sharded_ns(matmul, board)
@@ -194,7 +194,7 @@ def gains_from_dram_sharding(matmul: Product, board: Board | None) -> float:
 
 
 def has_small_blocks(op: Op, inner: float = 2, subblock: float = 2) -> bool:
-    """Tell whether a matmul works on fewer tiles at a time than these, and has more of them."""
+    """Return whether a matmul with more tiles works on fewer than these."""
     width, area = inner_block(op), output_subblock(op)
     shape = op.signature.inputs[0].padded if op.signature.inputs else ()
     can_be_wide = not shape or shape[-1] > TILE_ROWS
@@ -204,12 +204,12 @@ def has_small_blocks(op: Op, inner: float = 2, subblock: float = 2) -> bool:
 
 
 def inner_block(op: Op) -> int | None:
-    """Return the tiles of a matmul's inner block; None where not told."""
+    """Tiles of the inner block of a matmul; None if unknown."""
     return whole(op.attributes, "in0_block_w", "K_block_size")
 
 
 def output_subblock(op: Op) -> int | None:
-    """Return the tiles of a matmul's output subblock; None where not told."""
+    """Tiles of the output subblock of a matmul; None if unknown."""
     height = whole(op.attributes, "out_subblock_h", "subblock_h")
     width = whole(op.attributes, "out_subblock_w", "subblock_w")
     return None if height is None or width is None else height * width
@@ -223,7 +223,7 @@ _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 @lru_cache(maxsize=4096)
 def setting(attributes: str, key: str) -> str | None:
-    """Return the value of a key up to its own arguments: "" if it is not set, None if not told.
+    """Return the value of a key; "" if unset, None if missing.
 
     >>> setting("{'program_config': 'Reuse(in0_block_w=2)'; 'bias': 'std::nullopt'}", "bias")
     ''
@@ -247,7 +247,7 @@ def whole(attributes: str, *keys: str) -> int | None:
 
 
 def flag(attributes: str, key: str) -> bool | None:
-    """Return whether something is switched on; None where that is not told.
+    """Return whether something is switched on; None if unknown.
 
     >>> flag("{'enable_act_double_buffer': 'false'}", "enable_act_double_buffer")
     False
@@ -270,26 +270,26 @@ NO_MATMULS: Final = "no matmuls"
 
 
 def is_matmul(signature: Signature) -> bool:
-    """Tell whether an op is a matrix product, whatever is fused into it."""
+    """Return whether an op is a matrix product, fused or not."""
     return signature.category is Category.MATMUL
 
 
 def is_dense_matmul(signature: Signature) -> bool:
-    """Tell whether a product skips no blocks: its operands say what it reads and computes."""
+    """Return whether an op is a matrix product that skips no blocks."""
     return is_matmul(signature) and "sparse" not in signature.op.lower()
 
 
 def program_config(op: Op) -> str | None:
-    """Return the type of a product's program config: "" if it has none, None if not told."""
+    """Type of the program config; "" if unset, None if missing."""
     found = setting(op.attributes, "program_config")
     return setting(op.attributes, "config") if found is None else found
 
 
 def is_convolution(signature: Signature) -> bool:
-    """Tell whether an op is a convolution, and not only what prepares one."""
+    """Return whether an op is a convolution itself."""
     return signature.category is Category.CONV
 
 
 def none_long_enough(shortest_us: float) -> str:
-    """Say why rules about cores say nothing of a program without such ops."""
+    """Reason of rules about cores without ops to judge."""
     return f"no op of {shortest_us:g} µs or more that is to be counted"

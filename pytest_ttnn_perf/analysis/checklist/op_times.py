@@ -1,4 +1,4 @@
-"""Times of the ops in a table: shares of the kernel time, gaps between ops, repeated executions."""
+"""Times of ops: kernel time, gaps between ops, repeated executions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def device_ops(table: OpTable) -> Sequence[Op]:
 
 @once_per_table
 def signature_numbers(table: OpTable) -> Sequence[int]:
-    """Return the index of the signature of each op that ran on a device."""
+    """Return the signature index of each op on a device."""
     rows = zip(table.columns.signature, table.columns.host, strict=True)
     return tuple(number for number, host in rows if not host)
 
@@ -52,7 +52,7 @@ def ops_like(table: OpTable, chosen: Callable[[Signature], bool]) -> Sequence[Op
 
 @once_per_table
 def kernel_ns(table: OpTable) -> float:
-    """Return the kernel time of all ops of devices; ops of the host take none."""
+    """Return the kernel time of all ops of devices."""
     return sum(table.columns.kernel_ns)
 
 
@@ -79,18 +79,18 @@ def worst_ops(
 
 
 def heaviest_numbers(weighed: Iterable[tuple[float, int]]) -> tuple[int, ...]:
-    """Return the numbers of the ops with the largest weights, those first; 0 is none."""
+    """Return the numbers of the heaviest ops; 0 is no number."""
     ordered = sorted(weighed, key=lambda each: (-each[0], each[1]))
     return tuple(number for _, number in ordered[:MOST_NUMBERS] if number)
 
 
 def op_name(op: Op) -> str:
-    """Return an op as people call it: what it computes, and on what."""
+    """Return an op as people call it: function and operands."""
     return names.op_name(op.signature, op.attributes)
 
 
 def has_operands(table: OpTable) -> bool:
-    """Tell whether a capture says anything of operands; a device's own report does not."""
+    """Return whether a capture has operands; device reports lack them."""
     return any(signature.inputs or signature.outputs for signature in table.signatures)
 
 
@@ -106,7 +106,7 @@ _INFLATED: Final = "outside a replay the profiler itself makes gaps longer"
 
 
 class Gaps(NamedTuple):
-    """What devices waited and worked inside ``executions`` replays, or windows.
+    """Waiting and working time inside ``executions`` replays, or windows.
 
     ``waits`` are the rows that were waited for. ``incomplete`` replays lost ops, so that their gaps
     are no gaps: they are left out.
@@ -133,7 +133,7 @@ class Gaps(NamedTuple):
 
     @property
     def caveat(self) -> str | None:
-        """What to keep in mind about the number."""
+        """A remark on the number."""
         return None if self.replayed else _INFLATED
 
 
@@ -196,7 +196,7 @@ _Replays = dict[tuple[int, int, int], list[int]]
 
 
 def _complete(table: OpTable, replays: _Replays) -> _Replays:
-    """Leave out the replays of incomplete traces that are not like another one with most ops.
+    """Leave out incomplete replays, unlike the longest that agree.
 
     The profiler loses ops and adds none, so that the longest are whole where several agree.
     """
@@ -226,7 +226,7 @@ def _replays(table: OpTable) -> _Replays:
 
 
 class Difference(NamedTuple):
-    """An execution that is not like the first of its kind, and the first op in which it differs.
+    """An execution unlike the first of its kind, and where it differs.
 
     ``same_ops``: only their operands differ.
     """
@@ -242,7 +242,7 @@ class Difference(NamedTuple):
 
 
 def executions(table: OpTable) -> dict[str, list[list[int]]]:
-    """Return the rows of what ran at least twice, by what it is: traces, windows of one name."""
+    """Return the rows of traces and windows that ran at least twice."""
     found: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     columns = table.columns
     for (device, trace, replay), places in _replays(table).items():
@@ -256,7 +256,7 @@ def executions(table: OpTable) -> dict[str, list[list[int]]]:
 
 
 def differences(table: OpTable) -> Iterator[Difference]:
-    """Yield the executions that ran other ops or on other operands than the first of a kind."""
+    """Yield the executions that differ from the first of their kind."""
     signature = table.columns.signature
     for what, (first, *others) in executions(table).items():
         expected = [signature[at] for at in first]

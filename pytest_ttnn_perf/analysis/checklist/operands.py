@@ -1,4 +1,4 @@
-"""Where activations are, which one op makes and another reads; L1, DRAM and host transfers."""
+"""Tensors that ops take and give: weights, activations, shards, L1 and DRAM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 )
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, in_dram, rooflines, size_of
-from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard, device_tensor, in_tiles
+from pytest_ttnn_perf.analysis.readers.report_db import Reshard, device_tensor, in_tiles
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Limit, RuleOutcome
 from pytest_ttnn_perf.core.ops import Category, Tensor, category_of
 from pytest_ttnn_perf.core.text import size
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
 
 
-# The tensors that ops take and give, from an op table or from a report, and what they weigh.
-
 #: Why rules about tensors cannot tell, with a capture that names none.
 NO_OPERANDS: Final = "the capture says nothing about the tensors that ops take and give"
 #: What a report, which tells no times, must name to be worth advice.
@@ -40,7 +38,7 @@ WORTH_BYTES: Final = Limit(
 
 
 def if_worth(answer: Answer, moved: float, worth: Limit, *, where: str = "DRAM") -> Answer:
-    """Return a finding only where that many bytes are worth advice: else it is clean."""
+    """Return a finding on that many bytes, or a clean answer."""
     if answer.outcome is not RuleOutcome.FOUND or moved >= worth.value:
         return answer
     reason = f"{size(moved)} in all: too little to matter in {where}"
@@ -58,7 +56,7 @@ def last_name(operation: Operation) -> str:
 
 
 class Operand(NamedTuple):
-    """A tensor that an op takes or, if ``given``, gives; ``times`` ops do so alike.
+    """A tensor that ``times`` ops take or, if ``given``, give.
 
     ``number`` is its id in a report; an op table does not tell tensors apart.
     """
@@ -71,19 +69,19 @@ class Operand(NamedTuple):
 
     @property
     def size(self) -> float:
-        """The bytes of all of them, padding included; 0 for a format of unknown size."""
+        """The bytes of all of them, with padding; 0 if unknown."""
         return self.times * size_of(self.tensor)
 
 
 def operands_of(subject: Subject) -> Sequence[Operand]:
-    """Return the operands that the op table tells, or else the report."""
+    """Return the operands of the op table, or else of the report."""
     found = _in_table(subject.ops) if subject.ops is not None else ()
     return found or (tuple(_in_report(subject.report)) if subject.report is not None else ())
 
 
 @once_per_table
 def used_signatures(table: OpTable) -> Sequence[tuple[Signature, int]]:
-    """Return the signatures of the ops that ran on a device, and how many have each."""
+    """Return the signatures of device ops with their counts."""
     counts = Counter(signature_numbers(table))
     return tuple((table.signatures[number], count) for number, count in counts.items())
 
@@ -91,7 +89,7 @@ def used_signatures(table: OpTable) -> Sequence[tuple[Signature, int]]:
 def by_weight(
     weights: Iterable[tuple[str, float]], *, unit: str, of: float | None = None
 ) -> Iterator[Evidence]:
-    """Yield evidence with the weights of the same text added up, the heaviest first.
+    """Yield evidence by text with summed weights, heaviest first.
 
     They are shares ``of`` a whole, where one is given.
     """
@@ -122,17 +120,17 @@ def _in_table(table: OpTable) -> Sequence[Operand]:
 
 
 def _in_report(report: Report) -> Iterator[Operand]:
-    for operation in report.completed:
-        for ids, given in ((operation.inputs, False), (operation.outputs, True)):
+    for call in report.completed:
+        for ids, given in ((call.inputs, False), (call.outputs, True)):
             for number in ids:
                 tensor = device_tensor(report.tensors.get(number))
                 if tensor is not None:
-                    yield Operand(operation.name, tensor, 1, given, number)
+                    yield Operand(call.name, tensor, 1, given, number)
 
 
 @once_per_table
 def stale_signatures(table: OpTable) -> frozenset[Signature]:
-    """Return the signatures of ops that are too fast for their shapes, in any step of a table."""
+    """Return the signatures of ops that are too fast for their shapes."""
     lines = rooflines(table)
     numbers = {table.columns.signature[row] for row, line in enumerate(lines) if line.stale}
     return frozenset(table.signatures[number] for number in numbers)
@@ -148,7 +146,7 @@ _OPERANDS_NUMBER: Final = re.compile(r"tensor_id=(\d+)")
 
 
 class Weight(NamedTuple):
-    """A weight. ``key`` tells it from others: its id in a report, else only what it looks like."""
+    """A weight; ``key`` is its id in a report, else its look."""
 
     key: object
     tensor: Tensor
@@ -163,7 +161,7 @@ _CONVERTS: Final = re.compile(
 
 
 def weights_by_row(table: OpTable) -> Mapping[int, Tensor]:
-    """Return the weights that matmuls and convolutions read from DRAM, by the row of these.
+    """Return the weights that products read from DRAM, by row.
 
     A capture does not name tensors. The second operand of a convolution is always a weight, that
     of a matmul unless it looks like what an op before it computed on the same device, as in
@@ -171,21 +169,16 @@ def weights_by_row(table: OpTable) -> Mapping[int, Tensor]:
     that none of them computed, by tilizing, converting or moving it, was not computed either: that
     is how weights are loaded.
     """
-    return _followed(table).weights
+    return _followed(table)[0]
 
 
 def loading_rows(table: OpTable) -> frozenset[int]:
-    """Return the rows that only convert or move what no op before them computed, as weights."""
-    return _followed(table).loading
-
-
-class _Followed(NamedTuple):
-    weights: Mapping[int, Tensor]
-    loading: frozenset[int]
+    """Return the rows that only load or convert weights."""
+    return _followed(table)[1]
 
 
 @once_per_table
-def _followed(table: OpTable) -> _Followed:
+def _followed(table: OpTable) -> tuple[Mapping[int, Tensor], frozenset[int]]:
     columns = table.columns
     computed: dict[int, set[tuple[object, ...]]] = defaultdict(set)
     found: dict[int, Tensor] = {}
@@ -197,38 +190,32 @@ def _followed(table: OpTable) -> _Followed:
         category = signature.category
         if category in PRODUCTS and len(signature.inputs) > 1:
             second = signature.inputs[1]
-            if in_dram(second) and (category is Category.CONV or _is_weight(second, known)):
+            given = prod(second.padded[:-3]) == 1 and look_of(second) not in known
+            if in_dram(second) and (category is Category.CONV or given):
                 found[row] = second
-        if category not in PRODUCTS and _only_converts(signature, known):
+        # Weights are loaded to DRAM: what lies in L1 at the beginning is an activation.
+        loads = _CONVERTS.search(signature.op) is not None and all(
+            in_dram(tensor) and look_of(tensor) not in known for tensor in signature.inputs
+        )
+        if category not in PRODUCTS and loads:
             loading.add(row)
         else:
             known.update(map(look_of, signature.outputs))
-    return _Followed(found, frozenset(loading))
-
-
-def _is_weight(second: Tensor, computed: set[tuple[object, ...]]) -> bool:
-    return prod(second.padded[:-3]) == 1 and look_of(second) not in computed
+    return found, frozenset(loading)
 
 
 def look_of(tensor: Tensor) -> tuple[object, ...]:
-    """Return what a capture tells tensors apart by; views of one may have other logical shapes."""
+    """Return the look of a tensor: shape, format and memory."""
     return (tensor.padded, tensor.dtype, tensor.memory)
 
 
-def _only_converts(signature: Signature, computed: set[tuple[object, ...]]) -> bool:
-    # Weights are loaded to DRAM: what lies in L1 at the beginning is an activation.
-    return _CONVERTS.search(signature.op) is not None and all(
-        in_dram(tensor) and look_of(tensor) not in computed for tensor in signature.inputs
-    )
-
-
 def weights_in_table(table: OpTable) -> frozenset[Weight]:
-    """Return the weights, those that look the same as one: a table does not tell them apart."""
+    """Return the weights; alike ones count once."""
     return frozenset(Weight(tensor, tensor) for tensor in set(weights_by_row(table).values()))
 
 
 def computed_in_report(report: Report) -> frozenset[int]:
-    """Return the tensors that operations computed: no weights, and nothing made of these alone."""
+    """Return the ids of computed tensors, without weights."""
     computed: set[int] = set()
     for operation in report.completed:
         name = operation.name.rpartition(".")[2]
@@ -256,7 +243,7 @@ def weights_in_report(report: Report) -> frozenset[Weight]:
 
 
 def operands_of_products(subject: Subject) -> list[int]:
-    """Return how many operands are told of each matmul and convolution."""
+    """Count the operands of each matmul and convolution."""
     calls = subject.report.completed if subject.report is not None else ()
     used = used_signatures(subject.ops) if subject.ops is not None else ()
     return [
@@ -266,18 +253,17 @@ def operands_of_products(subject: Subject) -> list[int]:
 
 
 def is_product(signature: Signature) -> bool:
-    """Tell whether an op is a matmul or a convolution."""
+    """Return whether an op is a matmul or a convolution."""
     return signature.category in PRODUCTS
 
 
 def runs_product(operation: Operation) -> bool:
-    """Tell whether an operation of a report runs a matmul or a convolution."""
+    """Return whether an operation runs a matmul or a convolution."""
     names = (operation.name, *operation.device_operations)
     return any(category_of(name.rpartition(".")[2]) in PRODUCTS for name in names)
 
 
 def _of_convolution(operation: Operation) -> Iterator[Weight]:
-    """Yield the weights that a convolution lays out on the device, in the format asked for."""
     text = operation.arguments.get("weight_tensor", "")
     shape, number = _HOST_WEIGHTS.search(text), _OPERANDS_NUMBER.search(text)
     if shape is not None and operation.conv is not None and operation.conv.weights_dtype:
@@ -294,51 +280,35 @@ _SHARDING: Final = re.compile(r"(HEIGHT|WIDTH|BLOCK|ND)_SHARDED")
 _CACHE: Final = re.compile(r"cache", re.IGNORECASE)
 
 
-class Reads(NamedTuple):
-    """Ops of one signature, and those of their inputs that ops before them made."""
-
-    ops: Sequence[Op]
-    activations: tuple[Tensor, ...]
-
-
 @once_per_table
-def activation_reads(table: OpTable) -> Sequence[Reads]:
-    """Return the ops of devices with the activations that they read.
+def activation_reads(table: OpTable) -> Sequence[tuple[Op, tuple[Tensor, ...]]]:
+    """Return device ops with the inputs that earlier ops made.
 
-    A capture does not name tensors: one that has the shape, dtype and memory of an earlier output
-    of the same device is taken for it. Weights are never an output. Caches, which ops write in
-    place and which stay where they are, do not count.
+    A capture does not name tensors: one that looks like an earlier output of the same device is
+    taken for it. Weights are never an output. Caches, which ops write in place and which stay where
+    they are, do not count.
     """
     caches = {
-        _kind(tensor)
+        look_of(tensor)
         for signature, _ in used_signatures(table)
         if _CACHE.search(signature.op)
         for tensor in signature.outputs
     }
     made: dict[int, set[tuple[object, ...]]] = defaultdict(set)
-    found: dict[tuple[int, int, int], tuple[Tensor, ...]] = {}
-    ops: dict[tuple[int, int, int], list[Op]] = defaultdict(list)
-    for op, number in zip(device_ops(table), signature_numbers(table), strict=True):
-        cwd = made[op.device]
-        # What was made only grows: as long as it is as much, a signature reads the same of it.
-        key = (op.device, number, len(cwd))
-        if key not in found:
-            inputs, outputs = op.signature.inputs, op.signature.outputs
-            found[key] = tuple(tensor for tensor in inputs if _kind(tensor) in cwd)
-            cwd.update(set(map(_kind, outputs)) - caches)
-        ops[key].append(op)
-    return tuple(Reads(ops[key], activations) for key, activations in found.items())
+    found = []
+    for op in device_ops(table):
+        on_device = made[op.device]
+        inputs, outputs = op.signature.inputs, op.signature.outputs
+        found.append((op, tuple(each for each in inputs if look_of(each) in on_device)))
+        on_device.update(set(map(look_of, outputs)) - caches)
+    return tuple(found)
 
 
 def activation_operands(subject: Subject, *, with_producer: bool = False) -> Iterator[Operand]:
-    """Yield the activations that ops read, by what people call these ops.
-
-    They are those of the op table or, without one, of the report, which also tells what made them.
-    """
+    """Yield the activations that ops of a table, or report, read."""
     if subject.ops is not None:
-        for ops, activations in activation_reads(subject.ops):
-            name = op_name(ops[0])
-            yield from (Operand(name, tensor, len(ops), given=False) for tensor in activations)
+        for op, activations in activation_reads(subject.ops):
+            yield from (Operand(op_name(op), tensor, 1, given=False) for tensor in activations)
     elif subject.report is not None:
         names = {operation.id: operation.name for operation in subject.report.operations}
         for edge, tensor in activation_edges(subject.report):
@@ -347,32 +317,13 @@ def activation_operands(subject: Subject, *, with_producer: bool = False) -> Ite
             yield Operand(f"{producer}{names[edge.consumer]} {shape}", tensor, 1, given=False)
 
 
-def _kind(tensor: Tensor) -> tuple[object, ...]:
-    return (tensor.padded, tensor.dtype, tensor.memory)
-
-
 def activation_edges(report: Report) -> Iterator[tuple[Edge, Tensor]]:
-    """Yield the tensors of a report that one operation computed and another one computes with."""
+    """Yield the tensors that pass from one operation to another."""
     computing = {operation.id for operation in report.completed if operation.device_operations}
     for edge in report.edges:
         tensor = device_tensor(report.tensors.get(edge.tensor))
         if tensor is not None and {edge.producer, edge.consumer} <= computing:
             yield edge, tensor
-
-
-#: Of the L1 of all cores, what one tensor may take: others, and circular buffers, need room too.
-ROOM: Final = 0.1
-
-
-def l1_bytes(report: Report) -> int | None:
-    """Return how much L1 a device has; None where that is not told."""
-    sizes = (device.total_l1_bytes for device in report.devices if device.total_l1_bytes)
-    return min(sizes, default=None)
-
-
-def is_fetched(operand: Operand, l1_bytes: int) -> bool:
-    """Tell whether an activation is read from DRAM although it would fit into L1."""
-    return operand.tensor.memory.startswith("DRAM") and operand.size <= l1_bytes * ROOM
 
 
 #: Operations that only convert or move what they are given.
@@ -383,7 +334,7 @@ _MOVES: Final = re.compile(
 
 
 class RoundTrip(NamedTuple):
-    """Two operations that only convert or move, the second right what the first gave.
+    """Two operations in a row that only convert or move a tensor.
 
     ``before``, ``there`` and ``after`` are the tensor on its way; nobody else reads it there.
     """
@@ -402,7 +353,7 @@ class RoundTrip(NamedTuple):
 
 
 def round_trips(report: Report) -> Iterator[RoundTrip]:
-    """Yield the tensors that one operation moves and the next one moves on."""
+    """Yield the tensors that two operations in a row move."""
     operations = {operation.id: operation for operation in report.completed}
     readers = Counter(edge.tensor for edge in report.edges)
     for edge in report.edges:
@@ -422,11 +373,6 @@ def _only_moves(operation: Operation) -> bool:
     return all(map(_MOVES.search, names))
 
 
-def is_interleaved(tensor: Tensor) -> bool:
-    """Tell whether a tensor is spread over all banks, page by page."""
-    return "INTERLEAVED" in tensor.memory
-
-
 def sharding_in(memory: str | None) -> str | None:
     """Return how a memory layout cuts tensors; None where it does not.
 
@@ -438,7 +384,7 @@ def sharding_in(memory: str | None) -> str | None:
 
 
 def reshards(report: Report, operation: Operation) -> bool:
-    """Tell whether an operation moves a tensor from one sharding to another, also on its way."""
+    """Return whether an operation changes the sharding of a tensor."""
     if operation.reshard is not Reshard.UNKNOWN:
         return operation.reshard is not Reshard.NONE
     before, after = first_shards(report, operation.inputs), first_shards(report, operation.outputs)
@@ -446,7 +392,7 @@ def reshards(report: Report, operation: Operation) -> bool:
 
 
 def first_shards(report: Report, numbers: tuple[int, ...]) -> tuple[object, ...]:
-    """Return how the first of some tensors is cut; nothing if it is not."""
+    """Return the shards of the first tensor; empty if interleaved."""
     tensor = report.tensors.get(numbers[0]) if numbers else None
     sharding = sharding_in(tensor.memory) if tensor else None
     return (sharding, tensor.shard) if tensor and sharding else ()
@@ -457,19 +403,19 @@ NO_GRAPHS: Final = "the report does not say what ran inside its operations"
 
 
 def operation_name(report: Report, operation: Operation) -> str:
-    """Return an operation as people call it: its name, its number and the shape of its input."""
+    """Return the name, number and first shape of an operation."""
     tensors = (report.tensors.get(number) for number in operation.inputs)
     shapes = [shape_text(tensor.shape) for tensor in tensors if tensor and tensor.shape]
     return " ".join([f"{operation.name} (operation {operation.id})", *shapes[:1]])
 
 
 def has_graphs(report: Report) -> bool:
-    """Tell whether a report says of any operation what ran inside it."""
+    """Return whether a report has the inside of any operation."""
     return any(operation.device_operations for operation in report.completed)
 
 
 def budget_bytes(report: Report) -> int | None:
-    """Return what a core has for tensors and circular buffers together; None where not told.
+    """L1 of a core for tensors and circular buffers; None if unknown.
 
     A bank is smaller than that limit where a part of L1 was set aside when the device was opened.
     """
@@ -483,13 +429,8 @@ def budget_bytes(report: Report) -> int | None:
     return min(sizes, default=None)
 
 
-def used_bytes(operation: Operation) -> int:
-    """Return what was alive in L1 at an operation, per core; a lower bound, as not all tell."""
-    return operation.bytes_per_bank.get(BufferType.L1, 0) + (operation.cb_bytes_per_core or 0)
-
-
 def dram_use(table: OpTable) -> float | None:
-    """Return the share of the bandwidth that ops use, weighted by their time; None if unknown.
+    """Share of the DRAM bandwidth in use; None if unknown.
 
     An op that reads an unknown part of its operands counts as none of it, and so does one whose
     shapes are not its own.

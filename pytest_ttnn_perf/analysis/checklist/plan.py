@@ -1,4 +1,4 @@
-"""Plans: what to do first, what it saves, what is left, and whether a target is in reach.
+"""Plans: steps with savings, the rest, and the reach of a target.
 
 Nothing is saved twice, and nothing below the least time of the chip. That is, of every matmul,
 convolution and attention: its weights are read from DRAM once, in bfloat8_b unless they are
@@ -69,7 +69,7 @@ _CALL_TIMES: Final = (*_BY_CLOCK, SIM_TIME, SIM_THROUGHPUT_TIME)
 
 
 class Start(Struct, frozen=True):
-    """What a step of a region takes now, and the least that it can take; None if not known.
+    """Time of a step now, and its least time; None if unknown.
 
     ``gaps_ns`` of it are gaps between ops, of a step that is not ``replayed`` at most so much: a
     profiler makes them longer. ``waits``: the host holds it up, so that faster kernels change
@@ -85,12 +85,12 @@ class Start(Struct, frozen=True):
 
     @property
     def room_ns(self) -> float:
-        """What can be saved at all."""
+        """The most that can be saved."""
         return max(0.0, self.now_ns - (self.ideal_ns or 0.0))
 
 
 class PlanStep(NamedTuple):
-    """A finding, what it saves after the steps before it, and what a step takes then.
+    """A finding with its saving after the steps before it.
 
     ``best_ns`` is what is left if all bounds up to here are had in full: what is saved at most is
     not counted in ``left_ns``.
@@ -103,7 +103,7 @@ class PlanStep(NamedTuple):
 
     @property
     def alone_ns(self) -> float:
-        """What it would save without the steps before it."""
+        """The saving without the steps before it."""
         return self.finding.saving_ns or 0.0
 
 
@@ -124,12 +124,12 @@ class Plan(Struct, frozen=True):
 
     @property
     def left_ns(self) -> float:
-        """What a step takes after all of them."""
+        """The time of a step after all of them."""
         return self.steps[-1].left_ns if self.steps else self.start.now_ns
 
     @property
     def best_ns(self) -> float:
-        """What it takes if all bounds are had in full."""
+        """The time of a step if all bounds are had in full."""
         return self.steps[-1].best_ns if self.steps else self.start.now_ns
 
 
@@ -165,18 +165,18 @@ def _adds(finding: Finding) -> float:
 
 
 def is_step(finding: Finding) -> bool:
-    """Tell whether a finding would save something that is worth a step."""
+    """Return whether a finding saves enough for a step."""
     advises = finding.stands and finding.code[3] in _ADVICE
     return advises and not finding.quiet and _adds(finding) > 0
 
 
 def is_of_host(code: str) -> bool:
-    """Tell whether a rule is about what a call takes beside its kernels."""
+    """Return whether a rule is about the host side of a call."""
     return code.startswith(("TTP4", "TTP5"))
 
 
 def order_of_step(finding: Finding, *, waits: bool) -> tuple[bool, bool, bool, float, str]:
-    """Sort what comes first: the host if it ``waits``, then what is sure, then what is much.
+    """Sort key: a host that ``waits``, then the sure, then the large.
 
     Upper bounds come last, and what is only for information before them.
     """
@@ -186,7 +186,7 @@ def order_of_step(finding: Finding, *, waits: bool) -> tuple[bool, bool, bool, f
 
 
 class Chance(Enum):
-    """Whether a plan gets to a target."""
+    """The chance of a plan to reach a target."""
 
     REACHED = "reached already"
     POSSIBLE = "possible"
@@ -196,7 +196,7 @@ class Chance(Enum):
 
 
 class Reach(NamedTuple):
-    """Whether a plan gets to a target, after which step, and what it leaves, also at best.
+    """The chance of reaching a target, and the step that does.
 
     ``metric`` is what a test has the target for, "" where the command line does.
     """
@@ -210,7 +210,7 @@ class Reach(NamedTuple):
 
 
 def reach_of(plan: Plan, target_ns: float, metric: str = "") -> Reach:
-    """Return whether a plan gets a step down to a target: the best chance, and the first step."""
+    """Return the best chance of a plan to reach a target."""
 
     def first(left_ns: Iterable[float]) -> int | None:
         return next((at for at, left in enumerate(left_ns, start=1) if left <= target_ns), None)
@@ -230,7 +230,7 @@ def reach_of(plan: Plan, target_ns: float, metric: str = "") -> Reach:
 
 
 def start_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Start | None:
-    """Return what a step of a region takes; None where nothing has a time."""
+    """Return the start of a region; None without a time."""
     table = subject.ops
     if table is None or not table.devices:
         found = "" if subject.kernels is None else kernels_of(subject.kernels)
@@ -254,7 +254,7 @@ def start_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Start | 
 
 
 def starts_of_test(observation: Observation, arch: str | None) -> Iterator[Start]:
-    """Yield what a step of each region of a recorded test takes, where the record tells it."""
+    """Yield the start of each region of a recorded test."""
     told = [one for one in observation.findings if one.stands and one.saving_ns is not None]
     groups = observation.ops if observation.ops and observation.ops.kernel_time != CALLS else None
     regions = dict.fromkeys((*(groups.regions if groups else ()), *(one.region for one in told)))
@@ -274,7 +274,7 @@ def starts_of_test(observation: Observation, arch: str | None) -> Iterator[Start
 def reaches_of(
     observation: Observation, findings: Sequence[Finding], plan: Plan, *, alone: bool
 ) -> Iterator[Reach]:
-    """Yield whether a plan gets the times of its region to the targets that a test has for them.
+    """Yield the reach of the targets of a test for a region.
 
     Those of whole calls as well where the region stands ``alone``: what it saves, they save.
     """
@@ -319,7 +319,7 @@ def _time_ns(observation: Observation, metric: str) -> float | None:
 
 
 def ideal_of_step(step: OpTable) -> float | None:
-    """Return the least time of a step in ns; None where nothing tells it.
+    """Return the least time of a step in ns; None if unknown.
 
     Its work is spread evenly over its devices.
     """
@@ -371,7 +371,7 @@ def _ideal_ns(board: Board, signature: Signature, cores: int) -> float:
 
 
 class Planned(Struct, frozen=True):
-    """The plan of one region of a capture, or of a test; ``why_not`` says why there is none.
+    """A plan of a region, or ``why_not``: the reason without one.
 
     ``source`` is the file or the test, "" where the command names nothing else. ``unanswered`` is
     how many rules could not tell, ``look`` the command that says what they need.
@@ -408,7 +408,7 @@ _MOST_NAMED: Final = 3
 
 
 def plan_listing(planned: Sequence[Planned]) -> Listing:
-    """Lay plans out, the one that matters first; those that cannot be made last."""
+    """Lay plans out, the most important first, missing ones last."""
     lines: list[Block] = []
     rows: list[tuple[object, ...]] = []
     above = ""
@@ -447,7 +447,6 @@ def _plan_lines(one: Planned, plan: Plan) -> Iterator[Block]:
 
 
 def _now(plan: Plan) -> str:
-    """Say what a step takes now, and the least that it can take."""
     start = plan.start
     most = "" if start.replayed else "at most "
     gaps = f", {most}{_time(start.gaps_ns)} of it gaps" if start.gaps_ns else ""
@@ -475,7 +474,6 @@ def _time(nanoseconds: float) -> str:
 
 
 def _advice_lines(plan: Plan) -> Iterator[str]:
-    """Say what each step is, and what it would save without those before it."""
     for number, step in enumerate(plan.steps, start=1):
         finding, alone = step.finding, ""
         if step.alone_ns > step.saves_ns * _SAME:
@@ -570,7 +568,7 @@ _FEW_STEPS: Final = 3
 
 
 def bounded_document(planned: Sequence[Planned], *, most_bytes: int = MOST_BYTES) -> object:
-    """Return plans as plain JSON of bounded size; ``cut`` says what was left out of it.
+    """Return plans as JSON of bounded size; ``cut`` counts the rest.
 
     Steps go first, the last ones of the longest plan; then plans, the last ones.
     """
@@ -592,7 +590,6 @@ def bounded_document(planned: Sequence[Planned], *, most_bytes: int = MOST_BYTES
 
 
 def _brief(text: str, most_bytes: int = _NAME_BYTES) -> str:
-    """Return a text that takes at most so much of a document, whatever is in it."""
     most = most_bytes
     while len(json_text(short := shortened(text, most))) > most_bytes:
         most -= 6  # what a character takes that is spelt

@@ -1,4 +1,4 @@
-"""The steps of optimizing a model that are done or open, and the finding to begin with."""
+"""Progress: done and open steps, and the finding to begin with."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def progress_of(
     has_baseline: bool | None,
     kind: ModelKind | None = None,
 ) -> Progress:
-    """Return how far a model has come; ``has_baseline`` is None where nobody looked for one.
+    """Return the progress of a model; ``has_baseline`` None is unknown.
 
     ``kind`` is what kind of model it is; None where that is not known.
     """
@@ -108,7 +108,7 @@ def progress_of(
 def _step(
     name: str, states: Mapping[str, State | None], deciding: frozenset[str] = frozenset()
 ) -> Step:
-    """Return a step; it is done only if one of its ``deciding`` rules could tell, if any apply."""
+    """Return a step, done only if a deciding rule answered."""
     known = set(states.values())
     if State.OPEN in known:
         return Step(name, State.OPEN, tuple(c for c, s in states.items() if s is State.OPEN))
@@ -122,12 +122,11 @@ def _step(
 
 
 def _leaves_most(finding: Finding) -> bool:
-    """Tell whether no rule could say anything of most of a step."""
     return finding.code == _UNEXPLAINED and finding.stands and (finding.value or 0.0) > _MOST
 
 
 def _first(findings: Sequence[Finding], kind: ModelKind | None) -> First | None:
-    """Return what to begin with: what adds the largest saving, of those that keep a step open.
+    """Return the finding with the largest saving of open steps.
 
     The path of the kind decides where that is about the same, or nothing can be said. What is only
     for information, and upper bounds of a model that does not wait, come last.
@@ -165,7 +164,7 @@ def _adds(finding: Finding) -> float:
 
 
 def _final_pcc(states: Mapping[str, State | None]) -> Step:
-    """Return the last step: it is done only by a PCC that was compared with its limit."""
+    """Return the last step: done only by a compared PCC."""
     step = _step("final PCC", states)
     if step.state is State.OPEN:
         return step
@@ -173,7 +172,6 @@ def _final_pcc(states: Mapping[str, State | None]) -> Step:
 
 
 def _state(finding: Finding) -> State | None:
-    """Return what a rule says of its step: what was found but does not count says nothing."""
     if finding.outcome is not RuleOutcome.FOUND:
         clean = finding.outcome is RuleOutcome.CLEAN
         return State.DONE if clean else _WITHOUT_ANSWER[finding.outcome]

@@ -1,4 +1,4 @@
-"""Select rules, ask them about a test, and weigh their findings against each other."""
+"""Select rules, ask them, and weigh their findings against each other."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def use_custom_rules(rules: Sequence[tuple[CustomRule, str]] | None) -> None:
-    """Ask these rules and ours; each with its plugin. Their codes were checked, and differ.
+    """Register rules of other plugins, each with its owner.
 
     None: rules of others are not known in this process, or not yet. Codes that may be theirs are
     not refused then.
@@ -122,14 +122,14 @@ def use_custom_rules(rules: Sequence[tuple[CustomRule, str]] | None) -> None:
 
 
 def may_be_custom(code: str) -> bool:
-    """Tell whether a code, or the beginning of one, may be that of a rule not known here."""
+    """Return whether a code or prefix may be of an unknown plugin."""
     if _known or not _PREFIX.fullmatch(code):
         return False
     return not any(known.startswith(code) for known in codes())
 
 
 def _as_rule(custom: CustomRule, owner: str) -> Rule:
-    """Give a rule the shape of ours: a mistake of it fails the test, and no other."""
+    """Wrap a rule of others, whose mistakes fail the test."""
 
     def look(subject: Subject) -> Answer:
         try:
@@ -162,7 +162,7 @@ class Group:
         self._limits = limits
 
     def only(self, wanted: Callable[[str, tuple[Input, ...]], bool]) -> Group:
-        """Return the rules that are wanted, by their code and what they need."""
+        """Return the rules that are wanted, by code and needs."""
         codes = tuple(code for code in self.codes if wanted(code, self.needs))
         return Group(self.needs, codes, self._limits)
 
@@ -177,7 +177,7 @@ class Group:
 def select_rules(
     select: Sequence[str], ignore: Sequence[str], settings: Mapping[str, RuleSettings]
 ) -> tuple[Group, ...]:
-    """Return the rules of some codes, or prefixes of codes, all if none is named, by their needs.
+    """Return the selected rules, all without a selection, grouped by needs.
 
     Raises:
         UsageError: a code that no rule begins with, a limit that a rule does not have, or no rule
@@ -230,7 +230,7 @@ def _select_rules(
 def run_rules(
     rules: Iterable[Rule], subject: Subject, waived: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """Return the finding of every rule; those of ``waived`` rules save nothing of the others.
+    """Return a finding per rule; ``waived`` rules claim no saving.
 
     Raises:
         RuleError: one raised.
@@ -246,7 +246,7 @@ def run_rules(
 
 
 def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str] = ()) -> Answered:
-    """Return the findings of the rules that have an answer, and why the others have none.
+    """Return the findings, and the reasons of rules without an answer.
 
     Raises:
         RuleError: one raised.
@@ -282,7 +282,7 @@ def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str]
 def run_in_regions(
     rules: Sequence[Rule], subject: Subject, waived: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """Return the findings of rules that look at ops for each region, and of the others once.
+    """Return findings: of rules on ops by region, of others once.
 
     Raises:
         RuleError: one raised.
@@ -299,7 +299,7 @@ def run_in_regions(
 def ask_in_regions(
     groups: Sequence[Group], subject: Subject, waived: Collection[str] = ()
 ) -> Answered:
-    """Return the same as ``ask_rules``, of rules that look at ops for each region.
+    """Ask rules on ops for each region, the others once.
 
     Raises:
         RuleError: one raised.
@@ -337,7 +337,7 @@ def find(subject: Subject, settings: Settings, *, only: Collection[str] | None =
 
 
 def trusted(subject: Subject) -> Subject:
-    """Return a subject without an op table of which no number can be trusted.
+    """Return a subject without an op table that is invalid.
 
     Only the rules of validity look at such a table.
     """
@@ -353,7 +353,7 @@ def trusted(subject: Subject) -> Subject:
 
 
 def in_regions(subject: Subject) -> tuple[Subject, ...]:
-    """Return a subject for each region of its op table; one where it has none, or is invalid."""
+    """Return a subject for each region of its op table."""
     subject = trusted(subject)
     if subject.ops is None or subject.region:
         return (subject,)
@@ -398,14 +398,12 @@ def _with_claims(subject: Subject, answers: Iterable[tuple[Rule, Answer]]) -> Su
 
 
 def _advises(rule: Rule) -> bool:
-    """Tell whether a rule is to make the ops of a step shorter."""
     return Input.OPS in rule.needs and rule.code[3] in _ADVICE
 
 
 def _findings(
     answers: Sequence[tuple[Rule, Answer]], subject: Subject, waived: Collection[str]
 ) -> tuple[Finding, ...]:
-    """Return answers as findings, with what each would save beside the others."""
     found = [(rule, answer) for rule, answer in answers if answer.outcome is RuleOutcome.FOUND]
     savings: Mapping[str, Saving] = {}
     kernels_ns = gaps_ns = 0.0
@@ -449,7 +447,7 @@ def _folded(
     savings: Mapping[str, Saving],
     kernels_ns: float,
 ) -> tuple[Finding, ...]:
-    """Mark the findings that add too little for a line of their own.
+    """Mark findings that add too little for a line.
 
     One that would save what another saves of the same ops is named in the line of that other.
     """

@@ -1,4 +1,4 @@
-"""What findings would save of a step, and what its slowest device waits between ops."""
+"""Savings of findings, and gaps on the slowest device."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WORTH_A_WORD: Final = 0.2
 
 
 class Claim(NamedTuple):
-    """What a finding would save: of ops, by their row, and of the time between ops.
+    """The saving that a finding claims: of ops, and between ops.
 
     Beside a saving of ops, ``waiting_ns`` are the gaps that go with them. One that counts ``last``
     takes nothing from the others: an upper bound, or what the project does without.
@@ -51,7 +51,7 @@ class Claim(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """What a finding would save of a step, and how much no larger saving has saved already.
+    """The saving of a finding, and the part that it adds.
 
     ``taken_ns`` is what others have saved of it before, by their code. ``gaps_ns`` is how much of
     what it adds is time between ops.
@@ -125,7 +125,7 @@ def _bounded(claim: Claim, times_ns: Mapping[int, float], gaps_ns: float) -> Cla
 
 @once_per_table
 def critical_ns(step: OpTable) -> Mapping[int, float]:
-    """Return the kernel times, by row of a step, of the device that takes longest.
+    """Return the kernel times of the slowest device, by row.
 
     The other devices of a mesh run beside it: what is saved there alone makes no step shorter.
     """
@@ -152,7 +152,7 @@ def critical_ops(step: OpTable) -> Sequence[Placed]:
 
 @once_per_table
 def step_ns(step: OpTable) -> float:
-    """Return the kernel time of a step: that of the device that takes longest."""
+    """Return the kernel time of a step on its slowest device."""
     return sum(critical_ns(step).values())
 
 
@@ -170,7 +170,7 @@ def check_savings(
     arithmetic: str,
     name: Callable[[Placed], str] = lambda placed: op_name(placed.op),
 ) -> Answer:
-    """Answer with a finding where what can be saved is more than a share of the step.
+    """Compare a saving with a share of the step.
 
     The evidence are the ops that it is saved of, those of one name together.
     """
@@ -210,7 +210,7 @@ _REACHABLE: Final = 3.0
 
 
 class Removal(NamedTuple):
-    """What removing an op saves of its time.
+    """The saving of removing an op.
 
     Of one that has to stay and is far too ``slow`` it is only a part; ``slow`` says what it is.
     """
@@ -220,7 +220,7 @@ class Removal(NamedTuple):
 
 
 def removable(step: OpTable, is_one: Callable[[Signature], bool]) -> Mapping[int, Removal]:
-    """Return the ops of a kind that a step could do without, by their row.
+    """Return the ops of a kind that could go, by row.
 
     What comes in row-major from the host has to be brought in shape somewhere, and so has what the
     step begins and ends with. That stays, unless it takes many times what its bytes need: then it
@@ -272,7 +272,7 @@ def check_removals(
     sentence: str,
     name: Callable[[Placed], str] = lambda placed: op_name(placed.op),
 ) -> Answer:
-    """Answer with a finding where ops that could go take more than a share of the step."""
+    """Compare the time of removable ops with a share of the step."""
     saved = {row: each.saved_ns for row, each in found.items()}
     gaps_ns = launch_gaps_ns(step, (row for row, each in found.items() if not each.slow))
     slow = Counter(each.slow for each in found.values() if each.slow)
@@ -290,7 +290,7 @@ def check_removals(
 
 
 def launch_gaps_ns(step: OpTable, rows: Iterable[int]) -> float:
-    """Return what launching some ops takes between ops: what goes with them, inside replays.
+    """Return the gaps that go with some ops, inside replays.
 
     Outside of replays the host decides how long a gap is, and the profiler makes it longer.
     """
@@ -304,7 +304,7 @@ def launch_gaps_ns(step: OpTable, rows: Iterable[int]) -> float:
 
 
 def gaps_text(gaps_ns: float, ops: int) -> str:
-    """Return what the gaps before some ops add to their time, in words; "" for nothing."""
+    """Say how much gaps add to some ops; "" for nothing."""
     if not gaps_ns:
         return ""
     before = "the gap before it" if ops == 1 else "the gaps before them"
@@ -312,7 +312,7 @@ def gaps_text(gaps_ns: float, ops: int) -> str:
 
 
 def advice_for(weights: Iterable[tuple[str, float]], *, most: int = 2) -> str:
-    """Return the advice that weighs most, and the next where it is worth a word, as a sentence.
+    """Return the heaviest advice as a sentence.
 
     >>> advice_for([("drop moves", 3.0), ("split weights", 2.0), ("drop moves", 1.0), ("", 9.0)])
     'Drop moves; split weights.'
@@ -327,7 +327,7 @@ def advice_for(weights: Iterable[tuple[str, float]], *, most: int = 2) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Return a text with a capital and a full stop; "" stays so."""
+    """Return a text with a capital and a full stop."""
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
@@ -340,21 +340,21 @@ _NAMED: Final = 3
 
 
 class Gap(NamedTuple):
-    """What passed before an op since the end of the one before it on the same device."""
+    """The time before an op since the end of the previous one."""
 
     op: Op
     ns: float
 
 
 class Waiting(NamedTuple):
-    """The gaps of a step on the device that takes longest, and the time of its kernels."""
+    """The gaps of a step, and the time of its kernels."""
 
     gaps: Sequence[Gap]
     kernels_ns: float
 
     @property
     def ns(self) -> float:
-        """How long the device waits."""
+        """The waiting time."""
         return sum(gap.ns for gap in self.gaps)
 
     @property
@@ -365,7 +365,7 @@ class Waiting(NamedTuple):
 
     @property
     def before_each_op(self) -> bool:
-        """Whether it waits before most ops, as it does for a host that sends one after another."""
+        """True if it waits before most ops, as for a host."""
         return bool(self.gaps) and median(gap.ns for gap in self.gaps) >= _LONG_NS
 
     @property
@@ -388,7 +388,7 @@ class Waiting(NamedTuple):
 
 @once_per_table
 def waiting_in(step: OpTable) -> Waiting:
-    """Return the gaps of a step on the device that takes longest, but for those of compilation.
+    """Return the gaps of a step, without those of compilation.
 
     The gap before its first op belongs to what came before it.
     """
@@ -397,7 +397,7 @@ def waiting_in(step: OpTable) -> Waiting:
 
 
 def lasting_waiting(step: OpTable) -> Waiting:
-    """Return the same of a call that is under way: the host takes longer for the first layers.
+    """Return the gaps of a call that is under way.
 
     Of layers that run one after the other, none waits longer than the last.
     """
@@ -413,7 +413,7 @@ def lasting_waiting(step: OpTable) -> Waiting:
 
 
 def told_gaps_ns(subject: Subject) -> float | None:
-    """Return how long a step waits between its ops; None where a capture does not tell."""
+    """Return the waiting time of a step; None if unknown."""
     if subject.ops is None or isinstance(gaps_of(subject), str):
         return None
     waiting = waiting_in(step_of(subject.ops))

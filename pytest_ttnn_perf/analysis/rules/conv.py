@@ -91,7 +91,7 @@ _MOVED_GB_S: Final = 288.0
 
 
 class Convolution(NamedTuple):
-    """A convolution as it ran; None where that is not told.
+    """A convolution as it ran; None if unknown.
 
     ``sharding`` is HEIGHT, WIDTH or BLOCK; ``output`` the shape of what it gives, channels last. A
     report tells no times, and of the double buffers what was asked for. ``number`` is that of the
@@ -109,7 +109,7 @@ class Convolution(NamedTuple):
 
 
 def convolutions(subject: Subject) -> Sequence[Convolution]:
-    """Return the convolutions of the op table or, without one, of the report."""
+    """Return the convolutions of the op table, else of the report."""
     if subject.ops is not None:
         return _in_table(subject.ops)
     report = subject.report
@@ -151,7 +151,7 @@ def _from_operation(report: Report, operation: Operation) -> Convolution:
 
 
 def _convolving(report: Report) -> list[Operation]:
-    """Return the operations that ran a convolution; one of 1 by 1 may have run as a matmul."""
+    """Return the operations that ran a convolution, maybe as a matmul."""
     return [
         each
         for each in report.completed
@@ -281,7 +281,7 @@ def _moves_between(step: OpTable) -> dict[int, float]:
 
 
 class ActBlock(NamedTuple):
-    """The rows of a block and those that a core has; None where not told.
+    """The rows of a block and of a core; None if unknown.
 
     ``tensor_bytes`` and ``buffer_bytes`` are what tensors and circular buffers take of
     ``l1_bytes``, the L1 of a core.
@@ -296,18 +296,18 @@ class ActBlock(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether both sizes are known."""
+        """True if both sizes are known."""
         return self.rows is not None and self.most_rows is not None
 
     @property
     def has_room_for_another(self) -> bool:
-        """Whether L1 is known to hold the circular buffers twice, those of the block among them."""
+        """True if L1 is known to hold the circular buffers twice."""
         if self.buffer_bytes is None or self.l1_bytes is None:
             return False
         return self.tensor_bytes + 2 * self.buffer_bytes <= self.l1_bytes
 
     def larger(self, spare: float) -> int | None:
-        """Return the largest number of rows that fits and leaves a share of L1 free.
+        """Return the most rows that leave a share of L1 free.
 
         A block divides the rows of a core. Circular buffers grow with it at most in proportion.
         """
@@ -321,7 +321,7 @@ class ActBlock(NamedTuple):
 
 
 def blocks_in_table(table: OpTable) -> Iterator[ActBlock]:
-    """Yield the blocks of convolutions; one that is sharded by width has no choice of them."""
+    """Yield the blocks of convolutions that are not width-sharded."""
     for op in ops_like(table, is_convolution):
         if _input_sharding(op) != "WIDTH":
             yield ActBlock(op_name(op), *_block_rows(op))
@@ -335,7 +335,7 @@ def _block_rows(op: Op) -> tuple[int | None, int | None]:
 
 
 def blocks_in_report(report: Report) -> Iterator[ActBlock]:
-    """Yield the blocks that convolutions were asked for, with what they take of L1."""
+    """Yield the requested blocks, with their use of L1."""
     for operation in _convolving(report):
         output = next((report.tensors.get(number) for number in operation.outputs), None)
         if output is None or sharding_in(output.memory) != "WIDTH":
@@ -575,7 +575,7 @@ def _untold_switch(buffered: str) -> str:
 
 
 def _room_ns(convolution: Product, buffered: Sequence[Product]) -> float:
-    """Return how much shorter a convolution can get at most, by those like it that are buffered."""
+    """Return the possible gain, by buffered convolutions like it."""
 
     def kind(one: Product) -> tuple[object, ...]:
         return _input_sharding(one.op), one.op.fidelity
@@ -595,7 +595,6 @@ def _check_switches(
     *,
     of: float | None,
 ) -> Answer:
-    """Compare the share of convolutions that have something switched off with a limit."""
     known = [(each, on) for each, on in switched if on is not None]
     if not known:
         return Answer.not_measured(_untold_switch(buffered))
@@ -728,7 +727,6 @@ def _unsuited_sentence(others: int, known: int) -> str:
 def _suited(
     shape: tuple[int, ...] | None, weights: Tensor | None, tall: float = 4, deep: float = 4
 ) -> str | None:
-    """Return the sharding that goes with the output of a convolution; None where not told."""
     if not shape or not prod(shape):
         return None
     pixels, channels = prod(shape[:-1]), shape[-1]
@@ -802,9 +800,8 @@ def low_conv_efficiency(
     ## Where it looks
     Operands, CORE COUNT, MATH FIDELITY, DEVICE ARCH and the kernel time of the op table, on the
     slowest device. Channels that are padded count as computed. Where DEVICE ARCH is missing, PM
-    IDEAL stands in for the roofline, or what the cores in use would take on the fastest chip that
-    is known, if that is longer. The settings are those of ATTRIBUTES; `act_block_h` is in rows, of
-    those that a core has.
+    IDEAL stands in for the roofline, or the fastest known chip, if that takes longer. The settings
+    are those of ATTRIBUTES; `act_block_h` is in rows, of those that a core has.
     """
     convolving = _convolutions_of(step)
     if not convolving:
@@ -889,7 +886,6 @@ def sliced_convolutions(step: OpTable, *, share: Limit = SHARE) -> Answer:
 
 
 def _slice_advice(signature: Signature) -> str:
-    """Return what would help a slice: most of what it reads may be padding of channels."""
     first = signature.inputs[0] if signature.inputs else None
     if first is None or first.layout != "TILE" or not first.logical:
         return _FIT

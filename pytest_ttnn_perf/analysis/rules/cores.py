@@ -85,8 +85,7 @@ def unused_cores(
     Each op of a step that runs on less than half of the cores that it could use. A matmul, an
     elementwise op or a norm can be cut into the tiles that it gives, attention and conversions
     into rows of tiles, ops that arrange heads along the sequence alone. Of an op whose output is
-    sharded in L1, the cores that hold a shard count. In decode steps a RotaryEmbedding of one row
-    of tiles has one core in any case: it is named where its input is not sharded.
+    sharded in L1, the cores that hold a shard count.
 
     ## Why it matters
     An op on one core takes up to a hundred times as long as it has to.
@@ -101,23 +100,21 @@ def unused_cores(
     decode steps on inputs that are sharded by height.
 
     ## What it saves
-    Time × (1 − cores ÷ possible cores), but no op gets shorter than 2 µs, a norm than 7 µs and
-    2.5 µs for moves to shards, a RotaryEmbedding than 5 µs, and none than reading its operands
-    takes at 75 % of the DRAM bandwidth, or 60 % with interleaved weights of a block format, which a
-    matmul adds 5 µs to. Of an elementwise op on the shards of its neighbours, two reshards of 2 µs
-    are subtracted.
+    Time × (1 − cores ÷ possible cores), but no op gets shorter than 2 µs, a norm than 9.5 µs, a
+    RotaryEmbedding than 5 µs, and none than reading its operands takes at 75 % of the DRAM
+    bandwidth, or 60 % with interleaved weights of a block format and 5 µs for the matmul. Of an
+    elementwise op on the shards of its neighbours, two reshards of 2 µs are subtracted.
 
     ## When it is no problem
-    Small tensors have too few tiles for all cores, which the rule takes into account. Not counted
-    are short ops, collectives, ops that only move data, matmuls with DRAM-sharded weights, and
-    ops of decoding that work on one core per user. Matmuls of up to 32 rows are left to TTP311
-    unless more cores are clearly faster, searches along rows to TTP308, conversions of less than
-    20 µs to TTP203.
+    Not counted are short ops, collectives, ops that only move data, matmuls with DRAM-sharded
+    weights, and ops of decoding that work on one core per user. Matmuls of up to 32 rows are left
+    to TTP311 unless more cores are clearly faster, searches along rows to TTP308, short conversions
+    to TTP203.
 
     ## Where it looks
     CORE COUNT, AVAILABLE WORKER CORE COUNT, program configs and shard specs in ATTRIBUTES and the
-    kernel time of the op table, on the slowest device. Captures from before the end of 2025 do not
-    tell the cores available: a report database of the test does, or else the op that runs on most.
+    kernel time of the op table, on the slowest device. Where a capture does not tell the cores
+    available, a report database of the test does, or else the op that runs on most.
     """
     available = available_cores(step, report)
     if not available:
@@ -253,9 +250,8 @@ def data_movement(
     Choose shapes that ops take as they come: make and merge heads with the ops made for that
     (`nlp_create_qkv_heads`, `split_query_key_value_and_split_heads`, `concatenate_heads`), keep the
     last two extents in a reshape, let a matmul transpose, and transpose weights once when they are
-    loaded. Untilize before a reshape to a width that is no multiple of 32. Do not permute to rows
-    of a few elements. Drop `ttnn.move`. Split a weight where its product is only cut apart.
-    Concatenate parts that are sharded alike, in the memory where they are.
+    loaded. Drop `ttnn.move`. Split a weight where its product is only cut apart. Concatenate parts
+    that are sharded alike.
 
     ## What it saves
     The time of these ops and, inside replays, the gaps before them, if all can go.
@@ -358,7 +354,6 @@ def _data_movement_advice(step: OpTable, moves: Mapping[int, Removal]) -> str:
 
 
 def _advice_for(own: Signature, producer: Signature, consumer: Signature, *, loaded: bool) -> str:
-    """Return what can be done about an op; "" where nothing is known."""
     code = own.code
     by_code = next((text for key, text in _LOADED.items() if loaded and code.startswith(key)), "")
     if by_code:
@@ -411,7 +406,7 @@ def _shape(tensors: Sequence[Tensor]) -> tuple[int, ...]:
 
 
 def _splits_last(whole: tuple[int, ...], parts: tuple[int, ...]) -> bool:
-    """Tell whether the second shape has the last extent of the first in two: heads, and their size.
+    """Return whether a shape splits the last extent into heads.
 
     >>> _splits_last((1, 1, 19, 768), (1, 19, 12, 64)), _splits_last((1, 1, 64, 8), (1, 8, 8, 8))
     (True, False)
@@ -439,7 +434,7 @@ _BY_TOP_K: Final = "search tiles with `ttnn.topk` instead of numbers one after t
 
 
 class _Slow(NamedTuple):
-    """What a search would save, and why and how."""
+    """The saving of a search, its reason and remedy."""
 
     saved_ns: float
     why: str
@@ -475,15 +470,13 @@ def slow_searches(
 
     ## What to do
     Search in two steps: reshape, or shard by width, so that each core has a part of the vocabulary,
-    then search the few results. Slice to the rows in use first. Where the largest value and its
-    place are both wanted, take the value from the place instead of reducing once more. Search tiles
-    with top-k instead of rows with argmax. Sample on the host if it waits anyway.
+    then search the few results. Slice to the rows in use first. Take a value from its place instead
+    of reducing once more. Search tiles with top-k instead of rows with argmax.
 
     ## What it saves
-    On few cores time × (1 − cores ÷ possible cores), of which there are as many as the op reads
-    tiles; no op gets shorter than 2 µs. Of a search of single numbers, what it takes beyond 7 ns
-    for each element of a core, or the part of its rows that is padding; of a value that is reduced
-    although its place is searched too, all.
+    On few cores time × (1 − cores ÷ possible cores), down to 2 µs. Of a search of single numbers,
+    what it takes beyond 7 ns for each element of a core, or the part of its rows that is padding;
+    of a value that is reduced although its place is searched too, all.
 
     ## When it is no problem
     Searches in fewer than 16 tiles, such as experts of a router, do not count.
@@ -536,7 +529,6 @@ def slow_searches(
 
 
 def _why_slow(ops: Sequence[Placed], at: int, each: OnCores, used: float) -> _Slow | None:
-    """Return the reason that costs a search most; None where it has none."""
     op, first = each.op, each.op.signature.inputs[0]
     found: list[_Slow] = []
     twin = _twin(ops, at)
@@ -560,7 +552,7 @@ def _why_slow(ops: Sequence[Placed], at: int, each: OnCores, used: float) -> _Sl
 
 
 def _twin(ops: Sequence[Placed], at: int) -> str:
-    """Return the op that searches the places of the values that a reduction looks for."""
+    """Return the op that searches the place of the same values."""
     op = ops[at].op
     if op.signature.code != "Reduce" or "MAX" not in op_name(op):
         return ""
@@ -691,9 +683,9 @@ def unfused_activations(step: OpTable, *, share: Limit = SHARE) -> Answer:
 
     ## What it finds
     GELU, SILU, RELU, sigmoid and tanh right behind the matmul, the convolution or the elementwise
-    op whose result they take, or right before the multiply that takes theirs. A matmul that was
-    asked for an activation but whose program config does not have it, which then runs as the next
-    op. An addition of one row right behind a matmul that has no bias.
+    op whose result they take, or right before the multiply that takes theirs. An activation that a
+    matmul was asked for and its program config lacks. An addition of one row right behind a matmul
+    that has no bias.
 
     ## Why it matters
     Such an op reads a whole tensor and writes it again.
@@ -740,7 +732,6 @@ def unfused_activations(step: OpTable, *, share: Limit = SHARE) -> Answer:
 
 
 def _next_to_product(ops: Sequence[Placed], at: int) -> tuple[str, float] | None:
-    """Return how a matmul computes what the next op does; shapes need not be their own."""
     if not at or not is_matmul(ops[at - 1].op.signature):
         return None
     own, product = ops[at].op, ops[at - 1].op
@@ -755,7 +746,6 @@ def _next_to_product(ops: Sequence[Placed], at: int) -> tuple[str, float] | None
 
 
 def _activation(ops: Sequence[Placed], at: int) -> tuple[str, float] | None:
-    """Return which op beside an activation could compute it, and what that saves."""
     own = ops[at].op
     function = function_in(own.attributes)
     if not own.signature.code.startswith("Unary") or function not in _FUSABLE:
@@ -825,9 +815,8 @@ def unexplained_time(
     ## Where it looks
     The kernel time, the operands and DEVICE ARCH of the op table, on the slowest device, and what
     the other rules that were asked would save. Collectives are left to TTP703, and ops that only
-    convert, move or rearrange data to TTP203, TTP302 and TTP307. It says nothing of a capture
-    without the cores of ops or without logical shapes, where time may be padding, nor of a step of
-    less than 50 µs.
+    convert, move or rearrange data to TTP203, TTP302 and TTP307. It needs the cores of ops and
+    logical shapes, and a step of 50 µs or more.
     """
     if claimed is None:
         return Answer.not_measured("it looks at what other rules leave: ask them as well")
@@ -867,7 +856,6 @@ def unexplained_time(
 
 
 def _unexplained_sentence(groups: Sequence[_Group], whole_ns: float, *, known: bool) -> str:
-    """Say what ops take and reach; ``known`` tells whether the peaks of their chip are."""
 
     def why(group: _Group) -> str:
         signatures = [op.signature for op in group.ops]
@@ -889,7 +877,7 @@ def _unexplained_sentence(groups: Sequence[_Group], whole_ns: float, *, known: b
 
 
 class _Group(NamedTuple):
-    """The ops of one code; ``lines`` are their rooflines, in the same order."""
+    """The ops of one code, with their rooflines."""
 
     code: str
     ops: Sequence[Op]
@@ -901,7 +889,7 @@ class _Group(NamedTuple):
 
     @property
     def reached(self) -> float | None:
-        """The least time as a part of what ops took; None where most of them do not tell."""
+        """The least time as a part of the time; None if unknown."""
         least = [
             (line.kernel_ns, max(line.dram_ns or 0.0, line.compute_ns or 0.0))
             for line in self.lines
@@ -914,7 +902,7 @@ class _Group(NamedTuple):
 
     @property
     def reaches(self) -> str:
-        """What its ops reach of the peak that is nearer; "" where that is not known."""
+        """The part of the nearer peak, in words; "" if unknown."""
         if self.reached is None:
             return ""
         by_dram = sum(line.dram_ns or 0.0 for line in self.lines)
@@ -999,7 +987,7 @@ def dense_experts(
 
 
 def _kept(step: OpTable) -> int | None:
-    """Return how many are kept of what TopK gives: the narrowest that is taken of it."""
+    """Return the narrowest width taken of a TopK result."""
     widths: list[int] = []
     ops = critical_ops(step)
     for at, (_, op) in enumerate(ops):
@@ -1088,7 +1076,6 @@ def slower_than_alike(
 def _slow_and_quick(
     step: OpTable, ops: OpTable, times: float
 ) -> Iterator[tuple[int, tuple[Op, Op]]]:
-    """Yield slow ops by row, each with the quickest like it that has at least as much to do."""
     stale = stale_signatures(ops)
     kinds: dict[object, list[tuple[tuple[int, ...], Placed]]] = defaultdict(list)
     alike: dict[object, list[float]] = defaultdict(list)

@@ -102,9 +102,8 @@ def weights_not_bfloat8(
 
     ## What it saves
     The bytes saved, as often as they are read, by the peak bandwidth of DRAM: at most down to what
-    computing takes, and nothing of ops that are bound by computing. Where that is too little of a
-    step because ops take far longer than reading and computing do, it is told all the same, for
-    information, if reading takes the longer of both.
+    computing takes, and nothing of ops that are bound by computing. Where ops take far longer than
+    both, it is told all the same, for information, if reading takes the longer of both.
 
     ## When it is no problem
     Small weights, as of a router or of a norm, and layers whose PCC does not stand it.
@@ -112,9 +111,8 @@ def weights_not_bfloat8(
     ## Where it looks
     The second operand of matmuls and convolutions, where it lies in DRAM, in one step of the op
     table on the slowest device. What looks like the result of an op that computes is taken for an
-    activation; what ops make of a tensor that none of them computed, by tilizing, converting or
-    moving it, for a weight. With a report database alone, or a chip that is not known, the share of
-    the bytes decides, unless reading what could be saved takes less than launching an op.
+    activation. With a report database alone, or a chip that is not known, the share of the bytes
+    decides, unless reading what could be saved takes less than launching an op.
     """
     step = step_of(subject.ops) if subject.ops is not None else None
     board = board_of(step) if step is not None else None
@@ -191,7 +189,6 @@ def _weights_of_step(
 
 
 def _would_wait_for_weights(product: Product) -> bool:
-    """Tell whether reading takes longer than computing does, where rows are not padded."""
     line, first = product.line, product.first
     if line.stale or line.dram_ns is None or first is None:
         return False
@@ -468,7 +465,7 @@ def activations_not_bfloat8(step: OpTable, ops: OpTable, *, share: Limit = SHARE
 
 
 def _states(step: OpTable) -> set[tuple[int, ...]]:
-    """Return the shapes of what a step takes from before it and copies back."""
+    """Return shapes that a step takes in and copies back."""
     made: set[tuple[object, ...]] = set()
     taken: set[tuple[int, ...]] = set()
     copied: set[tuple[int, ...]] = set()

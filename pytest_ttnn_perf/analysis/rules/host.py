@@ -1,4 +1,4 @@
-"""Waiting for the host, traces, program cache, and transfers between host and device."""
+"""Host: waiting, traces, program cache, and transfers."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def trace_not_used(
     ## Where it looks
     Whether a trace is used: METAL TRACE ID in the op table, or the fact `use_trace`, which is
     observed of pipelines of TT-CNN, or `enable_trace`, which is observed with tt-xla. How long
-    devices wait: `wall_time`, or `throughput_time` without that, both without a profiler, against
-    `device_kernel_time`, or else the gaps of the op table as in TTP401.
+    devices wait: `wall_time`, or else `throughput_time`, against `device_kernel_time`, or else the
+    gaps of the op table as in TTP401.
     """
     used = uses_trace(subject)
     if used is None:
@@ -373,7 +373,7 @@ _QUEUES: Final = ("cq_id", "queue_id")
 
 
 class Crossing(NamedTuple):
-    """A tensor on its way. ``queue`` is None where the call names no command queue."""
+    """A tensor between host and device; ``queue`` None is unnamed."""
 
     operation: str
     tensor: Tensor
@@ -395,7 +395,7 @@ class Crossing(NamedTuple):
 
 
 def crossings(report: Report) -> list[Crossing]:
-    """Return the tensors that cross, in the order of the calls; one of unknown size is left out."""
+    """Return the transfers of known size, in the order of calls."""
     found: list[Crossing] = []
     for call in report.completed:
         name = last_name(call)

@@ -159,11 +159,10 @@ def tile_padding(
     """Tiles are filled up with padding.
 
     ## What it finds
-    Ops on many matrices of a single row, as a batch of 32 that is laid out as 32 matrices of one
-    row: each fills tiles of its own, 31 of 32 rows of which are padding. And ops on narrow tensors,
-    whose last extent is 8 or less although another would fill tiles: 1x32x10240x4 takes eight times
-    the tiles of 1x32x4x10240. With a report database alone, activations whose tiles are mostly
-    empty.
+    Ops on many matrices of a single row: each fills tiles of its own, 31 of 32 rows of which are
+    padding. And ops on narrow tensors, whose last extent is 8 or less although another would fill
+    tiles: 1x32x10240x4 takes eight times the tiles of 1x32x4x10240. With a report database alone,
+    activations whose tiles are mostly empty.
 
     ## Why it matters
     A tile has 32 rows and 32 columns. A tensor of 19 rows takes the memory, the transfers and the
@@ -180,9 +179,8 @@ def tile_padding(
 
     ## When it is no problem
     Decoding with a batch of 1 leaves 31 of 32 rows empty, whatever the shapes: rows of a last tile
-    do not count. Ops of attention, matmuls with a matrix for each of these rows, as of experts,
-    convolutions and pooling want them as they are: they do not count, nor does what brings their
-    operands into that shape, nor images of three or four channels, nor weights and biases.
+    do not count. Nor do ops that want such shapes (attention, matmuls of experts, convolutions,
+    pooling) and what prepares their operands, images of three or four channels, weights and biases.
 
     ## Where it looks
     The padded and logical shapes of tiled operands and the kernel time of the op table, on the
@@ -300,7 +298,7 @@ def _is_narrow(tensor: Tensor) -> bool:
 
 
 def _better(tensor: Tensor) -> tuple[int, ...] | None:
-    """Return a shape of fewer tiles for the same elements; None where it has as it should."""
+    """Return a shape with fewer tiles; None if it is fine."""
     shape = tensor.shape
     if len(shape) < 3:
         return None
@@ -311,7 +309,6 @@ def _better(tensor: Tensor) -> tuple[int, ...] | None:
 
 
 def _empty_part(tensor: Tensor) -> float:
-    """Return the part of its tiles that a tensor does not need in a better shape."""
     tiles, better = max(1, prod(tensor.padded) // (TILE * TILE)), _better(tensor)
     if better is None:
         return 0.0
@@ -336,8 +333,7 @@ def layout_conversions(
     The part of a step in ops that turn row-major tensors into tiles and back: tilize, untilize,
     to_layout. Not those before and after ops that work on rows by nature: argmax, top-k, pooling,
     grid sampling. A slice between two of them that picks every other element of a row counts as
-    well. Of a report, which tells no times, round trips: a conversion right after the one
-    that it undoes.
+    well. Of a report, round trips: a conversion right after the one that it undoes.
 
     ## Why it matters
     A conversion computes nothing. Each reads and writes a whole tensor.
@@ -386,7 +382,6 @@ def layout_conversions(
 
 
 def _avoidable(step: OpTable) -> dict[int, Removal]:
-    """Return the conversions, without those that serve ops on rows."""
     ops = critical_ops(step)
     signatures = [placed.op.signature for placed in ops]
     found = dict(removable(step, _converts))
@@ -400,7 +395,7 @@ def _avoidable(step: OpTable) -> dict[int, Removal]:
 
 
 def _is_strided(ops: Sequence[Placed], at: int) -> bool:
-    """Tell whether an op between two conversions picks every other element, or fewer, of rows."""
+    """Return whether a slice between conversions skips elements."""
     if not 0 < at < len(ops) - 1 or not ops[at].op.signature.code.startswith("Slice"):
         return False
     step = _STEP.search(ops[at].op.attributes)
@@ -424,7 +419,6 @@ _ALONE: Final = "ask the ops beside the conversions for the layout they give or 
 
 
 def _conversion_advice(step: OpTable, found: Mapping[int, Removal], strided: set[int]) -> str:
-    """Return what to do about what takes most: inputs, tables, or what lies between two ops."""
     ops = critical_ops(step)
     signatures = [placed.op.signature for placed in ops]
     first_seen = without_producer(signatures)

@@ -120,7 +120,7 @@ def matmul_not_dram_sharded(
 
 
 def _sharding_advice(slow: Sequence[Product], board: Board, *, on_few: bool) -> str:
-    """Return what is missing: the weights in place, a program config, an input in L1, a fidelity.
+    """Return the missing pieces of a DRAM-sharded matmul.
 
     Of fidelities it is the highest with which computing takes no longer than reading.
     """
@@ -150,7 +150,6 @@ _FIDELITIES: Final = ("HiFi2", "LoFi")
 
 
 def _fast_enough(matmul: Product, board: Board) -> str | None:
-    """Return the fidelity for weights of a block format; None where it stays as it is."""
     weights, flops = matmul.weights, matmul.line.work.flops
     if weights is None or not flops or not weights.dtype.endswith("_B"):
         return None
@@ -163,7 +162,6 @@ def _fast_enough(matmul: Product, board: Board) -> str | None:
 
 
 def _slow_matmuls(step: OpTable, report: Report | None, efficiency: Limit) -> list[Product]:
-    """Return the matmuls below a part of their roofline, without those for TTP305 and TTP311."""
     board, on_few = board_of(step), few_cores(step, report)
     return [
         each
@@ -313,15 +311,13 @@ def low_matmul_efficiency(
     weights do not have (`fuse_batch=False`): reshape it into rows, or the weights are read once for
     each. Output blocks of fewer rows than a core has (`out_block_h` below `per_core_M`): raise it.
     `MatmulMultiCoreProgramConfig` reuses no operands: pass another. Both inputs with a batch: use
-    `MatmulMultiCoreReuseProgramConfig`, which spreads it over the cores. A tall output of few
-    columns: keep a 1D program config (`mcast_in0=False`), and shard the first input and the output
-    by height in L1. Others with a 1D program config: a 2D one, if it uses more cores. An input in
-    DRAM: L1. Else a larger grid, `in0_block_w` or output subblocks, where these can be larger.
+    `MatmulMultiCoreReuseProgramConfig`. A tall output of few columns: keep a 1D program config, and
+    shard the first input and the output by height in L1. An input in DRAM: L1. Else a larger grid,
+    `in0_block_w` or output subblocks.
 
     ## What it saves
     The time of the matmul, less twice the longer of two: what its operands take at the full
-    bandwidth of DRAM, by the true size of their elements, and what its products take on the cores
-    that it runs on, at its fidelity.
+    bandwidth of DRAM, and what its products take on the cores that it runs on, at its fidelity.
 
     ## When it is no problem
     Small matmuls end before the device is up to speed.
@@ -351,7 +347,6 @@ def low_matmul_efficiency(
 
 
 def _advice_for(slow: Sequence[Product], saved: Mapping[int, float], available: int) -> str:
-    """Return what the attributes and operands of matmuls show, with the worst as an example."""
     batched = [each for each in slow if _batch(each) > 1]
     worst = max(batched, key=lambda each: saved[each.row], default=None)
     no_batch = "" if worst is None else _without_batch(worst)
@@ -365,7 +360,6 @@ def _advice_for(slow: Sequence[Product], saved: Mapping[int, float], available: 
 
 
 def _batch(matmul: Product) -> int:
-    """Return how often weights are read, for a batch of the first input that they do not have."""
     first, inputs = matmul.first, matmul.op.signature.inputs
     if first is None or len(inputs) < 2 or prod(inputs[1].padded[:-2]) > 1:
         return 1
@@ -441,7 +435,6 @@ def _larger(matmul: Product, available: int) -> str:
 
 
 def _possible_cores(matmul: Product, available: int) -> int:
-    """Return how many cores a matmul can keep busy as it is cut; 0 where banks of DRAM decide."""
     op, (rows, columns), (width, height) = matmul.op, _output_tiles(matmul), config_grid(matmul.op)
     if is_dram_sharded(op.attributes):
         return 0
@@ -456,7 +449,6 @@ _PER_CORE: Final = ("per_core_M", "per_core_N")
 
 
 def _output_tiles(matmul: Product) -> tuple[int, int]:
-    """Return how many rows and columns of tiles a matmul gives; 0 where that is not told."""
     if not matmul.op.signature.outputs:
         return 0, 0
     *rows, columns = matmul.op.signature.outputs[0].padded

@@ -130,8 +130,7 @@ def resharding(
     ## What it finds
     The part of a step in ops that only cut a tensor anew or bring it elsewhere: reshard,
     interleaved to sharded and back, copies between L1 and DRAM. With a report database alone, the
-    number of operations that move a tensor from one sharding to another, also those that do so
-    unasked on their way, as a convolution may.
+    number of operations that move a tensor from one sharding to another, also unasked.
 
     ## Why it matters
     A move computes nothing. It sends a whole tensor from core to core, or to DRAM and back.
@@ -186,7 +185,6 @@ def resharding(
 
 
 def _move_advice(move: Op, ends: _Ends) -> str:
-    """Return how a move can go: what its producer should write, or its consumer read."""
     before, after = ends
     if any(end is not None and is_conversion(end.signature.op) for end in ends):
         return _MERGE
@@ -219,7 +217,7 @@ def _only_moves(signature: Signature) -> bool:
 
 
 def _ends(ops: Sequence[Placed], at: int, *, stale: bool) -> _Ends:
-    """Return which op made what a move takes, and which takes what it gives.
+    """Return the producer and the consumer of a move.
 
     In a capture with stale shapes these tell nothing: there it is the op right before, or behind,
     if what it gives, or takes, lies in that memory.
@@ -292,9 +290,9 @@ def hot_data_in_dram(
 
     ## What it finds
     The time that writing activations to DRAM and reading them again can cost: tensors that one op
-    of the step makes and another one reads, and that are small enough for L1. Weights do not count,
-    nor caches of keys and values. Of a report, which tells no times, tensors that go from L1 to
-    DRAM and back, and the part of activations that are read from DRAM though they would fit.
+    of the step makes and another one reads, and that are small enough for L1. Weights and caches do
+    not count. Of a report, tensors that go from L1 to DRAM and back, and the part of activations
+    that are read from DRAM though they would fit.
 
     ## Why it matters
     L1 is next to the cores; all cores together share the bandwidth of DRAM, which weights need.
@@ -316,8 +314,7 @@ def hot_data_in_dram(
     ## Where it looks
     Shapes, formats and memory of inputs and outputs in the op table, on the slowest device: an
     input that looks like an earlier output is taken for it. Without a table, the tensors that a
-    report database or a captured graph follows from call to call; what DRAM gives in less than
-    launching an op takes is no finding.
+    report database or a captured graph follows from call to call, if they are worth it.
     """
     if step is None:
         assert report is not None
@@ -399,7 +396,7 @@ def _fetched_in(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Ans
 
 
 class _Passed(NamedTuple):
-    """What an op writes for others to read, and what it reads of others."""
+    """Activations that an op writes for others, and reads of them."""
 
     written: tuple[Tensor, ...]
     read: tuple[Tensor, ...]

@@ -49,7 +49,7 @@ _PLACEMENT: Final = re.compile(r"Placement(?:Shard\((-?\d{1,9})\)|Replicate\(\))
 
 
 class MeshOperand(NamedTuple):
-    """An operand on a mesh: by each dimension of the mesh its extent, and the dimension it cuts.
+    """An operand on a mesh: extent and cut dimension per axis.
 
     None stands for a copy on every device. ``tensor`` is its id, None where not told.
     """
@@ -58,13 +58,13 @@ class MeshOperand(NamedTuple):
     spread: tuple[tuple[int, int | None], ...]
 
     def ways(self, dimension: int | None = None) -> int:
-        """Return in how many parts the tensor is cut, along one dimension or all together."""
+        """Count the parts, along one dimension or all."""
         cuts = ((extent, cut) for extent, cut in self.spread if cut is not None)
         return prod(extent for extent, cut in cuts if dimension in {None, cut})
 
 
 def placed_in(text: str) -> MeshOperand | None:
-    """Return how the tensor that an argument says is placed on a mesh; None where it does not."""
+    """Return the placement that an argument states; None without one."""
     mesh, placements = _MESH.search(text), _PLACEMENTS.search(text)
     if mesh is None or placements is None:
         return None
@@ -80,7 +80,7 @@ def _operand_on_mesh(operation: Operation, names: tuple[str, ...]) -> MeshOperan
 
 
 def _data_parallel_ways(subject: Subject) -> int:
-    """Return among how many devices the batch is shared: 1 for none, 0 for an unknown number."""
+    """Count the devices that share a batch; 0 if unknown."""
     stated = subject.facts.get("data_parallel")
     if stated is None:
         operations = subject.report.operations if subject.report is not None else ()
@@ -186,7 +186,7 @@ def weights_not_replicated(
 
 
 class _OnMesh(NamedTuple):
-    """An op of the device that takes longest, and how long it took on each device."""
+    """An op of the slowest device, with its time on each."""
 
     row: int
     op: Op
@@ -194,12 +194,12 @@ class _OnMesh(NamedTuple):
 
     @property
     def is_collective(self) -> bool:
-        """Whether devices exchange data in it."""
+        """True if devices exchange data in it."""
         return self.op.signature.category is Category.COLLECTIVE
 
     @property
     def fastest_ns(self) -> float:
-        """How long it took where nothing was waited for: on the device that came last."""
+        """The time on the device that came last, which waits least."""
         return min(self.times_ns.values())
 
     @property
@@ -210,7 +210,7 @@ class _OnMesh(NamedTuple):
 
 @once_per_table
 def _ops_on_mesh(step: OpTable) -> Sequence[_OnMesh] | None:
-    """Return the ops of the slowest device with their times on all; None if these ran others."""
+    """Return ops with their times by device; None if they differ."""
     columns = step.columns
     by_device: dict[int, list[int]] = {}
     for row, (device, host) in enumerate(zip(columns.device, columns.host, strict=True)):
@@ -307,7 +307,6 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
 
 
 def _saved_exchanges(ops: Sequence[_OnMesh]) -> tuple[dict[int, float], set[int]]:
-    """Return what each collective would save, and those whose work one before them can do."""
     saved: dict[int, float] = {}
     joined: set[int] = set()
     scattered: int | None = None
@@ -331,7 +330,7 @@ def _saved_exchanges(ops: Sequence[_OnMesh]) -> tuple[dict[int, float], set[int]
 
 
 def _holds_places(ops: Sequence[_OnMesh], at: int) -> bool:
-    """Tell whether an op exchanges what a search gave: places, which have to stay exact."""
+    """Return whether an op exchanges exact places of a search."""
     signatures = [each.op.signature for each in ops[: at + 1]]
     nearest = producers(at, signatures.__getitem__)
     for _ in range(_NEAR):
@@ -431,6 +430,5 @@ def device_imbalance(step: OpTable, *, excess: Limit = SHARE) -> Answer:
 
 
 def _is_uneven(each: _OnMesh) -> bool:
-    """Tell whether it is causal attention, of which later tokens have more."""
     attributes = each.op.attributes
     return flag(attributes, "is_causal") is True and flag(attributes, "is_balanced") is False

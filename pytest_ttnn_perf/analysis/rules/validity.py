@@ -1,4 +1,4 @@
-"""Whether a capture can be trusted: lost data, made-up times, failed operations."""
+"""Validity of a capture: lost data, made-up times, failed operations."""
 
 from __future__ import annotations
 
@@ -416,7 +416,6 @@ def stale_shapes(
 
 
 def _fastest(table: OpTable, stale: Sequence[int], lines: Sequence[Roofline]) -> Iterator[Evidence]:
-    """Yield how far above the peak ops of one name would be, the farthest first."""
     alike: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for at in stale:
         op, line = table.op(at), lines[at]
@@ -494,7 +493,7 @@ def _text(error: OperationError) -> str:
 
 
 def _memory(error: OperationError) -> str | None:
-    """Say what an operation asked for, and what there was; None for another error.
+    """Describe an out-of-memory error; None for another.
 
     Sizes are said as people say them: a message has nine digits in bytes.
     """

@@ -1,4 +1,4 @@
-"""A change attributed to ops: in one sentence, as a listing, and as a document."""
+"""A change attributed to ops: sentence, listing, document."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _UNITS: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 
 
 class Sum(NamedTuple):
-    """Figures in one unit, each with its sign; the terms add up to the total as they stand."""
+    """Signed figures in one unit that add up as shown."""
 
     total: str
     terms: tuple[str, ...]
 
 
 def shown_sum(terms_ns: Sequence[float], *, digits: int = 3) -> Sum:
-    """Round a sum to so many digits of its largest figure, so that it still adds up.
+    """Round a sum so that its terms still add up.
 
     >>> shown_sum([61_440.0, 18_430.0, 12_430.0])
     Sum(total='+92.3 us', terms=('+61.5 us', '+18.4 us', '+12.4 us'))
@@ -67,7 +67,7 @@ def shown_sum(terms_ns: Sequence[float], *, digits: int = 3) -> Sum:
 
 
 def _round_to_sum(values: Sequence[float], total: int) -> list[int]:
-    """Round to whole numbers of this sum: those that are furthest from theirs take the rest."""
+    """Round to integers of a given sum, moving the furthest."""
     rounded = [round(value) for value in values]
     left = total - sum(rounded)
     towards = 1 if left > 0 else -1
@@ -80,7 +80,7 @@ def _round_to_sum(values: Sequence[float], total: int) -> list[int]:
 
 
 def causes_text(causes: Iterable[Cause], *, most: int) -> str:
-    """Return the first causes in words; a cause that several operands share is named once.
+    """Return the first causes in words; shared ones once.
 
     >>> from pytest_ttnn_perf.analysis.ops.align import Cause
     >>> causes_text([Cause("cores", "64", "32"), Cause("in0_block_w", "2", "1")], most=2)
@@ -98,7 +98,7 @@ def causes_text(causes: Iterable[Cause], *, most: int) -> str:
 
 
 def _with_shards(causes: list[Cause]) -> list[Cause]:
-    """Tell cores and shape of shards as one cause; cores that follow from them are not repeated."""
+    """Join cores and shape of shards to one cause."""
     cores, shape = (
         next((cause for cause in causes if cause.what == what), None)
         for what in ("shard cores", "shard shape")
@@ -125,7 +125,7 @@ def _cause_text(what: str, before: str, after: str, operands: str) -> str:
 
 
 def _short_config(value: str) -> str:
-    """Return a value; of a program config, what tells it from others.
+    """Return a value; of a program config the distinctive part.
 
     >>> _short_config("MatmulMultiCoreReuseMultiCast1DProgramConfig"), _short_config("LoFi")
     ('MultiCast1D', 'LoFi')
@@ -148,7 +148,7 @@ Shown = tuple[list[Part], list[Part], Sum]
 
 
 def attribution_sentence(attribution: Attribution) -> str:
-    """Say which ops make up a change; the figures add up to it as they are shown."""
+    """Name the ops of a change; the figures add up."""
     parts, rest, figures = _shown(attribution, most=_IN_SENTENCE, digits=_DIGITS_IN_SENTENCE)
     head = _head(attribution, figures)
     if not parts:
@@ -169,7 +169,7 @@ def attribution_sentence(attribution: Attribution) -> str:
 def regions_sentence(
     before: OpGroups, after: OpGroups, times_ns: Mapping[str, tuple[float, float]]
 ) -> str | None:
-    """Say which ops make up the change of each region; None where no region has an answer."""
+    """Name the ops of the change by region; None without any."""
     texts = (
         ": ".join(filter(None, (region, attribution_sentence(attribution))))
         for region, attribution in attribute_regions(before, after, times_ns)
@@ -179,7 +179,7 @@ def regions_sentence(
 
 
 def calls_sentence(before: OpGroups, after: OpGroups) -> str | None:
-    """Say which ops there are more or fewer of than before; None where there are as many of each.
+    """Name the ops with other counts than before; None if equal.
 
     An op is named with its first operand where that is the same of all that came or went.
     """
@@ -207,7 +207,6 @@ def _calls_by_name(ops: OpGroups) -> Counter[str]:
 
 
 def _first_shape(name: str, table: OpGroups, other: OpGroups) -> str:
-    """Return the shape of the ops of a name that one table has and the other has not."""
     shapes: Counter[str] = Counter()
     for ops, sign in ((table, 1), (other, -1)):
         for group in ops.groups:
@@ -232,7 +231,7 @@ def op_times_sentence(attribution: Attribution) -> str | None:
 
 
 def waterfall_of(attribution: Attribution, metric: str) -> dict[str, Any]:
-    """Steps from before to after, which add up to the nanosecond, as plain JSON.
+    """Return the steps of a change as JSON, exact to the nanosecond.
 
     What is not worth a step of its own is summed up, as in a table.
     """
@@ -257,7 +256,7 @@ def waterfall_of(attribution: Attribution, metric: str) -> dict[str, Any]:
 
 
 def attribution_document(attribution: Attribution) -> dict[str, object]:
-    """Return the comparison as plain JSON: ``delta_ns`` = sum of parts + ``unexplained_ns``."""
+    """Return a comparison as JSON; parts and the rest add up."""
     return {
         "before_ns": attribution.before_ns,
         "after_ns": attribution.after_ns,
@@ -291,7 +290,7 @@ _FIELDS: Final = ("change", "op", "signature", "count", "delta_ns", "causes", "r
 
 
 def op_comparison_listing(comparison: CaptureComparison) -> Listing:
-    """Lay two captures out, region by region; rows and lines of each add up to its change.
+    """Lay out a comparison of captures, region by region.
 
     In JSON the figures of one region stand at the top; of several, their sums.
     """
@@ -366,7 +365,7 @@ def _rows(attribution: Attribution) -> Iterator[tuple[object, ...]]:
 
 
 def _shown(attribution: Attribution, *, most: int, digits: int) -> Shown:
-    """Return the parts to name, those to sum up, and the figures of all: the last is unexplained.
+    """Split parts into named and summed, with rounded figures.
 
     One part more is named rather than "1 smaller one".
     """
@@ -388,7 +387,6 @@ def _head(attribution: Attribution, figures: Sum) -> str:
 
 
 def _basis(attribution: Attribution) -> str:
-    """Say what the totals are of, as far as it does not go without saying."""
     before, after = attribution.devices
     several = f"{before} devices" if before == after else f"{before} → {counted(after, 'device')}"
     basis = []
@@ -426,7 +424,6 @@ def _label(part: Part) -> str:
 
 
 def _others(attribution: Attribution) -> str:
-    """Say what no part explains; an attribution that was made of parts alone tells no number."""
     if not attribution.unexplained_ops:
         return "other ops, each within its noise"
     each = "each " if attribution.unexplained_ops > 1 else ""
@@ -434,13 +431,11 @@ def _others(attribution: Attribution) -> str:
 
 
 def _why(part: Part, *, most: int) -> str:
-    """Return the causes in words, but for a changed count, which stands in the label."""
     causes = [cause for cause in part.causes if cause.what != "count"]
     return causes_text(causes, most=most) or part.beside
 
 
 def _still(part: Part) -> str:
-    """Say that an op changed by itself, if the capture tells how it is set up."""
     matched = part.change in {ChangeKind.SLOWER, ChangeKind.FASTER}
     return "no setting changed" if matched and part.signature else ""
 

@@ -1,4 +1,4 @@
-"""Analyses: figures and charts of what weighs most, or what comes first in each."""
+"""Analyses: figures and charts, in full or as an overview."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 
 
 class AnalysisOutcome(Enum):
-    """Whether there is anything to tell."""
+    """Outcome of an analysis."""
 
     MEASURED = "MEASURED"
     NOT_MEASURED = "NOT_MEASURED"
@@ -96,7 +96,7 @@ class Figure(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """One bar of a section. ``count`` is of the ops, tensors or calls that make up the value."""
+    """One bar of a section, made of ``count`` ops, tensors or calls."""
 
     label: str
     value: float
@@ -117,7 +117,7 @@ class Section(Struct, frozen=True):
 
 
 class Analysis(Struct, frozen=True):
-    """What is to be said on one subject; ``reason`` says why there is nothing."""
+    """The result of an analysis; ``reason`` says why it is empty."""
 
     name: str
     title: str
@@ -155,7 +155,7 @@ class AnalysesKind(Struct, frozen=True):
     why: str = ""
 
     def analysis(self, subject: Subject) -> Analysis:
-        """Return what there is to tell of a subject; sections without rows are left out."""
+        """Analyse a subject; empty sections are left out."""
         if subject.ops is not None and not subject.ops.devices:
             subject = replace(subject, ops=None, absent={**subject.absent, Input.OPS: _NO_OPS})
         if any(map(subject.has, self.needs)):
@@ -211,7 +211,7 @@ def capture_notes(table: OpTable) -> Iterator[str]:
 
 
 class Part(NamedTuple):
-    """Something with a weight, called by its label; ``times`` ops, tensors or calls make it up."""
+    """A labelled weight of ``times`` ops, tensors or calls."""
 
     label: str
     weight: float
@@ -227,7 +227,7 @@ def _section(
     whole: float | None = None,
     ranked: bool = True,
 ) -> Section:
-    """Add up the parts of one label; shares are of ``whole`` or else of all parts.
+    """Sum parts by label; shares are of ``whole`` or all.
 
     The heaviest comes first, or if not ``ranked``, what was met first.
     """
@@ -252,7 +252,7 @@ def _by_time(
     only: Callable[[Signature], bool] = lambda _: True,
     of: str = _OF_TIME,
 ) -> Section:
-    """Group the kernel time of ops, or of ``only`` some; without an op table there is none.
+    """Group the kernel time of ops, or ``only`` of some.
 
     Shares are of the time of all ops, or by another name of that of those that are grouped.
     """
@@ -288,7 +288,6 @@ def _by_operands(
 
 
 def _kernels_in(subject: Subject, untold: str = "") -> tuple[Sequence[Kernel], str]:
-    """Return the kernels of the output of tt-lang, or why there are none."""
     found = kernels_of(subject.kernels) if subject.kernels is not None else untold
     return ((), found) if isinstance(found, str) else (found, "")
 
@@ -832,7 +831,6 @@ def _lines(analysis: Analysis) -> Iterator[Block]:
 
 
 def _chart(section: Section) -> Iterator[Block]:
-    """Yield the rows of a section with bars, the longest for the largest share."""
     rows, unit, of = section.rows[:_MOST_ROWS], section.unit, section.of
     columns = [(section.heading, [" ".join(row.label.split()) for row in rows], Fit(least=24))]
     # Counts are shown where they say anything that values do not.
@@ -872,7 +870,7 @@ def _is_fraction(unit: str) -> bool:
 
 
 def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
-    """Yield section, label, value, unit, share and count; figures are of no section."""
+    """Yield the CSV rows; figures have no section."""
     if analysis.outcome is not AnalysisOutcome.MEASURED:
         yield (None, analysis.reason, None, None, None, None)
     for figure in analysis.figures:
@@ -883,7 +881,7 @@ def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
 
 
 class First(NamedTuple):
-    """An analysis of a region, and what comes first in it; None where it was not made."""
+    """The first figure or row of an analysis; None without one."""
 
     region: str
     analysis: Analysis
@@ -894,13 +892,13 @@ class First(NamedTuple):
 
     @property
     def figure(self) -> str:
-        """The number alone, with a unit that is none of a fraction."""
+        """The number alone; a fraction without its unit."""
         unit = self.unit or ""
         return _value_text(self.value or 0.0, unit, bare=_is_fraction(unit))
 
     @property
     def what(self) -> str:
-        """What the number is of."""
+        """The subject of the number."""
         label = ", ".join(filter(None, (self.section, " ".join((self.label or "").split()))))
         return f"{self.unit}: {label}" if _is_fraction(self.unit or "") else label
 
@@ -922,7 +920,7 @@ _COLUMNS: Final[Columns[First]] = Columns(
 def overview_listing(
     analyses: Iterable[tuple[str, Analysis]], notes: Sequence[str], more: str
 ) -> Listing:
-    """Lay out what comes first in each analysis, region by region; ``more`` shows all of one."""
+    """Lay out the first result of each analysis, by region."""
     found = [_first(region, analysis) for region, analysis in analyses]
     lines: list[Block] = [f"note: {note}" for note in notes]
     for region in dict.fromkeys(each.region for each in found):

@@ -1,4 +1,4 @@
-"""The ops of a capture one by one, in the width of a terminal."""
+"""The ops of a capture, fitted to the width of a terminal."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _FEW_CORES: Final = 10
 
 
 def op_listing(table: OpTable, *, name: str, style: Style, region: str | None = None) -> Listing:
-    """List the ops of the file ``name``: a step of each region, or of one.
+    """List the ops of a file: a step of each region.
 
     JSON and CSV have every op, of all steps and devices.
     """
@@ -142,7 +142,6 @@ def _view_lines(view: OpView, table: OpTable, width: int) -> Iterator[Block]:
 
 
 def _titles(view: OpView, devices: int) -> Iterator[str]:
-    """Say what is shown, and which of several steps and devices that is."""
     region, steps = view.region, len(view.region.steps)
     gaps = "" if view.gaps_ns is None else f", gaps {format_ns(view.gaps_ns)}"
     name = region.name or region.basis.value
@@ -180,7 +179,6 @@ def _blocks(view: OpView) -> Iterator[tuple[Layers | None, Sequence[OpRow]]]:
 
 
 def _columns(rows: Sequence[OpRow], width: int, *, inside: bool) -> tuple[list[_Column], list[int]]:
-    """Return the columns that fit beside the names, and the widths of all."""
     sizes = {
         column.heading: max([len(column.heading), *(len(column.cell(row)) for row in rows)])
         for column in (_ID, *_ALWAYS, *_BY_WORTH)
@@ -220,7 +218,6 @@ def _row_line(
 
 
 def _paint(heading: str, row: OpRow, whole_ns: float) -> str | None:
-    """Return the colour of a cell: what is slow, and takes part of the time that is worth it."""
     hot = row.kernel_ns >= _HOT * whole_ns
     if heading == "bound" and row.bound:
         return (YELLOW if hot else None) if row.bound == "slow" else GREEN
