@@ -49,7 +49,7 @@ from pytest_ttnn_perf.gate.update import (
     sessions_of,
     sessions_to_append,
 )
-from pytest_ttnn_perf.history.series import LATEST
+from pytest_ttnn_perf.history.runs import LATEST
 from pytest_ttnn_perf.history.trends import find_steps, winsorised
 from pytest_ttnn_perf.machine.git import is_ancestor, is_known, state, work_tree
 from pytest_ttnn_perf.report.sentences import accept_command, command_line, place_of, sentence

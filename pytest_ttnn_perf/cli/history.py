@@ -57,14 +57,17 @@ from pytest_ttnn_perf.history.runs import (
     RecordFile,
     RunHistory,
     Wanted,
+    chosen,
     follow,
     kept_of,
+    overview_listing,
     read_history,
     record_files,
     renamed_tests,
+    runs_listing,
     seconds_of,
+    series_of,
 )
-from pytest_ttnn_perf.history.series import chosen, overview_listing, runs_listing, series_of
 from pytest_ttnn_perf.history.trends import trends_listing
 from pytest_ttnn_perf.report.sentences import Rerun
 from pytest_ttnn_perf.report.tables import (

@@ -1,1 +1,1 @@
-"""Measurements without a baseline: two versions in turns, and how noisy tests are."""
+"""Measurements without a baseline: versions in turns, noise of tests."""

@@ -337,7 +337,7 @@ def compare_with(
         tests = "" if now.tests is None else f", test {now.done} of {now.tests}"
         left = "" if now.left_s is None else f", up to {duration(now.left_s)} left"
         where = f"round {now.number}, look at {now.next_look}, {now.version}"
-        progress(f"{bar(now.fraction, width=12)} {where}{tests}{left}", now.is_over)
+        progress(f"{bar(now.fraction, width=12)} {where}{tests}{left}", now.done == now.tests)
 
     name, receipts = asked.command[0], watch is not None
     measuring = Measuring(name, asked.argv, settings, print_line, shared, receipts=receipts)

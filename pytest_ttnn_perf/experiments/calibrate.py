@@ -20,8 +20,12 @@ from pytest_ttnn_perf.core.metric import Source, median
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.experiments.paired import Seeing, fraction, noise_of
-from pytest_ttnn_perf.experiments.rounds import experiment_workers
-from pytest_ttnn_perf.experiments.sessions import SessionListener, Sessions, baselines_of
+from pytest_ttnn_perf.experiments.sessions import (
+    Session,
+    Sessions,
+    baselines_of,
+    experiment_workers,
+)
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
 from pytest_ttnn_perf.gate.record import environment_of
@@ -89,15 +93,13 @@ def run_sessions(
     found = Sessions(sessions)
     try:
         for number in range(1, sessions + 1):
-            listener = SessionListener(found, number, partial(progress, number), begin)
+            session = Session(found, number, partial(progress, number), begin)
             # The first session finds out which tests are measured; the others, and those that
             # have failed, cost time only.
             tests = tuple(found.good()) if number > 1 else None
             one = Pass(workers, PassKind.CALIBRATE, tests)
-            listener.listen(one)
-            listener.close(one.left)
-            if one.stopped:
-                found.stopped = f"stopped in session {number} (a worker {one.stopped})"
+            session.run(one)
+            session.close(one.left)
             if found.stopped:
                 break
             found.completed = number

@@ -1,4 +1,4 @@
-"""Rounds: two versions of a project measured in turns, each time in a fresh process.
+"""Rounds: two versions of a project measured in turns in fresh processes.
 
 The order changes from round to round (A B, B A, A B, ...), so that what the second process of a
 round has to bear is as often to the one's disadvantage as to the other's.
@@ -7,14 +7,11 @@ round has to bear is as often to the one's disadvantage as to the other's.
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,15 +26,18 @@ from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
 from pytest_ttnn_perf.experiments.paired import Paired, Plan, Round, judge_rounds
-from pytest_ttnn_perf.experiments.sessions import SessionListener, Sessions, baselines_of
+from pytest_ttnn_perf.experiments.sessions import (
+    Session,
+    Sessions,
+    baselines_of,
+    experiment_workers,
+)
 from pytest_ttnn_perf.gate.judge import judge_test, representative, with_parts_explaining
 from pytest_ttnn_perf.machine.git import remove_leftovers
 from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
-from pytest_ttnn_perf.measure.strays import Stray
 from pytest_ttnn_perf.plugin.passes import run_device_pass
 from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease, restrict_to_passes
-from pytest_ttnn_perf.plugin.wire import Collected, Strayed
-from pytest_ttnn_perf.plugin.workers import Pass, Workers
+from pytest_ttnn_perf.plugin.workers import Pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
     from pytest_ttnn_perf.experiments.compare_runs import Difference, Pair
+    from pytest_ttnn_perf.measure.strays import Stray
+    from pytest_ttnn_perf.plugin.wire import Collected
+    from pytest_ttnn_perf.plugin.workers import Workers
 
     Seen = Sequence[Observation]
-
-    from pytest_ttnn_perf.plugin.workers import Event
 
 
 # Two versions of a project, and the workers that measure each of them.
@@ -129,28 +130,6 @@ class Move(Struct, frozen=True):
         return moved
 
 
-def experiment_workers(
-    command: str,
-    settings: Settings,
-    cwd: Path,
-    argv: Callable[[], Sequence[str]],
-    *,
-    label: str = "",
-    print_line: Callable[[str], None],
-) -> Workers:
-    """Return the workers of an experiment; all that they write is in folders of their own."""
-    run = f"{command}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}{label}"
-    return Workers(
-        settings,
-        arguments=lambda folder: [
-            "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *argv(),
-        ],
-        cwd=cwd,
-        folder=settings.artifacts.absolute() / "passes" / run,
-        print_line=print_line,
-    )  # fmt: skip
-
-
 class Measuring(Struct, frozen=True):
     """Parameters of all versions that a command measures.
 
@@ -173,10 +152,10 @@ class Measuring(Struct, frozen=True):
 
 
 class Version(Struct):
-    """A version that is measured: how people call it, where it is, and its workers.
+    """A version that is measured; ``other`` is a folder it must not use.
 
-    ``other`` is a folder whose code it must not run. ``tests`` are those to run at first; None for
-    all that are collected. ``rootdir`` is pytest's root folder, once it is known.
+    ``tests`` are those to run at first; None for all that are collected. ``rootdir`` is pytest's
+    root folder, once it is known.
     """
 
     name: str
@@ -188,41 +167,41 @@ class Version(Struct):
     rootdir: str | None = None
 
     def workers(self, *, chooses: bool) -> Workers:
-        """Return what starts its workers; what one that ``chooses`` collects, the other runs too.
+        """Return its workers; the tests that ``chooses`` collects run in both.
 
         Raises:
             UsageError: it has none of the tests, or not the folder that the user stands in.
         """
-        if not self.move.there.is_dir():
-            message = f"{self.name} has no folder {self.move.cwd.name}: nothing to compare"
+        move, measuring = self.move, self.measuring
+        if not move.there.is_dir():
+            message = f"{self.name} has no folder {move.cwd.name}: nothing to compare"
             raise UsageError(message)
-        chooses = chooses and self.tests is None
-        argv, _ = self.move.argv(self.measuring.argv, chooses=chooses)
+        argv, _ = move.argv(measuring.argv, chooses=chooses and self.tests is None)
         given = any(word.startswith("--rootdir") for word in argv)
 
         def arguments() -> tuple[str, ...]:
             known = [] if given or self.rootdir is None else [f"--rootdir={self.rootdir}"]
             return (*known, *argv)
 
-        measuring, label = self.measuring, f"-{self.label}"
         workers = experiment_workers(
             measuring.command,
             measuring.settings,
-            self.move.there,
+            move.there,
             arguments,
-            label=label,
+            label=f"-{self.label}",
             print_line=measuring.print_line,
         )
         workers.profiler = measuring.profiler
-        asked = measuring.receipts
-        workers.versions = ComparedVersions(self.move.tree, self.other, self.shared, receipts=asked)
-        workers.cwd_on_path = finds_modules_in(self.move.cwd)
-        workers.environment = self.move.environment(workers.environment)
+        workers.versions = ComparedVersions(
+            move.tree, self.other, self.shared, receipts=measuring.receipts
+        )
+        workers.cwd_on_path = finds_modules_in(move.cwd)
+        workers.environment = move.environment(workers.environment)
         return workers
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """What it takes from the working tree."""
+        """The folders that it takes from the working tree."""
         return () if self.move.is_users else self.measuring.shared
 
     @property
@@ -510,8 +489,8 @@ class StrayedError(UsageError):
         self.strays = tuple(strays)
 
 
-class RoundProgress(Struct, frozen=True):
-    """How far rounds have come. ``tests`` is None before the first collection.
+class RoundProgress(NamedTuple):
+    """Progress of rounds; ``tests`` is None before the first collection.
 
     ``version`` is being measured. ``left_s`` is what all rounds that there may be will take at this
     pace; None before anything is done.
@@ -525,22 +504,18 @@ class RoundProgress(Struct, frozen=True):
     fraction: float
     left_s: float | None
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the version has just been measured."""
-        return self.done == self.tests
 
-
-class _Side(Struct):
+class _Side(NamedTuple):
     version: Version
     workers: Workers
     found: Sessions
 
 
 class Turns:
-    """Measures two versions with workers, both with the settings that the later one has.
+    """Measures two versions with the settings of the later one.
 
-    ``progress`` is told how far it is.
+    Raises:
+        UsageError: one of them has none of the tests.
     """
 
     def __init__(
@@ -551,13 +526,7 @@ class Turns:
         rounds: int,
         progress: Callable[[RoundProgress], None],
     ) -> None:
-        """Find out how the workers of each are started.
-
-        Raises:
-            UsageError: one of them has none of the tests.
-        """
-        self._rounds = rounds
-        self._progress = progress
+        self._rounds, self._progress = rounds, progress
         self._sides = tuple(
             _Side(version, version.workers(chooses=version is after), Sessions(rounds))
             for version in (before, after)
@@ -568,12 +537,12 @@ class Turns:
 
     @property
     def before(self) -> Sessions:
-        """What the earlier version has measured so far."""
+        """The results of the earlier version so far."""
         return self._sides[0].found
 
     @property
     def after(self) -> Sessions:
-        """What the later one has."""
+        """The results of the later version so far."""
         return self._sides[1].found
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
@@ -587,12 +556,7 @@ class Turns:
         for place, side in enumerate(order):
             good = in_both(self)
             asked = [test for test in tests if test in good] if tests is not None else None
-            listener = _Listener(side.found, number, partial(self._tell, number, place, side))
-            listener.alike, listener.word = False, "round"
-            if side is self._sides[1]:
-                listener.begin = self._begin
-            _prepare(side, number)
-            _run_session(side, listener, side.version.tests if asked is None else asked)
+            self._measure(side, number, place, side.version.tests if asked is None else asked)
             if side.found.stopped is not None:
                 return f"{side.found.stopped}, {side.version.name}"
             self._ran += self._running
@@ -600,88 +564,59 @@ class Turns:
                 return None  # nothing to compare the other side with
         return None
 
+    def _measure(self, side: _Side, number: int, place: int, tests: Sequence[str] | None) -> None:
+        """Measure a side once, as a usual run does."""
+        version, workers, found = side
+        is_later = side is self._sides[1]
+        report = partial(self._report, number, place, version.name)
+        session = Session(
+            found, number, report, self._begin if is_later else lambda _: None, is_round=True
+        )
+        assert workers.versions is not None, "one of two"
+        # Where a step is tried, workers of the first round ask the rules: once is enough.
+        asks = workers.versions.receipts and number == 1
+        workers.versions = replace(workers.versions, checklist=asks)
+        if workers.has_device_pass:
+            device = run_device_pass(workers)
+            if device.stopped is not None:
+                found.stopped = f"stopped in round {number} ({device.stopped})"
+                return
+            session.complete = device.add_to
+        kind = PassKind.AB if workers.first_kind is PassKind.WALL else workers.first_kind
+        one = Pass(workers, kind, tests)
+        session.run(one)
+        if session.strays:
+            raise StrayedError(version, session.strays)
+        if found.stopped is not None:
+            return
+        try:
+            session.close(one.left, () if number == 1 else tests)
+        except UsageError as error:
+            message = f"{version.name}: {error}"
+            raise UsageError(message) from error
+        found.completed = number
+
     def _begin(self, collected: Collected) -> None:
-        """Let the earlier version have the settings, and the root folder, of the later one."""
+        """Give the earlier version the settings and the root folder of the later one."""
         before, after = self._sides
         if before.version.is_narrowed:
             identities = collected.identities
             before.version.tests = tuple(identities.get(test, test) for test in collected.tests)
-        workers = before.workers
         if collected.root is not None:
-            assert workers.versions is not None, "one of two"
-            workers.versions = replace(workers.versions, settings=Path(collected.root))
+            versions = before.workers.versions
+            assert versions is not None, "one of two"
+            before.workers.versions = replace(versions, settings=Path(collected.root))
             there = replace(before.version.move, root=after.version.move.tree)
             before.version.rootdir = there.path(collected.root)
 
-    def _tell(self, number: int, place: int, side: _Side, done: int, of: int | None) -> None:
+    def _report(self, number: int, place: int, name: str, done: int, of: int | None) -> None:
         self._running = done
         elapsed_s, ran = time.monotonic() - self._start_s, self._ran + done
         left_s = None
         if ran and of is not None:
             in_round = (of - done) + (1 - place) * of
             left_s = elapsed_s / ran * max(in_round + 2 * of * (self._rounds - number), 0)
-        part = (place + (done / of if of else 0.0)) / 2
-        self._progress(
-            RoundProgress(
-                number,
-                next(look for look in Plan(self._rounds).looks() if look >= number),
-                side.version.name,
-                done,
-                of,
-                fraction=min((number - 1 + part) / self._rounds, 1.0),
-                left_s=left_s,
-            )
-        )
-
-
-def _prepare(side: _Side, number: int) -> None:
-    """Let workers of the first round ask the rules, where a step is tried: once is enough."""
-    workers = side.workers
-    if workers.versions is not None:
-        asks = workers.versions.receipts and number == 1
-        workers.versions = replace(workers.versions, checklist=asks)
-
-
-def _run_session(side: _Side, listener: _Listener, tests: Sequence[str] | None) -> None:
-    """Measure a side once, as a usual run does: a device pass if there is one, then the other."""
-    workers, found = side.workers, side.found
-    if workers.has_device_pass:
-        device = run_device_pass(workers)
-        if device.stopped is not None:
-            found.stopped = f"stopped in round {listener.number} ({device.stopped})"
-            return
-        listener.complete = device.add_to
-    kind = PassKind.AB if workers.first_kind is PassKind.WALL else workers.first_kind
-    one = Pass(workers, kind, tests)
-    listener.listen(one)
-    if listener.strays:
-        raise StrayedError(side.version, listener.strays)
-    if one.stopped is not None:
-        found.stopped = f"stopped in round {listener.number} (a worker {one.stopped})"
-        return
-    try:
-        listener.close(one.left, () if listener.number == 1 else tests)
-    except UsageError as error:
-        message = f"{side.version.name}: {error}"
-        raise UsageError(message) from error
-    found.completed = listener.number
-
-
-@dataclass(slots=True)
-class _Listener(SessionListener):
-    """Receives what a side's workers send, and stops them if they do not run that side's code."""
-
-    strays: list[Stray] = field(default_factory=list)
-
-    def receive(self, message: Event) -> None:
-        """Take notice of what a worker says."""
-        match message:
-            case Strayed(modules=modules):
-                strays = [Stray(*stray) for stray in modules]
-                self.strays += [stray for stray in strays if stray not in self.strays]
-                self.stop = "code of another version was loaded"
-            case Collected(measured=None):
-                wrong = "versions are compared one test at a time: leave out -n and --tx"
-                raise UsageError(wrong)
-            case _:
-                SessionListener.receive(self, message)  # slots: there is no super()
+        look = next(look for look in Plan(self._rounds).looks() if look >= number)
+        part = number - 1 + (place + (done / of if of else 0.0)) / 2
+        fraction = min(part / self._rounds, 1.0)
+        self._progress(RoundProgress(number, look, name, done, of, fraction, left_s))

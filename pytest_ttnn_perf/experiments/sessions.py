@@ -1,9 +1,10 @@
-"""Sessions: the same tests in one fresh process after another, and what each of them measured."""
+"""Sessions: the same tests in one fresh process after another."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+import secrets
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,18 +17,20 @@ from pytest_ttnn_perf.core.errors import DecodeError, UsageError
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.gate.judge import judge_test, session_of
-from pytest_ttnn_perf.plugin.wire import Collected, Finished, Reported, StopCause, Stopped
-from pytest_ttnn_perf.plugin.workers import LostWorker
+from pytest_ttnn_perf.measure.strays import Stray
+from pytest_ttnn_perf.plugin.wire import Collected, Finished, Reported, StopCause, Stopped, Strayed
+from pytest_ttnn_perf.plugin.workers import LostWorker, Pass, Workers
 from pytest_ttnn_perf.report.sentences import sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_ttnn_perf.plugin.workers import Event, Pass
+    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.plugin.workers import Event
 
 
 class Sessions(Struct):
-    """What sessions have measured so far, by what tests are filed under.
+    """Results of all sessions so far, by the identities of tests.
 
     ``troubles`` says why a test has no result, ``stopped`` why there are fewer sessions than
     ``wanted``. ``collected`` are the tests that the first worker has collected. ``no_room`` are
@@ -47,45 +50,70 @@ class Sessions(Struct):
         return {t: seen for t, seen in self.measured.items() if t not in self.troubles}
 
 
-@dataclass(slots=True)
-class SessionListener:
-    """Takes in what one session measures.
+def experiment_workers(
+    command: str,
+    settings: Settings,
+    cwd: Path,
+    argv: Callable[[], Sequence[str]],
+    *,
+    label: str = "",
+    print_line: Callable[[str], None],
+) -> Workers:
+    """Return workers that write into folders of their own."""
+    run = f"{command}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}{label}"
+    return Workers(
+        settings,
+        arguments=lambda folder: [
+            "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *argv(),
+        ],
+        cwd=cwd,
+        folder=settings.artifacts.absolute() / "passes" / run,
+        print_line=print_line,
+    )  # fmt: skip
+
+
+class Session:
+    """One session, or one side of a round, and its workers' messages.
 
     ``progress`` is called with how many tests are over, and of how many. ``begin`` is called in the
     first session, before a test runs. ``complete`` adds to an observation what is known from
-    elsewhere. ``alike``: what is compared exactly must be as in the first session.
+    elsewhere. What is compared exactly must be as in the first session, unless ``is_round``.
     """
 
-    found: Sessions
-    number: int
-    progress: Callable[[int, int | None], None]
-    begin: Callable[[Collected], None] = lambda _: None
-    complete: Callable[[Observation], Observation] = lambda observation: observation
-    alike: bool = True
-    word: str = "session"
-    stop: str | None = None
-    _collected: Collected | None = None
-    _done: int = 0
-    _reported: set[str] = field(default_factory=set)
-    _refused: str | None = None
+    def __init__(
+        self,
+        found: Sessions,
+        number: int,
+        progress: Callable[[int, int | None], None],
+        begin: Callable[[Collected], None] = lambda _: None,
+        *,
+        is_round: bool = False,
+    ) -> None:
+        self.found, self.number, self.is_round = found, number, is_round
+        self.complete: Callable[[Observation], Observation] = lambda observation: observation
+        self.stop: str | None = None
+        self.strays: list[Stray] = []
+        self._progress, self._begin = progress, begin
+        self._word = "round" if is_round else "session"
+        self._collected: Collected | None = None
+        self._done = 0
+        self._reported: set[str] = set()
+        self._refused: str | None = None
 
-    def listen(self, one: Pass) -> None:
+    def run(self, one: Pass) -> None:
         """Take in all that the workers of a pass send."""
         with one:
             for event in one:
                 self.receive(event)
                 one.stop = self.stop
+        if one.stopped:
+            self.found.stopped = f"stopped in {self._word} {self.number} (a worker {one.stopped})"
 
     def receive(self, message: Event) -> None:
         """Keep observations and troubles; report the progress."""
         match message:
-            case Collected(tests=tests) if tests and self._collected is None:
+            case Collected():
                 self._collect(message)
-            case Reported(of_collection=True, report=report):
-                if report.get("outcome") == "failed":
-                    why = f"{_last_line(report)}{_place(report)}"
-                    self._refused = f"{report['nodeid']} cannot be collected: {why}"
-                    self.stop = self._refused  # whatever options ask to run the rest even so
             case Reported():
                 self._receive(message)
             case Finished(apart=False):
@@ -93,6 +121,10 @@ class SessionListener:
                 self._report_progress()
             case Stopped():
                 self._refused = self._refused or _reason(message)
+            case Strayed(modules=modules):
+                strays = [Stray(*stray) for stray in modules]
+                self.strays += [stray for stray in strays if stray not in self.strays]
+                self.stop = "code of another version was loaded"
             case LostWorker():
                 for started in message.tests:
                     self._trouble(self._identity(started.test), f"its {message}")
@@ -108,35 +140,43 @@ class SessionListener:
         Raises:
             UsageError: it is the first session, and it could not be run.
         """
-        if self._refused is not None and self.number == 1:
-            raise UsageError(self._refused)
         if self._refused is not None:
-            self.found.stopped = f"stopped in {self.word} {self.number} ({self._refused})"
+            if self.number == 1:
+                raise UsageError(self._refused)
+            self.found.stopped = f"stopped in {self._word} {self.number} ({self._refused})"
             return
         good = self.found.good()
         for test in good if asked is None else asked:
             if test in good and test not in self._reported:
                 self._trouble(test, "the test did not run again")
+        measured = self._collected.measured if self._collected else None
         for test in left:
-            if self._is_measured(test):
+            if measured is None or test in measured:
                 self._trouble(self._identity(test), "the test did not run")
         if self._collected and self._done < len(self._collected.tests):
             self._done = len(self._collected.tests)
             self._report_progress()
 
     def _collect(self, message: Collected) -> None:
-        if self.number == 1:
-            self.begin(message)
-            self.found.collected = message
-        self._collected = message
-        self._report_progress()
-
-    def _is_measured(self, test: str) -> bool:
-        measured = self._collected.measured if self._collected else None
-        return measured is None or test in measured
+        if self.is_round and message.measured is None:
+            wrong = "versions are compared one test at a time: leave out -n and --tx"
+            raise UsageError(wrong)
+        if message.tests and self._collected is None:
+            if self.number == 1:
+                self._begin(message)
+                self.found.collected = message
+            self._collected = message
+            self._report_progress()
 
     def _receive(self, message: Reported) -> None:
-        test, failed = self._identity(message.test), message.report.get("outcome") == "failed"
+        report, failed = message.report, message.report.get("outcome") == "failed"
+        if message.of_collection:
+            if failed:
+                why = f"{_last_line(report)}{_place(report)}"
+                self._refused = f"{report['nodeid']} cannot be collected: {why}"
+                self.stop = self._refused  # whatever options ask to run the rest even so
+            return
+        test = self._identity(message.test)
         trouble = _last_line(message.report) if failed else None
         if message.observed is not None:
             self._reported.add(test)
@@ -153,21 +193,21 @@ class SessionListener:
                 return
             seen = self.found.measured.setdefault(test, [])
             trouble = trouble or _flaw(observation)
-            if self.alike:
+            if not self.is_round:
                 trouble = trouble or _difference(observation, seen)
             seen.append(observation)
         if trouble is not None and test in self.found.measured:
             self._trouble(test, trouble)
 
     def _identity(self, test: str) -> str:
-        """Return what a test is filed under: versions with other targets have other node ids."""
+        # Versions with other targets have other node ids.
         return self._collected.identities.get(test, test) if self._collected else test
 
     def _trouble(self, test: str, why: str) -> None:
-        self.found.troubles.setdefault(test, f"{self.word} {self.number}: {why}")
+        self.found.troubles.setdefault(test, f"{self._word} {self.number}: {why}")
 
     def _report_progress(self) -> None:
-        self.progress(self._done, len(self._collected.tests) if self._collected else None)
+        self._progress(self._done, len(self._collected.tests) if self._collected else None)
 
 
 def _reason(stopped: Stopped) -> str:
@@ -179,7 +219,7 @@ def _reason(stopped: Stopped) -> str:
 
 
 def _flaw(observation: Observation) -> str | None:
-    """Return why an observation can be no baseline; None if it can."""
+    """Return why an observation can be no baseline."""
     if observation.problems:
         return observation.problems[0]
     if observation.out_of_memory is not None:
@@ -191,7 +231,7 @@ def _flaw(observation: Observation) -> str | None:
 
 
 def _difference(observation: Observation, seen: list[Observation]) -> str | None:
-    """Return what differs from the first session and must not; None for nothing.
+    """Return what differs from the first session and must not.
 
     What is compared exactly would fail against itself, and another configuration is another test.
     """
@@ -206,7 +246,7 @@ def _difference(observation: Observation, seen: list[Observation]) -> str | None
 
 
 def _last_line(report: dict[str, object]) -> str:
-    """Return what a serialised report says of its failure."""
+    """Return the error of a serialised report."""
     representation = report.get("longrepr")
     if isinstance(representation, dict):
         crash = representation.get("reprcrash")
@@ -221,7 +261,6 @@ _PLACE: Final = re.compile(r'File "([^"]+)", line (\d+)|^(\S+\.py):(\d+): ', re.
 
 
 def _place(report: dict[str, object]) -> str:
-    """Return where a module could not be imported, in parentheses; "" where that is not told."""
     places = list(_PLACE.finditer(str(report.get("longrepr"))))
     if not places:
         return ""
@@ -230,8 +269,7 @@ def _place(report: dict[str, object]) -> str:
 
 
 def baselines_of(seen: list[Observation], run: str = "") -> dict[str, MetricBaseline]:
-    """Return what sessions of one run are stored as: gated metrics that all of them recorded."""
-    first = seen[0]
+    """Return the baselines of gated metrics that all sessions recorded."""
     return {
         name: MetricBaseline(
             observed.metric,
@@ -240,6 +278,6 @@ def baselines_of(seen: list[Observation], run: str = "") -> dict[str, MetricBase
                 for observation in seen
             ),
         )
-        for name, observed in first.metrics.items()
+        for name, observed in seen[0].metrics.items()
         if observed.gated and all(name in observation.metrics for observation in seen)
     }

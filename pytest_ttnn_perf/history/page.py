@@ -43,8 +43,14 @@ from pytest_ttnn_perf.history.page_html import (
     PageTest,
     page_html,
 )
-from pytest_ttnn_perf.history.runs import RunHistory, Wanted, read_history
-from pytest_ttnn_perf.history.series import history_lines, mark_of, series_of
+from pytest_ttnn_perf.history.runs import (
+    RunHistory,
+    Wanted,
+    history_lines,
+    mark_of,
+    read_history,
+    series_of,
+)
 from pytest_ttnn_perf.history.trends import changed_as_well, changes_of, headline
 from pytest_ttnn_perf.report.findings import (
     advice_lines,
@@ -87,7 +93,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.gate.store import BaselineStore
     from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.history.page_html import Part
-    from pytest_ttnn_perf.history.series import Series
+    from pytest_ttnn_perf.history.runs import Series
     from pytest_ttnn_perf.history.trends import SeriesChange
     from pytest_ttnn_perf.report.ci import CiReport
     from pytest_ttnn_perf.report.run import RunResult

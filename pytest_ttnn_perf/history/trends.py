@@ -21,7 +21,7 @@ from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.judging import observed_change_by_op
 from pytest_ttnn_perf.gate.ratios import t_quantile
-from pytest_ttnn_perf.history.series import history_document, history_lines, series_of
+from pytest_ttnn_perf.history.runs import history_document, history_lines, series_of
 from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.observation import Observation, Run
-    from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
-    from pytest_ttnn_perf.history.series import Series
+    from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory, Series
     from pytest_ttnn_perf.report.tables import Block
 
     Sides = tuple[Sequence[RecordedRun], Sequence[RecordedRun]]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.core.hardware import Environment
 from pytest_ttnn_perf.core.metric import Metric
-from pytest_ttnn_perf.history.runs import Reading, RecordedRun, RecordFile
-from pytest_ttnn_perf.history.series import Point, Series, sparkline
+from pytest_ttnn_perf.history.runs import Point, Reading, RecordedRun, RecordFile, Series, sparkline
 from pytest_ttnn_perf.history.trends import (
     Kind,
     SeriesChange,

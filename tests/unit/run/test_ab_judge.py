@@ -14,13 +14,12 @@ from pytest_ttnn_perf.experiments.ab import AbResult
 from pytest_ttnn_perf.experiments.paired import Paired
 from pytest_ttnn_perf.experiments.rounds import (
     Compared,
-    _Listener,
     compare_tests,
     movement,
     run_rounds,
     undecided_tests,
 )
-from pytest_ttnn_perf.experiments.sessions import Sessions
+from pytest_ttnn_perf.experiments.sessions import Session, Sessions
 from pytest_ttnn_perf.machine.git import Commit, WorkingTree
 from pytest_ttnn_perf.plugin.wire import Collected
 
@@ -242,6 +241,6 @@ def test_a_test_that_failed_is_no_pass() -> None:
 
 
 def test_tests_that_run_side_by_side_are_refused() -> None:
-    listener = _Listener(Sessions(3), 1, lambda _done, _of: None)
+    listener = Session(Sessions(3), 1, lambda _done, _of: None, is_round=True)
     with pytest.raises(UsageError, match="leave out -n and --tx"):
         listener.receive(Collected([TEST], None, [], []))
