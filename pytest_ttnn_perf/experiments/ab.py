@@ -26,6 +26,7 @@ from pytest_ttnn_perf.experiments.rounds import (
     Version,
     compare_tests,
     hold_machine,
+    in_both,
     movement,
     run_rounds,
     undecided_tests,
@@ -405,19 +406,6 @@ def _measure(
         for test, why in after.no_room.items()
         if test in before.measured
     }
-    remarks = []
-    differing = _differing_settings(turns, move)
-    if differing:
-        names = ", ".join(differing)
-        remarks.append(
-            f"settings of the working tree were used on both sides; they differ in {names}"
-        )
-    moved = movement({test: left[test] for test in right if test in left})
-    if moved is not None and moved[0] > DEFAULT_POLICY.floor:
-        remarks.append(
-            f"the machine moved by up to {format_fraction(moved[0])}: that is how much rounds of "
-            f"{asked.ref} alone differ ({moved[1]} {moved[2]})"
-        )
     return replace(
         result,
         stopped=stopped,
@@ -426,8 +414,22 @@ def _measure(
         only_before=tuple(t for t in left if t not in after.measured) if finished else (),
         only_after=tuple(t for t in right if t not in before.measured) if finished else (),
         troubles={**no_longer_fitting, **troubles_of(((WORKING_TREE, after), (asked.ref, before)))},
-        remarks=tuple(remarks),
+        remarks=tuple(_remarks(asked.ref, turns, move)),
     )
+
+
+def _remarks(ref: str, turns: InTurns, move: Move) -> Iterator[str]:
+    differing = _differing_settings(turns, move)
+    if differing:
+        names = ", ".join(differing)
+        yield f"settings of the working tree were used on both sides; they differ in {names}"
+    before = turns.before.good()
+    moved = movement({test: before[test] for test in in_both(turns)})
+    if moved is not None and moved[0] > DEFAULT_POLICY.floor:
+        yield (
+            f"the machine moved by up to {format_fraction(moved[0])}: that is how much rounds of "
+            f"{ref} alone differ ({moved[1]} {moved[2]})"
+        )
 
 
 def _differing_settings(turns: InTurns, move: Move) -> list[str]:
@@ -468,10 +470,7 @@ def troubles_of(sides: Iterable[tuple[str, Sessions]]) -> dict[str, str]:
 
 
 def strayed_text(error: StrayedError, command: Sequence[str]) -> str:
-    """Say that a version ran code that is not its own, and what to do.
-
-    ``command`` is the user's.
-    """
+    """Return the error of a version that ran foreign code."""
     first, move, side = error.strays[0], error.version.move, error.version.name
     file, again = Path(first.file), command_line(*command)
     others = counted(len(error.strays) - 1, "other module")

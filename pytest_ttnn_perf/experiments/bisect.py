@@ -105,7 +105,7 @@ class Step(Struct, frozen=True):
 
 
 class Followed(Struct, frozen=True):
-    """The metric that is slower in the bad commit, and all slower tests.
+    """The metric that is slower, and all slower tests.
 
     ``is_rate``: of which more is better; its changes are those of a time all the same.
     """
@@ -348,7 +348,7 @@ class Hunt:
 
     @property
     def status(self) -> str:
-        """How many commits are left, and for how long."""
+        """The commits that are left, and the time they take."""
         to_measure, state = self.search.to_measure, self.state
         left = counted(len(self.search.suspects), "commit")
         text = f"{left} left, about {to_measure} to measure"
@@ -410,7 +410,7 @@ class Hunt:
         return self.found(End.FOUND if confirmed else End.NOT_CONFIRMED, effects)
 
     def _verify(self) -> list[Compared]:
-        """Compare the bad commit with the good one, and follow what is slower."""
+        """Compare bad with good, and follow what is slower."""
         bad = self.history[-1].commit
         with self.open_turns(self.good, bad, None) as turns:
 

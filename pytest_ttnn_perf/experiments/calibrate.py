@@ -298,7 +298,7 @@ def calibrate(
 def _worker_settings(
     settings: Settings, asked: Calibration, collected: Collected | None
 ) -> Settings:
-    """Return the settings with those that only the workers know.
+    """Return the settings as the workers know them.
 
     They know pytest's root folder, and all options that are not this command's.
     """

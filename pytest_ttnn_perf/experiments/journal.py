@@ -109,7 +109,7 @@ def ways_of(steps: Sequence[Step], gone: Collection[str] = ()) -> list[Way]:
 
 
 def leading_steps(steps: Sequence[Step]) -> frozenset[str]:
-    """Return the ids of the kept steps that lead to the last kept state.
+    """Return the ids of the steps that lead to the last kept state.
 
     One that begins where another began is tried in its place, or for the second time: the other,
     and all that followed it, lead nowhere. After commits that were not tried, a step goes on from
@@ -160,7 +160,6 @@ def _way(test: str, steps: Sequence[Step], leading: frozenset[str]) -> Way | Non
 
 
 def _main_effect(test: str, effects: Sequence[Effect]) -> Effect | None:
-    """Return the effect on the time of a test, else on its throughput."""
     rates = (e for e in effects if e.test == test and e.kind is Kind.THROUGHPUT)
     return main_time(test, effects) or next(rates, None)
 

@@ -168,7 +168,7 @@ class Interval(NamedTuple):
 
 
 def interval_of(metric: Metric, rounds: Sequence[Round], *, plan: Plan) -> Interval:
-    """Return the interval of a change at the look after the last round.
+    """Return the interval of a change after the last round.
 
     It excludes a change as ``judge_rounds`` does: with 95 % even if that is just as large. So it is
     far more seldom wrong about one that is twice as large, or zero.
@@ -186,7 +186,7 @@ class _Spread(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """Natural logarithms of both sides and of the change, where plus is worse.
+    """Logarithms of both sides and of the change; plus is worse.
 
     ``spreads`` are two standard deviations of rounds with their degrees of freedom: by the ratios
     alone, and, with more degrees, also by how the machine moved from round to round, which may be
@@ -312,7 +312,7 @@ def noise_of(baseline: MetricBaseline) -> Noise:
 
 
 class Seeing(Struct, frozen=True):
-    """The limit of a gate, and the noise of the values it is for.
+    """The limit of a gate, and the noise of values.
 
     ``session_sd`` is new in each process of a run, ``run_sd`` the same in all of them, and
     ``centre_sd`` that of the baseline. A run measures ``measurements`` times before it fails a

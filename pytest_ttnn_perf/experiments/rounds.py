@@ -152,9 +152,9 @@ class Measuring(Struct, frozen=True):
 
 
 class Version(Struct):
-    """A version that is measured; ``other`` is a folder it must not use.
+    """A version that is measured.
 
-    ``tests`` are those to run at first; None for all that are collected. ``rootdir`` is pytest's
+    ``other`` is a folder whose code it must not run. ``tests`` are those to run at first; None for all that are collected. ``rootdir`` is pytest's
     root folder, once it is known.
     """
 
@@ -426,7 +426,7 @@ class InTurns(Protocol):
         """The results of the later version so far."""
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
-        """Run a round of ``tests``, None for all; return why none can follow.
+        """Run a round of some tests; return why no other can follow.
 
         Raises:
             UsageError: the tests of a version cannot be collected or run at all.
@@ -490,9 +490,9 @@ class StrayedError(UsageError):
 
 
 class RoundProgress(NamedTuple):
-    """Progress of rounds; ``tests`` is None before the first collection.
+    """Progress of rounds.
 
-    ``version`` is being measured. ``left_s`` is what all rounds that there may be will take at this
+    ``tests`` is None before the first collection. ``version`` is being measured. ``left_s`` is what all rounds that there may be will take at this
     pace; None before anything is done.
     """
 
@@ -597,7 +597,7 @@ class Turns:
         found.completed = number
 
     def _begin(self, collected: Collected) -> None:
-        """Give the earlier version the settings and the root folder of the later one."""
+        """Give the earlier version the later one's settings and root folder."""
         before, after = self._sides
         if before.version.is_narrowed:
             identities = collected.identities

@@ -1,4 +1,4 @@
-"""Records of optimization steps, and the state that the next one is compared with."""
+"""Records of optimization steps, and the base of the next one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Edit(Enum):
 
 
 class Refusal(Struct, frozen=True):
-    """A reason why a step is not comparable, and where it was found.
+    """A reason why a step is not comparable.
 
     ``edit`` is the text of an ``Edit``: records of before know more of them.
     """
@@ -249,7 +249,7 @@ def main_time(test: str, effects: Sequence[Effect]) -> Effect | None:
 
 
 class Base(Struct, frozen=True):
-    """The state that a step is compared with; ``note`` says why no other."""
+    """The state that a step is compared with."""
 
     name: str
     state: State
@@ -298,7 +298,7 @@ def base_of(states: Repository, now: State, steps: Sequence[Step], asked: str | 
 
 
 def steps_of_branch(folder: Path, steps: Sequence[Step]) -> tuple[list[Step], frozenset[str]]:
-    """Return the steps that began in the history of what is checked out.
+    """Return the steps that began in this history.
 
     With them the ids of those that were kept, and discarded since.
 

@@ -355,7 +355,7 @@ class _Watch:
         return self._turns is not None and self._states.now(self._now).tree != self._now.tree
 
     def receipt(self) -> Receipt:
-        """Return the hashes of what both sides had in common."""
+        """Return hashes of the files that both sides share."""
         paths: list[str] = []
         for test in self._measured_files():
             paths.append(test)
@@ -507,7 +507,7 @@ def decide(
 
 
 def _is_worse(compared: Compared) -> bool:
-    """Check for a regression: an accuracy with a limit is judged by that."""
+    """Check for a regression; an accuracy is judged by its limit."""
     regressed = compared.outcome is Outcome.REGRESSED and not compared.is_undecided
     return regressed and not _holds_its_limit(compared)
 
@@ -542,7 +542,6 @@ def _open_questions(sides: Sides) -> Iterator[str]:
 
 
 def _sentence(compared: Compared, result: AbResult) -> str:
-    """Return the sentence of a metric, with its interval if it has one."""
     verdict = compared.verdict
     if compared.is_undecided or compared.paired.low is None:
         return f"{compared.test}: {ab_sentence(compared, result.ref)}"
@@ -589,7 +588,7 @@ def _no_gain(result: AbResult) -> str:
 
 
 def _only_explains(compared: Compared, names: set[tuple[str, str]]) -> bool:
-    """Check that a metric is part of another, and adds nothing to it.
+    """Check that a metric only explains another.
 
     A part that only one side has is of ops that came or went.
     """
@@ -634,7 +633,7 @@ def effects_of(result: AbResult) -> tuple[Effect, ...]:
 
 
 def finding_changes(sides: Sides) -> tuple[tuple[StepFinding, ...], tuple[StepFinding, ...]]:
-    """Return the findings that a step opened, and those that it closed.
+    """Return the findings that a step opened and closed.
 
     One whose rule has no answer any more is not closed. The largest closed one of a region has all
     that it would save alone.
@@ -713,7 +712,7 @@ def predictions_of(
 
 
 def candidates_of(sides: Sides) -> tuple[StepFinding, ...]:
-    """Return the findings that would save most, in the order of a plan."""
+    """Return the findings that would save most."""
     found = []
     for test, observation in sides.now.items():
         # The host holds the test up, so that faster kernels change nothing.

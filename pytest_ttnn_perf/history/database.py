@@ -338,7 +338,7 @@ def send(database: Database, run: Run, source: RecordSource, *, text: str | None
 
 
 def send_run(url: DatabaseUrl, run: Run, record: Path, text: str | None) -> None:
-    """Send the run that has just finished; ``text`` is its record, if it was written."""
+    """Send a finished run; ``text`` is its record, if it was written."""
     send(Database(url), run, RecordFile(record), text=text)
 
 

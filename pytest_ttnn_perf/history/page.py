@@ -1,4 +1,4 @@
-"""The content of a page, from a run or captures, and earlier runs."""
+"""The content of a page: a run or captures, and earlier runs."""
 
 from __future__ import annotations
 
@@ -608,7 +608,7 @@ def _trend(group: Sequence[SeriesChange]) -> Part:
 
 
 def most_ops(regions: int) -> int:
-    """Limit of op kinds per region: a page of many tests must still open.
+    """Limit of op kinds per region, so that a page opens.
 
     >>> most_ops(1), most_ops(200), most_ops(5000)
     (60, 30, 8)

@@ -130,7 +130,7 @@ def page_json(page: Page) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Escape texts, and leave out what is no number."""
+    """Escape texts, and replace infinities by None."""
     if isinstance(value, str):
         return shown(value)
     if isinstance(value, float):

@@ -352,7 +352,7 @@ class SeriesChange(Struct, frozen=True, dict=True):
 def changes_of_series(
     series: Series, runs: Sequence[RecordedRun], record: Callable[[int], Run | None]
 ) -> Iterator[SeriesChange]:
-    """Yield the changes of a series that is compared by ratio, clearest first."""
+    """Yield the changes of a series, clearest first."""
     sign = -1.0 if series.metric.better is Better.HIGHER else 1.0
     logs = [sign * log(value) for value in series.values]
     hosts = [point.run.host for point in series.points]
