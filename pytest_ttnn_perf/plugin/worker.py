@@ -1,4 +1,4 @@
-"""A worker's assignment, and the messages in which it sends its session to the orchestrator."""
+"""The worker's role: run tests, attach observations to their reports, send the session on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from time import perf_counter_ns, time
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from _pytest.capture import CaptureIO, FDCapture
+from _pytest.capture import FDCapture
 from _pytest.config import create_terminal_writer
 from msgspec.structs import replace
 
@@ -68,7 +68,6 @@ from pytest_ttnn_perf.plugin.wire import (
 if TYPE_CHECKING:
     import warnings
     from collections.abc import Generator, Sequence
-    from contextlib import AbstractContextManager
 
     from pytest_ttnn_perf.core.assignment import Assignment, ComparedVersions
     from pytest_ttnn_perf.core.observation import SweepPoint
@@ -80,34 +79,22 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.plugin.wire import Message, OrchestratorLink
 
 
-# Keeps what pytest has captured of a test where it can be read when the process is gone.
-#
-# pytest captures into files without a name, or in memory, and what lies there ends with the
-# process:
-# what a simulator says before it aborts, say. In a worker it lies in files of the worker's folder.
-# They hold what has been printed since pytest last took it, which is what no report tells yet.
-
-
 def keep_captured(config: pytest.Config, folder: Path) -> None:
-    """Let pytest capture into files of ``folder``, from now on.
+    """Let pytest capture into files of ``folder``, which outlive this process.
 
-    Not what a test captures itself, with ``capfd`` or ``capsys``. With ``-s`` nothing is captured,
-    and with ``--capture=tee-sys`` all is printed as well: the worker's log has it.
+    It captures into files without a name, and what lies there ends with the process: what a
+    simulator says before it aborts, say. Not what a test captures itself, with ``capfd``.
     """
     manager: Any = config.pluginmanager.get_plugin("capturemanager")
     captures = getattr(manager, "_global_capturing", None)
     for name, file in CAPTURED.items():
-        stream: Any = getattr(captures, name.removeprefix("std"), None)
-        try:
-            if isinstance(stream, FDCapture):
-                _keep_file(stream, folder / file)
-            elif type(getattr(stream, "tmpfile", None)) is CaptureIO:
-                _keep_memory(stream.tmpfile, folder / file)
-        except OSError:  # a full disk: captured as ever
-            continue
+        stream = getattr(captures, name.removeprefix("std"), None)
+        if isinstance(stream, FDCapture):
+            with suppress(OSError):  # a full disk: captured as ever
+                _capture_into(stream, folder / file)
 
 
-def _keep_file(stream: FDCapture, file: Path) -> None:
+def _capture_into(stream: FDCapture, file: Path) -> None:
     """Put a file with a name in the place of the one without, under the same descriptors."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -124,26 +111,6 @@ def _keep_file(stream: FDCapture, file: Path) -> None:
         os.close(named)
 
 
-def _keep_memory(captured: CaptureIO, file: Path) -> None:
-    """Write what Python prints to a file as well, until pytest takes it."""
-    named = os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-    os.write(named, captured.getvalue().encode())
-    write, truncate = captured.write, captured.truncate
-
-    def write_both(text: str) -> int:
-        os.write(named, text.encode(errors="replace"))
-        return write(text)
-
-    def truncate_both(size: int | None = None) -> int:
-        os.ftruncate(named, size or 0)
-        return truncate(size)
-
-    # The object stays: whoever holds sys.stdout goes on writing to it.
-    vars(captured).update(write=write_both, truncate=truncate_both)
-
-
-# The worker's role: run tests, attach an observation to each call report, judge nothing.
-
 #: What needs no variables in the environment of the process.
 _UNPROFILED: Final = frozenset({ProfilerKind.OFF, ProfilerKind.REALTIME})
 #: With one of these set, tt-lang prints a profile after every call of a kernel.
@@ -153,20 +120,20 @@ _NOTHING: Final = nullcontext()
 
 @dataclass(eq=False)
 class Worker:
-    """Measures the tests of one process."""
+    """Measures the tests of one process; it judges nothing."""
 
     settings: Settings
-    #: Held from the end of a measured call until its report is sent; None where nobody releases it.
+    #: Held from the end of a measured call until its report is sent; None where nothing is sent.
     interrupts: Interrupts | None = None
     #: Whether this is another process than the one that the user started.
     is_apart: bool = False
     running: pytest.Item | None = None
-    #: What a subtest of the running test failed with; the call of the test itself passes even so.
+    #: The error of a subtest of the running test, whose own call passes even so.
     failed_subtest: str | None = None
     printed: str = ""
     #: Observes the helpers that tests call; None where that is not wanted.
     helpers: HelperFinder | None = None
-    #: Watches what processes tests start; None where there are no devices.
+    #: Watches the processes that tests start; None where there are no devices.
     watch: SelfProfilingWatch | None = None
     #: The tests that are known to start a profiled process of their own.
     apart: frozenset[str] = frozenset()
@@ -195,7 +162,7 @@ class Worker:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse mistaken markers, and tests that would share a baseline, before anything runs."""
+        """Refuse mistaken markers, and tests that would share a baseline."""
         for item in items:
             if is_measured(item, self.settings):
                 test_settings(item, self.settings)
@@ -207,9 +174,14 @@ class Worker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Start anew: a test that is run again must not add to what it observed before."""
+        """Start anew: a rerun must not add to earlier observations."""
         __tracebackhide__ = True
-        self._leave_to_another(item)
+        watch = self.watch
+        if watch is not None:
+            watch.stopped = False
+            stops = watch.can_stop and watch.must_not_profile and is_measured(item, self.settings)
+            if stops and (item.nodeid in self.apart or profiles_itself(item)):
+                watch.stop()  # another worker is going to run it
         item.stash[BEGAN] = time()
         if OBSERVER in item.stash:
             del item.stash[OBSERVER]
@@ -219,18 +191,6 @@ class Worker:
         if instruments is not None:
             instruments.begin(item.nodeid)
 
-    def _leave_to_another(self, item: pytest.Item) -> None:
-        """End a test before it begins that another worker is going to run."""
-        __tracebackhide__ = True
-        watch = self.watch
-        if watch is None:
-            return
-        watch.stopped = False
-        if not (watch.can_stop and watch.must_not_profile and is_measured(item, self.settings)):
-            return
-        if item.nodeid in self.apart or profiles_itself(item):
-            watch.stop()
-
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         """Leave the helpers as they were."""
@@ -239,15 +199,18 @@ class Worker:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Time tests that do not measure anything themselves. Innermost: nothing else is timed."""
+        """Time tests that measure nothing themselves. Innermost: only the test is timed."""
         __tracebackhide__ = True
         observer = self._observer(item)
         self.running, self.failed_subtest = item, None
         whole = observer is not None and not _uses_fixture(item)
         began_s = time()
         try:
-            with observer.turn if observer and whole else _NOTHING, self._output(item):
-                self._begin_observing(observer)
+            with observer.turn if observer and whole else _NOTHING, self._kept_output(item):
+                if observer is not None and self.helpers is not None:
+                    self.helpers.begin(observer)
+                    if self.watch is not None:
+                        self.watch.begin(observer)
                 start = perf_counter_ns()
                 result = yield
                 elapsed_ns = perf_counter_ns() - start
@@ -266,12 +229,6 @@ class Worker:
             observer.whole_call(elapsed_ns, gated=gated)
         return result
 
-    def _begin_observing(self, observer: Observer | None) -> None:
-        if observer is not None and self.helpers is not None:
-            self.helpers.begin(observer)
-            if self.watch is not None:
-                self.watch.begin(observer)
-
     def _end_observing(self, item: pytest.Item, observer: Observer | None, began_s: float) -> None:
         if observer is None:
             return
@@ -285,15 +242,13 @@ class Worker:
             if self.helpers is not None:
                 self.helpers.end()
 
-    def _output(self, item: pytest.Item) -> AbstractContextManager[None]:
+    @contextmanager
+    def _kept_output(self, item: pytest.Item) -> Generator[None]:
         """Keep what a test prints where pytest does not: with ``-s``."""
         self.printed = ""
         if item.config.getoption("capture") != "no" or not any(map(os.environ.get, _PROFILES)):
-            return _NOTHING
-        return self._kept_output()
-
-    @contextmanager
-    def _kept_output(self) -> Generator[None]:
+            yield
+            return
         from pytest_ttnn_perf.measure.timing import kept_output
 
         with kept_output() as output:
@@ -303,13 +258,12 @@ class Worker:
                 self.printed = output.kept
 
     def _observer(self, item: pytest.Item) -> Observer | None:
-        """Return the observer of a test that is measured.
-
-        Made before the test runs: one that raises has left a record even so.
-        """
+        """Make the observer of a measured test beforehand: one that raises leaves a record."""
         if not is_measured(item, self.settings):
             return None
-        if not _is_async(item) or _uses_fixture(item):
+        function = getattr(item, "obj", None)
+        is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+        if not is_async or _uses_fixture(item):
             return observer_for(item)
         if not is_marked(item):
             return None  # taken in with all others: it runs, unmeasured
@@ -324,7 +278,7 @@ class Worker:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Attach what a test observed to its call report.
+        """Attach the observation of a test to its call report.
 
         Not to those of its subtests, which are made while it runs, and not to that of a test that
         was skipped or failed as expected: it has no result. A test that cannot be set up has one,
@@ -337,7 +291,9 @@ class Worker:
             return _left_to_another(report)
         if call.when != "teardown" and OUT_OF_MEMORY in item.stash:
             self._identify(item, report)
-            _attach(report, self._on_this_host(with_hardware(item, _without_room(item))))
+            why = item.stash[OUT_OF_MEMORY]
+            seen = observer_for(item).finish(raised=why)  # nothing more is asked of it
+            self._attach_observed(item, report, replace(seen, raised=None, out_of_memory=why))
             return report
         observer = item.stash.get(OBSERVER, None)
         if observer is None and call.excinfo is None and report.passed:
@@ -347,43 +303,56 @@ class Worker:
             hint = "a debugger works with --ttnn-perf-isolate inline, or --pdb"
             report.sections.append(("ttnn-perf", hint))
         if call.when == "setup" and report.failed and is_measured(item, self.settings):
-            lost = Observation(
-                item.nodeid,
-                raised=f"in its setup: {_raised(call, report)}",
-                sweep=test_settings(item, self.settings).sweep,
-            )
-            _attach(report, lost)
-        if observer is not None and report.failed and call.excinfo is not None:
+            raised = f"in its setup: {_raised(call, report)}"
+            sweep = test_settings(item, self.settings).sweep
+            _attach(report, Observation(item.nodeid, raised=raised, sweep=sweep))
+        if observer is not None:
+            self._attach_call(item, call, report, observer)
+        elif call.when == "call" and self.running is item and report.failed:
+            self.failed_subtest = f"in a subtest: {_raised(call, report)}"
+        return report
+
+    def _attach_call(
+        self,
+        item: pytest.Item,
+        call: pytest.CallInfo[None],
+        report: pytest.TestReport,
+        observer: Observer,
+    ) -> None:
+        if report.failed and call.excinfo is not None:
             why = observer.instruments.explanation(text_of(call.excinfo.value))
             report.sections += [("ttnn-perf: memory", why)] if why else []
-        is_over = call.when == "call" and self.running is not item
-        if call.when == "call" and not is_over and report.failed:
-            self.failed_subtest = f"in a subtest: {_raised(call, report)}"
-        if is_over and observer is not None and report.outcome != "skipped":
+        if call.when != "call":
+            return
+        if self.running is item:
+            if report.failed:
+                self.failed_subtest = f"in a subtest: {_raised(call, report)}"
+        elif report.outcome != "skipped":
             raised = _raised(call, report) if report.failed else self.failed_subtest
             observer.read_output(report.capstdout + report.capstderr or self.printed)
             self._identify(item, report)
-            observed = with_hardware(item, checked(observer, raised))
-            _attach(report, self._on_this_host(observed))
-        return report
+            self._attach_observed(item, report, checked(observer, raised))
 
-    def _on_this_host(self, observation: Observation) -> Observation:
-        """Name the machine, if keys do; a capture that was there before may be of any."""
+    def _attach_observed(
+        self, item: pytest.Item, report: pytest.TestReport, observation: Observation
+    ) -> None:
+        """Attach an observation, with the machine if keys name it.
+
+        A capture that was there before may be of any machine.
+        """
+        observation = with_hardware(item, observation)
         hardware, opened = observation.hardware, observation.configuration.values
         captured = any(observed.capture for observed in observation.metrics.values())
-        if hardware is None or (captured and not opened):
-            return observation
-        here = on_this_host(hardware, self.settings.key, os.environ)
-        return replace(observation, hardware=here)
+        if hardware is not None and (opened or not captured):
+            here = on_this_host(hardware, self.settings.key, os.environ)
+            observation = replace(observation, hardware=here)
+        _attach(report, observation)
 
     def _identify(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        """Say what a test is filed under: where tests are distributed, only reports tell it."""
-        if is_parametrised(item):
-            from pytest_ttnn_perf.plugin.identity import identity_of
-
-            identity = identity_of(item, self.settings.identity_ignores)
-            if identity != item.nodeid:
-                setattr(report, IDENTITY, identity)
+        """Put a test's identity on its report: distributed tests have no other way."""
+        identity = _identity(item, self.settings)
+        if identity != item.nodeid:
+            setattr(report, IDENTITY, identity)
 
 
 def checked(observer: Observer, raised: str | None = None) -> Observation:
@@ -404,15 +373,8 @@ def checked(observer: Observer, raised: str | None = None) -> Observation:
         return replace(observation, problems=(*observation.problems, str(error)))
 
 
-def _without_room(item: pytest.Item) -> Observation:
-    """Return what is known of a point of a sweep that does not fit."""
-    why = item.stash[OUT_OF_MEMORY]
-    observation = observer_for(item).finish(raised=why)  # nothing more is asked of it
-    return replace(observation, raised=None, out_of_memory=why)
-
-
 def _left_to_another(report: pytest.TestReport) -> pytest.TestReport:
-    """Return the report of a test that was stopped: no failure, nothing follows, nobody sees it."""
+    """Make the report of a test that was stopped no failure: it is not shown."""
     file, line, _ = report.location
     report.outcome, report.sections = "skipped", []
     report.longrepr = (file, line or 0, "left to a worker of its own")
@@ -432,18 +394,22 @@ def _raised(call: pytest.CallInfo[None], report: pytest.TestReport) -> str:
     return error_text(call.excinfo.typename, text_of(call.excinfo.value))
 
 
-def _is_async(item: pytest.Item) -> bool:
-    function = getattr(item, "obj", None)
-    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-
-
 def _uses_fixture(item: pytest.Item) -> bool:
     return NAME in getattr(item, "fixturenames", ())
 
 
+def _identity(item: pytest.Item, settings: Settings) -> str:
+    """Return what a test is filed under, by which another version of it may be asked for."""
+    if not is_parametrised(item):
+        return item.nodeid
+    from pytest_ttnn_perf.plugin.identity import identity_of
+
+    return identity_of(item, settings.identity_ignores)
+
+
 @dataclass(eq=False)
 class StrayCheck:
-    """Looks at what was loaded: before any test runs, and again for what tests have loaded."""
+    """Reports loaded modules of another version: before any test runs, and at the end."""
 
     link: OrchestratorLink
     versions: ComparedVersions
@@ -469,7 +435,7 @@ class StrayCheck:
         return self.link.send(Strayed([list(stray) for stray in found])) if found else None
 
 
-#: What a process that has a share tells pytest-xdist, and so the worker: a mistake of the user's.
+#: A mistake of the user's, from a process that has a share to pytest-xdist, and so to the worker.
 REFUSED: Final = "ttnn_perf_refused"
 #: Plugins that print, past the terminal reporter, what the orchestrator's session prints as well.
 PRINTING: Final = ("pytest_github_actions_annotate_failures", "sugar")
@@ -518,7 +484,7 @@ class AssignedTests:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Hand on a mistake of the user's: pytest-xdist itself tells only that a process broke."""
+        """Hand on a mistake of the user's: to pytest-xdist a process has just broken."""
         try:
             return (yield)
         except pytest.UsageError as error:
@@ -530,8 +496,8 @@ class AssignedTests:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
         """Keep the assigned tests of those that the user selected."""
+        settings = settings_of(config)
         if self.assignment.kind is PassKind.DEVICE:
-            settings = settings_of(config)
             items[:] = [item for item in items if is_measured(item, settings)]
             if settings.passes is not PassChoice.DEVICE:  # the wall pass runs them
                 items[:] = [item for item in items if not profiles_itself(item)]
@@ -541,31 +507,13 @@ class AssignedTests:
             items[:] = [
                 item
                 for item in items
-                if own_id(item.nodeid, grouped=grouped) in wanted or _identity(item) in wanted
+                if own_id(item.nodeid, grouped=grouped) in wanted
+                or _identity(item, settings) in wanted
             ]
 
 
-def _points(items: Sequence[pytest.Item], settings: Settings) -> dict[str, SweepPoint]:
-    """Return where measured tests stand in their sweeps."""
-    found: dict[str, SweepPoint] = {}
-    for item in items:
-        if is_parametrised(item) and is_measured(item, settings):
-            point = test_settings(item, settings).sweep
-            found |= {} if point is None else {item.nodeid: point}
-    return found
-
-
-def _identity(item: pytest.Item) -> str:
-    """Return what a test is filed under, by which another version of it may be asked for."""
-    if not is_parametrised(item):
-        return item.nodeid
-    from pytest_ttnn_perf.plugin.identity import identity_of
-
-    return identity_of(item, settings_of(item.config).identity_ignores)
-
-
 def own_id(test: str, *, grouped: bool) -> str:
-    """Return a test's id without the group that ``--dist loadgroup`` appends to it."""
+    """Return a test's id without the group that ``--dist loadgroup`` appends."""
     end = test.rfind("@")
     of_group = grouped and end > max(test.rfind("]"), test.rfind("::"))
     return test[:end] if of_group else test
@@ -576,7 +524,7 @@ class SessionForwarder:
     """Forwards every session event to the orchestrator.
 
     Waits until it is acknowledged, so that nothing is printed or judged while a test is timed, and
-    that no test follows the last one that is wanted. What changes neither is left as a note.
+    that no test follows the last one that is wanted; not for what changes neither.
     """
 
     link: OrchestratorLink
@@ -593,7 +541,7 @@ class SessionForwarder:
     _failed: bool = False
     #: Whether ids end in the group of a test.
     _grouped: bool = False
-    #: Tests that were stopped: the rest of them is nobody's business.
+    #: Tests that were stopped: the rest of them is not sent.
     _apart: set[str] = field(default_factory=set)
 
     @pytest.hookimpl(trylast=True)
@@ -601,11 +549,15 @@ class SessionForwarder:
         """Silence the terminal reporter, and keep it: other plugins talk to it."""
         show_stacks_on_request()
         keep_captured(config, self.link.assignment.folder)
-        reporter = config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
-            _show_live_logs(config, reporter)
-            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the end)
-            reporter._tw._file = nowhere  # noqa: SLF001 (no public way to redirect it)
+        reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None:
+            return
+        handler = live_logs(config)
+        if handler is not None:  # log records are printed where all else is sent
+            handler.stream = copy.copy(reporter)
+            handler.stream._tw = create_terminal_writer(config, sys.stdout)  # noqa: SLF001
+        nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the end)
+        reporter._tw._file = nowhere  # noqa: SLF001 (no public way to redirect it)
 
     def opened(self) -> None:
         """Send that a device is opened; only the main thread may use the channel.
@@ -640,7 +592,7 @@ class SessionForwarder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Tell what could not be collected, or was skipped as a whole."""
+        """Send what could not be collected, or was skipped as a whole."""
         if not report.passed:
             self._send(Reported(self._serialise(report)))
 
@@ -655,14 +607,25 @@ class SessionForwarder:
         for answer in reversed(answers):
             lines += [answer] if isinstance(answer, str) else answer
         settings = settings_of(config)
-        measured = [item.nodeid for item in items if is_measured(item, settings)]
-        tests = [item.nodeid for item in items]
-        self.measured = frozenset(measured)
-        known = (str(settings.baselines), settings.confirm, str(config.rootpath))
+        measured = [item for item in items if is_measured(item, settings)]
+        self.measured = frozenset(item.nodeid for item in measured)
         self._identify(items)
-        points = _points(items, settings)
+        points: dict[str, SweepPoint] = {}
+        for item in filter(is_parametrised, measured):
+            point = test_settings(item, settings).sweep
+            points |= {} if point is None else {item.nodeid: point}
         self._send(
-            Collected(tests, measured, self.deselected, lines, *known, self.identities, points)
+            Collected(
+                [item.nodeid for item in items],
+                [item.nodeid for item in measured],
+                self.deselected,
+                lines,
+                str(settings.baselines),
+                settings.confirm,
+                str(config.rootpath),
+                self.identities,
+                points,
+            )
         )
 
     def _identify(self, items: Sequence[pytest.Item]) -> None:
@@ -702,25 +665,30 @@ class SessionForwarder:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send how a phase of a test ended."""
-        if getattr(report, APART, False) and report.nodeid not in self._apart:
-            self._apart.add(report.nodeid)
-            self._send(Finished(self._id(report.nodeid), list(report.location), apart=True))
-        if report.nodeid in self._apart:
+        test = report.nodeid
+        if getattr(report, APART, False) and test not in self._apart:
+            self._apart.add(test)
+            self._send(Finished(self._id(test), list(report.location), apart=True))
+        if test in self._apart:
             return
         self._failed = self._failed or report.outcome == "failed"
-        test = report.nodeid
-        self._send(Reported(self._serialise(report)), wait=self._waits_after(test, report))
+        assert self.session is not None
+        if report.when == "setup":  # then the call is timed
+            wait = self._is_timed(test)
+        else:  # pytest takes all fixtures down with the last test of a session: it must know
+            wait = report.when == "call" and bool(self.session.config.getoption("maxfail"))
+        self._send(Reported(self._serialise(report)), wait=wait)
         if report.when not in PHASES:  # of a process that is gone: this test never finishes
             self.pytest_runtest_logfinish(test, report.location)
         self.interrupts.release()
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        """Send that a test is over; whether to stop is asked where that may have been decided."""
+        """Send that a test is over; wait where stopping may have been decided."""
         if nodeid in self._apart:
             self._apart.discard(nodeid)
             return
-        wait = self._failed or self.measured is None or nodeid in self.measured
+        wait = self._failed or self._is_timed(nodeid)
         self._send(Finished(self._id(nodeid), list(location)), wait=wait)
         self._failed = False
 
@@ -752,14 +720,13 @@ class SessionForwarder:
     @pytest.hookimpl(tryfirst=True)  # the next Ctrl-C may come while others deal with it
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Send that something ended this session before its time."""
-        error = excinfo.value
+        error, text, code = excinfo.value, str(excinfo.value), None
         if isinstance(error, pytest.exit.Exception):
-            code = pytest.ExitCode.INTERRUPTED if error.returncode is None else error.returncode
-            self._send(Stopped(StopCause.ENDED, str(error), int(code)))
-        elif isinstance(error, pytest.Session.Interrupted):
-            self._send(Stopped(StopCause.ENDED, str(error)))
-        else:
-            self._send(Stopped(StopCause.ENDED, interruption_text(excinfo)))
+            asked = error.returncode
+            code = int(pytest.ExitCode.INTERRUPTED if asked is None else asked)
+        elif not isinstance(error, pytest.Session.Interrupted):
+            text = interruption_text(excinfo)
+        self._send(Stopped(StopCause.ENDED, text, code))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -785,13 +752,8 @@ class SessionForwarder:
             data["sections"] = [(name, _shortened(text)) for name, text in data["sections"]]
         return data
 
-    def _waits_after(self, test: str, report: pytest.TestReport) -> bool:
-        """Tell whether what follows a report must not begin before it is acknowledged."""
-        if report.when == "setup":  # then the call is timed
-            return self.measured is None or test in self.measured
-        # pytest takes all fixtures down with the last test of a session: it must know.
-        assert self.session is not None
-        return report.when == "call" and bool(self.session.config.getoption("maxfail"))
+    def _is_timed(self, test: str) -> bool:
+        return self.measured is None or test in self.measured
 
     def _id(self, test: str) -> str:
         return own_id(test, grouped=True) if self._grouped else test
@@ -809,27 +771,18 @@ class SessionForwarder:
             distributing.shouldstop = stop
 
 
-def _show_live_logs(config: pytest.Config, reporter: Any) -> None:
-    """Let log records through where all else that this session reports is sent, not printed."""
-    handler = live_logs(config)
-    if handler is not None:
-        handler.stream = copy.copy(reporter)
-        handler.stream._tw = create_terminal_writer(config, sys.stdout)  # noqa: SLF001
-
-
 #: So much of what a test prints is sent: both processes would hold all of it several times.
 _SECTION: Final = 1 << 24
 
 
 def _shortened(text: str) -> str:
-    """Return what a test printed, the end of what is long."""
     if len(text) <= _SECTION:
         return text
     return f"[ttnn-perf: the last {_SECTION:,} of {len(text):,} characters]\n{text[-_SECTION:]}"
 
 
 def _sendable(value: object) -> object:
-    """Return a property as it is if JSON keeps it so, else its text, which is what JUnit writes."""
+    """Return a property as it is if JSON keeps it so, else its text, as JUnit has it."""
     try:
         kept = repr(json.loads(json.dumps(value))) == repr(value)
     except KeyboardInterrupt:

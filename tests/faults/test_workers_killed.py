@@ -218,7 +218,7 @@ ABORTING = """
 
 
 @pytest.mark.parametrize("end", ["os._exit(3)", "os.abort()"])
-@pytest.mark.parametrize("capture", ["fd", "sys", "tee-sys", "no"])
+@pytest.mark.parametrize("capture", ["fd", "tee-sys", "no"])
 def test_what_a_process_printed_before_it_ended_is_in_its_log_and_told(
     project: Project, capture: str, end: str
 ) -> None:
