@@ -22,7 +22,6 @@ from pytest_ttnn_perf.core.settings import BrokerUse, ProfilerKind, project_sett
 from pytest_ttnn_perf.core.text import counted, inert
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.machine.build import (
-    Question,
     ask_ttnn,
     compiler_places,
     has_compiler,
@@ -239,16 +238,16 @@ def _device(
         # To ask is to take the chips: for as long as it takes, no other process may.
         with take(chips, around.locks, timeout_s=0, print_line=lambda _: None):
             answers = ask_ttnn(
-                (Question.CLUSTER,),
+                ("cluster",),
                 interpreter(),
                 around.environment,
                 location=build.location or "",
             )
     except UsageError as error:
         return None, str(error)
-    system = member_name(answers.says.get(Question.CLUSTER, "invalid"))
+    system = member_name(answers.says.get("cluster", "invalid"))
     if system == "invalid":
-        return None, answers.errors.get(Question.CLUSTER) or answers.problem or "ttnn cannot tell"
+        return None, answers.errors.get("cluster") or answers.problem or "ttnn cannot tell"
     simulated = is_simulated(around.environment)
     return Hardware(build.arch, system, _ONE_DEVICE, simulated=simulated), None
 

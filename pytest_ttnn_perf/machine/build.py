@@ -1,4 +1,4 @@
-"""What the installed ttnn can do, found out without importing it here."""
+"""The installed ttnn, asked in a process of its own what it can do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import tempfile
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 #: For a question of a command; a run has a setting.
 TIMEOUT_S: Final = 60.0
-#: An interpreter that is none may print anything.
 _LONGEST_FOUND: Final = 60
 _LONGEST_LOG: Final = 1 << 20
 #: One line of JSON per answer, at once: a crash loses only what was not answered yet.
@@ -71,26 +69,17 @@ for name in sys.argv[2:]:
 """
 
 
-class Question(Enum):
-    """What ttnn can be asked; CLUSTER takes the chips for as long as the process lives."""
-
-    IMPORT = "import"
-    PROFILER = "profiler"
-    ARCH = "arch"
-    CLUSTER = "cluster"
-
-
 class Answers(Struct, frozen=True):
-    """What ttnn answered, as text. ``problem`` says why a question has neither answer nor error."""
+    """Answers of ttnn by question, as text; ``problem`` is why some are missing."""
 
-    says: Mapping[Question, str] = {}
-    errors: Mapping[Question, str] = {}
+    says: Mapping[str, str] = {}
+    errors: Mapping[str, str] = {}
     problem: str | None = None
     timed_out: bool = False
 
 
 def ask_ttnn(
-    questions: Sequence[Question],
+    questions: Sequence[str],
     interpreter: Sequence[str],
     environment: Mapping[str, str],
     *,
@@ -99,9 +88,10 @@ def ask_ttnn(
 ) -> Answers:
     """Ask the ttnn package in the folder ``location``; whatever happens there, this returns.
 
-    The profiler's own variable is not passed on: PROFILER asks with it, and the others without.
+    The profiler's own variable is not passed on: "profiler" asks with it, and the others without.
+    "cluster" takes the chips for as long as the process lives.
     """
-    names = [question.value for question in (Question.IMPORT, *questions)]
+    names = ["import", *questions]
     command = [*interpreter, "-c", _SCRIPT, str(Path(location).parent), *names]
     with (
         tempfile.TemporaryFile() as printed,
@@ -116,41 +106,26 @@ def ask_ttnn(
             )
         except OSError as error:
             return Answers(problem=f"{interpreter[0]} cannot be started: {error.strerror}")
-        why = f"did not answer within {timeout_s:g} s" if ending.hung else str(ending)
-        answers = _answers(names, _text(printed), ending=why, log=_text(log))
-        return replace(answers, timed_out=ending.hung and answers.problem is not None)
-
-
-def _answers(names: Sequence[str], printed: str, *, ending: str, log: str) -> Answers:
-    says: dict[Question, str] = {}
-    errors: dict[Question, str] = {}
-    for line in printed.splitlines():
-        answer = _answer(line)
-        if answer is None:
-            found = f"{line[:_LONGEST_FOUND]!r}"
+        answered, logged = _text(printed), _text(log)
+    says: dict[str, str] = {}
+    errors: dict[str, str] = {}
+    for line in answered.splitlines():
+        try:
+            document = json.loads(line)
+            if "error" in document:
+                errors[document["question"]] = cause_of(document["error"])
+            else:
+                says[document["question"]] = document["says"]
+        except (ValueError, TypeError, LookupError, RecursionError):
+            found = f"{line[:_LONGEST_FOUND]!r}"  # an interpreter that is none prints anything
             return Answers(says, errors, f"answered what cannot be read: {found}")
-        question, text, is_error = answer
-        if is_error:
-            errors[question] = cause_of(text)
-        else:
-            says[question] = text
-    answered = {question.value for question in (*says, *errors)}
-    if Question.IMPORT in errors or answered.issuperset(names):
+    if "import" in errors or {*says, *errors}.issuperset(names):
         return Answers(says, errors)
+    why = f"did not answer within {timeout_s:g} s" if ending.hung else str(ending)
     # ttnn ends the process, without an exception, over settings that it does not understand.
-    cause = cause_of(log)
-    return Answers(says, errors, ending if cause == log else f"{ending}: {cause}")
-
-
-def _answer(line: str) -> tuple[Question, str, bool] | None:
-    """Read one answer: to what, its text, and whether it is an error."""
-    try:
-        document = json.loads(line)
-        question = Question(document["question"])
-        is_error = "error" in document
-        return question, str(document["error" if is_error else "says"]), is_error
-    except (ValueError, TypeError, LookupError, RecursionError):
-        return None
+    cause = cause_of(logged)
+    problem = why if cause == logged else f"{why}: {cause}"
+    return Answers(says, errors, problem, timed_out=ending.hung)
 
 
 def _text(file: IO[bytes]) -> str:
@@ -172,7 +147,7 @@ def preflight(
     devices: Path = DEVICES,
     timeout_s: float = TIMEOUT_S,
 ) -> Build:
-    """Return what is known of the installed ttnn; what keeps it from answering is its problem.
+    """Look at the installed ttnn; what keeps it from answering is its problem.
 
     Whether a build has Tracy is kept in the folder ``cache``. No process is started where that is
     known and there is no hardware to be asked for its name.
@@ -180,65 +155,52 @@ def preflight(
     found = installed_ttnn()
     if found.location is None:
         return found
-    kept = _read_cached(cache, found)
+    file = None if cache is None else cache / "ttnn-build.json"
+    kept = None if file is None else _read_cached(file, found)
     if kept is not None and not devices.is_dir() and not is_simulated(environment):
         return replace(found, tracy=kept)
-    questions = (Question.ARCH,) if kept is not None else (Question.PROFILER, Question.ARCH)
+    questions = ("arch",) if kept is not None else ("profiler", "arch")
     answers = ask_ttnn(
         questions, interpreter, environment, location=found.location, timeout_s=timeout_s
     )
-    build = _build(found, answers, tracy=kept)
-    if cache is not None and kept is None and build.tracy is not None:
+    arch, errors = answers.says.get("arch", _NO_ARCH), answers.errors
+    build = replace(
+        found,
+        tracy=_has_tracy(answers) if kept is None else kept,
+        arch=None if arch == _NO_ARCH else member_name(arch),
+        problem=errors.get("import") or errors.get("arch") or answers.problem,
+        timed_out=answers.timed_out,
+    )
+    if file is not None and kept is None and build.tracy is not None:
         document = {"format": _FORMAT, "build": _stamp(build), "tracy": build.tracy}
         with contextlib.suppress(TtnnPerfError):  # it is found out again next time
-            write_text(_file(cache), json.dumps(document) + "\n")
+            write_text(file, json.dumps(document) + "\n")
     return build
 
 
-def _build(found: Build, answers: Answers, *, tracy: bool | None) -> Build:
-    arch = answers.says.get(Question.ARCH, _NO_ARCH)
-    errors = (answers.errors.get(question) for question in (Question.IMPORT, Question.ARCH))
-    problem = next((error for error in errors if error is not None), answers.problem)
-    return replace(
-        found,
-        tracy=_has_tracy(answers) if tracy is None else tracy,
-        arch=None if arch == _NO_ARCH else member_name(arch),
-        problem=problem,
-        timed_out=answers.timed_out,
-    )
-
-
 def _has_tracy(answers: Answers) -> bool | None:
-    """Tell from what setting the profiler's variable has changed; None where that is nothing."""
-    error = answers.errors.get(Question.PROFILER)
+    """Compare the answers with and without the profiler's variable; None if unknown."""
+    error = answers.errors.get("profiler")
     if error is None:
-        return True if Question.PROFILER in answers.says else None
+        return True if "profiler" in answers.says else None
     if _WITHOUT_TRACY in error:
         return False
-    return None if error == answers.errors.get(Question.ARCH) else True
+    return None if error == answers.errors.get("arch") else True
 
 
-def _read_cached(cache: Path | None, build: Build) -> bool | None:
-    """Return whether this very build has Tracy, if that was kept; damage is as good as nothing."""
-    if cache is None:
-        return None
-    with contextlib.suppress(TtnnPerfError):
-        kept, tracy = read_json(_file(cache), _decode)
+def _read_cached(file: Path, build: Build) -> bool | None:
+    def decode(document: object) -> tuple[str, bool]:
+        root = Value(document)
+        return root.field("build").string(), root.field("tracy").boolean()
+
+    with contextlib.suppress(TtnnPerfError):  # damage is as good as nothing
+        kept, tracy = read_json(file, decode)
         return tracy if kept == _stamp(build) else None
     return None
 
 
-def _decode(document: object) -> tuple[str, bool]:
-    root = Value(document)
-    return root.field("build").string(), root.field("tracy").boolean()
-
-
-def _file(cache: Path) -> Path:
-    return cache / "ttnn-build.json"
-
-
 def _stamp(build: Build) -> str:
-    """Return what changes whenever ttnn is installed or built anew."""
+    """Return a hash that changes whenever ttnn is installed or built anew."""
     folder = Path(build.location or "")
     libraries = [*folder.glob("*.so"), *folder.glob("build/lib/*.so")]
     parts = [f"{_FORMAT} {build.version} {folder}"]

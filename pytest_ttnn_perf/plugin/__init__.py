@@ -1,4 +1,4 @@
-"""The pytest edge. Without ``--ttnn-perf`` it declares options and a fixture, and nothing else."""
+"""The pytest edge: options, marker, fixture, and the gate's switch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _leave_our_modules_as_they_are() -> None:
-    """Take our package out of what pytest rewrites the assertions of.
+    """Keep pytest from rewriting the assertions of our modules.
 
     pytest marks the whole package of a plugin. It would compile all our modules anew at each start
     where it may not write bytecode, and Python has bytecode of its own from the installation.
@@ -68,7 +68,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options, without defaults: only what was given may win over the file."""
+    """Declare the options, without defaults: the file has the others."""
     group = parser.getgroup("ttnn-perf", "performance gate for TTNN model tests")
     for name, kind, values, description in OPTIONS:
         more: dict[str, Any]
@@ -109,7 +109,7 @@ def _number_from(least: int) -> Callable[[str], int]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
-    """Take up work before conftest files load: their hooks then see reports we have judged."""
+    """Take up work before conftest files load: their hooks see judged reports."""
     _refuse_misspelt(args)
     if _gate_is_wanted(early_config):
         from pytest_ttnn_perf.plugin.activation import activate
@@ -118,7 +118,6 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 
 
 def _refuse_misspelt(args: list[str]) -> None:
-    """Name the option that was meant; what is near to none may be one of a conftest's own."""
     for word in args:
         if word == "--":
             return
@@ -161,7 +160,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of each point of a sweep, also without the gate: ids stay the same."""
+    """Make a test of each point of a sweep, gated or not."""
     for marker in metafunc.definition.iter_markers("ttnn_perf"):
         if "sweep" in marker.kwargs:
             from pytest_ttnn_perf.plugin.sweeps import generate_points
@@ -181,7 +180,7 @@ def ttnn_perf(request: pytest.FixtureRequest) -> Observer:
 
 
 def observer_for(item: pytest.Item) -> Observer:
-    """Return the observer of a test, made when it is first asked for.
+    """Return the observer of a test, made on first use.
 
     It measures under the gate; without it, it only checks.
     """

@@ -107,7 +107,7 @@ _LOOKING: Final = ("collectonly", "setuponly", "setupshow", "setupplan")
 
 @contextmanager
 def errors_end_pytest() -> Iterator[None]:
-    """End pytest with the code of internal errors if one of ours happens where it has no net.
+    """End pytest with its code of internal errors where it cannot.
 
     Python would end with 1, which is the code of tests that failed.
     """
@@ -156,12 +156,16 @@ def _take_up_role(config: pytest.Config) -> None:
         rank = rank_of(os.environ)
         if rank is None or rank.number == 0:
             _lead(config, settings, rank)
-        else:
-            _follow(config, settings, rank)
+            return
+        from pytest_ttnn_perf.measure.instruments import instruments_for
+
+        _name_role(config, "inline")
+        _measure(config, settings, instruments_for(settings, ProfilerKind.OFF))
+        config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
 
 
 def _name_role(config: pytest.Config, role: str) -> None:
-    """Let conftest files, which are loaded next, tell by the environment what runs here."""
+    """Name the role in the environment, for conftest files."""
     before = os.environ.get(ROLE)
     os.environ[ROLE] = role
 
@@ -174,7 +178,7 @@ def _name_role(config: pytest.Config, role: str) -> None:
 
 
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
-    """Run a share of a worker's tests, side by side with others: none may meet their files."""
+    """Run a share of a worker's tests, in its own folder."""
     from pytest_ttnn_perf.measure.instruments import instruments_for
     from pytest_ttnn_perf.plugin.preflight import own_chip, own_folder
     from pytest_ttnn_perf.plugin.worker import AssignedTests
@@ -231,7 +235,7 @@ def _measure(
     assignment: Assignment | None = None,
     beside_others: bool = False,
 ) -> None:
-    """Measure the tests that this process runs, ``beside_others`` if others run some meanwhile."""
+    """Measure the tests of this process; with ``beside_others``, others run some too."""
     from pytest_ttnn_perf.plugin import INSTRUMENTS
     from pytest_ttnn_perf.plugin.worker import Worker
 
@@ -243,31 +247,11 @@ def _measure(
     config.pluginmanager.register(worker, "ttnn_perf_worker")
 
 
-def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
-    """Measure without judging: rank 0 judges."""
-    _name_role(config, "inline")
-    from pytest_ttnn_perf.measure.instruments import instruments_for
-
-    _measure(config, settings, instruments_for(settings, ProfilerKind.OFF))
-    config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
-
-
-def _job(config: pytest.Config) -> CiJob:
-    """Return what is known of the CI job that this is, and of the part of the tests it runs."""
-    from pytest_ttnn_perf.gate.record import ci_job, of_split
-
-    job = ci_job(os.environ, config.rootpath)
-    # Options are not parsed for good before conftest files are loaded.
-    known = config.known_args_namespace
-    group, splits = (getattr(known, name, None) for name in ("group", "splits"))
-    return of_split(job, group=group, splits=splits)
-
-
 def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
-    """Judge the tests of this run, and run them here or in workers."""
+    """Judge the tests of this run; they run here or in workers."""
     from pytest_ttnn_perf.gate.device import DeviceResults
     from pytest_ttnn_perf.gate.gated_run import GateRun
-    from pytest_ttnn_perf.gate.record import RunContext
+    from pytest_ttnn_perf.gate.record import RunContext, ci_job, of_split
     from pytest_ttnn_perf.plugin import orchestrator
     from pytest_ttnn_perf.plugin.emit import TestCollection
     from pytest_ttnn_perf.plugin.preflight import (
@@ -280,8 +264,13 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
 
     isolated = _is_isolated(config, settings, rank)
     _name_role(config, "orchestrator" if isolated else "inline")
-    if not isolated:
-        _check_alone(config)
+    # Options are not parsed for good before conftest files are loaded.
+    known = config.known_args_namespace
+    if not isolated and (getattr(known, "forked", False) or _is_distributed(config)):
+        message = "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked"
+        raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
+    group, splits = (getattr(known, name, None) for name in ("group", "splits"))
+    job = of_split(ci_job(os.environ, config.rootpath), group=group, splits=splits)
     try:
         check_paths(settings)
         chosen = choose_profiler(settings, os.environ)
@@ -293,7 +282,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
             settings,
             project=config.rootpath,
             cwd=config.invocation_params.dir,
-            job=_job(config),
+            job=job,
             isolated=isolated,
             profiler=str(choice),
             has_devices=has_devices(os.environ),
@@ -318,20 +307,8 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     register(orchestrator.InlineJudge(run, collection), "ttnn_perf_inline")
 
 
-def _check_alone(config: pytest.Config) -> None:
-    """Refuse to judge here what other processes would measure.
-
-    Raises:
-        pytest.UsageError: tests are to be distributed, or forked.
-    """
-    forked = getattr(config.known_args_namespace, "forked", False)  # of pytest-forked
-    if forked or _is_distributed(config):
-        message = "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked"
-        raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
-
-
 def _is_isolated(config: pytest.Config, settings: Settings, rank: Rank | None) -> bool:
-    """Tell whether tests run in workers; a process that a launcher started beside others has none.
+    """Return whether tests run in workers; a launcher's process has none.
 
     Raises:
         pytest.UsageError: workers were asked for, and cannot be started here.
@@ -351,7 +328,7 @@ def _is_isolated(config: pytest.Config, settings: Settings, rank: Rank | None) -
 
 
 def distribution_of(options: argparse.Namespace) -> str | None:
-    """Return how pytest-xdist is asked to hand tests to other processes; None if it is not."""
+    """Return the options that let pytest-xdist distribute; None without any."""
     count = getattr(options, "numprocesses", None)
     if count is not None:  # has the last word, also with 0
         return f"-n {count}" if count else None
@@ -382,7 +359,7 @@ def _is_distributed(config: pytest.Config) -> bool:
 
 
 def _rerun(config: pytest.Config) -> Rerun:
-    """Return how this user runs a test again: ids start at rootdir, commands where they stand."""
+    """Return the command that runs a test again, from the user's folder."""
     from pytest_ttnn_perf.report.sentences import Rerun
 
     folder = os.path.relpath(config.rootpath, config.invocation_params.dir)

@@ -1,4 +1,4 @@
-"""A session that only collects, for ``ttnn-perf baseline prune --collect``: writes what it found.
+"""A session that only collects, for ``ttnn-perf baseline prune --collect``.
 
 Loaded with ``-p`` by that command alone.
 """
@@ -20,7 +20,7 @@ _COLLECTION = pytest.StashKey[TestCollection]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep book of what is collected."""
+    """Keep track of the collection."""
     collection = config.stash[_COLLECTION] = TestCollection(config)
     config.pluginmanager.register(collection, "ttnn_perf_collecting")
 

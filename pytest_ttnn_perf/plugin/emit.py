@@ -1,4 +1,4 @@
-"""Calls the hooks that pytest would call if a worker's tests ran in this session."""
+"""The hooks that pytest would call if a worker's tests ran here."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def fail_report(report: pytest.TestReport, text: str) -> None:
 
 
 def show_as(report: pytest.TestReport, lines: Sequence[str]) -> None:
-    """Let a report that ``fail_report`` made show other lines; its first stays what it is."""
+    """Replace the lines that a report of ``fail_report`` shows."""
     if isinstance(report.longrepr, ExceptionChainRepr):
         report.longrepr.reprtraceback.reprentries = [
             ReprEntryNative([f"{line}\n" for line in lines])
@@ -97,7 +97,7 @@ def interruption_text(excinfo: pytest.ExceptionInfo[BaseException]) -> str:
 
 
 def live_logs(config: pytest.Config) -> logging.StreamHandler[Any] | None:
-    """Return what prints log records while tests run; None unless the user asked for that."""
+    """Return the handler of live logs; None unless asked for."""
     handler = getattr(config.pluginmanager.get_plugin("logging-plugin"), "log_cli_handler", None)
     return handler if isinstance(handler, logging.StreamHandler) else None
 
@@ -108,7 +108,7 @@ _PARTIAL: Final = ("keyword", "lf", "ignore", "ignore_glob", "pyargs")
 
 
 class TestCollection(Struct, eq=False):
-    """Keeps track of a collection, wherever it takes place: workers' hooks are called here too."""
+    """Keeps track of a collection, here or in workers."""
 
     config: pytest.Config
     _not_collected: list[str] = []
@@ -127,12 +127,12 @@ class TestCollection(Struct, eq=False):
             self.identities |= identities_of(real, settings_of(self.config))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Keep what could not be collected, or was skipped as a whole: its tests may be there."""
+        """Keep what could not be collected: its tests may be there."""
         if not report.passed:
             self._not_collected.append(report.nodeid)
 
     def coverage(self, tests: Iterable[str]) -> Coverage | None:
-        """Return what was collected, with ``tests`` to run; None if it was a selection of files."""
+        """Return the collection with ``tests`` to run; None if files were selected."""
         option = self.config.option
         if any(getattr(option, name, None) for name in _PARTIAL):
             return None
@@ -145,7 +145,6 @@ class TestCollection(Struct, eq=False):
 
 
 def _place(argument: str, config: pytest.Config) -> str | None:
-    """Return where the tests of an argument lie, from the root; None if it is not all of a file."""
     if "::" in argument:
         return None
     place = os.path.relpath(config.invocation_params.dir / argument, config.rootpath)
@@ -163,7 +162,7 @@ _RAISED: Final = (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exce
 
 
 class HookError(TtnnPerfError):
-    """An implementation of one of our hooks that raised, or returned what cannot be meant."""
+    """An implementation of one of our hooks that raised, or returned nonsense."""
 
     def __init__(self, owner: str, hook: str, problem: str) -> None:
         super().__init__(f"{owner}: {hook} {problem}")
@@ -209,7 +208,7 @@ class Extensions:
 
 
 def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
-    """Return an observation with what a hook tells of the hardware, where it is not known."""
+    """Add the hardware that a hook knows, where it is not known."""
     known = observation.hardware
     if known is not None and UNKNOWN not in {known.arch, known.board}:
         return observation
@@ -256,7 +255,7 @@ def report_run(config: pytest.Config, run: Run) -> list[str]:
 
 
 def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[tuple[Extension, str]]:
-    """Return the rules or formats of all plugins, each with the plugin that it is of."""
+    """Return the rules or formats of all plugins, each with its plugin."""
     found: list[tuple[Extension, str]] = []
     for owner, result in _results(config, name, {"config": config}):
         if result is None:
@@ -289,7 +288,7 @@ def _refuse_double_codes(rules: list[tuple[CustomRule, str]]) -> None:
 def _results(
     config: pytest.Config, name: str, arguments: Mapping[str, object]
 ) -> Iterator[tuple[str, object]]:
-    """Yield what each implementation returns, with the plugin that it is of.
+    """Yield what each implementation returns, with its plugin.
 
     Raises:
         HookError: one raised.
@@ -299,7 +298,6 @@ def _results(
 
 
 def _implementations(config: pytest.Config, name: str) -> list[HookImpl]:
-    """Return the implementations of a hook in the order in which pytest would call them."""
     found: list[HookImpl] = getattr(config.hook, name).get_hookimpls()
     return found[::-1]
 
@@ -321,7 +319,7 @@ def _call(
 
 
 def _owner(config: pytest.Config, implementation: HookImpl) -> str:
-    """Name a plugin as its author knows it: a conftest file by its path from the root."""
+    """Name a plugin: a conftest file by its path from the root."""
     name = str(implementation.plugin_name)
     path = Path(name)
     return str(path.relative_to(config.rootpath)) if path.is_relative_to(config.rootpath) else name
@@ -331,7 +329,7 @@ _INTERRUPTED: Final = re.compile(r"KeyboardInterrupt in ([^\0]+):(\d{1,9})")
 
 
 class TextRepr(TerminalRepr):
-    """A failure of which only the text is left. Not a bare string: pytest cuts those to a line."""
+    """A failure as text; pytest would cut a bare string."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -342,7 +340,7 @@ class TextRepr(TerminalRepr):
 
 
 def interruption(text: str) -> KeyboardInterrupt | None:
-    """Return the interruption that a worker told of, as if raised in the same line of code here.
+    """Return a worker's interruption, as if raised in the same line here.
 
     pytest says where it was interrupted, and that is in a test. None: it told of something else.
     """
@@ -361,7 +359,7 @@ _PATIENCE_S: Final = 3.0
 
 
 def live_line(config: pytest.Config) -> LiveLine | None:
-    """Return the line of a terminal that shows progress; None where others write there too."""
+    """Return the progress line of a terminal; None where others write too."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     beside = config.getoption("capture") != "fd" or live_logs(config) is not None
     if reporter is None or not reporter.isatty or beside or os.environ.get("CI"):
@@ -405,7 +403,7 @@ class Emitter(Struct, frozen=True):
                 reporter.write_line(line)
 
     def progress(self, text: str, milestone: bool = True) -> None:  # noqa: FBT001, FBT002 (as of tickers)
-        """Say how far it is: in a line that is rewritten; in a log, a line per milestone."""
+        """Show the progress live; in a log, a line per milestone."""
         reporter = self.terminal
         if self.live is None:
             if milestone:
@@ -415,7 +413,7 @@ class Emitter(Struct, frozen=True):
             self.live.show(text)
 
     def waiting(self, tests: Sequence[str], silent_s: float) -> None:
-        """Show on a terminal that tests take their time, below what pytest has printed of them."""
+        """Show on a terminal that tests take their time."""
         reporter = self.terminal
         if self.live is None or not tests or silent_s < _PATIENCE_S or reporter is None:
             return
@@ -441,7 +439,7 @@ class Emitter(Struct, frozen=True):
             reporter.write_fspath_result(test, "")
 
     def show_collection(self, message: Collected) -> None:
-        """Count the tests, and show what the terminal shows once it has seen them."""
+        """Count the tests, and show them as the terminal reporter would."""
         self.session.testscollected = len(message.tests)
         self._update_cache(message)
         if message.deselected:
@@ -459,7 +457,7 @@ class Emitter(Struct, frozen=True):
             reporter.write_line(line)
 
     def _update_cache(self, message: Collected) -> None:
-        """Give the cache plugin, which looks at items, what --nf and --lf need next time."""
+        """Give the cache plugin what --nf and --lf need next time."""
         find = self.session.config.pluginmanager.get_plugin
         known, failed = find("nfplugin"), find("lfplugin")
         if known is not None:
@@ -475,31 +473,28 @@ class Emitter(Struct, frozen=True):
                     failed.pytest_collectreport(report=_collect_report(name, inside))
 
     def report(self, data: dict[str, Any]) -> Any:
-        """Return the report that a worker serialised, with tuples where JSON has only lists.
+        """Return a worker's report, with tuples where JSON has only lists.
 
         Raises:
             DecodeError: it is no report.
         """
+        config, shown = self.session.config, data.pop(SHOWN, False)
         try:
-            return self._report(data)
+            report = self.hook.pytest_report_from_serializable(config=config, data=data)
+            if shown:
+                kind = TextRepr if isinstance(report, pytest.TestReport) else CollectErrorRepr
+                report.longrepr = kind(report.longrepr)
+            for name in ("location", "longrepr"):
+                if isinstance(getattr(report, name, None), list):
+                    setattr(report, name, tuple(getattr(report, name)))
+            for name in ("sections", "user_properties"):
+                setattr(report, name, [tuple(pair) for pair in getattr(report, name, ())])
         except (AttributeError, KeyError, TypeError, ValueError) as cause:
             raise DecodeError((), "a report of pytest", repr(data)[:80]) from cause
-
-    def _report(self, data: dict[str, Any]) -> Any:
-        config, shown = self.session.config, data.pop(SHOWN, False)
-        report = self.hook.pytest_report_from_serializable(config=config, data=data)
-        if shown:
-            kind = TextRepr if isinstance(report, pytest.TestReport) else CollectErrorRepr
-            report.longrepr = kind(report.longrepr)
-        for name in ("location", "longrepr"):
-            if isinstance(getattr(report, name, None), list):
-                setattr(report, name, tuple(getattr(report, name)))
-        for name in ("sections", "user_properties"):
-            setattr(report, name, [tuple(pair) for pair in getattr(report, name, ())])
         return report
 
     def internal_error(self, text: str) -> None:
-        """Show an internal error of a worker's pytest, as pytest shows its own."""
+        """Show an internal error of a worker as pytest shows its own."""
         try:
             raise RuntimeError(text)
         except RuntimeError:
@@ -507,7 +502,7 @@ class Emitter(Struct, frozen=True):
         self.hook.pytest_internalerror(excrepr=TextRepr(text), excinfo=error)
 
     def record_warning(self, message: Warned) -> None:
-        """Record a warning; its class is in another process, its name is what is shown."""
+        """Record a warning under the name of its class."""
         category = type(message.category, (Warning,), {"__module__": "builtins"})
         warning = warnings.WarningMessage(
             category(message.text), category, message.filename, message.line
@@ -523,10 +518,8 @@ class Emitter(Struct, frozen=True):
 
 
 def _collect_report(name: str, inside: list[Any] | None = None) -> pytest.CollectReport:
-    """Return a report that stands for what was collected in another process."""
     return pytest.CollectReport(name, "passed", None, inside or [])
 
 
 def _key(test: str) -> Any:
-    """Return a test's id as this pytest keeps it: newer ones do so in a class of its own."""
     return getattr(_collect_report(test), "id", test)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.hookspec
 def pytest_ttnn_perf_rules(config: pytest.Config) -> Sequence[CustomRule]:  # type: ignore[empty-body]
-    """Return rules to ask beside those of the checklist.
+    """Return rules to ask in addition to the checklist's.
 
     Called once in every process of a gated run, before tests are collected: by workers, which ask
     them, and by the orchestrator, which knows their codes by it.
@@ -30,7 +30,7 @@ def pytest_ttnn_perf_rules(config: pytest.Config) -> Sequence[CustomRule]:  # ty
 def pytest_ttnn_perf_capture_formats(  # type: ignore[empty-body]
     config: pytest.Config,
 ) -> Sequence[CaptureFormat]:
-    """Return formats that ``ttnn_perf.attach`` and replays can read beside ours.
+    """Return more formats that ``ttnn_perf.attach`` and replays can read.
 
     Called once in every process of a gated run, before tests are collected.
     """
@@ -38,7 +38,7 @@ def pytest_ttnn_perf_capture_formats(  # type: ignore[empty-body]
 
 @pytest.hookspec(firstresult=True)
 def pytest_ttnn_perf_hardware(item: pytest.Item, hardware: Hardware | None) -> Hardware | None:
-    """Return what a test ran on, where that is not known; the first result counts.
+    """Return the hardware of a test, where it is unknown.
 
     Called in the worker after a test that opened no device through TTNN (``hardware`` is None), or
     one of which the architecture or the board is ``unknown``.

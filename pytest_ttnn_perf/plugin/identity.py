@@ -1,4 +1,4 @@
-"""What a test is filed under: its id without parameters that change whenever a target does.
+"""The identity of a test: its id without expected values.
 
 pytest knows a test by its node id, which holds the values of all its parameters. A baseline must
 outlive a new expected value, so parameters of some names are left out. Which part of an id a
@@ -30,7 +30,7 @@ _PARAMETER_SET: Final = type(pytest.param())
 
 
 def identities_of(items: Iterable[pytest.Item], settings: Settings) -> dict[str, str]:
-    """Return what tests are filed under, by node id: only those that differ from it."""
+    """Return identities by node id, where they differ from it."""
     found = {}
     for item in items:
         identity = identity_of(item, settings.identity_ignores)
@@ -40,7 +40,7 @@ def identities_of(items: Iterable[pytest.Item], settings: Settings) -> dict[str,
 
 
 def refuse_twins(items: Iterable[pytest.Item], settings: Settings) -> None:
-    """Refuse measured tests that would share a baseline: one would be judged by the other.
+    """Refuse measured tests that would share a baseline.
 
     Also if only one of them was selected: the next run may select the other.
 
@@ -69,13 +69,13 @@ def _refusal(item: pytest.Item, other: str, names: str, ignored: tuple[str, ...]
 
 
 def _unselected_twins(item: pytest.Item, ignored: tuple[str, ...]) -> Iterator[tuple[str, object]]:
-    """Yield what differs in rows of a test's ``parametrize`` that differ in nothing that counts."""
+    """Yield the differences of rows that differ in ignored parameters only."""
     parameters = _parameters(item)
     for mark in _marks(item):
         own = [parameters.get(name) for name in mark.names]
         for values in mark.unnamed_rows():
             pairs = list(zip(mark.names, own, values, strict=True))
-            differing = [(n, new) for n, old, new in pairs if _is_told_apart(n, old, new)]
+            differing = [(n, new) for n, old, new in pairs if _differ_in_ids(n, old, new)]
             if differing and all(_is_left_out(n, new, ignored) for n, new in differing):
                 yield differing[0]
 
@@ -83,17 +83,17 @@ def _unselected_twins(item: pytest.Item, ignored: tuple[str, ...]) -> Iterator[t
 def _differing(first: pytest.Item, second: pytest.Item, ignored: tuple[str, ...]) -> list[str]:
     ours, theirs = _parameters(first), _parameters(second)
     left_out = [name for name in ours if _is_ignored(name, ignored)]
-    return [n for n in left_out if _is_told_apart(n, ours[n], theirs.get(n))] or left_out
+    return [n for n in left_out if _differ_in_ids(n, ours[n], theirs.get(n))] or left_out
 
 
-def _is_told_apart(name: str, first: object, second: object) -> bool:
-    """Tell whether ids show that two values are two; those of objects have the row's number."""
+def _differ_in_ids(name: str, first: object, second: object) -> bool:
+    """Return whether ids differ for two values; objects have the row's number."""
     shown = _plain_id(name, first, None)
     return shown is None or shown != _plain_id(name, second, None)
 
 
 def identity_of(item: pytest.Item, ignored: tuple[str, ...]) -> str:
-    """Return what a test is filed under; ``ignored`` are patterns of names of parameters."""
+    """Return a test's identity; ``ignored`` are patterns of parameter names."""
     node_id, parameters = item.nodeid, _parameters(item)
     left_out = frozenset(n for n, v in parameters.items() if _is_left_out(n, v, ignored))
     if not left_out:
@@ -123,13 +123,13 @@ def _is_ignored(name: str, ignored: tuple[str, ...]) -> bool:
 
 
 def _is_left_out(name: str, value: object, ignored: tuple[str, ...]) -> bool:
-    """Tell whether a parameter is a number that somebody expects, or None for not known yet."""
+    """Return whether a parameter is an expected number, or None for unknown."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return (is_number or value is None) and _is_ignored(name, ignored)
 
 
 class _Argument(NamedTuple):
-    """One parameter: what this session's ids call its value, and what pytest itself would."""
+    """One parameter; ``shown`` is its part of the id, ``plain`` pytest's own."""
 
     name: str
     value: object
@@ -138,14 +138,14 @@ class _Argument(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """What one ``parametrize`` has written into an id."""
+    """The part of an id that one ``parametrize`` has written."""
 
     id: str
     arguments: tuple[_Argument, ...]
 
     @property
     def is_split(self) -> bool:
-        """Whether it is known which parameter wrote what."""
+        """The parameters that wrote its words are known."""
         return self.id == "-".join(argument.shown for argument in self.arguments)
 
     def without(self, left_out: frozenset[str], *, named: bool = True) -> str | None:
@@ -161,7 +161,7 @@ class _Part(NamedTuple):
         return "-".join(texts) if kept else None
 
     def _by_text(self, left_out: frozenset[str]) -> str:
-        """Take a number out of an id that an author wrote, where it can be nothing else."""
+        """Take out a number that the author wrote, where it is unmistakable."""
         words = self.id.split("-")
         for name, value, _, plain in self.arguments:
             if name not in left_out or value is None or plain is None or len(plain) < _TELLING:
@@ -178,7 +178,7 @@ def _unnamed(argument: _Argument) -> str:
 
 
 def _parts(item: pytest.Item, callspec: Any) -> Iterator[_Part]:
-    """Yield what each ``parametrize`` has written; all as one where that cannot be told."""
+    """Yield the part of each ``parametrize``; one part where they are unknown."""
     groups = list(_groups(item, tuple(callspec.indices)))
     ids: Sequence[str] = getattr(callspec, "_idlist", ())
     if len(groups) != len(ids):
@@ -188,7 +188,6 @@ def _parts(item: pytest.Item, callspec: Any) -> Iterator[_Part]:
 
 
 def _groups(item: pytest.Item, names: Iterable[str]) -> Iterator[tuple[_Argument, ...]]:
-    """Yield the parameters of each ``parametrize``, in the order of the id."""
     marked = {name: mark for mark in _marks(item) for name in mark.names}
     done: set[str] = set()
     for name in names:
@@ -199,7 +198,7 @@ def _groups(item: pytest.Item, names: Iterable[str]) -> Iterator[tuple[_Argument
 
 
 class _Mark(NamedTuple):
-    """What is known of a ``parametrize``: its names, its rows, and what makes ids of values."""
+    """A ``parametrize``: its names, its rows, and what makes ids of values."""
 
     names: tuple[str, ...]
     rows: Sequence[Any] = ()
@@ -260,7 +259,7 @@ def _arguments(item: pytest.Item, mark: _Mark) -> Iterator[_Argument]:
 
 
 def _plain_id(name: str, value: object, index: int | None) -> str | None:
-    """Return the id that pytest gives to a value that nobody names; None where it depends."""
+    """Return pytest's id of an unnamed value; None where it depends."""
     if isinstance(value, str):
         return _escaped(value)
     if value is None or isinstance(value, (bool, int, float, complex, Enum)):

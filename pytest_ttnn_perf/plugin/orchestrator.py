@@ -1,4 +1,4 @@
-"""The orchestrator's role: the pytest that the user started runs no test itself.
+"""The orchestrator: the user's pytest, which runs no test itself.
 
 It starts workers, receives their messages, judges, and lets every other plugin see one ordinary
 session, as pytest-xdist's controller does. It does not collect: in many projects that opens the
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.database_url import DatabaseUrl
     from pytest_ttnn_perf.core.settings import ProfilerKind
     from pytest_ttnn_perf.gate.gated_run import GateRun
-    from pytest_ttnn_perf.plugin.emit import Place, TestCollection
+    from pytest_ttnn_perf.plugin.emit import TestCollection
     from pytest_ttnn_perf.plugin.workers import Event
     from pytest_ttnn_perf.report.tables import Block
 
@@ -79,33 +79,8 @@ if TYPE_CHECKING:
 # This session's plugins see a worker's session as if its tests ran here.
 
 
-def location_of(test: str) -> Place:
-    """Return what can be told of a test's place by its id alone."""
-    file, _, name = test.partition("::")
-    words, bracket, parameters = name.partition("[")  # parameters may hold anything
-    return file, None, words.replace("::", ".") + bracket + parameters
-
-
-def lost_reports(
-    test: str, location: Place, seen: Sequence[str], text: str, tail: str
-) -> list[pytest.TestReport]:
-    """Return the reports that a test still owes whose process is gone.
-
-    The first phase without a report has failed; then the test is taken down, as others are.
-    """
-    missing = [phase for phase in PHASES if phase not in seen] or ["teardown"]
-    shown = f"{text}\n{tail}" if tail else text
-    owed = (missing[0], *([] if missing[0] == "teardown" else ["teardown"]))
-    reports = [
-        pytest.TestReport(test, location, {}, "passed", None, phase)  # type: ignore[arg-type]
-        for phase in owed
-    ]
-    fail_report(reports[0], shown)
-    return reports
-
-
 def add_properties(report: pytest.TestReport, run: RunReport) -> None:
-    """Add the metrics of a judged test to its report, from which JUnit reports are made.
+    """Add the metrics of a judged test to its report, for JUnit.
 
     To that of the call, which others read, and to that of the teardown, which pytest's own report
     takes them from.
@@ -117,7 +92,7 @@ def add_properties(report: pytest.TestReport, run: RunReport) -> None:
 
 @dataclass(slots=True)
 class Relay:
-    """Re-emits at once what passes or fails by itself; a suspect when its confirm passes end."""
+    """Emits the reports of workers; those of suspects after their confirm passes."""
 
     session: pytest.Session
     run: RunReport
@@ -192,7 +167,6 @@ class Relay:
             self._hook.pytest_runtest_logfinish(nodeid=test, location=location)
 
     def _lose_worker(self, loss: LostWorker) -> None:
-        """Fail the tests that a worker was running when it died or hung."""
         why = f"{loss.text}; log: {loss.log}"
         for started in loss.tests:
             self._lose(started.test, why, loss.tail)
@@ -205,13 +179,13 @@ class Relay:
             self.session.testsfailed += 1  # no test is to blame, and yet the run is not fine
 
     def give_up(self, tests: Iterable[str], why: str | None = None) -> None:
-        """Fail tests that were collected and that no worker came to run, unless that was asked."""
+        """Fail tests that no worker came to run, unless that was asked."""
         if self.stop is None and self.ended_by is None:
             for test in tests:
                 self._lose(test, why or "ended before this test could run", "")
 
     def release(self) -> None:
-        """Emit what was held back, now that it is known how each test ended."""
+        """Emit the reports that were held back."""
         self.emitter.clear()
         # --stepwise goes on from the last failure that it sees: that must be the first there is.
         backwards = self.session.config.getoption("stepwise", default=False)
@@ -310,16 +284,25 @@ class Relay:
     def _lose(self, test: str, why: str, tail: str) -> None:
         if self.gate.judged(test) is not None:  # it was taking the test down
             self.gate.withdraw(test)
-        location = self._locations.get(test, location_of(test))
+        location = self._locations.get(test)
+        if location is None:  # what its id alone says
+            file, _, name = test.partition("::")
+            words, bracket, parameters = name.partition("[")  # parameters may hold anything
+            location = file, None, words.replace("::", ".") + bracket + parameters
         if self.gate.judged(test) is None and self._is_measured(test):
             self.gate.record_lost(test, why, place_in_code(location))
-        hook, seen = self.emitter.hook, self._phases.get(test)
+        seen = self._phases.get(test)
         if seen is None:
-            hook.pytest_runtest_logstart(nodeid=test, location=location)
-        for report in lost_reports(test, location, seen or (), f"its worker {why}", tail):
-            self._emit(report)
+            self._hook.pytest_runtest_logstart(nodeid=test, location=location)
+        # The first phase without a report has failed; then the test is taken down, as others are.
+        failed = next((phase for phase in PHASES if phase not in (seen or ())), "teardown")
+        report = pytest.TestReport(test, location, {}, "passed", None, failed)  # type: ignore[arg-type]
+        fail_report(report, f"its worker {why}" + (f"\n{tail}" if tail else ""))
+        self._emit(report)
+        if failed != "teardown":
+            self._emit(pytest.TestReport(test, location, {}, "passed", None, "teardown"))
         if test not in self._held:
-            hook.pytest_runtest_logfinish(nodeid=test, location=location)
+            self._hook.pytest_runtest_logfinish(nodeid=test, location=location)
 
     def _ended_by(self, message: Stopped) -> BaseException:
         text = message.text
@@ -370,7 +353,7 @@ class Orchestrator:
         leave_undistributed(config.option)  # the workers distribute
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
-        """Warn of what is about to make the numbers worse, and of what is left out for them."""
+        """Warn of noise, and of missing coverage."""
         lines = []
         if self.processes:
             lines.append(
@@ -453,7 +436,7 @@ class Orchestrator:
                     self.run.gate.cannot_confirm(test, _UNMEASURED)
 
     def _profile(self, workers: Workers) -> None:
-        """Make the device pass; end the run if it leaves a device that no worker can use."""
+        """Make the device pass; end the run after an unusable device."""
         device = self.run.gate.device = run_device_pass(workers)
         if device.stopped is not None:
             for test in device.observations:
@@ -462,7 +445,7 @@ class Orchestrator:
 
 
 def _arguments(config: pytest.Config, folder: Path) -> list[str]:
-    """Return a worker's arguments: the user's own, and those that keep it off the user's files."""
+    """Return the user's arguments, and some that protect the user's files."""
     words = _without_history([str(word) for word in config.invocation_params.args])
     own: list[str] = []
     if config.pluginmanager.has_plugin("cacheprovider"):
@@ -485,7 +468,7 @@ def _arguments(config: pytest.Config, folder: Path) -> list[str]:
 
 
 def _without_history(words: list[str]) -> list[str]:
-    """Leave out the URL of a database: a worker sends nothing, and need not know the password.
+    """Leave out the URL of a database: no worker needs its password.
 
     >>> _without_history(["-q", "--ttnn-perf-history", "sqlite:///x", "test_a.py"])
     ['-q', 'test_a.py']
@@ -533,9 +516,9 @@ class RunSummary:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write record and baselines; a run that could not write does not look fine."""
+        """Write record and baselines; a run that could not write fails."""
         self.session = session
-        with _errors_told(session):
+        with _show_errors(session):
             self._finish(session)
 
     def pytest_terminal_summary(
@@ -543,7 +526,7 @@ class RunSummary:
     ) -> None:
         """Print the verdicts, or that there are none."""
         if self.session is not None and _RESULT in self.session.config.stash:
-            with _errors_told(self.session):
+            with _show_errors(self.session):
                 self._summarise(terminalreporter, exitstatus)
 
     def _finish(self, session: pytest.Session) -> None:
@@ -608,7 +591,7 @@ class RunSummary:
 
 
 def _with_page(result: RunResult) -> RunResult:
-    """Write the page, if one is wanted: one that cannot be written costs no record."""
+    """Write the page, if wanted; a failure costs no record."""
     if result.context.settings.html is None:
         return result
     context = result.context
@@ -621,7 +604,7 @@ def _with_page(result: RunResult) -> RunResult:
 
 
 def _send_run(result: RunResult, url: DatabaseUrl, *, url_given: bool) -> Line:
-    """Send a run, and say in one line what came of it; no verdict depends on that.
+    """Send a run, and report that in one line.
 
     ``url_given``: by the command line, so that the command which sends it later needs it too.
     """
@@ -641,8 +624,8 @@ def _send_run(result: RunResult, url: DatabaseUrl, *, url_given: bool) -> Line:
 
 
 @contextmanager
-def _errors_told(session: pytest.Session) -> Iterator[None]:
-    """Show an error of ours as pytest shows its own: it has no net left for those of hooks.
+def _show_errors(session: pytest.Session) -> Iterator[None]:
+    """Show an error of ours as pytest shows its own.
 
     Python would end with 1, which is the code of tests that failed.
     """
@@ -656,7 +639,7 @@ def _errors_told(session: pytest.Session) -> Iterator[None]:
 
 @dataclasses.dataclass(eq=False)
 class FittedFailures:
-    """Lets failures be shown in the width of a terminal; reports for programs keep their lines."""
+    """Wraps failures to the width of a terminal, there only."""
 
     summary: RunSummary
 
@@ -664,10 +647,10 @@ class FittedFailures:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, None, None]:
-        """Wrap what is about to be shown: every other plugin has read it."""
+        """Wrap the failures: every other plugin has read them."""
         style, session = style_of(terminalreporter), self.summary.session
         if style.wrap and session is not None:
-            with _errors_told(session):
+            with _show_errors(session):
                 self._fit(_shown_failures(terminalreporter), style.width)
         return (yield)
 
@@ -681,14 +664,13 @@ class FittedFailures:
 
 
 def _shown_failures(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:
-    """Return the failures of tests that pytest shows; none with ``--tb=no``."""
     if reporter.config.option.tbstyle == "no":
         return []
     return [one for one in reporter.stats.get("failed", ()) if isinstance(one, pytest.TestReport)]
 
 
 def _fail_run(session: pytest.Session, name: str, text: str) -> None:
-    """Show a failure of the run, which no test has, as a failed case in every report.
+    """Show a failure of the run as a failed case.
 
     Who reads JUnit or the last line of the terminal, and no exit code, must not see a pass. Those
     who count failed tests, or run them again, are left out: there is no such test.
@@ -714,13 +696,13 @@ def _failed_case(name: str, text: str) -> pytest.TestReport:
 
 @dataclasses.dataclass(eq=False)
 class InlineJudge:
-    """Judges what the worker in the same process observed. There are no confirm passes."""
+    """Judges the observations of this very process, without confirm passes."""
 
     run: RunReport
     collection: TestCollection
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Read the baselines: a broken one stops the run before it costs any time."""
+        """Read the baselines: a broken one stops the run early."""
         if session.config.option.collectonly:
             return
         from pytest_ttnn_perf.plugin.identity import identities_of
@@ -736,7 +718,7 @@ class InlineJudge:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Judge a call report that carries an observation; a failed verdict fails the report.
+        """Judge a call report with an observation; a failed verdict fails it.
 
         Not raised in the call: an xfail would swallow it, and unittest hides its own failures
         from the call. Every later reader of the report sees an ordinary failed call.

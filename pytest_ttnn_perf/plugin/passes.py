@@ -1,4 +1,4 @@
-"""The passes whose reports the user does not see: the device pass, and confirm passes."""
+"""The passes without reports of their own: device pass and confirm passes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def results_in(event: Event) -> Iterator[tuple[str, Observation | str]]:
-    """Yield the tests that an event has the result of: what was observed, or why nothing was."""
+    """Yield tests with their observation, or why they lack one."""
     match event:
         case Reported(report={"outcome": "rerun"}):
             pass  # of pytest-rerunfailures: a test counts as it ends
@@ -56,7 +56,7 @@ def results_in(event: Event) -> Iterator[tuple[str, Observation | str]]:
 
 
 def trouble_in(event: Event) -> str | None:
-    """Return why no worker could go on; None if an event does not say so."""
+    """Return why no worker could go on, if an event says."""
     match event:
         case Stopped(text=text):
             return text
@@ -72,7 +72,7 @@ _EVERY_S: Final = 5.0
 
 
 def run_device_pass(workers: Workers) -> DeviceResults:
-    """Profile the measured tests, and once more with more room those of which data was dropped."""
+    """Profile the measured tests; those with dropped data again with more room."""
     if workers.profiler is ProfilerKind.TRACY:
         return profile_with_tracy(workers)
     first = profile_tests(workers, None)
@@ -85,7 +85,7 @@ def run_device_pass(workers: Workers) -> DeviceResults:
 
 
 def profile_tests(workers: Workers, tests: Sequence[str] | None) -> DeviceResults:
-    """Profile tests, None for all that are measured; the wall pass finds out whether they pass."""
+    """Profile tests, None for all measured; whether they pass shows later."""
     again = tests is not None
     found: dict[str, Observation] = {}
     waiting, count = dict.fromkeys(tests or ()), 0
@@ -122,7 +122,6 @@ def profile_tests(workers: Workers, tests: Sequence[str] | None) -> DeviceResult
 
 
 def _is_for_wall(event: Reported | Finished) -> bool:
-    """Return whether a test is skipped, in the wall pass too, or has a profile of its own there."""
     if isinstance(event, Finished):
         return event.apart
     return event.observed is None and event.report.get("outcome") == "skipped"
@@ -170,7 +169,6 @@ def profile_with_tracy(workers: Workers) -> DeviceResults:
 
 
 def _read_report(table: OpTable, settings: Settings) -> Iterator[tuple[str, Observation]]:
-    """Yield each test of a report with what it says of the test."""
     from pytest_ttnn_perf.gate.checklist import check_test
 
     tests: dict[str, dict[int, list[str]]] = {}
@@ -192,7 +190,7 @@ def _read_report(table: OpTable, settings: Settings) -> Iterator[tuple[str, Obse
 
 
 def _observation(test: str, calls: OpTable) -> Observation:
-    """Return the metrics of a test: a sample for each call, or for each replay in them."""
+    """Return a test's metrics: a sample for each call or replay."""
     bounds = (*(calls.calls or (0,)), len(calls))
     counts = [stop - start for start, stop in pairwise(bounds)]
     if len(set(counts)) > 1 and not calls.unread:
@@ -225,7 +223,7 @@ def run_confirm_passes(
     progress: Callable[[str, bool], None],
     first_pass_s: float,
 ) -> None:
-    """Measure tests again until they are cleared, or as often as the settings ask for.
+    """Measure tests again until they are cleared, or as often as set.
 
     Beside them, controls that were not suspect show what the machine does meanwhile. A shift of
     the environment is believed only if they bear it out; if not, the tests that it had explained
@@ -268,7 +266,7 @@ def run_confirm_passes(
 def _measure_again(
     one: Pass, asked: Sequence[str], heading: str, progress: Callable[[str, bool], None]
 ) -> dict[str, Observation | str]:
-    """Return what a pass measured of each test, or why it did not."""
+    """Return each test's observation, or why it lacks one."""
     results: dict[str, Observation | str] = {}
     trouble = None
     progress(heading, True)  # noqa: FBT003 (a milestone)
@@ -293,7 +291,7 @@ def _decide(
     *,
     profiled: bool,
 ) -> Iterator[str]:
-    """Judge the suspects anew, beside what the controls show; yield lines that say both.
+    """Judge the suspects by the controls; yield lines about both.
 
     Nothing is decided before all was measured: what a suspect shows depends on the controls.
     """

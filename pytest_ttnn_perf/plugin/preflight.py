@@ -1,4 +1,4 @@
-"""What must be known, and must not be, before any test of a run is measured."""
+"""Checks before any test of a run is measured."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OWN_PASS: Final = frozenset({ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKi
 
 
 class ProfilerChoice(Struct, frozen=True):
-    """A profiler that is not AUTO, and the reason in a few words.
+    """A profiler that is not AUTO, and the reason in few words.
 
     ``tracy``: whether ttnn is known to be built with Tracy, and so can be profiled in full.
     ``guessed``: ttnn did not say what it can do, so a device that a test opens may have times.
@@ -79,7 +79,7 @@ def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) ->
 def restrict_to_passes(
     choice: ProfilerChoice, settings: Settings, *, isolated: bool
 ) -> ProfilerChoice:
-    """Return a choice as the passes of a run, and the processes that it may start, allow.
+    """Restrict a choice to the passes and processes of a run.
 
     Raises:
         UsageError: the device pass alone was asked for, and there is none.
@@ -163,7 +163,7 @@ def _check_file(file: Path | None, what: str) -> None:
 
 
 def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> ProfilerChoice:
-    """Return the profiler of a run, and refuse an environment in which no time means anything.
+    """Choose the profiler; refuse an environment that spoils all times.
 
     Raises:
         UsageError: a variable is in the way, or the profiler that was asked for cannot work.
@@ -196,7 +196,7 @@ def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> Profi
 
 
 def has_devices(environment: Mapping[str, str]) -> bool:
-    """Tell whether tests may open a device here; asks none."""
+    """Return whether tests may open a device here; asks none."""
     there = devices_of(environment).is_dir() or is_simulated(environment)
     return there and installed_ttnn().version is not None
 
@@ -216,7 +216,7 @@ def check_chips(environment: Mapping[str, str], *, processes: int) -> tuple[int,
 
 
 def check_untouched(touched: Touched, environment: Mapping[str, str]) -> None:
-    """Refuse to start workers where this process has the chips that they would wait for.
+    """Refuse to start workers where this process has the chips.
 
     Raises:
         UsageError: it has, with the call that took them.
@@ -227,7 +227,7 @@ def check_untouched(touched: Touched, environment: Mapping[str, str]) -> None:
 
 
 def own_folder(environment: MutableMapping[str, str], shared: Path) -> Path:
-    """Make a folder for one of pytest-xdist's processes, in which ttnn is to write its files.
+    """Make the folder of an xdist process, for the files of ttnn.
 
     Raises:
         WriteError: it cannot be made.
@@ -244,7 +244,7 @@ def own_folder(environment: MutableMapping[str, str], shared: Path) -> Path:
 
 
 def own_chip(environment: MutableMapping[str, str], folder: Path) -> Lease | None:
-    """Take a chip for one of pytest-xdist's processes, and show it no other; None without chips.
+    """Take a chip for an xdist process; None without chips.
 
     The chip is its own for as long as the lease is kept.
 
@@ -264,7 +264,7 @@ def own_chip(environment: MutableMapping[str, str], folder: Path) -> Lease | Non
 def lease(
     settings: Settings, environment: Mapping[str, str], print_line: Callable[[str], None]
 ) -> Lease:
-    """Take the chips of this machine for a run; none where there are none.
+    """Take the chips of this machine, if any, for a run.
 
     Raises:
         UsageError: another run has had one of them for too long, or left them unusable.
@@ -281,7 +281,7 @@ def lease(
 
 
 def _check_sharing(settings: Settings, environment: Mapping[str, str]) -> None:
-    """Refuse a run on devices that others are using, or that are handed out by a queue.
+    """Refuse devices that others use, or that a queue hands out.
 
     Raises:
         UsageError: so it is, with who does, and what to do.

@@ -34,7 +34,7 @@ _SETTINGS = pytest.StashKey[Settings]()
 
 
 def settings_of(config: pytest.Config, *, root: Path | None = None) -> Settings:
-    """Return the settings of this run; the command line wins over the file.
+    """Return the settings of this run; options win over the file.
 
     The file of pytest's own root folder, unless the first to ask names another ``root``.
     """
@@ -57,7 +57,6 @@ def settings_of(config: pytest.Config, *, root: Path | None = None) -> Settings:
 
 
 def _given(config: pytest.Config) -> dict[str, Any]:
-    """Return the settings that the command line gives."""
     options = config.known_args_namespace
     values = {name: getattr(options, attribute_of(name)) for name, *_ in OPTIONS}
     # A flag that was not given is False; 0 and "" are values.
@@ -76,12 +75,12 @@ _ASKED = pytest.StashKey[TestSettings]()
 
 
 def is_marked(item: pytest.Item) -> bool:
-    """Tell whether the author of a test asked for it to be gated."""
+    """Return whether the author of a test wants it gated."""
     return _has_marker(item, (NAME,))
 
 
 def _has_marker(item: pytest.Item, names: Sequence[str]) -> bool:
-    """Tell whether a test has one of these, as ``get_closest_marker`` does, which costs more."""
+    """Return whether a test has a marker; ``get_closest_marker`` costs more."""
     node: pytest.Item | pytest.Collector | None = item
     while node is not None:
         for marker in node.own_markers:
@@ -92,7 +91,7 @@ def _has_marker(item: pytest.Item, names: Sequence[str]) -> bool:
 
 
 def is_measured(item: pytest.Item, settings: Settings) -> bool:
-    """Tell whether a gated run measures a test."""
+    """Return whether a gated run measures a test."""
     return (
         settings.all
         or NAME in getattr(item, "fixturenames", ())
@@ -101,12 +100,12 @@ def is_measured(item: pytest.Item, settings: Settings) -> bool:
 
 
 def is_parametrised(item: pytest.Item) -> bool:
-    """Tell whether a test has parameters: then it may be filed under less than its id."""
+    """Return whether a test has parameters, and so maybe another identity."""
     return hasattr(item, "callspec")
 
 
 def who_asked(item: pytest.Item, settings: Settings) -> Asked | None:
-    """Return who wants a test gated; None for one that is taken in with all others."""
+    """Return who wants a test gated; None for no one."""
     if is_marked(item) or NAME in getattr(item, "fixturenames", ()):
         return Asked.TEST
     marked = any(item.get_closest_marker(name) for name in settings.markers)
@@ -114,7 +113,7 @@ def who_asked(item: pytest.Item, settings: Settings) -> Asked | None:
 
 
 def profiles_itself(item: pytest.Item) -> bool:
-    """Tell whether a test looks as if it started a profiled process of its own.
+    """Return whether a test seems to start a profiled process.
 
     By the functions that it names, and that these name in turn. What cannot be seen so is noticed
     when it happens; what is known before costs no second start.
@@ -142,7 +141,7 @@ def _names_profiler(function: FunctionType, depth: int, seen: set[FunctionType])
 
 
 def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:
-    """Return what a test's markers ask for; nearer markers win, keyword by keyword.
+    """Return the settings of a test's markers; nearer ones win by keyword.
 
     Raises:
         pytest.UsageError: naming the test, the keyword, and what was expected.
@@ -185,7 +184,7 @@ def _read(item: pytest.Item, settings: Settings) -> TestSettings:
 
 
 def _nearest_first(item: pytest.Item) -> list[pytest.Mark]:
-    """Return the markers of a parameter set before those of its function, class and module.
+    """Return the markers, those of a parameter set first.
 
     pytest lists a function's own marks before those that its parameters brought along.
     """
@@ -206,7 +205,6 @@ def _correlation(name: str, value: object) -> float:
 
 
 def _fractions(name: str, value: object) -> Mapping[str, float]:
-    """Read one fraction for every timing, or one per metric."""
     limits: dict[str, Any] = value if isinstance(value, dict) else {"*": value}
     for metric, limit in limits.items():
         place = name if metric == "*" else f"{name} {metric}"

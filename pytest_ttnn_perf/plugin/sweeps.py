@@ -1,4 +1,4 @@
-"""The points of a sweep as tests of their own, and those that do not fit."""
+"""The points of a sweep, as tests of their own."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def axes_of(name: str, value: object) -> Mapping[str, tuple[Any, ...]]:
 
 
 def _label(place: str, value: Any) -> Scalar:
-    """Return a value as records and ids have it: a scalar as it is, others by their name."""
+    """Return a value for records and ids: a scalar, or a name."""
     if isinstance(value, float):
         return finite_number(place, value)
     named = getattr(value, "name", None) or getattr(value, "__name__", None)
@@ -68,7 +68,7 @@ def _label(place: str, value: Any) -> Scalar:
 
 
 def generate_points(metafunc: pytest.Metafunc, sweep: object) -> None:
-    """Make a test of each combination of values, the last axis changing first."""
+    """Make a test of each point, the last axis changing first."""
     test = metafunc.definition.nodeid
     try:
         axes = axes_of("sweep", sweep)
@@ -95,7 +95,7 @@ def _id_of(axes: Mapping[str, object], point: tuple[Any, ...]) -> str:
 
 
 def with_point(item: pytest.Item, read: dict[str, Any]) -> dict[str, Any]:
-    """Return what a marker asks for, with the point of its sweep that a test is.
+    """Return a marker's settings, with the test's point of the sweep.
 
     Raises:
         pytest.UsageError: it asks for what cannot be.
@@ -122,7 +122,6 @@ def with_point(item: pytest.Item, read: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without(test: str, own_id: str) -> str:
-    """Return the id that a test would have without its point."""
     spelt = own_id.encode("unicode_escape").decode("ascii")  # as pytest spells it
     function, bracket, parameters = test.partition("[")
     left = re.sub(rf"(^|-){re.escape(spelt)}(-|(?=\]$))", r"\1", parameters, count=1)
@@ -131,13 +130,13 @@ def _without(test: str, own_id: str) -> str:
 
 
 class OutOfMemoryPoints:
-    """Makes a point that does not fit a skipped test: the gate says whether it used to fit."""
+    """Skips points that do not fit; the gate judges them."""
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Look at what a point failed with. Innermost: all others see a test that is skipped."""
+        """Skip a point without room. Innermost: all others see a skipped test."""
         report = yield
         if call.when == "teardown" or not report.failed or call.excinfo is None:
             return report
@@ -155,7 +154,7 @@ class OutOfMemoryPoints:
 
 
 def _out_of_memory(error: BaseException) -> str | None:
-    """Return what a device had no room for; None for any other error."""
+    """Return what found no room on a device; None for other errors."""
     if not isinstance(error, RuntimeError):  # TTNN raises no other
         return None
     from pytest_ttnn_perf.machine.ttnn import cause_of
@@ -169,7 +168,7 @@ def _out_of_memory(error: BaseException) -> str | None:
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Free the tensors that the frames of an error hold, or the next point would not fit either."""
+    """Free the tensors in an error's frames for the next point."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

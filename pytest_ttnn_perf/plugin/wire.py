@@ -1,4 +1,4 @@
-"""The messages of a worker to its orchestrator, one JSON line each, and the worker's link.
+"""The messages of a worker, one JSON line each, and its link.
 
 A report is pytest's own serialisation of it, which nothing here looks into but for the
 observation it may carry.
@@ -53,7 +53,6 @@ def _read_location(value: Value) -> list[Any]:
 
 
 def _read_word(value: Value) -> str:
-    """Read the name of a file or a class."""
     if "\0" in value.string():
         raise value.refusal("a name")
     return value.string()
@@ -75,7 +74,7 @@ class Message(Struct, frozen=True):
 
 
 class Collected(Message, frozen=True):
-    """The tests to come. ``measured`` is None where the worker only distributes them.
+    """The tests to come; without ``measured``, they are distributed.
 
     ``baselines`` and ``confirm`` are what its options and configuration say, ``root`` is pytest's
     root folder; None for untold. ``identities`` has what tests are filed under, by id, where that
@@ -102,13 +101,13 @@ class Started(Message, frozen=True):
 
 
 class Reported(Message, frozen=True):
-    """One phase of a test has ended; or a file or class was skipped, or cannot be collected."""
+    """The end of a test's phase, or a file without tests."""
 
     report: dict[str, Any]
 
     @property
     def of_collection(self) -> bool:
-        """Whether it is not of a test."""
+        """The report is of a file or class, not of a test."""
         return self.report.get("$report_type") == "CollectReport"
 
     @property
@@ -128,7 +127,7 @@ class Reported(Message, frozen=True):
 
     @property
     def identity(self) -> str | None:
-        """What the test is filed under; None where that is its id, or told elsewhere."""
+        """The test's identity; None where it is its id, or sent before."""
         told = self.report.get(IDENTITY)
         return told if isinstance(told, str) else None
 
@@ -170,7 +169,7 @@ class StopCause(Enum):
 
 
 class Stopped(Message, frozen=True):
-    """The worker's session ends before its time; ``code`` is the exit code asked for."""
+    """An early end of the worker's session; ``code`` is its exit code."""
 
     cause: StopCause
     text: str
@@ -178,7 +177,7 @@ class Stopped(Message, frozen=True):
 
 
 class Strayed(Message, frozen=True):
-    """Modules that are not of the version under test: the name and the file of each."""
+    """Modules of another version than the tested one, with their files."""
 
     modules: list[Any]
 
@@ -235,7 +234,7 @@ class OrchestratorLink(Struct, frozen=True):
     channel: Channel | None
 
     def send(self, message: Message, *, wait: bool = True) -> str | None:
-        """Send a message; return why this worker should stop, None to go on."""
+        """Send a message; return why this worker should stop, if it should."""
         if self.channel is None:
             return None
         return self.channel.send(message.document(), wait=wait)

@@ -1,4 +1,4 @@
-"""The worker's role: run tests, attach observations to their reports, send the session on."""
+"""The worker: runs tests, attaches observations, sends the session on."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def keep_captured(config: pytest.Config, folder: Path) -> None:
 
 
 def _capture_into(stream: FDCapture, file: Path) -> None:
-    """Put a file with a name in the place of the one without, under the same descriptors."""
+    """Replace the unnamed file by a named one, under the same descriptors."""
     sys.stdout.flush()
     sys.stderr.flush()
     unnamed = stream.tmpfile.fileno()
@@ -258,7 +258,7 @@ class Worker:
                 self.printed = output.kept
 
     def _observer(self, item: pytest.Item) -> Observer | None:
-        """Make the observer of a measured test beforehand: one that raises leaves a record."""
+        """Make the observer beforehand: a test that raises leaves a record."""
         if not is_measured(item, self.settings):
             return None
         function = getattr(item, "obj", None)
@@ -349,7 +349,7 @@ class Worker:
         _attach(report, observation)
 
     def _identify(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        """Put a test's identity on its report: distributed tests have no other way."""
+        """Put a test's identity on its report, for distributed tests."""
         identity = _identity(item, self.settings)
         if identity != item.nodeid:
             setattr(report, IDENTITY, identity)
@@ -374,7 +374,7 @@ def checked(observer: Observer, raised: str | None = None) -> Observation:
 
 
 def _left_to_another(report: pytest.TestReport) -> pytest.TestReport:
-    """Make the report of a test that was stopped no failure: it is not shown."""
+    """Make the report of a stopped test no failure."""
     file, line, _ = report.location
     report.outcome, report.sections = "skipped", []
     report.longrepr = (file, line or 0, "left to a worker of its own")
@@ -399,7 +399,7 @@ def _uses_fixture(item: pytest.Item) -> bool:
 
 
 def _identity(item: pytest.Item, settings: Settings) -> str:
-    """Return what a test is filed under, by which another version of it may be asked for."""
+    """Return the identity of a test."""
     if not is_parametrised(item):
         return item.nodeid
     from pytest_ttnn_perf.plugin.identity import identity_of
@@ -409,7 +409,7 @@ def _identity(item: pytest.Item, settings: Settings) -> str:
 
 @dataclass(eq=False)
 class StrayCheck:
-    """Reports loaded modules of another version: before any test runs, and at the end."""
+    """Sends loaded modules of another version, before tests and after them."""
 
     link: OrchestratorLink
     versions: ComparedVersions
@@ -484,7 +484,7 @@ class AssignedTests:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Hand on a mistake of the user's: to pytest-xdist a process has just broken."""
+        """Hand on a user's mistake: pytest-xdist sees only a broken process."""
         try:
             return (yield)
         except pytest.UsageError as error:
@@ -495,7 +495,7 @@ class AssignedTests:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Keep the assigned tests of those that the user selected."""
+        """Keep the assigned tests of the user's selection."""
         settings = settings_of(config)
         if self.assignment.kind is PassKind.DEVICE:
             items[:] = [item for item in items if is_measured(item, settings)]
@@ -560,7 +560,7 @@ class SessionForwarder:
         reporter._tw._file = nowhere  # noqa: SLF001 (no public way to redirect it)
 
     def opened(self) -> None:
-        """Send that a device is opened; only the main thread may use the channel.
+        """Send that a device is opened, from the main thread only.
 
         Not that a simulated one is: it ends with its process, and is never reset.
         """
@@ -578,7 +578,7 @@ class SessionForwarder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
-        """Send a mistake of the user's, which is not a worker that broke."""
+        """Send a mistake of the user's: the worker is not broken."""
         try:
             return (yield)
         except pytest.UsageError as error:
@@ -598,7 +598,7 @@ class SessionForwarder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Send the tests to come, and the lines that plugins print about them."""
+        """Send the tests to come, and the lines of plugins about them."""
         config, items = session.config, session.items
         answers = config.hook.pytest_report_collectionfinish(
             config=config, start_path=config.invocation_params.dir, items=items
@@ -637,7 +637,7 @@ class SessionForwarder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Send the tests to come where other processes collect them; all collect the same."""
+        """Send the tests to come where other processes collect them."""
         if not self.sent_collection:
             self.sent_collection = True
             assert self.session is not None
@@ -654,7 +654,7 @@ class SessionForwarder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Do not even start if asked to stop: pytest looks only after its first test."""
+        """Do not start if asked to stop: pytest looks after a test."""
         if session.shouldstop:
             raise session.Interrupted(session.shouldstop)
 
@@ -684,7 +684,7 @@ class SessionForwarder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        """Send that a test is over; wait where stopping may have been decided."""
+        """Send a test's end; wait where stopping may have been decided."""
         if nodeid in self._apart:
             self._apart.discard(nodeid)
             return
@@ -730,7 +730,7 @@ class SessionForwarder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Send that this worker came to its end, and why if a plugin wanted it to."""
+        """Send the end of this worker, and why a plugin wanted it."""
         self.interrupts.release()
         enough = session.config.getoption("maxfail")  # failures are counted where all are known
         if session.shouldfail and not (enough and session.testsfailed >= enough):
@@ -782,7 +782,7 @@ def _shortened(text: str) -> str:
 
 
 def _sendable(value: object) -> object:
-    """Return a property as it is if JSON keeps it so, else its text, as JUnit has it."""
+    """Return a property that JSON keeps as it is, else its text."""
     try:
         kept = repr(json.loads(json.dumps(value))) == repr(value)
     except KeyboardInterrupt:

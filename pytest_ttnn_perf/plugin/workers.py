@@ -60,7 +60,7 @@ _REMEDY: Final = "reset it, and let --ttnn-perf-reset 'tt-smi -r' do so next tim
 
 
 class LostWorker(Struct, frozen=True):
-    """A worker that did not come to its end, and the tests that it was running.
+    """A worker that died or hung, and the tests it was running.
 
     ``dirty``: it was killed while it had a device open. After one that ``hung``, no other worker
     can use the device as it is.
@@ -78,7 +78,7 @@ class LostWorker(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """Tests that are running, and of which nothing has been heard for some seconds."""
+    """Running tests without any news for some seconds."""
 
     tests: tuple[str, ...]
     seconds: float
@@ -113,7 +113,7 @@ class Workers(Struct):
 
     @property
     def has_device_pass(self) -> bool:
-        """Whether tests are profiled in a pass of their own before the wall pass."""
+        """Tests are profiled in a pass of their own."""
         return self.profiler in OWN_PASS and self.settings.passes is PassChoice.BOTH
 
     @property
@@ -157,7 +157,7 @@ class Workers(Struct):
             raise UsageError(message) from cause
 
     def run_batch(self, folder: Path, launcher: Sequence[str]) -> Ending:
-        """Run a profiled worker to its end that another program launches, and that sends nothing.
+        """Run a profiled worker that another program launches.
 
         Raises:
             UsageError: there can be no other process.
@@ -234,7 +234,7 @@ class Workers(Struct):
         return environment
 
     def reset(self, *, hung: bool) -> str | None:
-        """Make a device usable again whose worker was killed; return why it is not."""
+        """Reset a device whose worker was killed; return why it is unusable."""
         from pytest_ttnn_perf.machine.chips import find_broker
 
         command, remedy = self.settings.reset, _REMEDY
@@ -251,12 +251,12 @@ class Workers(Struct):
         return None if problem is None else f"left a device that is not usable: {command} {problem}"
 
     def keep(self) -> None:
-        """Keep the folder of a worker that was lost, out of git's sight."""
+        """Keep the folder of a lost worker, ignored by git."""
         with contextlib.suppress(TtnnPerfError):  # what is wrong with it was wrong before
             ignore_folder(self.folder.parent.parent)
 
     def discard(self, folder: Path) -> None:
-        """Remove the folder of a worker that came to its end, and those above once empty."""
+        """Remove the folder of a worker, and those above once empty."""
         shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # not empty, or gone: other workers, other runs
             self.folder.rmdir()
@@ -264,7 +264,7 @@ class Workers(Struct):
 
 
 class Pass:
-    """One pass over tests: as many workers, one after another, as it takes.
+    """One pass over tests, in as many workers as it takes.
 
     As a context it yields what they send. A worker that dies or hangs is one of these events: it
     costs the tests it was running, and the rest go on. Tests that start a profiled process of
@@ -340,7 +340,7 @@ class Pass:
                 return
 
     def _one_worker(self, *, alone: bool) -> Generator[Event, None, LostWorker | None]:
-        """Run a worker to its end; return it if that was not as it should be."""
+        """Run a worker to its end; return it if it was lost."""
         self._running.clear()
         self._opened = False
         workers, left = self._workers, None if self._left is None else tuple(self._left)
@@ -372,7 +372,7 @@ class Pass:
         return LostWorker(running, str(ending), child.log, words, dirty=dirty, hung=ending.hung)
 
     def _listen(self, child: WorkerProcess) -> Generator[Event, None, Ending | None]:
-        """Yield all that a worker sends; return how it ended unless that was as it should be.
+        """Yield all messages of a worker; return how it ended if badly.
 
         Ctrl-C does not cut short what is made of a message, and loses none that was sent.
         """
