@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.assignment import Assignment
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.gate.record import CiJob
     from pytest_ttnn_perf.machine.chips import Rank
     from pytest_ttnn_perf.machine.processes import Interrupts
     from pytest_ttnn_perf.measure.instruments import Instruments
