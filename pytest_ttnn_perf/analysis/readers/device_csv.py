@@ -8,6 +8,7 @@ from array import array
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.align import group_ops
@@ -81,7 +82,7 @@ from pytest_ttnn_perf.core.ops import (
 from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.ops.regions import Region
@@ -96,113 +97,21 @@ V = TypeVar("V")
 
 #: device, run host ID, trace, replay
 Key = tuple[int, int, int | None, int | None]
-Core = tuple[int, int]
-#: No chip has more kinds of processors; arrays below have a place for each.
-_MOST_RISCS: Final = 64
-_UNKNOWN: Final = -1
-
-
-class Marker(NamedTuple):
-    """A start or an end of a kernel."""
-
-    key: Key
-    core: Core
-    risc: str
-    cycle: int
-    is_start: bool
-
-
-class Programs:
-    """Collects programs from markers.
-
-    Memory counts here: a core of a program is one array, the start and the end of each processor.
-    """
-
-    def __init__(self, clock_mhz: float) -> None:
-        self._ns_per_cycle = 1000 / clock_mhz
-        self._riscs: dict[str, int] = {}
-        self._cycles: dict[tuple[Key, int], dict[Core, array[int]]] = {}
-        # How often a marker was seen, for those seen more than once.
-        self._repeats: dict[tuple[Key, Core, int], int] = {}
-
-    def add(self, marker: Marker) -> str | None:
-        """Take in a marker; return what is wrong with it.
-
-        Where nothing else tells two executions of a program apart, the second start of the same
-        processor on the same core is of the second execution, and so on.
-        """
-        risc = self._riscs.setdefault(marker.risc, len(self._riscs))
-        if risc >= _MOST_RISCS:
-            return f"more than {_MOST_RISCS} kinds of processors: no device log"
-        slot = 2 * risc + (not marker.is_start)
-        cycles = self._of_core(marker.key, marker.core, 0, slot)
-        if cycles[slot] != _UNKNOWN:
-            seen = (marker.key, marker.core, slot)
-            execution = self._repeats[seen] = self._repeats.get(seen, 0) + 1
-            cycles = self._of_core(marker.key, marker.core, execution, slot)
-        cycles[slot] = marker.cycle
-        return None
-
-    def _of_core(self, key: Key, core: Core, execution: int, slot: int) -> array[int]:
-        cores = self._cycles.setdefault((key, execution), {})
-        cycles = cores.get(core)
-        if cycles is None:
-            cycles = cores[core] = array("q")
-        if len(cycles) <= slot:
-            # Always a start and an end.
-            cycles.extend([_UNKNOWN] * (2 * (slot // 2 + 1) - len(cycles)))
-        return cycles
-
-    def records(self) -> tuple[ProgramTime, ...]:
-        """Return the programs by device, in the order in which they began."""
-        programs = [self._program(key, cores.values()) for (key, _), cores in self._cycles.items()]
-        # One whose start is not known comes last.
-        order = [
-            (program.device, program.start_cycle is None, program.start_cycle or 0, at)
-            for at, program in enumerate(programs)
-        ]
-        return tuple(programs[at] for *_, at in sorted(order))
-
-    def _program(self, key: Key, cores: Iterable[array[int]]) -> ProgramTime:
-        starts: list[int] = []
-        ends: list[int] = []
-        complete, count = True, 0
-        for cycles in cores:
-            count += 1
-            pairs = [
-                pair
-                for pair in zip(cycles[::2], cycles[1::2], strict=True)
-                if pair != (_UNKNOWN, _UNKNOWN)
-            ]
-            starts += [begin for begin, _ in pairs if begin != _UNKNOWN]
-            ends += [end for _, end in pairs]
-            complete &= all(_UNKNOWN < begin <= end for begin, end in pairs)
-        start = min(starts, default=None)
-        if not complete or start is None:
-            return ProgramTime(*key, start, None, count)
-        return ProgramTime(*key, start, (max(ends) - start) * self._ns_per_cycle, count)
-
-
 _CHIP: Final = re.compile(
     r"ARCH: ([^,\s]{1,100}), *CHIP_FREQ\[MHz\]: ([0-9]{1,9}(?:\.[0-9]{1,9})?)"
     r"(?:, *Max Compute Cores: ([0-9]{1,9}))?"
 )
-_DEVICE_LOG_LONGEST_LINE: Final = 2**16
-_DEVICE_LOG_DEVICE: Final = "PCIe slot"
-_RUN: Final = "run host ID"
-_DEVICE_LOG_REQUIRED: Final = (
-    _DEVICE_LOG_DEVICE, "core_x", "core_y", "RISC processor type", "time[cycles since reset]", _RUN,
-    "zone name",
-)  # fmt: skip
+_LONGEST_LINE: Final = 2**16
+_NUMBERS: Final = ("PCIe slot", "core_x", "core_y", "time[cycles since reset]", "run host ID")
+_RISC: Final = "RISC processor type"
+_ZONE: Final = "zone name"
 #: Earlier releases had another name for the column that tells starts from ends, and no traces.
 _TYPES: Final = ("type", "zone phase")
-_TRACE: Final = "trace id"
-_REPLAY: Final = "trace id counter"
-_DEVICE_LOG_KERNEL: Final = b"-KERNEL"
+_TRACES: Final = ("trace id", "trace id counter")
+_KERNEL: Final = b"-KERNEL"
 _STARTS: Final = frozenset({b"ZONE_START", b"begin"})
 _ENDS: Final = frozenset({b"ZONE_END", b"end"})
 _NUMBER: Final = re.compile(rb" *[0-9]{1,18} *")
-_NO_NUMBERS: Final = frozenset({b"", b"-1"})
 
 
 def is_device_log(head: str) -> bool:
@@ -220,83 +129,55 @@ def read_device_log(file: Path) -> DeviceLog:
         InputError: with file and line; also for a log that is cut inside a line, or has no row.
     """
     with reading(file), unpacked(file) as stream:
-        return _Reader(file, stream).read()
+        return _LogReader(file, stream).read()
 
 
-class _Places(NamedTuple):
-    """Where the columns are; -1 for one that the log does not have."""
+class _LogReader:
+    """Reads a device log; errors have the line."""
 
-    device: int
-    core_x: int
-    core_y: int
-    risc: int
-    time: int
-    run: int
-    zone: int
-    kind: int
-    trace: int
-    replay: int
-
-
-class _Reader:
     def __init__(self, file: Path, stream: BinaryIO) -> None:
         self._file = file
         self._stream = stream
         self._number = 0
 
     def read(self) -> DeviceLog:
-        arch, clock_mhz, cores = self._chip()
+        chip = self._text(self._line()).strip().removeprefix("\ufeff")
+        if not self._number:
+            raise self._refusal("the file is empty")
+        found = _CHIP.fullmatch(chip)
+        if found is None:
+            expected = "ARCH: <arch>, CHIP_FREQ[MHz]: <number>, Max Compute Cores: <number>"
+            raise self._refusal(f"expected {expected!r}, found {chip[:60]!r}")
+        clock_mhz = float(found[2])
+        if not clock_mhz:
+            raise self._refusal("expected the clock of the chip, found 0 MHz")
         names = [name.strip() for name in self._text(self._line()).split(",")]
-        places = self._places(names)
-        programs = Programs(clock_mhz)
+        kind = next((name for name in _TYPES if name in names), _TYPES[0])
+        missing = [name for name in (*_NUMBERS, _RISC, _ZONE, kind) if name not in names]
+        if missing:
+            raise self._refusal(f"expected a column {missing[0]!r} in the header of a device log")
+        programs = _Programs()
         rows = 0
         while line := self._line():
             if line.count(b",") != len(names) - 1:
                 self._refuse_width(line, len(names))
             rows += 1
-            if _DEVICE_LOG_KERNEL in line:
-                self._add(programs, line, places)
+            if _KERNEL in line:
+                self._add(programs, dict(zip(names, line.split(b","), strict=True)), kind)
         if not rows:
             raise self._refusal("no rows below the header: nothing was captured")
-        return DeviceLog(arch, clock_mhz, cores, rows, programs.records())
+        cores = None if found[3] is None else int(found[3])
+        return DeviceLog(found[1], clock_mhz, cores, rows, programs.records(clock_mhz))
 
     def _line(self) -> bytes:
-        line = self._stream.readline(_DEVICE_LOG_LONGEST_LINE)
+        line = self._stream.readline(_LONGEST_LINE)
         self._number += bool(line)
-        if len(line) >= _DEVICE_LOG_LONGEST_LINE:
-            raise self._refusal(
-                f"a line of more than {_DEVICE_LOG_LONGEST_LINE:,} bytes: no device log"
-            )
+        if len(line) >= _LONGEST_LINE:
+            raise self._refusal(f"a line of more than {_LONGEST_LINE:,} bytes: no device log")
         return line
 
     def _refusal(self, problem: str) -> InputError:
         return InputError(self._file, problem, line=self._number or None)
-
-    def _text(self, line: bytes) -> str:
-        try:
-            return line.decode("utf-8")
-        except UnicodeDecodeError as cause:
-            raise self._refusal(f"not a text file: {cause.reason}") from cause
-
-    def _chip(self) -> tuple[str, float, int | None]:
-        line = self._text(self._line()).strip().removeprefix("\ufeff")
-        if not self._number:
-            raise self._refusal("the file is empty")
-        found = _CHIP.fullmatch(line)
-        if found is None:
-            expected = "ARCH: <arch>, CHIP_FREQ[MHz]: <number>, Max Compute Cores: <number>"
-            raise self._refusal(f"expected {expected!r}, found {line[:60]!r}")
-        if not float(found[2]):
-            raise self._refusal("expected the clock of the chip, found 0 MHz")
-        return found[1], float(found[2]), None if found[3] is None else int(found[3])
-
-    def _places(self, names: list[str]) -> _Places:
-        kind = next((name for name in _TYPES if name in names), _TYPES[0])
-        missing = [name for name in (*_DEVICE_LOG_REQUIRED, kind) if name not in names]
-        if missing:
-            raise self._refusal(f"expected a column {missing[0]!r} in the header of a device log")
-        wanted = (*_DEVICE_LOG_REQUIRED, kind, _TRACE, _REPLAY)
-        return _Places._make(names.index(name) if name in names else -1 for name in wanted)
 
     def _refuse_width(self, line: bytes, expected: int) -> None:
         found = line.count(b",") + 1
@@ -305,25 +186,22 @@ class _Reader:
             problem = f"the file is cut: its last line has {found} of {expected} values"
         raise self._refusal(problem)
 
-    def _add(self, programs: Programs, line: bytes, places: _Places) -> None:
-        cells = line.split(b",")
-        kind = cells[places.kind].strip()
-        if (
-            not cells[places.zone].strip().endswith(_DEVICE_LOG_KERNEL)
-            or kind not in _STARTS | _ENDS
-        ):
+    def _text(self, line: bytes) -> str:
+        try:
+            return line.decode("utf-8")
+        except UnicodeDecodeError as cause:
+            raise self._refusal(f"not a text file: {cause.reason}") from cause
+
+    def _add(self, programs: _Programs, cells: dict[str, bytes], type_column: str) -> None:
+        kind = cells[type_column].strip()
+        if not cells[_ZONE].strip().endswith(_KERNEL) or kind not in _STARTS | _ENDS:
             return
-        trace = None if places.trace < 0 else self._optional(cells[places.trace])
-        replay = None if places.replay < 0 else self._optional(cells[places.replay])
-        device, x, y, time, run = (
-            self._whole(cells[at])
-            for at in (places.device, places.core_x, places.core_y, places.time, places.run)
-        )
-        risc = self._text(cells[places.risc]).strip()
-        marker = Marker((device, run, trace, replay), (x, y), risc, time, is_start=kind in _STARTS)
-        problem = programs.add(marker)
-        if problem:
-            raise self._refusal(problem)
+        device, x, y, cycle, run = (self._whole(cells[name]) for name in _NUMBERS)
+        traces = [cells.get(name, b"").strip() for name in _TRACES]
+        trace, replay = (None if cell in {b"", b"-1"} else self._whole(cell) for cell in traces)
+        risc = self._text(cells[_RISC]).strip()
+        key = (device, run, trace, replay)
+        programs.add(key, (x, y), risc, cycle, is_start=kind in _STARTS)
 
     def _whole(self, cell: bytes) -> int:
         if not _NUMBER.fullmatch(cell):
@@ -331,8 +209,63 @@ class _Reader:
             raise self._refusal(f"expected a whole number, found {shown!r}")
         return int(cell)
 
-    def _optional(self, cell: bytes) -> int | None:
-        return None if cell.strip() in _NO_NUMBERS else self._whole(cell)
+
+class _Execution(Struct):
+    """One execution of a program. ``cores`` has a bit per core, ``open`` half of the pairs."""
+
+    start: int | None = None
+    end: int = 0
+    cores: int = 0
+    open: dict[tuple[int, str], int] = {}
+    is_reversed: bool = False
+
+
+class _Programs:
+    """Collects programs from the starts and ends of kernels.
+
+    Where nothing else tells two executions of a program apart, the second start of the same
+    processor on the same core is of the second execution, and so on.
+    """
+
+    def __init__(self) -> None:
+        self._executions: dict[tuple[Key, int], _Execution] = {}
+        self._cores: dict[tuple[int, int], int] = {}
+        self._slots: dict[tuple[int, str, bool], int] = {}
+        #: How often each kind of marker was seen of a program: memory counts here.
+        self._seen: dict[Key, array[int]] = {}
+
+    def add(
+        self, key: Key, place: tuple[int, int], risc: str, cycle: int, *, is_start: bool
+    ) -> None:
+        core = self._cores.setdefault(place, len(self._cores))
+        slot = self._slots.setdefault((core, risc, is_start), len(self._slots))
+        seen = self._seen.setdefault(key, array("I"))
+        seen.extend([0] * (slot + 1 - len(seen)))
+        execution = self._executions.get((key, seen[slot]))
+        if execution is None:
+            execution = self._executions[key, seen[slot]] = _Execution()
+        seen[slot] += 1
+        execution.cores |= 1 << core
+        other = execution.open.pop((core, risc), None)
+        if other is None:
+            execution.open[core, risc] = cycle
+        elif (other < cycle) if is_start else (cycle < other):
+            execution.is_reversed = True
+        if is_start:
+            execution.start = cycle if execution.start is None else min(cycle, execution.start)
+        else:
+            execution.end = max(cycle, execution.end)
+
+    def records(self, clock_mhz: float) -> tuple[ProgramTime, ...]:
+        """Return the programs by device, in the order of their starts; unknown ones come last."""
+        found = []
+        for (key, _), each in self._executions.items():
+            kernel_ns = None
+            if each.start is not None and not each.open and not each.is_reversed:
+                kernel_ns = (each.end - each.start) * (1000 / clock_mhz)
+            found.append(ProgramTime(*key, each.start, kernel_ns, each.cores.bit_count()))
+        found.sort(key=lambda each: (each.device, each.start_cycle is None, each.start_cycle or 0))
+        return tuple(found)
 
 
 # The profiler's ``cpp_device_perf_report.csv``: device times without anything from the host.

@@ -132,10 +132,6 @@ def test_an_end_before_its_start_is_no_time(tmp_path: Path) -> None:
         (CHIP + HEADER + row(1, "ZONE_END").replace("7,", "x,"), "a whole number, found 'x'"),
         (CHIP + HEADER + "x" * 70_000, "a line of more than"),
         (b"\xff\xfe\n", "not a text file"),
-        (
-            CHIP + HEADER + "".join(row(1, "ZONE_END", risc=f"R{at}") for at in range(80)),
-            "more than 64 kinds of processors",
-        ),
     ],
 )
 def test_a_log_that_is_none(tmp_path: Path, text: str | bytes, problem: str) -> None:
