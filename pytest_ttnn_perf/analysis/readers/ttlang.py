@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -1030,7 +1031,7 @@ _FINDER: Final = json.JSONDecoder()
 
 
 def _read_graph(lines: Lines, decode: Callable[[Value], G], *, what: str) -> G | None:
-    """Read the graph below its heading; None, and a problem, where there is none."""
+    """Read the graph below its heading; a problem is reported where there is none."""
     start = lines.number
     lines.take()
     while lines.peek() == "":
@@ -1114,6 +1115,20 @@ _DROPPED: Final = "Profiler DRAM buffers were full, markers were dropped!"
 _IGNORED_SIGNPOST: Final = re.compile(r"\bsignpost\([^)]{0,200}\) ignored: ")
 
 
+#: The field of a log for each section, and its reader.
+_SECTIONS: Final[Mapping[str, tuple[str, Callable[[Lines], object]]]] = {
+    PERF_SUMMARY: ("perf_summaries", read_perf_summary),
+    OLD_PERF_SUMMARY: ("perf_summaries", read_perf_summary),
+    **dict.fromkeys(
+        FLOW_GRAPHS,
+        ("flow_graphs", partial(_read_graph, decode=_flow_graph, what="FLOW GRAPH")),
+    ),
+    PIPE_GRAPH: ("pipe_graphs", partial(_read_graph, decode=_pipe_graph, what="PIPE GRAPH")),
+    AUTO_PROFILE: ("auto_profiles", read_auto_profile),
+    SIGNPOST_PROFILE: ("signpost_profiles", read_signposts),
+}
+
+
 def is_ttlang_log(head: str) -> bool:
     """Return whether a text has a tt-lang section, or tt-lang's word that there is none."""
     return any(
@@ -1156,10 +1171,16 @@ def parse_ttlang(text: str, file: Path) -> TtlangLog:
     if numbered and not last_is_whole and not numbered[-1][1]:
         del numbered[-1]  # the indentation of a line that is cut off, not an empty line
     lines = Lines(numbered, last_is_whole=last_is_whole)
-    found = _Found()
-    while lines.peek() is not None:
-        found.read(lines)
-    return found.log([*admitted, *lines.problems])
+    found: dict[str, Any] = defaultdict(list)
+    while (heading := lines.peek()) is not None:
+        section = _SECTIONS.get(PERF_SUMMARY if _is_program(heading) else heading)
+        if section is None:
+            lines.take()
+        elif (record := section[1](lines)) is not None:
+            found[section[0]].append(record)
+    problems = sorted([*admitted, *lines.problems], key=lambda problem: problem.line)
+    sections: dict[str, Any] = {name: tuple(records) for name, records in found.items()}
+    return TtlangLog(problems=tuple(problems), **sections)
 
 
 def _admission(line: str) -> ProblemKind | None:
@@ -1171,61 +1192,99 @@ def _admission(line: str) -> ProblemKind | None:
     return ProblemKind.NO_PROFILE if _IGNORED_SIGNPOST.search(line) else None
 
 
-class _Found(Struct):
-    """Collects the sections of a log."""
+# The metrics of kernels.
 
-    perf_summaries: list[PerfSummary] = []
-    auto_profiles: list[AutoProfile] = []
-    signpost_profiles: list[SignpostProfile] = []
-    flow_graphs: list[FlowGraph | None] = []
-    pipe_graphs: list[PipeGraph | None] = []
-
-    def read(self, lines: Lines) -> None:
-        """Read the section that begins with the next line, or pass over the line."""
-        line = lines.peek() or ""
-        if line in {PERF_SUMMARY, OLD_PERF_SUMMARY} or _is_program(line):
-            self.perf_summaries.append(read_perf_summary(lines))
-        elif line in FLOW_GRAPHS:
-            self.flow_graphs.append(_read_graph(lines, _flow_graph, what="FLOW GRAPH"))
-        elif line == PIPE_GRAPH:
-            self.pipe_graphs.append(_read_graph(lines, _pipe_graph, what="PIPE GRAPH"))
-        elif line == AUTO_PROFILE:
-            self.auto_profiles.append(read_auto_profile(lines))
-        elif line == SIGNPOST_PROFILE:
-            self.signpost_profiles.append(read_signposts(lines))
-        else:
-            lines.take()
-
-    def log(self, problems: list[Problem]) -> TtlangLog:
-        return TtlangLog(
-            tuple(self.perf_summaries),
-            tuple(self.auto_profiles),
-            tuple(self.signpost_profiles),
-            tuple(graph for graph in self.flow_graphs if graph is not None),
-            tuple(graph for graph in self.pipe_graphs if graph is not None),
-            tuple(sorted(problems, key=lambda problem: problem.line)),
-        )
+_TIME: Final = "kernel_time"
+#: The gated numbers of a program, in the order of ``_numbers_of``.
+_KINDS: Final = {
+    _TIME: Kind.TIME,
+    "kernel_dram_read_bytes": Kind.BYTES,
+    "kernel_dram_write_bytes": Kind.BYTES,
+    "kernel_dram_transfers": Kind.COUNT,
+    "kernel_barriers": Kind.COUNT,
+}
+#: After these no number of a log is known to be whole, or of this run.
+_LOSSES: Final = (ProblemKind.DROPPED, ProblemKind.STALE)
+_NO_SUMMARY: Final = (
+    "no PERF SUMMARY: it takes TTLANG_PERF_DUMP=1 and TT_METAL_DEVICE_PROFILER_NOC_EVENTS=1"
+)
+_Numbers = tuple[float | None, ...]
 
 
-class Measured(NamedTuple):
-    """What one program did; None where that is not known."""
+def kernel_metrics(log: TtlangLog, *, file: str) -> Iterator[MetricObservation]:
+    """Yield the metrics of each kernel: time, DRAM traffic, barriers, profiled cycles.
 
-    time_ns: float | None
-    read_bytes: float
-    write_bytes: float
-    transfers: float | None
-    barriers: float | None
+    Text rounds: bytes are right within 5 %, and the same in every run that moves the same. A log
+    that is cut, or whose data were dropped, gives the kernel time without samples, and says why.
+    Traffic inside L1 is no metric: to fetch from a neighbour instead of DRAM is no regression.
+    """
+    lost = next((f"line {p.line}: {p.text}" for p in log.problems if p.kind in _LOSSES), None)
+    if lost is None and not all(summary.complete for summary in log.perf_summaries):
+        lost = "a PERF SUMMARY is cut, or lacks lines"
+    cycles = tuple(_cycle_metrics(log, file=file, lost=lost))
+    if lost is not None:
+        yield _nothing(f"{file}: {lost}")
+    elif log.perf_summaries:
+        doubts = {problem.kind for problem in log.problems}
+        yield from _call_metrics(log.perf_summaries, doubts, file)
+    elif log.flow_graphs or log.pipe_graphs or not cycles:
+        # Graphs are printed with a summary, by one option; a log of profiles alone may have none.
+        alone = ", without TTLANG_AUTO_PROFILE" if log.auto_profiles else ""
+        yield _nothing(f"{file}: {_NO_SUMMARY}{alone}")
+    yield from cycles
 
 
-class Call(NamedTuple):
-    """A call of an operation, and the programs that it ran, in the order of their ids."""
+def summary_metrics(summary: PerfSummary, *, file: str) -> Iterator[MetricObservation]:
+    """Yield the metrics of the exact form of a summary: as of a log, without profiles."""
+    if summary.complete:
+        # It has a clock unless tt-lang did not know the chip, and then its times are made up.
+        yield from _call_metrics([summary], {ProblemKind.UNKNOWN_CHIP}, file)
+    else:
+        yield _nothing(f"{file}: the summary is not whole")
 
-    name: str | None
-    programs: tuple[Measured, ...]
+
+def _nothing(note: str) -> MetricObservation:
+    return MetricObservation(recorded_metric(_TIME, Kind.TIME), (), note=note)
 
 
-def calls_of(summaries: Sequence[PerfSummary], doubts: Collection[ProblemKind]) -> Iterator[Call]:
-    """Yield the calls that summaries were printed after; ``doubts`` is what is wrong with the log.
+def _call_metrics(
+    summaries: Sequence[PerfSummary], doubts: Collection[ProblemKind], file: str
+) -> Iterator[MetricObservation]:
+    """Yield the metrics of the kernels of all calls.
+
+    Their names end with nothing for the only kernel; else with the name of its operation, where
+    there are several, and its place in the call. Ids count all that the process ran before, so they
+    would name another program as soon as an op is added; their order stays.
+    """
+    calls = list(_calls(summaries, doubts))
+    lengths: dict[str | None, set[int]] = defaultdict(set)
+    samples: dict[str, list[_Numbers]] = defaultdict(list)
+    several = len({name for name, _ in calls}) > 1
+    for name, programs in calls:
+        lengths[name].add(len(programs))
+        label = f"_{name or 'unnamed'}" if several else ""
+        for place, numbers in enumerate(programs, start=1):
+            samples[label if len(programs) == 1 else f"{label}_{place}"].append(numbers)
+    if not calls:
+        yield _nothing(f"{file}: no program ran")
+        return
+    if any(len(found) > 1 for found in lengths.values()):
+        yield _nothing(f"{file}: calls of one operation ran different numbers of programs")
+        return
+    for label, own in samples.items():
+        for (name, kind), values in zip(_KINDS.items(), zip(*own, strict=True), strict=True):
+            known = tuple(value for value in values if value is not None)
+            note = None
+            if len(known) < len(values):
+                clock = "the clock of the chip is not known"
+                known, note = (), f"{file}: {clock if kind is Kind.TIME else 'it is unknown'}"
+            yield MetricObservation(recorded_metric(name + label, kind), known, note=note)
+
+
+def _calls(
+    summaries: Sequence[PerfSummary], doubts: Collection[ProblemKind]
+) -> Iterator[tuple[str | None, list[_Numbers]]]:
+    """Yield the calls that summaries were printed after, with the numbers of their programs.
 
     Traces of earlier calls stay, so each summary repeats them; what it repeats is left out.
     """
@@ -1239,165 +1298,55 @@ def calls_of(summaries: Sequence[PerfSummary], doubts: Collection[ProblemKind]) 
         seen.update(new)
         if new:
             new.sort(key=lambda program: program.program_id)
-            measured = [_measure_program(program, summary.clock_mhz, doubts) for program in new]
-            yield Call(names.pop() if len(names) == 1 else None, tuple(measured))
+            numbers = [_numbers_of(program, summary.clock_mhz, doubts) for program in new]
+            yield names.pop() if len(names) == 1 else None, numbers
 
 
-def _measure_program(
+def _numbers_of(
     program: ProgramPerf, clock_mhz: float | None, doubts: Collection[ProblemKind]
-) -> Measured:
+) -> _Numbers:
+    time_ns: float | None = None
+    if clock_mhz is not None:
+        time_ns = program.duration.cycles * 1000 / clock_mhz
+    elif ProblemKind.UNKNOWN_CHIP not in doubts:
+        # Of a log that begins below the line of the clock, the time as it was printed.
+        time_ns = program.duration.us * 1000
     read, write = program.dram_read, program.dram_write
-    counts = (read.transfers, write.transfers)
+    transfers = None
+    if read.transfers is not None and write.transfers is not None:
+        transfers = read.transfers + write.transfers
     waits = (program.read_barriers, program.write_barriers)
     # A log has no line of barriers where there are none, or where it was not understood.
     known = ProblemKind.UNREAD not in doubts or None not in waits
-    return Measured(
-        _time_ns(program, clock_mhz, doubts),
-        read.size.bytes,
-        write.size.bytes,
-        None if None in counts else sum(count or 0 for count in counts),
-        sum(wait.barriers for wait in waits if wait is not None) if known else None,
-    )
+    barriers = sum(wait.barriers for wait in waits if wait is not None) if known else None
+    return time_ns, read.size.bytes, write.size.bytes, transfers, barriers
 
 
-def _time_ns(
-    program: ProgramPerf, clock_mhz: float | None, doubts: Collection[ProblemKind]
-) -> float | None:
-    if clock_mhz is not None:
-        return program.duration.cycles * 1000 / clock_mhz
-    # Of a log that begins below the line of the clock, the time as it was printed.
-    return None if ProblemKind.UNKNOWN_CHIP in doubts else program.duration.us * 1000
-
-
-def cycle_metrics(log: TtlangLog, *, file: str, lost: str | None) -> Iterator[MetricObservation]:
+def _cycle_metrics(log: TtlangLog, *, file: str, lost: str | None) -> Iterator[MetricObservation]:
     """Yield the cycles of the slowest thread: in the auto-profile, and in each signpost's zone.
 
     Sums over cores and iterations, with the profiler's own cycles among them. ``lost`` is why no
     number of the log can be trusted.
     """
+    found: dict[str, int | None] = {}
     for report in log.auto_profiles[:1]:
-        cycles, flaw = report.longest_thread_cycles, lost or _flaw(log.auto_profiles)
-        yield _observed_cycles("auto_profile_cycles", cycles, file, flaw)
-    zones: dict[str, int] = {}
+        found["auto_profile_cycles"] = report.longest_thread_cycles
     for profile in log.signpost_profiles:
         for zone in profile.signposts:
-            zones[zone.name] = max(zone.total_cycles, zones.get(zone.name, 0))
-    for name, total in zones.items():
-        flaw = lost or _flaw(log.signpost_profiles)
-        yield _observed_cycles(f"signpost_cycles_{name}", total, file, flaw)
-
-
-def _flaw(profiles: Sequence[AutoProfile | SignpostProfile]) -> str | None:
-    if not all(profile.complete for profile in profiles):
-        return "the profile is cut"
-    return "several profiles, each of all calls until then" if len(profiles) > 1 else None
-
-
-def _observed_cycles(
-    name: str, cycles: int | None, file: str, flaw: str | None
-) -> MetricObservation:
-    metric = Metric(name, unit="cycles", source=Source.DEVICE)
-    if cycles is None:
-        flaw = flaw or "it is unknown"
-    samples = () if cycles is None or flaw is not None else (cycles,)
-    note = None if flaw is None else f"{file}: {flaw}"
-    return MetricObservation(metric, samples, gated=False, note=note)
-
-
-_TIME: Final = "kernel_time"
-#: What is gated of a program, in the order of its record.
-_KINDS: Final = {
-    _TIME: Kind.TIME,
-    "kernel_dram_read_bytes": Kind.BYTES,
-    "kernel_dram_write_bytes": Kind.BYTES,
-    "kernel_dram_transfers": Kind.COUNT,
-    "kernel_barriers": Kind.COUNT,
-}
-#: After these no number of a log is known to be whole, or of this run.
-_LOSSES: Final = (ProblemKind.DROPPED, ProblemKind.STALE)
-_NO_SUMMARY: Final = (
-    "no PERF SUMMARY: it takes TTLANG_PERF_DUMP=1 and TT_METAL_DEVICE_PROFILER_NOC_EVENTS=1"
-)
-
-
-def kernel_metrics(log: TtlangLog, *, file: str) -> Iterator[MetricObservation]:
-    """Yield what a log says of each kernel: time, DRAM traffic, barriers, profiled cycles.
-
-    Text rounds: bytes are right within 5 %, and the same in every run that moves the same. A log
-    that is cut, or whose data were dropped, gives the kernel time without samples, and says why.
-    Traffic inside L1 is no metric: to fetch from a neighbour instead of DRAM is no regression.
-    """
-    lost = _lost(log)
-    cycles = tuple(cycle_metrics(log, file=file, lost=lost))
-    if lost is not None:
-        yield _nothing(f"{file}: {lost}")
-    elif log.perf_summaries:
-        doubts = {problem.kind for problem in log.problems}
-        yield from _of_calls(list(calls_of(log.perf_summaries, doubts)), file)
-    elif log.flow_graphs or log.pipe_graphs or not cycles:
-        # Graphs are printed with a summary, by one option; a log of profiles alone may have none.
-        alone = ", without TTLANG_AUTO_PROFILE" if log.auto_profiles else ""
-        yield _nothing(f"{file}: {_NO_SUMMARY}{alone}")
-    yield from cycles
-
-
-def summary_metrics(summary: PerfSummary, *, file: str) -> Iterator[MetricObservation]:
-    """Yield what the exact form of a summary says of each kernel: as a log, without profiles."""
-    if summary.complete:
-        # It has a clock unless tt-lang did not know the chip, and then its times are made up.
-        yield from _of_calls(list(calls_of([summary], {ProblemKind.UNKNOWN_CHIP})), file)
-    else:
-        yield _nothing(f"{file}: the summary is not whole")
-
-
-def _lost(log: TtlangLog) -> str | None:
-    for problem in log.problems:
-        if problem.kind in _LOSSES:
-            return f"line {problem.line}: {problem.text}"
-    whole = all(summary.complete for summary in log.perf_summaries)
-    return None if whole else "a PERF SUMMARY is cut, or lacks lines"
-
-
-def _of_calls(calls: list[Call], file: str) -> Iterator[MetricObservation]:
-    lengths: dict[str | None, set[int]] = defaultdict(set)
-    for call in calls:
-        lengths[call.name].add(len(call.programs))
-    if not calls:
-        yield _nothing(f"{file}: no program ran")
-    elif any(len(found) > 1 for found in lengths.values()):
-        yield _nothing(f"{file}: calls of one operation ran different numbers of programs")
-    else:
-        for label, samples in _by_label(calls).items():
-            columns = zip(*samples, strict=True)
-            for (name, kind), values in zip(_KINDS.items(), columns, strict=True):
-                yield _observed_values(recorded_metric(name + label, kind), values, file)
-
-
-def _by_label(calls: list[Call]) -> Mapping[str, list[Measured]]:
-    """Return the samples of each kernel, by what is added to the names of its metrics.
-
-    Nothing for the only one; else the name of its operation, where there are several, and its
-    place in the call. Ids count all that the process ran before, so they would name another
-    program as soon as an op is added; their order stays.
-    """
-    several = len({call.name for call in calls}) > 1
-    samples: dict[str, list[Measured]] = defaultdict(list)
-    for call in calls:
-        name = f"_{call.name or 'unnamed'}" if several else ""
-        for place, program in enumerate(call.programs, start=1):
-            samples[name if len(call.programs) == 1 else f"{name}_{place}"].append(program)
-    return samples
-
-
-def _observed_values(
-    metric: Metric, values: tuple[float | None, ...], file: str
-) -> MetricObservation:
-    samples = tuple(value for value in values if value is not None)
-    if len(samples) == len(values):
-        return MetricObservation(metric, samples)
-    missing = "the clock of the chip is not known" if metric.kind is Kind.TIME else "it is unknown"
-    return MetricObservation(metric, (), note=f"{file}: {missing}")
-
-
-def _nothing(note: str) -> MetricObservation:
-    return MetricObservation(recorded_metric(_TIME, Kind.TIME), (), note=note)
+            name = f"signpost_cycles_{zone.name}"
+            found[name] = max(zone.total_cycles, found.get(name) or 0)
+    for name, cycles in found.items():
+        profiles: Sequence[AutoProfile | SignpostProfile] = log.signpost_profiles
+        if name == "auto_profile_cycles":
+            profiles = log.auto_profiles
+        flaw = lost
+        if flaw is None and not all(profile.complete for profile in profiles):
+            flaw = "the profile is cut"
+        elif flaw is None and len(profiles) > 1:
+            flaw = "several profiles, each of all calls until then"
+        elif flaw is None and cycles is None:
+            flaw = "it is unknown"
+        metric = Metric(name, unit="cycles", source=Source.DEVICE)
+        samples = () if cycles is None or flaw is not None else (cycles,)
+        note = None if flaw is None else f"{file}: {flaw}"
+        yield MetricObservation(metric, samples, gated=False, note=note)
