@@ -1,4 +1,4 @@
-"""The checklist over a test: rules on its captures, then on its numbers."""
+"""The checklist over a test: rules on captures, then on numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_test(
     by_the_clock: bool,
     helper_pccs: tuple[HelperPcc, ...] | None = None,
 ) -> Observation:
-    """Add the findings on a test that has just ended, and its bottleneck.
+    """Add the findings on a test that has ended, and its bottleneck.
 
     ``by_the_clock``: it was measured in a pass that takes wall times. ``helper_pccs`` are the wrong
     results of helpers; None where it called none.
@@ -104,7 +104,7 @@ def check_numbers(
 
 
 def join_answers(observation: Observation, answered: Answered | Observation) -> Observation:
-    """Return an observation with more answers; to one question, the one that knows most."""
+    """Add answers; to one question, keep the one that knows most."""
     answers: dict[tuple[str, str], Finding | Unanswered] = {}
     for side in (observation, answered):
         given: list[tuple[str, Finding | Unanswered]] = [(one.code, one) for one in side.findings]

@@ -1,4 +1,4 @@
-"""Confirm passes: what is measured again, beside which controls, and what that decides."""
+"""Confirm passes: suspects, their controls, and the machine meanwhile."""
 
 from __future__ import annotations
 
@@ -22,13 +22,10 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.verdict import Verdict
 
 
-# What the machine does meanwhile: controls beside suspects.
-
-
 class MachineMoves:
-    """How much worse controls were than their baselines say, by source, in one pass; fractions.
+    """Changes of controls against their baselines in one pass, by source.
 
-    ``overall`` takes each test once, whatever it measures. None where no control tells.
+    All are fractions. ``overall`` takes each test once; ``otherwise`` holds without controls.
     """
 
     __slots__ = ("by_source", "controls", "otherwise", "overall")
@@ -39,7 +36,6 @@ class MachineMoves:
         moves = [control for control in controls if control]
         sources = {source for control in moves for source in control}
         self.controls = len(moves)
-        #: What holds where no control tells.
         self.otherwise = otherwise
         self.by_source = {
             source: machine_move([control[source] for control in moves if source in control])
@@ -49,23 +45,19 @@ class MachineMoves:
         self.overall = machine_move([move for move in middles if move is not None])
 
     def of(self, source: Source) -> float | None:
-        """Return how much worse the machine was for what this source measures."""
+        """Return the change of the machine for one source."""
         move = self.by_source.get(source, self.otherwise)
         return None if move is None else round(move, 5)
 
 
-#: What a control's timings may be.
-_STEADY: Final = frozenset({Outcome.WITHIN, Outcome.SHIFTED})
-
-
 def is_steady(judged: JudgedTest) -> bool:
-    """Return whether a test can tell of the machine: one that has changed tells of itself."""
+    """Return whether a test has not changed, and so shows the machine."""
     timings = {v.outcome for v in judged.verdicts if v.metric.compared_by_ratio}
-    return timings <= _STEADY
+    return timings <= {Outcome.WITHIN, Outcome.SHIFTED}
 
 
 def moves_at_first(tests: Iterable[JudgedTest], otherwise: float | None) -> MachineMoves:
-    """Return what the first pass shows of the machine, by tests that are not suspect."""
+    """Return the moves of the machine in the first pass."""
     return MachineMoves(
         (
             {
@@ -81,7 +73,7 @@ def moves_at_first(tests: Iterable[JudgedTest], otherwise: float | None) -> Mach
 
 
 def moves_of_control(judged: JudgedTest, again: Observation) -> Mapping[Source, Move]:
-    """Return how a control moved from its baseline when it was measured again; {} if it failed."""
+    """Return the moves of a control that was measured again."""
     names = judged.observation.metrics.keys()
     if why_not_counted(judged.observation, again, names) is not None:
         return {}
@@ -105,7 +97,7 @@ _CHEAP_NS: Final = 1e9
 def choose_controls(
     tests: Mapping[str, JudgedTest], suspects: Collection[str], sources: Collection[Source]
 ) -> tuple[str, ...]:
-    """Return the tests that are measured again beside suspects, to see what the machine does.
+    """Choose the controls that are measured again with suspects.
 
     Tests that are not suspect, and that tell most for their time: short and quiet ones. Beyond a
     few, they take no longer than the suspects do, or a second. Tests that a shift explains come
@@ -136,7 +128,6 @@ def choose_controls(
 
 
 def _wall_ns(observation: Observation) -> float:
-    """Return how long the measured calls of a test took, as far as that is known."""
     times = [
         sum(observed.samples) * NANOSECONDS_IN[observed.metric.unit]
         for observed in observation.metrics.values()
@@ -154,7 +145,7 @@ _DECISIVE: Final = frozenset({Action.ADD, Action.ACCEPT, Action.REPLACE})
 def in_question(
     judged: JudgedTest, update: Update | None, *, passes: int, shift: float = 0.0
 ) -> frozenset[str]:
-    """Return the metrics of a test that are measured again before anything is decided.
+    """Return the metrics of a test that must be measured again.
 
     Those that may be worse than their limit, and those that would become a baseline. Times and
     throughputs only: what is compared exactly has no luck. Each ``passes`` times at most. A
@@ -163,14 +154,21 @@ def in_question(
     observation = judged.observation
     if observation.problems or observation.raised is not None or observation.unconfirmed:
         return frozenset()
-    actions = actions_of(_without_suspects(judged), update) if update else {}
+    # A gain is measured along with suspects, as if these were bad luck: once they are cleared there
+    # may be too few passes left for the gain.
+    lucky = (
+        replace(v, outcome=Outcome.WITHIN) if _is_suspect(v, observation) else v
+        for v in judged.verdicts
+    )
+    actions = actions_of(replace(judged, verdicts=tuple(lucky)), update) if update else {}
+    static = {name for name, each in observation.metrics.items() if each.capture is not None}
     return frozenset(
         verdict.metric.name
         for verdict in judged.verdicts
-        if verdict.metric.compared_by_ratio
+        if verdict.metric.name not in static
+        and verdict.metric.compared_by_ratio
         # What was recorded is the same however often it is read; Tracy reports at its end alone.
         and verdict.metric.source not in MEASURED_ONCE
-        and not _is_static(observation, verdict)
         # A part is accepted with its total, and that is what is measured again.
         and verdict.reason is not Reason.EXPLAINS
         and (
@@ -181,39 +179,13 @@ def in_question(
     )
 
 
-def _is_static(observation: Observation, verdict: Verdict) -> bool:
-    """Tell whether a metric was read from a file that is the same however often it is read."""
-    observed = observation.metrics.get(verdict.metric.name)
-    return observed is not None and observed.capture is not None
-
-
-#: What more measurements may turn into the other.
-_BY_NUMBERS: Final = frozenset({Outcome.WITHIN, Outcome.REGRESSED})
-
-
 def _is_suspect(verdict: Verdict, observation: Observation, shift: float = 0.0) -> bool:
-    """Return whether a metric may be worse than its limit by its numbers, which may be luck."""
-    if verdict.outcome not in _BY_NUMBERS or verdict.reason is not None:
-        return False
+    # By its numbers, which may be luck.
+    by_numbers = verdict.outcome in {Outcome.WITHIN, Outcome.REGRESSED} and verdict.reason is None
     observed = observation.metrics.get(verdict.metric.name)
-    if observed is None or not verdict.metric.compared_by_ratio:
+    if not by_numbers or observed is None or not verdict.metric.compared_by_ratio:
         return False
     return is_open(verdict, observed, policy=DEFAULT_POLICY, shift=shift)
-
-
-def _without_suspects(judged: JudgedTest) -> JudgedTest:
-    """Return a judged test as it would be if all that looks worse were bad luck.
-
-    A gain beside a suspect is measured along with it: once the suspect is cleared there may be too
-    few passes left for the gain.
-    """
-    verdicts = (
-        replace(verdict, outcome=Outcome.WITHIN)
-        if _is_suspect(verdict, judged.observation)
-        else verdict
-        for verdict in judged.verdicts
-    )
-    return replace(judged, verdicts=tuple(verdicts))
 
 
 def add_confirmation(
@@ -224,7 +196,7 @@ def add_confirmation(
     number: int,
     moves: tuple[MachineMoves, MachineMoves],
 ) -> Observation:
-    """Return an observation with what confirm pass ``number`` measured of the metrics ``names``.
+    """Add the samples of confirm pass ``number`` to the metrics ``names``.
 
     ``moves`` is what the machine did in the first pass and in this one.
     """
@@ -257,7 +229,7 @@ def mark_unconfirmed(observation: Observation, names: Iterable[str], why: str) -
 def why_not_counted(
     observation: Observation, again: Observation, names: Collection[str]
 ) -> str | None:
-    """Return why what was measured again of metrics ``names`` does not count; None if it does."""
+    """Return why a repeated measurement does not count, if so."""
     if again.raised is not None:
         return f"the test raised {again.error}"
     if again.out_of_memory is not None:
@@ -286,5 +258,5 @@ def why_not_counted(
 
 
 def suspects(judged: JudgedTest) -> list[Verdict]:
-    """Return the verdicts that make a test look slower; none if it is only to be recorded."""
+    """Return the verdicts that make a test look slower."""
     return [v for v in judged.verdicts if _is_suspect(v, judged.observation)]

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class GateRun:
-    """The judging side of a run. Nothing is read or written before ``begin``."""
+    """The judge of a run; nothing is read or written before ``begin``."""
 
     context: RunContext
     #: The results of the device pass, which is over before the first test is judged.
@@ -127,7 +127,7 @@ class GateRun:
         self.journal.open(replace(self.run, coverage=None))
 
     def identify(self, test: str, identity: str) -> None:
-        """File a test under a name; its older baselines are found by its id."""
+        """File a test under a name; older baselines have its id."""
         self._identities[test] = identity
         self.store.node_ids[identity] = test
 
@@ -302,7 +302,7 @@ class GateRun:
         return shift
 
     def check_shift(self, move: float | None) -> Shift | None:
-        """Return a shift that controls refute; every test is judged by itself again.
+        """Return a shift that controls refute; judge every test again.
 
         Where no control moved with a number, the votes stand.
         """
@@ -345,7 +345,7 @@ class GateRun:
         return written
 
     def abandon(self) -> None:
-        """Delete the journal of a run that was refused; nothing of it is written."""
+        """Delete the journal of a run that was refused."""
         self.journal.close()
         self.run = replace(self.run, tests=self._by_identity(), coverage=None)
 
@@ -353,7 +353,7 @@ class GateRun:
         return {judged.observation.test: judged for judged in self._tests.values()}
 
     def attempt(self, write: Callable[[], object]) -> bool:
-        """Write something; the run goes on after a failure, which is in ``errors``."""
+        """Write something; a failure is added to ``errors``."""
         try:
             write()
         except TtnnPerfError as error:

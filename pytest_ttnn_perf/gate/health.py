@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Stale(Struct, frozen=True):
-    """Baselines that say little of today, all for one reason; ``oldest`` was accepted first."""
+    """Outdated baselines, all for one reason."""
 
     why: str
     tests: tuple[str, ...]
@@ -42,7 +42,7 @@ class Stale(Struct, frozen=True):
 
 
 class BaselineHealth(Struct, frozen=True):
-    """What a run shows of its project's baselines.
+    """The health of a project's baselines.
 
     ``lost`` are tests with a baseline that have no result in a full run, where one is required.
     """
@@ -70,7 +70,7 @@ class Orphan(Struct, frozen=True):
 
 
 class Renaming(Struct, frozen=True):
-    """What one rename command would do for some orphans: a test, a function or a file."""
+    """A test, function or file that may be renamed."""
 
     before: str
     after: str
@@ -78,7 +78,7 @@ class Renaming(Struct, frozen=True):
 
 
 class Orphaned(Struct, frozen=True):
-    """The orphans of a run, what may be renamed, and what the commands for it need to be told.
+    """The orphans of a run, and their renamings.
 
     ``record`` is where the record of the run is; ``options`` are words for every command.
     """
@@ -94,7 +94,7 @@ _MOST_PAIRS: Final = 40_000
 
 
 def find_orphans(run: Run, store: BaselineStore) -> Orphaned | None:
-    """Return the orphans on the hardware of a full run, if there are any.
+    """Return the orphans on the hardware of a full run.
 
     Nothing that goes wrong here may cost the run its summary.
     """
@@ -108,7 +108,7 @@ def find_orphans(run: Run, store: BaselineStore) -> Orphaned | None:
 
 
 def describe_orphans(orphans: Sequence[Orphan], run: Run, store: BaselineStore) -> Orphaned:
-    """Add the new tests that orphans may be called now, and the renamings."""
+    """Add the possible new names of orphans."""
     known = [orphan for orphan in orphans if orphan.looks_like is not None]
     unknown = [orphan for orphan in orphans if orphan.looks_like is None]
     for hardware in dict.fromkeys(orphan.hardware for orphan in unknown):
@@ -197,7 +197,7 @@ def pair_by_name(gone: Collection[str], new: Collection[str]) -> dict[str, str]:
 
 
 def _nearest_name(test: str, others: Sequence[str]) -> str | None:
-    """Return the nearest name, of the same parameters first; None for a tie."""
+    """Return the nearest name, same parameters first; None for a tie."""
     from difflib import SequenceMatcher
 
     parameters = test.partition("[")[2]
@@ -217,7 +217,7 @@ def old_names(
     *,
     new: Collection[str],
 ) -> dict[str, tuple[str, str]]:
-    """Return the possible renamings, old and new, of the new tests of a file.
+    """Return the possible renamings to new tests of a file.
 
     ``new`` are the tests that are measured. Known while a run goes on, if all of the file was
     collected; those that were recorded before are not new.
@@ -274,7 +274,7 @@ def health_of(run: Run, store: BaselineStore, settings: Settings) -> BaselineHea
 
 
 def lost_tests(run: Run, store: BaselineStore) -> Iterator[str]:
-    """Yield the tests with a baseline that a full run should have measured."""
+    """Yield tests with a baseline that a full run has missed."""
     if run.coverage is None or not run.complete or not store.root.is_dir():
         return
     measured = {*run.tests, *(judged.observation.node_id for judged in run.tests.values())}

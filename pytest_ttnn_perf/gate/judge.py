@@ -109,7 +109,7 @@ _OPS_SHARE: Final = 0.2
 
 
 def doubt_gains(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
-    """Mark gains where other ops ran: half a capture looks like a gain."""
+    """Mark gains where other ops ran: the capture may be cut."""
     for verdict in verdicts:
         now, then = verdict.observed, verdict.centre
         if now and then and verdict.metric.counts_ops and abs(now - then) > _OPS_SHARE * then:
@@ -197,7 +197,7 @@ def _out_of_memory(why: str, baseline: TestBaseline | None) -> tuple[Verdict, ..
 
 
 def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict | None:
-    """Judge a metric of the baseline alone: no data, unless its ops do not run any more.
+    """Judge a metric that only the baseline has.
 
     None for a part of a total that has no data itself: that says it for its parts.
     """
@@ -300,7 +300,7 @@ def _judge_again(
     policy: Policy,
     unconfirmed: str | None,
 ) -> Verdict:
-    """Judge a metric that was measured again, or by what was seen before that failed.
+    """Judge a metric that was measured again, perhaps in vain.
 
     It passes only if that was within its limits at first, and with each pass that did not fail.
     """

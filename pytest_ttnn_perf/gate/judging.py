@@ -62,7 +62,7 @@ class Policies(Struct):
 def judge_observation(
     observation: Observation, policies: Policies, *, hardware: Hardware | None
 ) -> JudgedTest:
-    """Judge one test on the hardware it ran on: its own, else ``hardware``."""
+    """Judge one test on its own hardware, else on ``hardware``."""
     store, own = policies.store, observation.hardware or hardware
     if observation.node_id is not None:
         store.node_ids.setdefault(observation.test, observation.node_id)
@@ -79,7 +79,7 @@ def judge_observation(
 def _with_ops(
     judged: JudgedTest, now: OpGroups, store: BaselineStore, hardware: Hardware
 ) -> JudgedTest:
-    """Name the ops that came and went, and those that make up a change of times.
+    """Name the ops that came and went, or changed the times.
 
     A table that cannot be read costs the explanation, not the verdict.
     """
@@ -142,7 +142,7 @@ def change_by_op(before: OpGroups, after: OpGroups, times_ns: RegionTimes) -> st
 
 
 def observed_change_by_op(before: Observation, after: Observation) -> str | None:
-    """Attribute the change between two observations to ops, if both have a table."""
+    """Attribute the change between two observations to ops."""
     if not before.ops or not after.ops:
         return None
     times_ns: dict[str, tuple[float, float]] = {}
@@ -189,7 +189,7 @@ def _before_confirming(observation: Observation) -> Observation | None:
 
 
 def _check_again(judged: JudgedTest, settings: Settings) -> JudgedTest:
-    """Ask rules about new verdicts; all, where a run was cut short before they were asked."""
+    """Ask rules about new verdicts, or all after a killed run."""
     asked = judged.observation.outcomes.keys()
     if asked and asked.isdisjoint(NUMBER_RULES):
         return check_numbers(judged, settings)
@@ -252,7 +252,7 @@ def relabel_shifted(judged: JudgedTest, shift: Shift) -> JudgedTest:
 
 
 class EnvironmentDifference(NamedTuple):
-    """A change since baselines were accepted; ``now`` is None for what is gone."""
+    """A change of the environment since baselines were accepted."""
 
     name: str
     before: object
@@ -289,7 +289,7 @@ def differences_of(
 
 
 def drifts_of(tests: Iterable[JudgedTest]) -> Iterator[Drifting]:
-    """Yield the times that drifted within their samples, then the run if it did.
+    """Yield the times that drifted, then the run if it did.
 
     Times only: a throughput that was derived from one would say the same again.
     """
@@ -312,7 +312,7 @@ def drifts_of(tests: Iterable[JudgedTest]) -> Iterator[Drifting]:
 
 
 def failing_verdicts(judged: JudgedTest, settings: Settings) -> tuple[Verdict, ...]:
-    """Return the verdicts that fail a test; none when its result was written."""
+    """Return the verdicts that fail a test, unless it was written."""
     if judged.written:
         return ()
     missing = settings.missing
@@ -327,7 +327,7 @@ def violations(judged: JudgedTest, checklist: Checklist) -> tuple[Finding, ...]:
 
 
 def is_failed(judged: JudgedTest, settings: Settings) -> bool:
-    """Return whether a test fails: by a verdict, a finding, or a problem."""
+    """Return whether a verdict, a finding or a problem fails a test."""
     wrong = judged.observation.problems or violations(judged, settings.checklist)
     return bool(wrong or failing_verdicts(judged, settings))
 

@@ -1,4 +1,4 @@
-"""What a run says of the machine: whether most tests moved together, and drift while it ran."""
+"""Shift of the whole machine, and drift within a run."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class DriftKind(Enum):
-    """How samples left the level they started at."""
+    """The shape of a drift."""
 
     TREND = "trend"
     STEP = "step"
 
 
 class Drift(Struct, frozen=True):
-    """Samples that do not belong to one level, so that their median stands for none.
+    """Samples that do not belong to one level.
 
     ``change`` is a fraction: how much larger the end is than the start, negative for smaller
     (0.1 = 10 % larger). ``position`` is the number of samples before a step; 0 for a trend.
@@ -43,7 +43,7 @@ class Drift(Struct, frozen=True):
 
 
 class Drifting(Struct, frozen=True):
-    """What drifted: a metric of a test over its samples, or, without both, a run over its tests."""
+    """A drift of a metric, or, without one, of the run."""
 
     test: str | None
     metric: str | None
@@ -56,7 +56,7 @@ _GREATEST_GAIN: Final = -1 + 2**-53
 
 
 class Move(NamedTuple):
-    """How far a test moved and how far it may; natural logarithms, positive is worse."""
+    """A change and its limit as natural logarithms; positive is worse."""
 
     change: float
     limit: float
@@ -65,7 +65,7 @@ class Move(NamedTuple):
 def shift_of(
     tests: Iterable[Sequence[Verdict]], *, policy: Policy = DEFAULT_POLICY
 ) -> Shift | None:
-    """Return the shift that the verdicts of a run's tests tell of; None for none.
+    """Return the shift of the machine by votes of its tests.
 
     One vote per test, that of its timing in the middle: a test with many metrics has no more to
     say about the machine than one with few, and the furthest of many is far out by chance.
@@ -83,7 +83,7 @@ def shift_of(
 
 
 def bears_out(shift: Shift, move: float) -> bool:
-    """Return whether controls that moved by ``move``, a fraction, are as slow as a shift says.
+    """Return whether the ``move`` of controls confirms a shift.
 
     Half of it is enough: where the code is to blame, tests that do not share it have not moved.
     """
@@ -91,7 +91,7 @@ def bears_out(shift: Shift, move: float) -> bool:
 
 
 def machine_move(controls: Sequence[Move], *, policy: Policy = DEFAULT_POLICY) -> float | None:
-    """Return how much worse the machine was, as a fraction, by tests that are not suspect.
+    """Return the change of the machine, as a fraction, by controls.
 
     The median of their changes, as far as it stands out from its own error: what is within that is
     no news of the machine, and what is far beyond is believed whole. None without controls.
@@ -106,7 +106,7 @@ def machine_move(controls: Sequence[Move], *, policy: Policy = DEFAULT_POLICY) -
 
 
 def explain_by_shift(verdicts: Iterable[Verdict], shift: Shift) -> tuple[Verdict, ...]:
-    """Return the verdicts with those as SHIFTED that are only as slow as the machine.
+    """Mark verdicts that are only as slow as the machine.
 
     A first measurement that is worse than that stays a suspect. Once measured again, it is judged
     beside controls on the same machine, and that verdict stands: what it cleared and is beyond its
@@ -131,13 +131,13 @@ def _explain_by_shift(verdict: Verdict, shift: float) -> Verdict:
 
 
 def vote_of(verdicts: Iterable[Verdict], source: Source | None = None) -> Move | None:
-    """Return how a test moved: its timing in the middle, of all or of one source; None for none."""
+    """Return the median move of a test, of all or one source."""
     own = (v for v in verdicts if source is None or v.metric.source is source)
     return middle_of(move for verdict in own if (move := _move_of(verdict)) is not None)
 
 
 def middle_of(moves: Iterable[Move]) -> Move | None:
-    """Return the move in the middle, each seen against its limit; of two the nearer to none."""
+    """Return the median move relative to its limit; of two the smaller."""
     ordered = sorted(moves, key=_against_limit)
     middles = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
     return min(middles, key=lambda move: abs(_against_limit(move)), default=None)
@@ -154,7 +154,7 @@ def _move_of(verdict: Verdict) -> Move | None:
 
 
 def moved_again(verdict: Verdict, samples: Sequence[float]) -> Move | None:
-    """Return how a metric that has a verdict moved when it was measured again; None for no data."""
+    """Return the move of a metric that was measured again."""
     if not verdict.metric.compared_by_ratio or not verdict.limit or not verdict.centre:
         return None
     if not samples or not all(0 < sample <= LARGEST for sample in samples):
@@ -195,7 +195,7 @@ _SAMPLES_FOR_PAIR: Final = 25
 
 
 class _Fit(NamedTuple):
-    """One explanation: the change (a logarithm) and the mean absolute deviation it leaves."""
+    """A fit: its change (a logarithm) and mean absolute residual."""
 
     change: float
     left_over: float
@@ -203,7 +203,7 @@ class _Fit(NamedTuple):
 
 
 def drift_of(samples: Sequence[float]) -> Drift | None:
-    """Return the drift of samples, given in the order they were taken; None where none is plain.
+    """Return the drift of samples in their order, if it is plain.
 
     None is no proof of steadiness: fewer than 8 samples, or one that is not above zero, say
     nothing, and drift can hide in noise. More than 100 samples are looked at in hundredths: so
@@ -231,7 +231,7 @@ def _fraction(change: float) -> float:
 
 
 def _trend(levels: Sequence[float]) -> _Fit | None:
-    """Fit the line of Theil and Sen, if the test of Mann and Kendall finds a direction."""
+    """Fit a Theil-Sen line, if the Mann-Kendall test finds a trend."""
     count = len(levels)
     slopes = [
         (late - early) / (j - i)
@@ -253,7 +253,7 @@ def _trend(levels: Sequence[float]) -> _Fit | None:
 
 
 def _step(levels: Sequence[float], stands_out: float) -> _Fit | None:
-    """Divide the samples where two medians leave the least, if that is plainly a step."""
+    """Fit a step: two medians with the least residual."""
     count = len(levels)
     first = 2 if count < _SAMPLES_FOR_PAIR else _LEAST_SIDE
     before = _deviations(levels)
@@ -275,7 +275,7 @@ def _step(levels: Sequence[float], stands_out: float) -> _Fit | None:
 
 
 def _least_step(levels: Sequence[float], position: int, middle: float) -> float:
-    """Return how large a step must be for its order to be no chance; a logarithm.
+    """Return the least step (a logarithm) that is not by chance.
 
     Samples of two modes that alternate at random look like a step once in a while. How often is
     a matter of counting: Fisher's exact test of "before or after" against "above or below".
@@ -299,7 +299,7 @@ def _least_step(levels: Sequence[float], position: int, middle: float) -> float:
 
 
 def _deviations(levels: Sequence[float]) -> list[float]:
-    """Return the sums of absolute deviations from the median of the first 1, 2, ... levels."""
+    """Return running sums of absolute deviations from the median."""
     ordered: list[float] = []
     sums = [0.0]
     for size, level in enumerate(levels, start=1):

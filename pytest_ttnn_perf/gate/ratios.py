@@ -1,4 +1,4 @@
-"""Times and throughputs: compared by ratio, against the noise the baseline has shown."""
+"""Times and throughputs, compared by ratio against the baseline's noise."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _WITHIN: Final = Outcome.WITHIN
 
 
 class Band(NamedTuple):
-    """The baseline's centre and how far from it a run may be; natural logarithms.
+    """The baseline's centre and its limits, as natural logarithms.
 
     ``limit`` bounds what is worse; ``gain`` bounds what is better, which no ``max_regression``
     narrows: noise must not become the new centre. ``noise`` is the part of both that follows from
@@ -134,7 +134,7 @@ def judge_ratio(
 
 
 def is_too_noisy(noise: float, limits: Limits, *, policy: Policy) -> bool:
-    """Return whether noise (a logarithm) is such that "within the limit" would mean nothing.
+    """Return whether noise (a logarithm) is too large to judge.
 
     A tolerance above the usual bound is the author's word that such a change is fine.
     """
@@ -144,7 +144,7 @@ def is_too_noisy(noise: float, limits: Limits, *, policy: Policy) -> bool:
 def _excused(
     changes: Sequence[float], machine: Sequence[float | None], *, worse: bool
 ) -> list[float]:
-    """Return how much of each change the machine explains, as logarithms; 0 where nothing is known.
+    """Return the part of each change that the machine explains.
 
     A slow machine excuses what is ``worse``, and a fast one makes a gain doubtful. Neither does
     more: that others got faster is nothing to blame a test for, and what was slower is no gain.
@@ -166,7 +166,7 @@ def _agreed(
     gain: float,
     agree: float,
 ) -> tuple[float, float]:
-    """Return the change that all measurements amount to, and what is the machine's beside it.
+    """Return the change over all measurements, and the machine's part.
 
     Their mean, unless that is beyond the limit and a confirm pass does not bear it out: then what
     that pass measured. The first, which was measured again because it lay far out, counts for no
@@ -187,7 +187,7 @@ def _agreed(
 def is_open(
     verdict: Verdict, observed: MetricObservation, *, policy: Policy, shift: float = 0.0
 ) -> bool:
-    """Return whether a metric may be worse than its limit, so that measuring it again decides.
+    """Return whether measuring a metric again would decide.
 
     A first measurement near the limit is enough for that, without the ``shift`` of the whole
     machine (a fraction). A confirm pass that is back within half of the limit ends it, and so does
@@ -211,7 +211,7 @@ def is_open(
 
 
 def centre_of(baseline: MetricBaseline) -> float:
-    """Return the value that new measurements are compared with, in the metric's unit."""
+    """Return the centre of a baseline in the metric's unit."""
     if not baseline.metric.compared_by_ratio:
         return median([session.median for session in baseline.current])
     medians, _, _, runs = zip(*baseline.current)  # noqa: B905 (all are as long)
@@ -219,7 +219,7 @@ def centre_of(baseline: MetricBaseline) -> float:
 
 
 def _run_values(logs: Sequence[float], runs: Sequence[str]) -> Sequence[float]:
-    """Return one value per run: the median of its sessions, which stand side by side.
+    """Return the median of each run's sessions.
 
     Processes of one run share the state of the machine that hour. They agree with each other
     better than with the next run, so they are one witness and not several.
@@ -233,7 +233,7 @@ def _run_values(logs: Sequence[float], runs: Sequence[str]) -> Sequence[float]:
 def band_of(
     baseline: MetricBaseline, limits: Limits, *, policy: Policy, samples: int | None = None
 ) -> Band:
-    """Return where the baseline's centre is and how far from it is too far.
+    """Return the centre and the limits of a baseline.
 
     ``samples`` is how many the new measurement has; None for as many as the stored ones.
     """
@@ -286,7 +286,7 @@ _FAR_NOISIER: Final = 3.0
 
 
 def learned_prior(tests: Iterable[TestBaseline], *, policy: Policy) -> float | None:
-    """Return the noise between runs that quiet metrics of a suite show: device times.
+    """Return the noise between runs of a suite's device times.
 
     The root mean square over its tests, so that noisy ones count most: a test with few runs is
     taken to be like the others. One that is far noisier than most counts as three times the usual:
@@ -301,7 +301,7 @@ def learned_prior(tests: Iterable[TestBaseline], *, policy: Policy) -> float | N
 
 
 def _variance_shown(test: TestBaseline) -> float | None:
-    """Return how much runs of a test's device time vary, as a squared fraction; None if unknown.
+    """Return the variance of a test's device time between runs.
 
     Of a single run, its processes tell: runs are taken to vary twice as much as they do.
     """
@@ -322,7 +322,7 @@ def _variance_shown(test: TestBaseline) -> float | None:
 
 
 def _clear_of(furthest: Sequence[float], least: float, policy: Policy) -> float:
-    """Return the limit on one side, clear of the third and second furthest run there (to base 2).
+    """Return a limit clear of the third and second furthest run.
 
     Where runs come in two kinds, a fast and a slow one, the spread stays small as long as one
     kind is rare; the next run of that kind is still no change.

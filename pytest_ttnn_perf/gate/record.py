@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Journal(Struct):
-    """One line per test, written before it is judged: a killed run keeps them."""
+    """One line per test, which a killed run leaves behind."""
 
     file: Path
     _stream: TextIO | None = None
@@ -87,7 +87,7 @@ _OF_RUN: Final = "*[0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z-*"
 
 
 def remove_leftovers(artifacts: Path) -> None:
-    """Remove the folders that killed processes left, once they are a day old.
+    """Remove day-old folders that killed processes left.
 
     The folders of a run's workers stay for as long as its record or its journal, which names the
     logs in them; captures that were never finished do not.

@@ -43,7 +43,7 @@ _DEVICE: Final = frozenset({Source.DEVICE, Source.REALTIME, Source.TRACY})
 
 
 class Trouble(NamedTuple):
-    """One of the things that are wrong, with its own number, limit and unit."""
+    """One problem with its number, limit and unit."""
 
     text: str
     value: float | None = None
@@ -52,7 +52,7 @@ class Trouble(NamedTuple):
 
 
 def found_troubles(troubles: Sequence[Trouble]) -> Answer:
-    """Answer that all of these are wrong; the value is that of the first, which proves most."""
+    """Answer with several problems; the value is of the first."""
     first = troubles[0]
     return Answer.found(
         "; ".join(trouble.text for trouble in troubles),
@@ -64,14 +64,14 @@ def found_troubles(troubles: Sequence[Trouble]) -> Answer:
 
 
 class CallTimes(NamedTuple):
-    """The time of a call without a profiler, and of its slowest device."""
+    """The wall time of a call, and its slowest device's."""
 
     wall_ns: float
     device_ns: float
 
     @property
     def waiting(self) -> float:
-        """The part of the wall time in which no kernel runs; 0 where a profiler slowed kernels."""
+        """The part of the wall time in which no kernel runs."""
         return max(0.0, 1 - self.device_ns / self.wall_ns)
 
     @property
@@ -94,7 +94,7 @@ class IoTimes(NamedTuple):
 
     @property
     def overlap(self) -> float:
-        """The part of the shorter one hidden behind the longer, 0 to 1."""
+        """The hidden part of the shorter one, from 0 to 1."""
         hidden = self.compute_ns + self.transfer_ns - self.both_ns
         return min(1.0, max(0.0, hidden / min(self.compute_ns, self.transfer_ns)))
 
@@ -105,7 +105,7 @@ class IoTimes(NamedTuple):
 
 
 def call_times(subject: Subject) -> CallTimes | str:
-    """Return the times of one call, or the reason why one is missing."""
+    """Return the times of a call, or why one is missing."""
     wall = _median_ns(subject, WALL_TIME, _WALL) or _median_ns(subject, THROUGHPUT_TIME, _WALL)
     if wall is None:
         return _why_missing(subject, WALL_TIME)
@@ -184,7 +184,7 @@ _TRACES: Final = ("use_trace", "enable_trace")
 
 
 def uses_trace(subject: Subject) -> bool | None:
-    """Return whether a model runs from a trace; None where it is unknown.
+    """Return whether a model runs from a trace, if known.
 
     Ops of which none is traced say no, unless a setting says yes.
     """
@@ -938,7 +938,6 @@ def target_missed(observation: Observation) -> Answer:
         return worst_of(observed) if is_accuracy else median(observed.samples)
 
     def behind(observed: MetricObservation) -> float:
-        """Return how far a metric is behind its target, as a fraction of it."""
         target = observed.limits.target or 0.0
         sign = -1 if observed.metric.better is Better.HIGHER else 1
         return sign * (value(observed) - target) / abs(target or 1.0)

@@ -105,7 +105,6 @@ def read_ops_file(file: Path) -> OpGroups:
 
 
 def _parsed(column: str, cell: str) -> str | float | None:
-    """Return a cell as JSON would have it; text that is no number stays text."""
     if column in _TEXTS:
         return cell
     if not cell or column == "fidelity":
@@ -125,7 +124,7 @@ _FORMER_IGNORED: Final = b"/.lock\n/.gitignore\n"
 
 
 class StoredFile(Struct, frozen=True):
-    """A baseline file on disk; ``test_file`` is None where it is unknown."""
+    """A baseline file, and the test file that it is for."""
 
     path: Path
     test_file: str | None
@@ -153,7 +152,6 @@ class BaselineStore(Struct):
         return file.tests.get(self._stored_name(file, test)) if file else None
 
     def _stored_name(self, file: BaselineFile, test: str) -> str:
-        """Return the name of a test in a file: its node id, if only that is stored."""
         name = split_test_id(test)[1]
         if name in file.tests or test not in self.node_ids:
             return name
@@ -203,7 +201,7 @@ class BaselineStore(Struct):
         )
 
     def names_in(self, hardware: Hardware, test_file: str) -> frozenset[str]:
-        """Return the tests of a file that are stored, by their names within it."""
+        """Return the names of a file's stored tests."""
         file = self._file(baseline_path(self.root, hardware, test_file))
         return frozenset(file.tests) if file else frozenset()
 
@@ -251,7 +249,7 @@ class BaselineStore(Struct):
         return self.amend_keys({hardware: changes})
 
     def amend_keys(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
-        """Do what ``amend`` does for several keys: for all of them, or for none."""
+        """Change baselines of several keys: all of them, or none."""
         with self.locked():
             return self.apply(changes)
 
@@ -284,7 +282,7 @@ class BaselineStore(Struct):
         changes: Mapping[str, Change],
         texts: dict[Path, str | None],
     ) -> BaselineFile | None:
-        """Return a changed file, adding the texts of it and of its op tables."""
+        """Return a changed file, adding its texts to ``texts``."""
         path = baseline_path(self.root, hardware, test_file)
         # Not what was read at the start: another run may have written since.
         self._read.pop(path, None)
@@ -347,7 +345,7 @@ class BaselineStore(Struct):
                 raise InputError(undo, f"{problem}{error}") from error
 
     def _checked(self, path: Path) -> BaselineFile:
-        """Read a file; refuse one that was copied from the folder of another key."""
+        """Read a file; refuse one in the folder of another key."""
         file = read_json(path, decode_file, most_bytes=LARGEST_TEXT_BYTES)
         folder = self.root / path.relative_to(self.root).parts[0]
         if folder != key_folder(self.root, file.hardware):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Role(Enum):
-    """What a sweep shows of every point."""
+    """A kind of number that a sweep shows."""
 
     THROUGHPUT = "throughput"
     LATENCY = "latency"
@@ -36,7 +36,7 @@ class Role(Enum):
 
 
 class PointState(Enum):
-    """How a point ended."""
+    """The end of a point."""
 
     MEASURED = "measured"
     OUT_OF_MEMORY = "out of memory"
@@ -78,7 +78,7 @@ class PointResult(Struct, frozen=True):
 
 
 class Sweep(Struct, frozen=True):
-    """A sweep and what its points amount to; tests are named by their ids.
+    """A sweep with the results of its points.
 
     ``best`` cannot be told apart from each other in ``best_by``.
     """
@@ -107,7 +107,7 @@ class Estimate(NamedTuple):
 
 
 def _estimate(judged: JudgedTest, name: str) -> Estimate | None:
-    """Return the value of a metric with its noise; None without usable samples.
+    """Return a metric with its noise; None without usable samples.
 
     Points are measured one after another, so the noise between runs is part of it: as much as the
     gate assumes, or more where the runs of the baseline show more.
@@ -135,7 +135,7 @@ def _estimate(judged: JudgedTest, name: str) -> Estimate | None:
 
 
 def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
-    """Yield the sweeps of a run; points with other axes are another sweep."""
+    """Yield the sweeps of a run, by name and axes."""
     found: dict[tuple[str, tuple[str, ...]], list[JudgedTest]] = {}
     for judged in tests:
         point = judged.observation.sweep
@@ -193,7 +193,7 @@ _RATE: Final = Metric("samples_per_second", "samples/s", Better.HIGHER, Kind.THR
 
 
 def _metrics(observations: Sequence[Observation]) -> Iterator[SweepMetric]:
-    """Yield the metric that stands for each role, where a point has one."""
+    """Yield the metric of each role, where a point has one."""
     known: dict[str, MetricObservation] = {}
     for observation in observations:
         for name, observed in observation.metrics.items():
@@ -292,7 +292,7 @@ def _best(
 
 
 def _effects(tests: Sequence[JudgedTest]) -> Iterator[AxisEffect]:
-    """Yield for each axis whether points that differ in it alone differ in anything."""
+    """Yield the effect of each axis, by points that differ only in it."""
     points = [each for each in tests if not (each.observation.raised or each.observation.lost)]
     for axis in _axes(tests[0]):
         values: dict[Scalar, None] = dict.fromkeys(_axes(each)[axis] for each in tests)

@@ -1,4 +1,4 @@
-"""Targets that somebody set for models, in one file for all tests: ``ttnn_perf_targets.json``."""
+"""The file of targets for models, ``ttnn_perf_targets.json``."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ TARGETS_FORMAT: Final = 1
 
 
 class Target(Struct, frozen=True):
-    """A goal for one metric, by the names that tests may record it under."""
+    """A goal for one metric, under any of its names."""
 
     names: tuple[str, ...]
     value: float
     unit: str = ""
 
     def is_of(self, metric: Metric) -> bool:
-        """Return whether it is a goal for a metric, as a whole or in any region."""
+        """Return whether it is a goal for a metric."""
         return metric.name in self.names or split_metric(metric.name)[0] in self.names
 
     def in_unit_of(self, metric: Metric) -> float | None:
-        """Return the goal in the unit of a metric; None where the units tell different things."""
+        """Return the goal in the unit of a metric, if they fit."""
         if self.unit == metric.unit:
             return self.value
         if self.unit in NANOSECONDS_IN and metric.unit in NANOSECONDS_IN:
@@ -42,7 +42,7 @@ class Target(Struct, frozen=True):
 
 
 class TargetEntry(Struct, frozen=True):
-    """The goals for a model on a system; None for what holds for any board, batch or length.
+    """The goals for a model on a system; None matches anything.
 
     ``models`` are its names, of which a test states one.
     """
@@ -56,21 +56,21 @@ class TargetEntry(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What it is called in messages."""
+        """The name of the entry in messages."""
         parts = (("batch", self.batch), ("isl", self.input_sequence_length))
         known = ",".join(f"{name}={value}" for name, value in parts if value is not None)
         place = f"{self.models[0]} on {self.arch}" + (f"-{self.board}" if self.board else "")
         return f"{place} [{known}]" if known else place
 
     def is_for_model(self, facts: Mapping[str, Scalar], hardware: Hardware) -> bool:
-        """Return whether a test is of this model and system, in whatever batch and length."""
+        """Return whether a test is of this model and system."""
         model = _fact(facts, "model", "model_name", "ml_model_name")
         named = isinstance(model, str) and model.lower() in {name.lower() for name in self.models}
         boards = {None, hardware.board, _ALSO.get(hardware.board)}
         return named and hardware.arch == self.arch and self.board in boards
 
     def fits(self, facts: Mapping[str, Scalar], hardware: Hardware) -> bool:
-        """Return whether it holds for a test: what it names, the test states just so."""
+        """Return whether it holds for a test."""
         batch = _fact(facts, "batch", "batch_size")
         length = _fact(facts, "input_sequence_length", "isl", "sequence_length", "seq_len")
         return (
@@ -81,7 +81,7 @@ class TargetEntry(Struct, frozen=True):
 
     @property
     def specificity(self) -> int:
-        """How much it names."""
+        """The number of conditions that it names."""
         return sum(
             part is not None for part in (self.board, self.batch, self.input_sequence_length)
         )

@@ -1,4 +1,4 @@
-"""Change several files of the baselines as one: all of them, or none.
+"""Change several baseline files: all of them, or none.
 
 Before the first file is touched, the content of all is written to ``.undo.json``, which is removed
 after the last one. A command that finds it (a killed one left it) puts everything back.
@@ -115,7 +115,7 @@ def change_files(root: Path, texts: Mapping[Path, str | None]) -> None:
 
 
 def put_back(root: Path) -> str | None:
-    """Undo an unfinished change, and return a sentence; the caller holds the lock.
+    """Undo an unfinished change; the caller holds the lock.
 
     If any file was changed since, say with git, all stay as they are.
 

@@ -55,7 +55,7 @@ def read_targets(file: Path) -> tuple[TargetEntry, ...]:
 def with_targets(
     observation: Observation, hardware: Hardware | None, file: Path | None
 ) -> Observation:
-    """Return an observation with its targets; one that the test itself names stays.
+    """Add targets to an observation, unless the test names them.
 
     Raises:
         InputError: the file cannot be read.
@@ -194,7 +194,7 @@ def acceptance_now(environment: Environment, reason: str | None) -> Accepted:
 
 
 def plan(judged: JudgedTest, update: Update, *, accepted: Accepted, run: str) -> Change | None:
-    """Return the change of a test's baseline by a run; None for no change.
+    """Return the change of a test's baseline, if there is one.
 
     All of a test or nothing: no gain in speed is written together with a loss in accuracy.
     """
@@ -291,7 +291,7 @@ def _less_accurate(judged: JudgedTest) -> Iterator[str]:
 
 
 def action_for(verdict: Verdict, update: Update) -> Action:
-    """Return the action for a verdict; BLOCK keeps the whole test from being written."""
+    """Return the action for a verdict; BLOCK is for the whole test."""
     match verdict.outcome:
         case Outcome.TOO_NOISY | Outcome.NO_DATA:
             # Only more runs show whether the noise was that of one bad hour.
@@ -325,7 +325,7 @@ def _has_room(verdict: Verdict) -> bool:
 
 
 def _following(part: Verdict, total: Action, *, measured: bool) -> Action:
-    """Return the action for a part of a total: it is accepted with that alone."""
+    """Return the action for a part of a total."""
     if total not in {Action.ACCEPT, Action.REPLACE}:
         room = part.observed is not None and part.centre is not None and measured
         return total if room and _has_room(part) else Action.KEEP
@@ -359,7 +359,7 @@ def _change_metric(
 
 
 def _noted(change: Change) -> Iterator[tuple[str, MetricObservation]]:
-    """Yield new metrics that are too noisy to gate, with a note that says so."""
+    """Yield new metrics that are too noisy to gate, with a note."""
     for name, action in change.actions.items():
         if action not in {Action.ADD, Action.REPLACE}:
             continue
@@ -411,7 +411,7 @@ class Updates(Struct):
         return any(changes.pop(test, None) for changes in self._changes.values())
 
     def write(self, written: list[Path]) -> Iterator[tuple[str, Collection[str]]]:
-        """Change all files at once, adding them to ``written``; yield errors and their tests.
+        """Change all files at once; yield errors and their tests.
 
         One file that cannot be written does not cost the others theirs: then each is by itself.
         """

@@ -52,7 +52,7 @@ class Measurement(Struct, frozen=True):
 
 
 class BenchmarkRun(Struct, frozen=True):
-    """One benchmark, with the names and the order of the schema; None for unknown fields."""
+    """One benchmark with the fields of the schema; None if unknown."""
 
     run_start_ts: str | None
     run_end_ts: str | None
@@ -90,7 +90,7 @@ RUN_TYPE: Final = "ttnn_perf"
 
 
 def write_benchmarks(run: Run, folder: Path) -> None:
-    """Write a file for each test that reached its end, and has a number.
+    """Write a file for each test that has ended with a number.
 
     Raises:
         WriteError: the folder or the disk refused.
@@ -199,7 +199,7 @@ def _measurement(
 def _own_members(
     judged: JudgedTest, hardware: Hardware | None, measured: frozenset[str]
 ) -> dict[str, Any]:
-    """Return the members without a field of the schema: the file can be judged as the test is."""
+    """Return members beyond the schema, for judging the file."""
     observation = judged.observation
     outcomes = {verdict.metric.name: verdict.outcome.value for verdict in judged.verdicts}
     return {
@@ -239,7 +239,6 @@ def _device_info(hardware: Hardware | None) -> dict[str, Any] | None:
 
 
 def _origin(run: Run, variables: Mapping[str, str], *, now: datetime) -> dict[str, Any]:
-    """Return the fields of the schema that say where a run comes from."""
     ended = now.isoformat(timespec="seconds")
     repository, pipeline = variables.get("GITHUB_REPOSITORY"), variables.get("GITHUB_RUN_ID")
     server, branch = variables.get("GITHUB_SERVER_URL"), variables.get("GITHUB_HEAD_REF")

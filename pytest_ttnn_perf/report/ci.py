@@ -77,7 +77,7 @@ class CiReport(Struct, frozen=True):
 
     @property
     def is_bad(self) -> bool:
-        """True for a run that fails: by a test, by its machine, or by being incomplete."""
+        """True for a run that fails or is incomplete."""
         options = self.summary_options
         slower = options.shift is not None and options.shift.worse
         return bool(options.failed or options.health.lost or slower) or not self.run.complete
@@ -140,7 +140,7 @@ class Annotation(NamedTuple):
 
 
 def annotation_lines(report: CiReport, *, failures: bool = True) -> Iterator[str]:
-    """Yield the annotations that GitHub shows of a run, errors first; the rest is counted.
+    """Yield the annotations of a run, errors first; count the rest.
 
     ``failures``: also of tests that failed, unless something else annotates those.
     """
@@ -207,7 +207,7 @@ def _of_test(report: CiReport, judged: JudgedTest) -> Iterator[Annotation]:
 
 
 def _of_rules(report: CiReport) -> Iterator[Annotation]:
-    """Yield one warning for each rule, at the first test that it is about.
+    """Yield one warning for each rule, at its first test.
 
     A rule often finds the same in most tests, and GitHub shows only so many.
     """
@@ -311,7 +311,7 @@ _WORST: Final = (
 
 
 def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[str, str]]:
-    """Return the JUnit properties of a test; numbers are in the metric's own unit."""
+    """Return the JUnit properties of a test, in the metrics' units."""
     pairs: list[tuple[str, str]] = []
     observation = judged.observation
     own = observation.hardware or hardware

@@ -102,7 +102,7 @@ class Checklist(Struct, frozen=True):
 
 
 def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
-    """Lay findings out region by region, those that save most first."""
+    """Lay findings out region by region, largest savings first."""
     findings = report.findings
     found = [finding for finding in findings if finding.outcome is RuleOutcome.FOUND]
     shown_ones = [finding for finding in found if not (hide_quiet and finding.quiet)]
@@ -148,7 +148,7 @@ def _found_lines(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def by_saving(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings: errors, then by saving (estimates before upper bounds), then by code."""
+    """Sort findings: errors, then by saving, then by code."""
     return sorted(
         findings,
         key=lambda one: (
@@ -256,7 +256,7 @@ def advice_lines(finding: Finding) -> Iterator[str]:
 
 
 def count_line(findings: Iterable[Finding]) -> str:
-    """Count the outcomes of rules; of several regions the one that knows most counts."""
+    """Count the outcomes of rules over all regions."""
     outcomes = Counter(finding.outcome for finding in _knowing_most(findings).values())
     counts = ", ".join(
         f"{outcomes[outcome]} {outcome.value}" for outcome in RuleOutcome if outcomes[outcome]
@@ -265,7 +265,7 @@ def count_line(findings: Iterable[Finding]) -> str:
 
 
 def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
-    """Yield the reasons of rules without an answer, or, to ``hide`` them, their number."""
+    """Yield the reasons of rules without an answer, or their number."""
     most = _knowing_most(findings)
     if hide:
         unknown = sum(one.outcome is RuleOutcome.NOT_MEASURED for one in most.values())
@@ -283,7 +283,7 @@ def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
 
 
 def _knowing_most(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """Return for each rule the finding that knows most, of those in several regions."""
+    """Return for each rule the finding that knows most."""
     ordered = sorted(findings, key=lambda finding: TELLS.index(finding.outcome))
     return {finding.code: finding for finding in ordered}
 
@@ -317,7 +317,7 @@ _MOST_TESTS: Final = 3
 def findings_lines(
     tests: Sequence[JudgedTest], *, told: frozenset[str] = frozenset()
 ) -> Iterator[Line]:
-    """Lay out the findings of a run, each once for all tests that share it.
+    """Lay out the findings of a run, each once.
 
     Those that fail the tests in ``told`` were shown with their failure.
     """

@@ -1,4 +1,4 @@
-"""A run as Markdown for reviewers: important things first, the rest folded away.
+"""A run as Markdown: important things first, the rest folded away.
 
 Untrusted text stays text: one row is one line, and nothing in it becomes markup.
 """
@@ -124,7 +124,7 @@ _NOTE_BYTES: Final = 300
 
 
 class Section(NamedTuple):
-    """A part of a report, whose ``items`` may be left out from the end."""
+    """A part of a report; ``items`` may be cut from the end."""
 
     head: str
     items: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class Section(NamedTuple):
 def _fit_to_size(
     sections: Iterable[Section], closing: str, *, most_bytes: int, whole: str | None
 ) -> str:
-    """Join sections, cutting the last ones first; ``whole`` is where all of it can be read."""
+    """Join sections, cutting the last ones; ``whole`` is the full report."""
     where = f"; the whole is in {whole}" if whole else ""
     room = most_bytes - _size(closing) - _NOTE_BYTES - _size(where)
     parts: list[str] = []
@@ -344,7 +344,7 @@ _COMMIT: Final = 12
 
 
 def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
-    """Return the report of a run, cut to ``most_bytes``; empty if there is no room."""
+    """Return the report of a run, cut to ``most_bytes``."""
     options = report.summary_options
     news = [
         *_failed_sections(report),

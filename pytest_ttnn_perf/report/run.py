@@ -1,4 +1,4 @@
-"""A gated run in words: its failures, its record, its reports and its summary."""
+"""A gated run in words: failures, record, reports and summary."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def summary_options_of(
 
 
 def _progress(judged: JudgedTest) -> Progress | None:
-    """Return the progress of a test's model; None where no step is known."""
+    """Return the progress of a test's model, if any step is known."""
     observation = judged.observation
     if not any(finding.is_advice for finding in observation.findings):
         return None
@@ -141,7 +141,7 @@ def ci_report(
     job: CiJob,
     record: str | None,
 ) -> CiReport:
-    """Return the source of reports for CI; ``record`` is the file of the run."""
+    """Return the source of reports for CI."""
     differences = differences_of(
         run.tests, store, hardware=run.hardware, environment=run.environment
     )
@@ -157,7 +157,7 @@ def ci_report(
 
 
 def heading(context: RunContext) -> str:
-    """Return the first line of a run: its settings and its hardware key."""
+    """Return the first line of a run: settings and hardware key."""
     settings, cwd = context.settings, context.cwd
     key = f"key {context.hardware.key}"
     if settings.replay is not None:
@@ -178,7 +178,7 @@ def heading(context: RunContext) -> str:
 
 
 class RunReport:
-    """The words of a run of the gate, while it goes on and when it ends."""
+    """The words of a gated run, during it and at its end."""
 
     def __init__(self, gate: GateRun, rerun: Rerun) -> None:
         self.gate = gate
@@ -193,7 +193,7 @@ class RunReport:
         return replace(self._rerun, renamed=self.gate.renamed, node_ids=self.gate.store.node_ids)
 
     def failure(self, judged: JudgedTest) -> str | None:
-        """Return the text that a test fails with; None for one that passes."""
+        """Return the text that a test fails with, if it does."""
         settings = self.gate.settings
         if not is_failed(judged, settings):
             return None
@@ -202,7 +202,7 @@ class RunReport:
         return failure_text(judged, verdicts, findings=found, rerun=self.rerun)
 
     def junit_properties(self, test: str) -> list[tuple[str, str]]:
-        """Return the metrics of a judged test for JUnit, if they are wanted."""
+        """Return the JUnit properties of a test, if they are wanted."""
         judged = self.gate.judged(test)
         if judged is None or not self.gate.settings.junit_properties:
             return []
@@ -247,7 +247,7 @@ class RunReport:
             self.gate.attempt(partial(_add_to_step_summary, summary, report))
 
     def abandon(self) -> RunResult:
-        """Delete the journal of a run that was refused; nothing of it is written."""
+        """Delete the journal of a run that was refused."""
         gate = self.gate
         gate.abandon()
         return RunResult(gate.context, gate.run, gate.store, self.rerun, errors=gate.errors)
@@ -286,7 +286,7 @@ class RunResult(Struct, frozen=True):
         return replace(options, health=self.health)
 
     def with_ci_report(self) -> RunResult:
-        """Return the result with its report for CI, if one is wanted in any form."""
+        """Add the report for CI, if one is wanted in any form."""
         settings, job = self.context.settings, self.context.job
         files = settings.markdown or settings.gitlab or settings.html
         shown = settings.step_summary and job.step_summary
@@ -348,7 +348,7 @@ class RunResult(Struct, frozen=True):
         return annotation_lines(self.ci_report, failures=failures)
 
     def shift_text(self) -> str | None:
-        """Return the failure of a run whose machine is slower as a whole."""
+        """Return the failure by a machine that is slower as a whole."""
         shift = self.run.shift
         if shift is None or not shift.worse:
             return None
@@ -356,7 +356,7 @@ class RunResult(Struct, frozen=True):
         return "\n  ".join([shift_size(shift), *advice])
 
     def axes_text(self) -> str | None:
-        """Return the failure of a run with sweeps whose axes took no effect.
+        """Return the failure by sweeps whose axes took no effect.
 
         That is known when the last point is measured: the tests have been reported as passed.
         """

@@ -36,7 +36,7 @@ _OUTSIDE: Final = ".outside"
 
 
 def note_lines(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
-    """Yield the notes on numbers that passed, each once for all tests that share it."""
+    """Yield the notes on numbers that passed, each once."""
     found: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
     for judged in tests:
@@ -283,7 +283,7 @@ class Remedy(NamedTuple):
 
 
 def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
-    """Return what to do about a verdict; None for nothing, or for what was just done."""
+    """Return the remedy for a verdict, unless it was just tried."""
     found = _remedy_of(verdict, updates)
     return None if found is not None and found.command in updates.just_run else found
 
@@ -425,7 +425,7 @@ def rename_command(before: str, after: str, options: Sequence[str]) -> str:
 
 
 class Rerun(Struct, frozen=True):
-    """The commands with which a user repeats or accepts tests from where they stand.
+    """The commands that repeat or accept tests.
 
     ``folder`` leads from there to the folder that test ids start from; ``options`` and
     ``selection`` are those of this run. ``record`` is its record, ``records`` are those of a run
@@ -483,7 +483,7 @@ class Rerun(Struct, frozen=True):
         return () if folder is None else ("--baselines", folder)
 
     def full_profile(self, observation: Observation) -> str | None:
-        """Return the command that profiles a test in all detail, if there is one."""
+        """Return the command for a full profile, if there is one."""
         if not self.tracy:
             return None
         path = self._place(observation.test)
@@ -497,7 +497,7 @@ class Rerun(Struct, frozen=True):
         return None
 
     def accept_all(self) -> str:
-        """Return the command that accepts all tests, measured anew if they can be.
+        """Return the command that accepts all tests, measured anew.
 
         It is for a machine that has changed for good: one measurement of it is not enough.
         """

@@ -1,4 +1,4 @@
-"""A sweep in words: a table of its points, and the best of them."""
+"""A sweep in words: a table of points, and the best."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def heading(sweep: Sweep) -> str:
 
 
 def sweep_table(sweep: Sweep) -> tuple[list[str], list[list[str]]]:
-    """Return headings and rows: the axes, the numbers and the state of each point."""
+    """Return the headings and rows of a sweep's points."""
     columns = [(each.role, each.metric) for each in sweep.metrics]
     by_unit = [m.unit if m.kind is Kind.THROUGHPUT and m.unit else m.name for _, m in columns]
     values = {role: [point.value(role) for point in sweep.points] for role, _ in columns}

@@ -41,7 +41,7 @@ NARROWEST: Final = 40
 
 
 class Style(NamedTuple):
-    """The look of an output; sentences are wrapped on a terminal, not in a file."""
+    """Width, colours and wrapping of an output."""
 
     width: int = UNLIMITED
     colour: bool = False
@@ -77,7 +77,7 @@ class Line(NamedTuple):
 
 
 class Painted(NamedTuple):
-    """A line that was laid out already: its texts, each in its colour."""
+    """A line in several colours."""
 
     parts: Sequence[tuple[str, str | None]]
 
@@ -103,7 +103,7 @@ DROPPED: Final = tuple(Fit(drop=order) for order in range(6))
 
 
 class Row(NamedTuple):
-    """The cells of a row with their colours, or a ``title`` as wide as the table."""
+    """The cells of a row, or a ``title`` across the table."""
 
     cells: Sequence[str]
     colours: Sequence[str | None] = ()
@@ -124,7 +124,7 @@ _STAND_IN: Final = 0xF0000
 
 
 class Table(Struct, frozen=True):
-    """Rows under their headings, laid out once the width of a line is known.
+    """Rows under headings, laid out in a given width.
 
     Columns in ``right`` are aligned to the right. ``narrower`` is laid out instead where this one
     does not fit.
@@ -300,7 +300,7 @@ _HANGING: Final = 6
 
 
 def wrapped(text: str, width: int, *, hanging: int | None = None) -> Iterator[str]:
-    """Yield a text in lines of at most ``width`` columns; long test ids are cut.
+    """Yield a text in lines of at most ``width`` columns.
 
     >>> list(wrapped("  by op: Matmul 1x1x32x4096 +61 us", 26))
     ['  by op: Matmul', '        1x1x32x4096 +61 us']
@@ -362,7 +362,7 @@ def fitted(text: str, width: int) -> Iterator[str]:
 
 
 def printed(blocks: Iterable[Block], style: Style) -> Iterator[str]:
-    """Yield the lines of an output; no text in it moves the cursor or commands CI."""
+    """Yield the lines of an output, without commands to terminals or CI."""
     for block in blocks:
         if isinstance(block, Table):
             yield from block.lines(style)
@@ -390,7 +390,9 @@ _COUNTED: Final = frozenset({Kind.COUNT, Kind.BYTES})
 
 
 def format_value(metric: Metric, value: float | None, *, beside: float | None = None) -> str:
-    """Return a value with its unit; that of ``beside``, the value it is compared with.
+    """Return a value with its unit.
+
+    ``beside``: the unit is chosen for this value, which it is compared with.
 
     >>> format_value(Metric("wall_time", "ns"), 12_410_000)
     '12.41 ms'
@@ -504,7 +506,7 @@ def id_column(
     renamed_to: Callable[[T], str | None] = lambda _: None,
     name: str = "test",
 ) -> Column[T]:
-    """Return the column of test ids, grouped by file where there is little room."""
+    """Return the column of test ids."""
 
     def both(record: T, part: Callable[[str], str] = str) -> str:
         ids = filter(None, (test(record), renamed_to(record)))
@@ -520,7 +522,7 @@ def id_column(
 
 
 class Columns(Generic[T]):
-    """The columns of a listing: as a table, as CSV and as JSON."""
+    """The columns of a table, of CSV and of JSON."""
 
     __slots__ = ("_named", "_shown", "names")
 
@@ -580,7 +582,7 @@ class Columns(Generic[T]):
 
 
 class Listing(Struct, frozen=True):
-    """The output of a command; ``document`` is its plain JSON, ``rows`` its CSV."""
+    """The output of a command: lines, JSON document and CSV rows."""
 
     lines: tuple[Block, ...]
     document: object

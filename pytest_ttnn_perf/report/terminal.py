@@ -1,4 +1,4 @@
-"""The summary of a run, and the lines that are printed while it goes on."""
+"""The summary of a run, and the lines printed before it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _UP: Final = "\x1b[A"
 
 
 class LiveLine(Struct):
-    """One line of a terminal that is rewritten; nothing of it stays once it is cleared."""
+    """One line of a terminal that is rewritten."""
 
     stream: TextIO
     _is_shown: bool = False
@@ -90,7 +90,7 @@ class LiveLine(Struct):
     _above: int | None = None
 
     def show(self, text: str, below: int | None = None) -> None:
-        """Show a text, by itself or below a line that was written up to a column."""
+        """Show a text, by itself or below other output."""
         self._is_shown, self._above = True, below
         # One column less: some terminals go to the next line once the last one is written.
         self._write(_CLEAR + cut_end(inert(text), self._width() - 1))
@@ -116,7 +116,7 @@ class LiveLine(Struct):
 
 
 class Ticker(Struct):
-    """Shows the progress of a command on stderr; in a log, a line per milestone."""
+    """The progress of a command on stderr, or milestones in a log."""
 
     line: LiveLine = field(default_factory=lambda: LiveLine(sys.stderr))
 
@@ -175,7 +175,7 @@ def _renamed(found: Orphaned) -> Iterator[str]:
 
 
 def _under_node_ids(found: Orphaned) -> Iterator[str]:
-    """Name baselines that are found by a whole id: the next new target would lose them."""
+    """Name baselines under whole ids: a new target would lose them."""
     moves = [renaming for renaming in found.renamings if renaming.orphans[0].in_use]
     if not moves:
         return
@@ -465,7 +465,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
 
 
 def outcome_counts(tests: Sequence[JudgedTest]) -> Iterator[tuple[str, int]]:
-    """Yield the count of each outcome; parts that explain a change do not count."""
+    """Yield the count of each outcome, without explaining parts."""
     outcomes = Counter(
         outcome_word(verdict, judged)
         for judged in tests
@@ -500,7 +500,7 @@ _ALIKE: Final = frozenset(
 
 
 def _rows(judged: JudgedTest, *, verbose: bool) -> Iterator[_Row]:
-    """Yield the metrics of a test that are not as before, or else its first."""
+    """Yield the changed metrics of a test, or its first."""
     if verbose:
         yield from (_Row(judged, verdict.metric, verdict) for verdict in judged.verdicts)
         metrics = judged.observation.metrics
@@ -602,7 +602,7 @@ def by_remedy(
 def _by_op(
     judged: JudgedTest, group: Sequence[Verdict], groups: Mapping[Remedy | None, list[Verdict]]
 ) -> list[str]:
-    """Return the ops that explain a change, for the first group with a changed time."""
+    """Return the ops of a change, for the first group with one."""
     changed = (own for own in groups.values() if any(v.is_of_changed_time for v in own))
     return [f"  by op: {judged.by_op}"] if judged.by_op and next(changed, None) is group else []
 
