@@ -43,7 +43,28 @@ class StatedHardware(Struct, frozen=True):
         if arch is None and board is None and mesh is None:
             message = "hardware() needs at least one of arch=, board= and mesh="
             raise UsageError(message)
-        return cls(*_system(_arch(arch), _board(board)), _mesh(mesh))
+        name = None if arch is None else member_name(str(arch))
+        if name is not None and name not in ARCHITECTURES:
+            known = f"one of {', '.join(ARCHITECTURES)}"
+            raise _mistake("arch", known, f"{arch!r}{did_you_mean(name, ARCHITECTURES)}")
+        card = None if board is None else member_name(str(board))
+        if card is not None and (not _WORD.fullmatch(card) or card in {UNKNOWN, "host"}):
+            raise _mistake("board", "a name such as 'n150' or 't3k'", repr(board))
+        shape = None
+        if mesh is not None:
+            shape = "x".join(map(str, mesh)) if isinstance(mesh, (list, tuple)) else str(mesh)
+            if not _MESH.fullmatch(shape):
+                raise _mistake("mesh", "a shape such as '1x8' or (1, 8)", repr(mesh))
+        system = None if card is None else system_of(card)
+        if system is not None and system.board is not None:  # a known board has one architecture
+            if name not in {None, system.arch}:
+                message = (
+                    f"hardware(arch={name!r}, board={card!r}): {card} is a board of {system.arch}"
+                )
+                raise UsageError(message)
+            # TTNN has two kinds of Galaxy, of which one is tg.
+            name, card = system.arch, card if card == "tg" else system.board
+        return cls(name, card, shape)
 
     def joined(self, other: StatedHardware) -> StatedHardware:
         """Return both.
@@ -61,44 +82,8 @@ class StatedHardware(Struct, frozen=True):
         )
 
 
-def _arch(arch: object) -> str | None:
-    name = None if arch is None else member_name(str(arch))
-    if name is not None and name not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
-        meant = did_you_mean(name, ARCHITECTURES)
-        message = f"hardware(arch=...): expected one of {known}, found {arch!r}{meant}"
-        raise UsageError(message)
-    return name
-
-
-def _board(board: object) -> str | None:
-    name = None if board is None else member_name(str(board))
-    if name is not None and (not _WORD.fullmatch(name) or name in {UNKNOWN, "host"}):
-        message = f"hardware(board=...): expected a name such as 'n150' or 't3k', found {board!r}"
-        raise UsageError(message)
-    return name
-
-
-def _system(arch: str | None, board: str | None) -> tuple[str | None, str | None]:
-    """Return both as keys spell them; a known board has one architecture."""
-    known = None if board is None else system_of(board)
-    if known is None or known.board is None:
-        return arch, board
-    if arch not in {None, known.arch}:
-        message = f"hardware(arch={arch!r}, board={board!r}): {board} is a board of {known.arch}"
-        raise UsageError(message)
-    # TTNN has two kinds of Galaxy, of which one is tg.
-    return known.arch, board if board == "tg" else known.board
-
-
-def _mesh(mesh: object) -> str | None:
-    if mesh is None:
-        return None
-    text = "x".join(map(str, mesh)) if isinstance(mesh, (list, tuple)) else str(mesh)
-    if not _MESH.fullmatch(text):
-        message = f"hardware(mesh=...): expected a shape such as '1x8' or (1, 8), found {mesh!r}"
-        raise UsageError(message)
-    return text
+def _mistake(argument: str, expected: str, found: str) -> UsageError:
+    return UsageError(f"hardware({argument}=...): expected {expected}, found {found}")
 
 
 def hardware_of(artifact: Artifact) -> Hardware | None:

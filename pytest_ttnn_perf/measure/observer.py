@@ -206,8 +206,7 @@ class Observer(Recorder):
         try:
             self._facts = {**{own + fact: v for fact, v in known.facts.items()}, **self._facts}
             if not known.is_compiled:
-                compiling = metric_of(own + COMPILE, unit="ns", kind=Kind.TIME)
-                keep = self._series.of(compiling, gated=False).samples.append
+                keep = self._series.time(own + COMPILE, gated=False).samples.append
                 with self.turn, timed_region(keep, self.instruments.sync):
                     pipeline.compile(known.inputs[0])
             if preallocate:
@@ -245,8 +244,7 @@ class Observer(Recorder):
         first = cold and FIRST_CALL not in self._series and not simulated
         self._series.refuse_second(name or usual)
         # Entered before anything is called, so that nothing that was measured is lost.
-        metric = metric_of(name or usual, unit="ns", kind=Kind.TIME, source=source)
-        series = self._series.of(metric)
+        series = self._series.time(name or usual, source)
         series.samples, series.warmup = timings.samples_ns, timings.warmup_ns
         try:
             with self.turn:
@@ -260,12 +258,9 @@ class Observer(Recorder):
                     FIRST_CALL: self.run.gate_first_call_time,
                     _SECOND_CALL: self.run.gate_second_call_time,
                 }
-                calls_ns = timings.warmup_ns
-                if plan.depth is None:
-                    calls_ns = calls_ns + timings.samples_ns
+                calls_ns = timings.warmup_ns + (timings.samples_ns if plan.depth is None else [])
                 for (call, gated), elapsed_ns in zip(gates.items(), calls_ns, strict=False):
-                    one = metric_of(call, unit="ns", kind=Kind.TIME)
-                    self._series.of(one, gated=gated).samples.append(elapsed_ns)
+                    self._series.time(call, gated=gated).samples.append(elapsed_ns)
 
     def measure_io_overlap(
         self,
@@ -286,8 +281,7 @@ class Observer(Recorder):
     @contextmanager
     def region(self, name: str, *, clock: Callable[[], float] | None = None) -> Iterator[None]:
         """Time a block; the same name again adds a sample."""
-        source = Source.WALL if clock is None else Source.SIM
-        series = self._series.of(metric_of(name, unit="ns", kind=Kind.TIME, source=source))
+        series = self._series.time(name, Source.WALL if clock is None else Source.SIM)
         keep, sync = series.samples.append, self.instruments.sync
         with self.turn, timed_region(keep, sync, clock or perf_counter_ns):
             yield

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import frexp, inf, isfinite, isnan, nan, prod, sqrt
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
 from msgspec import Struct
 
 from pytest_ttnn_perf.core.errors import UsageError
@@ -15,7 +16,6 @@ from pytest_ttnn_perf.core.text import counted, text_of, visible
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# numpy is imported where it is used: a run that compares nothing does not pay for it.
 Array: TypeAlias = Any
 _ACCEPTED: Final = "a numpy array, a torch tensor, a ttnn tensor or an object with __array__"
 #: Elements that are converted at a time: two float64 buffers of 1 MiB stay in the cache.
@@ -53,8 +53,6 @@ def compare(expected: object, actual: object, *, chunk: int = _CHUNK) -> Agreeme
     Raises:
         UsageError: an argument is not a tensor of numbers.
     """
-    import numpy as np
-
     left, right = _readable(expected, "expected"), _readable(actual, "actual")
     shape, other = tuple(left.shape), tuple(right.shape)
     complexes = [
@@ -81,8 +79,6 @@ def _by_raw_sums(x: Array, y: Array, chunk: int) -> Agreement | None:
 
     The difference d = y - x is summed in place of y: the errors need it, y's moments follow.
     """
-    import numpy as np
-
     size = len(x)
     lane = min(_LANE, chunk, size)
     x_lanes, d_lanes = np.zeros((2, -(-min(chunk, size) // lane), lane))
@@ -169,8 +165,6 @@ def _carefully(x: Array, y: Array, shape: tuple[int, ...], chunk: int) -> Agreem
 
 
 def _scan(flat: Array, chunk: int) -> _Side:
-    import numpy as np
-
     side = _Side()
     for start in range(0, len(flat), chunk):
         values = _floats(flat, start, chunk)
@@ -194,8 +188,6 @@ def _by_centred_sums(x: Array, y: Array, expected: _Side, actual: _Side, chunk: 
     Scaling is by powers of two, which round nothing. Values are taken from the middle of their
     range, and the sums corrected by their means. PCC is 0 if one side is constant.
     """
-    import numpy as np
-
     x_scale, y_scale = frexp(expected.largest)[1], frexp(actual.largest)[1]
     scale = max(x_scale, y_scale)
     x_middle = np.ldexp(expected.lowest, -x_scale) / 2 + np.ldexp(expected.highest, -x_scale) / 2
@@ -227,8 +219,6 @@ def _by_centred_sums(x: Array, y: Array, expected: _Side, actual: _Side, chunk: 
 
 
 def _position(flat: int, shape: tuple[int, ...]) -> str:
-    import numpy as np
-
     return str([int(index) for index in np.unravel_index(flat, shape)])
 
 
@@ -241,8 +231,6 @@ def _readable(value: object, side: str) -> Any:
     Raises:
         UsageError: it is not a tensor, or not one of numbers.
     """
-    import numpy as np
-
     masked = sys.modules.get("numpy.ma")  # who has none of them has not imported it
     if masked is not None and isinstance(value, masked.MaskedArray):
         raise UsageError(
@@ -304,16 +292,12 @@ def _from_torch(value: Any, side: str) -> Any:
 
 
 def _slice(flat: Array, start: int, count: int) -> Array:
-    import numpy as np
-
     piece = flat[start : start + count]
     return piece if isinstance(piece, np.ndarray) else piece.double().numpy()
 
 
 def _floats(flat: Array, start: int, count: int) -> Array:
     """Return some elements in float64, perhaps the tensor's own."""
-    import numpy as np
-
     return np.asarray(_slice(flat, start, count), dtype=np.float64)
 
 
@@ -355,8 +339,6 @@ def passed_over(expected: object, actual: object, claimed: float | None) -> Agre
 
     ``claimed`` is the PCC of a helper that lets the comparison pass; None if it is not known.
     """
-    import numpy as np
-
     try:
         left, right = _readable(expected, "expected"), _readable(actual, "actual")
     except UsageError:  # not for us to compare
@@ -384,8 +366,6 @@ def passed_over(expected: object, actual: object, claimed: float | None) -> Agre
 
 def _masked(expected: Array, actual: Array, shape: tuple[int, ...]) -> str | None:
     """Say where values are not finite on one side only."""
-    import numpy as np
-
     finite, computed = np.isfinite(expected), np.isfinite(actual)
     if not (finite.any() or computed.any()):
         none = f"none of the {counted(expected.size, 'value')} of either side is finite"

@@ -99,31 +99,32 @@ class Compiler(Struct):
         return known if self._dtype is None else {**known, "torch_dtype": self._dtype}
 
     def _observe_torch(self, torch_xla: ModuleType) -> None:
-        inner = getattr(torch_xla, "_XLAC", None)
-        original = getattr(inner, _SET_OPTIONS, None)
-        if original is None:
-            return
-
-        @functools.wraps(original)
-        def set_options(options: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-            result = original(options, *args, **kwargs)
+        def notice(options: Mapping[str, Any], *_: Any, **__: Any) -> None:
             self._of_torch = _deciding(options)
-            return result
 
-        setattr(inner, _SET_OPTIONS, set_options)
+        _after_calls(getattr(torch_xla, "_XLAC", None), _SET_OPTIONS, notice)
 
     def _observe_jax(self, jax: ModuleType) -> None:
-        original: Callable[..., Any] | None = getattr(jax, "jit", None)
-        if original is None:
-            return
+        def notice(*_: Any, compiler_options: Mapping[str, Any] | None = None, **__: Any) -> None:
+            if compiler_options:
+                self._of_jax = _deciding(compiler_options)
 
-        @functools.wraps(original)
-        def jit(*args: Any, **kwargs: Any) -> Any:
-            if kwargs.get("compiler_options"):
-                self._of_jax = _deciding(kwargs["compiler_options"])
-            return original(*args, **kwargs)
+        _after_calls(jax, "jit", notice)
 
-        setattr(jax, "jit", jit)  # noqa: B010 (mypy knows no such attribute)
+
+def _after_calls(owner: Any, name: str, notice: Callable[..., None]) -> None:
+    """Have ``notice`` called after each call of a function, with its arguments."""
+    original = getattr(owner, name, None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def noticed(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        notice(*args, **kwargs)
+        return result
+
+    setattr(owner, name, noticed)
 
 
 def _deciding(options: Mapping[str, Any]) -> dict[str, Scalar]:

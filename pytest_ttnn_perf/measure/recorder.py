@@ -225,6 +225,11 @@ class SeriesTable(dict[str, Series]):
             raise UsageError(message)
         return series
 
+    def time(self, name: str, source: Source = Source.WALL, *, gated: bool = True) -> Series:
+        """Return the series of a time in nanoseconds."""
+        __tracebackhide__ = True
+        return self.of(metric_of(name, unit="ns", kind=Kind.TIME, source=source), gated=gated)
+
     def refuse_second(self, name: str) -> None:
         """Refuse to measure under a name that is taken.
 
@@ -401,8 +406,7 @@ class Recorder:
         why = "the test measures itself" if self.measured_itself else None
         if not gated and why is None and self.asked is Asked.PROJECT:
             why = "a whole call, which gate_call_time = true gates"
-        call_time = metric_of("call_time", unit="ns", kind=Kind.TIME)
-        series = self._series.of(call_time, gated=gated and not self.measured_itself)
+        series = self._series.time("call_time", gated=gated and not self.measured_itself)
         series.why_ungated = why
         series.samples.append(max(elapsed_ns - self.own_ns, 1))
 

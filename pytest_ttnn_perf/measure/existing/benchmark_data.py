@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Kind, metric_in
 from pytest_ttnn_perf.core.text import plain
+from pytest_ttnn_perf.measure.existing.finder import Family
 from pytest_ttnn_perf.measure.recorder import metric_of
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ _SHORTEST_NS: Final = 100_000
 _STEP: Final = "step_time"
 
 
-class BenchmarkCalls:
+class BenchmarkCalls(Family):
     """The measurements that one test reports, and the steps that it times."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        super().__init__(recorder)
         self._started_ns: dict[tuple[int, str, Any], int] = {}
         self._steps_ns: dict[str, list[float]] = {}
         #: The steps that the test reports something of: that is their result. ``run`` is all of it.

@@ -11,7 +11,7 @@ import sys
 from functools import partial
 from importlib import import_module
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -138,13 +138,15 @@ _FAMILIES: Final = {
 _HELPERS: Final = {name: family for family, names in _FAMILIES.items() for name in names}
 
 
-class Family(Protocol):
-    """Follows the calls of one family of helpers in one test."""
+class Family:
+    """The calls of one family of helpers in one test."""
 
-    def __init__(self, recorder: Recorder) -> None: ...
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
 
     def handle(self, name: str, call: Call) -> Any:
         """Make a call of the helper ``name``, and record its results."""
+        raise NotImplementedError
 
     def finish(self) -> None:
         """Record what is known only now that the test has ended."""

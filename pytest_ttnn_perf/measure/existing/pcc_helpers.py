@@ -12,6 +12,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_ttnn_perf.core.finding import HelperPcc
+from pytest_ttnn_perf.measure.existing.finder import Family
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.measure.existing.finder import Call
@@ -53,11 +54,11 @@ class _Comparison(NamedTuple):
     limit: float | None
 
 
-class PccCalls:
+class PccCalls(Family):
     """The comparisons that one test makes."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        super().__init__(recorder)
         recorder.helper_pccs = []
         #: The limits of the calls that have not returned, the outermost first.
         self._limits: list[float | None] = []
@@ -129,9 +130,6 @@ class PccCalls:
             self._names[line] = name
         return self._names[line]
 
-    def finish(self) -> None:
-        """Nothing is left to do."""
-
 
 def _limit(call: Call) -> float | None:
     """Return the least PCC that a call lets pass; None without one."""
@@ -144,13 +142,12 @@ def _result(result: Any) -> _Result:
         return _Result(passed=True, pcc=None)
     if isinstance(result, bool):
         return _Result(result, pcc=None)
-    if isinstance(result, tuple) and len(result) >= 2 and _is_verdict(result[0]):
-        return _Result(bool(result[0]), _pcc_in(result[1]))
+    if isinstance(result, tuple) and len(result) >= 2:
+        verdict = result[0]
+        dtype = str(getattr(verdict, "dtype", "")).lower()
+        if isinstance(verdict, bool) or "bool" in dtype:
+            return _Result(bool(verdict), _pcc_in(result[1]))
     return _Result(None, _pcc_in(result) if _is_number(result) else None)
-
-
-def _is_verdict(value: Any) -> bool:
-    return isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")).lower()
 
 
 def _is_number(value: Any) -> bool:

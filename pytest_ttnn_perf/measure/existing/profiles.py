@@ -14,10 +14,11 @@ from pytest_ttnn_perf.core.finding import HelperWindow, region_name
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Kind, Source, metric_in
 from pytest_ttnn_perf.core.settings import HelperAsserts
 from pytest_ttnn_perf.core.text import plain
+from pytest_ttnn_perf.measure.existing.finder import Family
 from pytest_ttnn_perf.measure.recorder import metric_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_ttnn_perf.core.observation import Artifact
     from pytest_ttnn_perf.measure.existing.finder import Call
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
 # tt-metal's device-perf helpers: they profile a command in a child, and read its report.
 #
 # ``post_process_ops_log`` decides which report is read and what of it counts: signposts, one op,
-# without the first rows. The same of the same report is the metric here, on one device; the
-# times of
-# several devices, which the helpers add up, are those of the slowest: devices run side by side.
+# without the first rows. The same of the same report is the metric here, on one device; the times
+# of several devices, which the helpers add up, are those of the slowest: devices run side by side.
 
 #: How the helpers name the report that they read; each looks it up in its own module.
 _LATEST: Final = "get_latest_ops_log_filename"
@@ -37,14 +37,14 @@ _DURATION: Final = "AVG DEVICE KERNEL DURATION [ns]"
 _RATE: Final = "AVG DEVICE KERNEL SAMPLES/S"
 
 
-class DevicePerfCalls:
+class DevicePerfCalls(Family):
     """The reports that one test has read, and its expectations of them."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        super().__init__(recorder)
         #: The command that was profiled last, by the folder of its reports.
         self._commands: dict[str, str] = {}
-        #: The name of each thing that is measured: a command, and what of its report counts.
+        #: The name of each measurement: of a command, and a window of its report.
         self._regions: dict[tuple[str, str, HelperWindow], str] = {}
         self._read: set[tuple[Path, str]] = set()
         self._devices = 1
@@ -52,30 +52,33 @@ class DevicePerfCalls:
     def handle(self, name: str, call: Call) -> Any:
         """Make the call; measurements are kept also where a helper raises."""
         __tracebackhide__ = True
+        recorder, instead = self._recorder, {}
         if name == "run_device_profiler":
-            with self._recorder.observing():
+            with recorder.observing():
                 told = call.arguments
-                self._recorder.profiles_itself = True
+                recorder.profiles_itself = True
                 subdir = str(told.get("output_logs_subdir", ""))
                 self._commands[subdir] = str(told.get("command", ""))
-            return call.make()
-        if name == "check_device_perf":
-            with self._recorder.observing():
+        elif name == "check_device_perf":
+            with recorder.observing():
                 self._expected(call.arguments)
-            if self._recorder.run.helper_asserts is HelperAsserts.TARGET:
-                return call.make(assert_on_fail=False)
-            return call.make()
+            if recorder.run.helper_asserts is HelperAsserts.TARGET:
+                instead = {"assert_on_fail": False}
         try:
-            return call.make()
+            return call.make(**instead)
         finally:
-            with self._recorder.observing():
-                self._post_processed(call, detailed=name.endswith("_detailed"))
+            if name.startswith("post_process"):
+                with recorder.observing():
+                    self._post_processed(call, detailed=name.endswith("_detailed"))
 
     def _post_processed(self, call: Call, *, detailed: bool) -> None:
-        told = call.arguments
+        told, latest = call.arguments, call.names.get(_LATEST)
         subdir = str(told.get("output_logs_subdir", ""))
-        file = _report(call, subdir)
-        if file is None:
+        try:
+            file = Path(latest(subdir)) if latest is not None else None
+        except (OSError, LookupError, TypeError):  # the helper itself has just said so
+            return
+        if file is None or not file.is_file():
             return
         op_name = plain(str(told.get("op_name") or ""))
         window = HelperWindow(
@@ -115,104 +118,70 @@ class DevicePerfCalls:
             # The batch size is in both: rate x time.
             series.target = float(results[_DURATION] * results[_RATE] / expected[_RATE])
 
-    def finish(self) -> None:
-        """Nothing is left to do."""
-
-
-def _report(call: Call, subdir: str) -> Path | None:
-    """Return the report that a helper reads; None without one."""
-    latest = call.names.get(_LATEST)
-    if latest is None:
-        return None
-    try:
-        file = Path(latest(subdir))
-    except (OSError, LookupError, TypeError):  # the helper itself has just said so
-        return None
-    return file if file.is_file() else None
-
 
 # tt-metal's helpers around the real-time profiler: the device time of programs, as they run.
 
 _TIME: Final = "realtime_program_time"
+_ASSERTS: Final = "assert_op_duration_merged"
 _FRAMES: Final = 4
-#: A margin that every time is within.
-_ANY: Final = float("inf")
 
 
-class RealtimeCalls:
+class RealtimeCalls(Family):
     """The measurements of one test with the real-time profiler."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        super().__init__(recorder)
         self._depth = 0
         self._names: dict[object, str] = {}
-        #: The programs of the last call, by their id, merged over chips.
-        self._programs: list[tuple[float, tuple[str, ...]]] = []
+        #: Time on the slowest chip and sources of each program of the last call, by its id.
+        self._programs: dict[int, tuple[float, tuple[str, ...]]] = {}
 
     def handle(self, name: str, call: Call) -> Any:
         """Make the call; the outermost helper knows what is measured."""
         __tracebackhide__ = True
-        instead = {}
-        if name == "assert_op_duration_merged" and (
-            self._recorder.run.helper_asserts is HelperAsserts.TARGET
-        ):
-            instead = {"margin": _ANY}
+        recorder, instead = self._recorder, {}
+        if name == _ASSERTS and recorder.run.helper_asserts is HelperAsserts.TARGET:
+            instead = {"margin": float("inf")}  # every time is within it
         frame = sys._getframe(_FRAMES)  # noqa: SLF001 (as warnings and logging find a caller)
         line = (frame.f_code.co_filename, frame.f_lineno)
         self._depth += 1
         try:
             result = call.make(**instead)
             if name == "profile_realtime_program":
-                with self._recorder.observing():
-                    self._programs = _merged(result[1])
+                with recorder.observing():
+                    self._programs = {}
+                    for record in [result[1]] if isinstance(result[1], dict) else result[1]:
+                        sources = tuple(record.get("kernel_sources", ()))
+                        slowest_ns, known = self._programs.get(record["runtime_id"], (0.0, sources))
+                        slowest_ns = max(slowest_ns, float(record["duration_ns"]))
+                        self._programs[record["runtime_id"]] = (slowest_ns, known)
             return result
         finally:
             self._depth -= 1
             if not self._depth and self._programs:
-                with self._recorder.observing():
+                with recorder.observing():
                     self._record(name, call.arguments, line)
 
     def _record(self, name: str, told: Mapping[str, Any], line: object) -> None:
-        programs, self._programs = self._programs, []
-        if name != "assert_op_duration_merged":
-            self._observed(self._name(line), [sum(ns for ns, _ in programs)])
-            return
-        path = str(told["kernel_path"])
-        matched = [
-            ns for ns, sources in programs if any(path in s.replace("\\", "/") for s in sources)
-        ]
-        if len(matched) == told.get("iters", 1):  # or the helper has failed the test
-            label = region_name(plain(str(told["label"])))
-            name = metric_in(label, _TIME)
-            self._observed(name, matched, target=float(told["expected_ns"]))
-
-    def _observed(self, name: str, samples: list[float], target: float | None = None) -> None:
-        if not self._recorder.instruments.by_the_clock:
-            return  # of kernels that are profiled, or of another machine than the recorded one
-        metric = metric_of(name, unit="ns", kind=Kind.TIME, source=Source.REALTIME)
-        series = self._recorder.observed(metric, samples)
-        series.target = target
-
-    def _name(self, line: object) -> str:
-        """Name the measurement of a line, numbered by first calls."""
-        if line not in self._names:
+        programs, self._programs, target = list(self._programs.values()), {}, None
+        if name == _ASSERTS:
+            path = str(told["kernel_path"])
+            samples = [
+                ns for ns, sources in programs if any(path in s.replace("\\", "/") for s in sources)
+            ]
+            if len(samples) != told.get("iters", 1):  # the helper has failed the test
+                return
+            metric = metric_in(region_name(plain(str(told["label"]))), _TIME)
+            target = float(told["expected_ns"])
+        else:
+            samples = [sum(ns for ns, _ in programs)]
+            # Lines are numbered by their first calls.
             number = len(self._names) + 1
-            self._names[line] = f"{_TIME}_{number}" if number > 1 else _TIME
-        return self._names[line]
-
-    def finish(self) -> None:
-        """Nothing is left to do."""
-
-
-def _merged(records: Any) -> list[tuple[float, tuple[str, ...]]]:
-    """Return each program's time on its slowest chip, and its sources."""
-    listed: Iterable[Any] = [records] if isinstance(records, dict) else records
-    programs: dict[int, tuple[float, tuple[str, ...]]] = {}
-    for record in listed:
-        ns, sources = float(record["duration_ns"]), tuple(record.get("kernel_sources", ()))
-        before = programs.get(record["runtime_id"], (0.0, sources))
-        programs[record["runtime_id"]] = (max(ns, before[0]), before[1])
-    return list(programs.values())
+            metric = self._names.setdefault(line, f"{_TIME}_{number}" if number > 1 else _TIME)
+        # Not of kernels that are profiled, or of another machine than the recorded one.
+        if self._recorder.instruments.by_the_clock:
+            time = metric_of(metric, unit="ns", kind=Kind.TIME, source=Source.REALTIME)
+            self._recorder.observed(time, samples).target = target
 
 
 # Tests that start a profiled process of their own.
