@@ -28,11 +28,13 @@ from pytest_ttnn_perf.core.metric import (
 )
 from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact, MetricObservation
 from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind, left_out
-from pytest_ttnn_perf.machine.environment import MORE_PROGRAMS, PROGRAMS
-from pytest_ttnn_perf.machine.host import telemetry
+from pytest_ttnn_perf.machine.environment import MORE_PROGRAMS, PROGRAMS, program_room, report_in
+from pytest_ttnn_perf.machine.host import kernels_cached, telemetry
+from pytest_ttnn_perf.machine.ttnn import OpenDevices
 from pytest_ttnn_perf.measure.profilers import (
     GRAPH_FILE,
     CapturedGraph,
+    Compiler,
     Profile,
     ProfilerError,
     ProgramProfiler,
@@ -55,8 +57,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.machine.ttnn import OpenDevices
-    from pytest_ttnn_perf.measure.profilers import Compiler
     from pytest_ttnn_perf.measure.timing import Workload
 
 #: A profiler slows a model down and fills up: few calls show what a device does.
@@ -222,7 +222,9 @@ class Instruments:
 
     def read_output(self, text: str) -> Artifact:
         """Return the artifact of a test's output."""
-        artifact: Artifact = wings.call("read_printed", text) if text else NO_ARTIFACT
+        if not text or not self.takes_artifacts:
+            return NO_ARTIFACT
+        artifact: Artifact = wings.call("read_printed", text)
         return artifact
 
     def end(self, names: Sequence[str], region: str | None) -> Artifact:  # noqa: ARG002
@@ -256,10 +258,6 @@ class Replaying(Instruments):
 
     def __init__(self, root: Path) -> None:
         self.root = root
-
-    def read_output(self, text: str) -> Artifact:  # noqa: ARG002
-        """Return nothing: output of this machine is not wanted."""
-        return NO_ARTIFACT
 
     def end(self, names: Sequence[str], region: str | None) -> Artifact:
         """Return the recorded artifact of a test."""
@@ -297,56 +295,36 @@ def instruments_for(
         return Replaying(settings.replay)
     instruments = Instruments()
     if _has("ttnn"):
-        instruments = _with_devices(settings, profiler, assignment, own=own, opened=opened)
+        devices = OpenDevices(on_open=opened)
+        devices.observe()
+        instruments = BesideDevices(
+            devices,
+            reports=settings.artifacts / "reports",
+            drafts=own or (assignment.folder if assignment else None),
+            needed=Source.DEVICE not in left_out(settings),
+            realtime=profiler is ProfilerKind.REALTIME,
+            required=settings.profiler is ProfilerKind.REALTIME,
+            kernels_cached=kernels_cached(os.environ),
+        )
+        if profiler is ProfilerKind.DEVICE and assignment is not None:
+            only = settings.passes is PassChoice.DEVICE  # no other pass captures a graph then
+            instruments = Profiling(
+                devices,
+                reports=instruments.reports if only else None,
+                drafts=instruments.drafts,
+                needed=instruments.needed,
+                report=report_in(own or assignment.folder),
+                log=assignment.folder / "worker.log",
+                room=program_room(os.environ),
+            )
+        elif profiler is ProfilerKind.TTLANG:
+            instruments = Printing(devices)
+        elif profiler is ProfilerKind.TRACY:
+            instruments = Signposting(devices)
     if any(map(_has, _OF_TT_XLA)):
-        from pytest_ttnn_perf.measure.profilers import Compiler
-
         instruments.compiler = Compiler()
         instruments.compiler.observe()
     return instruments
-
-
-def _with_devices(
-    settings: Settings,
-    profiler: ProfilerKind,
-    assignment: Assignment | None,
-    *,
-    own: Path | None,
-    opened: Callable[[], None] | None,
-) -> Instruments:
-    from pytest_ttnn_perf.machine.environment import program_room, report_in
-    from pytest_ttnn_perf.machine.host import kernels_cached
-    from pytest_ttnn_perf.machine.ttnn import OpenDevices
-
-    reports = settings.artifacts / "reports"
-    needed = Source.DEVICE not in left_out(settings)
-    drafts = own or (assignment.folder if assignment else None)
-    devices = OpenDevices(on_open=opened)
-    devices.observe()
-    if profiler is ProfilerKind.DEVICE and assignment is not None:
-        only = settings.passes is PassChoice.DEVICE  # no other pass captures a graph then
-        return Profiling(
-            devices,
-            reports=reports if only else None,
-            drafts=drafts,
-            needed=needed,
-            report=report_in(own or assignment.folder),
-            log=assignment.folder / "worker.log",
-            room=program_room(os.environ),
-        )
-    if profiler is ProfilerKind.TTLANG:
-        return Printing(devices)
-    if profiler is ProfilerKind.TRACY:
-        return Signposting(devices)
-    return BesideDevices(
-        devices,
-        reports=reports,
-        drafts=drafts,
-        needed=needed,
-        realtime=profiler is ProfilerKind.REALTIME,
-        required=settings.profiler is ProfilerKind.REALTIME,
-        kernels_cached=kernels_cached(os.environ),
-    )
 
 
 @dataclass
