@@ -17,12 +17,10 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     add_change,
     edited_settings,
     metric_edits,
-    near,
     repeated_options,
-    select_tests,
 )
 from pytest_ttnn_perf.cli.baseline_merge import add_install, add_merge
-from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format
+from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format, near, select_tests
 from pytest_ttnn_perf.core.baseline import decode_file, key_folder, split_test_id
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import parse_json
@@ -40,7 +38,7 @@ from pytest_ttnn_perf.gate.health import (
 )
 from pytest_ttnn_perf.gate.judging import judge_run
 from pytest_ttnn_perf.gate.ratios import RUNS_FOR_SPREAD, centre_of
-from pytest_ttnn_perf.gate.store import BaselineStore, read_ops_file
+from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.machine.git import committed_version, contents, history, top_level
 from pytest_ttnn_perf.report.sentences import runs_seen
 from pytest_ttnn_perf.report.tables import (
@@ -62,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.baseline import Accepted, BaselineFile, MetricBaseline, TestBaseline
-    from pytest_ttnn_perf.gate.store import Change, StoredFile
+    from pytest_ttnn_perf.gate.store import StoredFile
     from pytest_ttnn_perf.machine.git import Committed
     from pytest_ttnn_perf.report.tables import Block
 
@@ -518,28 +516,49 @@ def run_rename(options: argparse.Namespace) -> Result:
     moves = moves_of(store, options.before, options.after)
     edits = Edits(store)
     for hardware, names in moves.items():
+        goal = to or hardware
         for old, new in names.items():
-            _check_free(store, hardware, old, new, to=to)
             stored = store.find(hardware, old)
             assert stored is not None, f"{old} was found, and is not there"
-            table = key_folder(store.root, hardware) / (stored.ops or "")
-            note, moved = None, replace(stored, ops=None)
-            if stored.ops is not None and table.exists():
-                moved = replace(stored, op_table=read_ops_file(table))
+            note = table = None
+            if stored.ops is not None and os.path.lexists(
+                key_folder(store.root, hardware) / stored.ops
+            ):
+                table = store.ops_of(hardware, old)
             elif stored.ops is not None:
                 note = f"its op table {stored.ops} is missing; it is renamed without one"
+            moved = replace(stored.renamed_from(hardware.key, old), ops=None, op_table=table)
+            put = partial(_put, moved, f"{new} has a baseline of its own on {goal.key}")
+            edits.after.setdefault(hardware, {})[old] = None
+            edits.after.setdefault(goal, {})[new] = put(store.find(goal, new))
+            edits.changes.setdefault(goal, {})[new] = put
+            # Another test may take its id.
+            edits.changes.setdefault(hardware, {}).setdefault(old, partial(_leave, stored, old))
             word = "renamed" if to is None else f"moved to {to.key}"
             metrics = metric_edits(stored, stored, dict.fromkeys(stored.metrics, word))
             renamed_to = new if to is None else None
             edits.tests.append(Edit(hardware.key, old, metrics, renamed_to, note))
-            edits.after.setdefault(hardware, {})[old] = None
-            edits.after.setdefault(to or hardware, {})[new] = moved
+    return edits.result(options)
 
-    def write() -> tuple[str, ...]:
-        move(store.root, moves, to=to)
-        return ()
 
-    return edits.result(options, write)
+def _put(moved: TestBaseline, refusal: str, taken: TestBaseline | None) -> TestBaseline:
+    """Put a baseline under its new id; a rename that was cut short may be ended."""
+    if taken is not None and _content(taken) != _content(moved):
+        message = f"{refusal}, accepted {taken.accepted.at}"
+        hint = "remove it with ttnn-perf baseline forget first, or leave both"
+        raise UsageError(f"{message}: {hint}")
+    return moved
+
+
+def _content(test: TestBaseline) -> TestBaseline:
+    return replace(test, ops=None, op_table=None, formerly=())
+
+
+def _leave(stored: TestBaseline, test: str, now: TestBaseline | None) -> None:
+    """Leave an id, unless a run has changed its baseline meanwhile."""
+    if now not in (None, stored):
+        message = f"{test} was changed meanwhile: rename it again"
+        raise UsageError(message)
 
 
 def _moves_of_key(store: BaselineStore, before: str, after: str) -> _Moves:
@@ -584,55 +603,3 @@ def _kind(name: str) -> str:
         return "test"
     # Of baselines that other programs record, a file may have any name.
     return "file" if name.endswith("::") or "." in place.rpartition("/")[2] else "folder or file"
-
-
-def move(
-    root: Path, moves: Mapping[Hardware, Mapping[str, str]], *, to: Hardware | None = None
-) -> None:
-    """Give tests new ids, or another key: all of them, or none.
-
-    Raises:
-        UsageError: a new id has a baseline already, and another one; nothing was moved.
-        InputError: a file is malformed; nothing was moved.
-        WriteError: a file cannot be written; nothing was moved.
-    """
-    store = BaselineStore(root)
-    with store.locked():
-        changes: dict[Hardware, dict[str, Change]] = {}
-        for hardware, names in moves.items():
-            own = changes.setdefault(hardware, {})
-            goal = changes.setdefault(to or hardware, {})
-            for before, after in names.items():
-                found = store.find(hardware, before)
-                if found is None:
-                    continue
-                _check_free(store, hardware, before, after, to=to)
-                moved = found.renamed_from(hardware.key, before)
-                if moved.ops is not None:
-                    # A table that is missing is left behind; anything else in its place is not.
-                    file = key_folder(store.root, hardware) / moved.ops
-                    table = store.ops_of(hardware, before) if os.path.lexists(file) else None
-                    moved = replace(moved, ops=None, op_table=table)
-                goal[after] = partial(_put, moved)
-                own.setdefault(before, _nothing)  # another test may take its id
-        store.apply(changes)
-
-
-def _put(test: TestBaseline, _: TestBaseline | None) -> TestBaseline:
-    return test
-
-
-def _check_free(
-    store: BaselineStore, hardware: Hardware, before: str, after: str, *, to: Hardware | None
-) -> None:
-    """Refuse an id of another baseline; an interrupted move may be ended."""
-    goal = to or hardware
-    found, taken = store.find(hardware, before), store.find(goal, after)
-    if taken is None or found is None or _content(found) == _content(taken):
-        return
-    message = f"{after} has a baseline of its own on {goal.key}, accepted {taken.accepted.at}"
-    raise UsageError(f"{message}: remove it with ttnn-perf baseline forget first, or leave both")
-
-
-def _content(test: TestBaseline) -> TestBaseline:
-    return replace(test, ops=None, op_table=None, formerly=())

@@ -18,9 +18,8 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     add_change,
     edited_settings,
     repeated_options,
-    select_tests,
 )
-from pytest_ttnn_perf.cli.common import add_argument, number_within
+from pytest_ttnn_perf.cli.common import add_argument, number_within, select_tests
 from pytest_ttnn_perf.cli.history import add_branch, add_source, wanted_history
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.hardware import Hardware

@@ -1,20 +1,17 @@
-"""Changes of baselines, shown and then written; selection of tests."""
+"""Changes of baselines, shown and then written."""
 
 from __future__ import annotations
 
-import difflib
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format
 from pytest_ttnn_perf.core.baseline import baseline_path, key_folder, ops_path, split_test_id
-from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.metric import Better
-from pytest_ttnn_perf.core.observation import lies_in
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted, inert
 from pytest_ttnn_perf.core.verdict import Outcome, Verdict
@@ -34,7 +31,7 @@ from pytest_ttnn_perf.report.tables import (
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from pytest_ttnn_perf.core.baseline import MetricBaseline, TestBaseline
     from pytest_ttnn_perf.core.hardware import Hardware
@@ -290,60 +287,3 @@ class Edits:
             "remarks": self.remarks,
         }
         return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(rows))
-
-
-def select_tests(
-    tests: Collection[str], selectors: Sequence[str], ids: Sequence[str] = (), *, where: str
-) -> tuple[str, ...]:
-    """Select tests by words or ``ids``, in their order; all without any.
-
-    What looks like a pattern or a folder is none among ``ids``.
-
-    Raises:
-        UsageError: a selector or an id names none; with the nearest names there are.
-    """
-    if not selectors and not ids:
-        return tuple(tests)
-    named: set[str] = set()
-    for word in selectors:
-        found = [test for test in tests if word and matches(test, word)]
-        named.update(found or _unknown(word, tests, where))
-    for word in map(_as_typed, ids):
-        named.update([word] if word in tests else _unknown(word, tests, where))
-    return tuple(test for test in tests if test in named)
-
-
-def _as_typed(word: str) -> str:
-    # Half a surrogate pair comes as bytes.
-    try:
-        return word.encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
-    except UnicodeError:
-        return word
-
-
-def _unknown(word: str, tests: Collection[str], where: str) -> NoReturn:
-    message = f"{word or 'an empty word'} names no test in {where}"
-    close = near(word, tests)
-    if close:
-        raise UsageError(f"{message}; near to it: {', '.join(close)}")
-    raise UsageError(f"{message}, which has {counted(len(tests), 'test') if tests else 'none'}")
-
-
-def matches(test: str, selector: str) -> bool:
-    """Return whether a selector names a test. Brackets are those of parameters.
-
-    >>> matches("models/test_a.py::test_x[8]", "models/test_*::test_x[?]")
-    True
-    """
-    place = selector.removeprefix("./").rstrip("/")
-    if lies_in(test, place):
-        return True
-    if not set(place) & set("*?"):
-        return False
-    pattern = re.escape(place).replace(r"\*", ".*").replace(r"\?", ".")
-    return re.fullmatch(pattern, test) is not None
-
-
-def near(name: str, names: Collection[str]) -> tuple[str, ...]:
-    """Return the names that may have been meant, the nearest first."""
-    return tuple(difflib.get_close_matches(name, names, n=3, cutoff=0.5))

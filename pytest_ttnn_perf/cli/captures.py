@@ -42,7 +42,6 @@ from pytest_ttnn_perf.analysis.show.groups import (
     capture_notes,
     overview_listing,
 )
-from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.cli.common import (
     add_argument,
     add_captures,
@@ -52,6 +51,7 @@ from pytest_ttnn_perf.cli.common import (
     joined,
     look_at,
     newest_record,
+    select_tests,
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Input, Outside, RuleOutcome

@@ -7,6 +7,7 @@ several captures. Anything else is refused: it is not clear which files belong t
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import re
 import shlex
@@ -14,7 +15,7 @@ import time
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
 from msgspec.structs import replace
 
@@ -29,10 +30,12 @@ from pytest_ttnn_perf.analysis.readers.detect import (
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Input, Subject
+from pytest_ttnn_perf.core.observation import lies_in
+from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.report.tables import Listing, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.core.settings import Settings
@@ -119,6 +122,63 @@ def presumed_kind_of(file: Path) -> ArtifactKind:
         if Path(file.name.removesuffix(".gz")).suffix in {".json", ".jsonl"}:
             return ArtifactKind.RUN_RECORD  # its reader says more
         raise
+
+
+def select_tests(
+    tests: Collection[str], selectors: Sequence[str], ids: Sequence[str] = (), *, where: str
+) -> tuple[str, ...]:
+    """Select tests by words or ``ids``, in their order; all without any.
+
+    What looks like a pattern or a folder is none among ``ids``.
+
+    Raises:
+        UsageError: a selector or an id names none; with the nearest names there are.
+    """
+    if not selectors and not ids:
+        return tuple(tests)
+    named: set[str] = set()
+    for word in selectors:
+        found = [test for test in tests if word and matches(test, word)]
+        named.update(found or _unknown(word, tests, where))
+    for word in map(_as_typed, ids):
+        named.update([word] if word in tests else _unknown(word, tests, where))
+    return tuple(test for test in tests if test in named)
+
+
+def _as_typed(word: str) -> str:
+    # Half a surrogate pair comes as bytes.
+    try:
+        return word.encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
+    except UnicodeError:
+        return word
+
+
+def _unknown(word: str, tests: Collection[str], where: str) -> NoReturn:
+    message = f"{word or 'an empty word'} names no test in {where}"
+    close = near(word, tests)
+    if close:
+        raise UsageError(f"{message}; near to it: {', '.join(close)}")
+    raise UsageError(f"{message}, which has {counted(len(tests), 'test') if tests else 'none'}")
+
+
+def matches(test: str, selector: str) -> bool:
+    """Return whether a selector names a test. Brackets are those of parameters.
+
+    >>> matches("models/test_a.py::test_x[8]", "models/test_*::test_x[?]")
+    True
+    """
+    place = selector.removeprefix("./").rstrip("/")
+    if lies_in(test, place):
+        return True
+    if not set(place) & set("*?"):
+        return False
+    pattern = re.escape(place).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.fullmatch(pattern, test) is not None
+
+
+def near(name: str, names: Collection[str]) -> tuple[str, ...]:
+    """Return the names that may have been meant, the nearest first."""
+    return tuple(difflib.get_close_matches(name, names, n=3, cutoff=0.5))
 
 
 class Source(NamedTuple):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, is_run_record, kind_of, read_run
 from pytest_ttnn_perf.analysis.readers.device_csv import device_metrics, gated_ops
-from pytest_ttnn_perf.cli.baseline_edits import edited_settings, matches, select_tests
+from pytest_ttnn_perf.cli.baseline_edits import edited_settings
 from pytest_ttnn_perf.cli.captures import checked
 from pytest_ttnn_perf.cli.common import (
     add_argument,
@@ -27,8 +27,10 @@ from pytest_ttnn_perf.cli.common import (
     complaining,
     from_here,
     look_at,
+    matches,
     newest_record,
     number_within,
+    select_tests,
 )
 from pytest_ttnn_perf.cli.records import Gate
 from pytest_ttnn_perf.core.database_url import INSTALL, check_installed

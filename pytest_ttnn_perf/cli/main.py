@@ -191,9 +191,9 @@ _COMMANDS: Final = {
         "experiments", "add_calibrate",
         "measure how noisy tests are, and how small a regression a gate can detect",
     ),
-    "show": ("show", "add_show", "show what is in a run record or a capture"),
+    "show": ("files", "add_show", "show what is in a run record or a capture"),
     "compare": (
-        "compare", "add_compare", "show what changed between two run records or two captures"
+        "files", "add_compare", "show what changed between two run records or two captures"
     ),
     "import": (
         "importing", "add_import",

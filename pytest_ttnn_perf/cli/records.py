@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, read_run
-from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.cli.common import (
     add_argument,
     add_baselines,
@@ -23,6 +22,7 @@ from pytest_ttnn_perf.cli.common import (
     from_here,
     newest_record,
     presumed_kind_of,
+    select_tests,
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import RuleOutcome, Severity

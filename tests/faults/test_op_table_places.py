@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.cli.baseline import move
 from pytest_ttnn_perf.core import files as files_module
 from pytest_ttnn_perf.core.baseline import key_folder
 from pytest_ttnn_perf.core.errors import InputError, WriteError
@@ -195,9 +194,8 @@ def test_an_update_writes_and_removes_nothing_through_it(
 def test_a_baseline_is_not_moved_with_it(root: Path, way: Callable[[Path], str]) -> None:
     found = way(table_of(root))
     before = on_disk(root.parent)
-    with pytest.raises(InputError) as raised:
-        move(root, {HARDWARE: {TEST: f"{FILE}::test_b"}})
-    assert str(raised.value).endswith(f", found {found}")
+    words = ("baseline", "rename", TEST, f"{FILE}::test_b", "--baselines", root)
+    assert_refused(run_command(*words), code=UNREADABLE, says=(f", found {found}",))
     assert on_disk(root.parent) == before
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.cli.compare import run_compare
+from pytest_ttnn_perf.cli.files import run_compare
 from pytest_ttnn_perf.cli.main import parse
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from tests.harness.captures import capture, op

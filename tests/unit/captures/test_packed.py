@@ -10,8 +10,8 @@ import pytest
 from pytest_ttnn_perf.analysis.readers.detect import kind_of
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
+from pytest_ttnn_perf.cli.files import run_show
 from pytest_ttnn_perf.cli.main import parse
-from pytest_ttnn_perf.cli.show import run_show
 from pytest_ttnn_perf.core import files
 from pytest_ttnn_perf.core.errors import InputError
 from tests.harness.captures import capture, op

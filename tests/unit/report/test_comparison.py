@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.cli.compare import comparison_listing
+from pytest_ttnn_perf.cli.files import comparison_listing
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Run
 from pytest_ttnn_perf.experiments.compare_runs import Difference, Pair, Reading, RunComparison
