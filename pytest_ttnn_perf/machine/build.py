@@ -1,4 +1,4 @@
-"""The installed ttnn, asked in a process of its own what it can do."""
+"""The installed ttnn, asked in a process of its own."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ for name in sys.argv[2:]:
 
 
 class Answers(Struct, frozen=True):
-    """Answers of ttnn by question, as text; ``problem`` is why some are missing."""
+    """Answers of ttnn by question; ``problem`` is why some are missing."""
 
     says: Mapping[str, str] = {}
     errors: Mapping[str, str] = {}
@@ -86,7 +86,7 @@ def ask_ttnn(
     location: str,
     timeout_s: float = TIMEOUT_S,
 ) -> Answers:
-    """Ask the ttnn package in the folder ``location``; whatever happens there, this returns.
+    """Ask the ttnn package in ``location``; whatever happens there, this returns.
 
     The profiler's own variable is not passed on: "profiler" asks with it, and the others without.
     "cluster" takes the chips for as long as the process lives.
@@ -147,7 +147,7 @@ def preflight(
     devices: Path = DEVICES,
     timeout_s: float = TIMEOUT_S,
 ) -> Build:
-    """Look at the installed ttnn; what keeps it from answering is its problem.
+    """Look at the installed ttnn; a failure is its ``problem``.
 
     Whether a build has Tracy is kept in the folder ``cache``. No process is started where that is
     known and there is no hardware to be asked for its name.
@@ -179,7 +179,7 @@ def preflight(
 
 
 def _has_tracy(answers: Answers) -> bool | None:
-    """Compare the answers with and without the profiler's variable; None if unknown."""
+    """Compare the answers with and without the profiler; None if unknown."""
     error = answers.errors.get("profiler")
     if error is None:
         return True if "profiler" in answers.says else None
@@ -214,7 +214,7 @@ def _stamp(build: Build) -> str:
 def compiler_places(
     build: Build, environment: Mapping[str, str], root: Path = Path("/")
 ) -> tuple[Path, ...]:
-    """Return where TTNN looks for the compiler of its kernels, without which no device opens.
+    """Return the places where TTNN looks for its compiler.
 
     Public wheels come without it.
     """

@@ -1,4 +1,4 @@
-"""One run per chip: who holds a chip's lock measures on it, and the others wait.
+"""One run per chip: others wait for its lock.
 
 Chips are counted as the driver does, /dev/tenstorrent/0 and so on. A lock is the kernel's: it is
 free as soon as its holder is gone, however that ended. Who holds it stands in a file beside it.
@@ -44,7 +44,7 @@ RESET: Final = "tt-smi -r"
 
 
 def in_the_way(root: Path = Path("/"), *, reset: str = RESET) -> str | None:
-    """Say why no device may be used now, and what to do; None if nothing is against it.
+    """Return why no device may be used now, if so.
 
     A run that was started by the script itself finds the lock in its own hands, or in those of a
     process above it. While the script runs, its mark of a dirty device is always there, and means
@@ -60,7 +60,7 @@ def in_the_way(root: Path = Path("/"), *, reset: str = RESET) -> str | None:
 
 
 def held_by_another(locked: Path, proc: Path) -> str | None:
-    """Say who holds a lock that is held; None if it is this run's own.
+    """Name the holder of a lock; None if it is this run.
 
     The kernel names who took it, and that may be a program that has ended, as after ``exec 9>FILE;
     flock 9``: the lock lives on in the descriptor, in every process that inherited it.
@@ -82,7 +82,6 @@ def held_by_another(locked: Path, proc: Path) -> str | None:
 
 
 def _holds(process: Path, lock: os.stat_result) -> bool:
-    """Tell whether a process has the descriptor by which a file is locked."""
     try:
         descriptors = list((process / "fd").iterdir())
     except OSError:  # another user's, or it has ended
@@ -96,7 +95,7 @@ def _holds(process: Path, lock: os.stat_result) -> bool:
 
 
 def _taken_by(file: Path, proc: Path) -> int | None:
-    """Return who took the lock on a file; None where the kernel does not tell, as in containers."""
+    """Return who took a lock; None where the kernel hides it."""
     try:
         inode = file.stat().st_ino
         lines = (proc / "locks").read_text(encoding="utf-8").splitlines()
@@ -128,7 +127,7 @@ _JOB: Final = "ttdev-job-"
 
 
 class Broker(Struct, frozen=True):
-    """A broker that is up: tests go through its queue, and it alone resets the devices.
+    """A device broker that is up: its queue and its resets count.
 
     ``runs_us``: whether this process belongs to one of its jobs; None where that cannot be told.
     """
@@ -138,11 +137,11 @@ class Broker(Struct, frozen=True):
 
     @property
     def reset(self) -> str:
-        """How its devices are reset."""
+        """The command that resets its devices."""
         return f"{BROKER} reset"
 
     def allows(self, command: str) -> bool:
-        """Tell whether a command may reset its devices.
+        """Return whether a command may reset its devices.
 
         In a job none may: the broker would end the job first.
         """
@@ -150,14 +149,14 @@ class Broker(Struct, frozen=True):
 
     @property
     def instead(self) -> str:
-        """What happens instead of a reset by hand, or what to do."""
+        """The alternative to a reset by hand."""
         if self.runs_us:
             return f"the device broker {BROKER} resets its devices itself, after this job"
         return f"the device broker {BROKER} is up ({self.socket}): {self.reset}"
 
 
 def find_broker(environment: Mapping[str, str], root: Path = Path("/")) -> Broker | None:
-    """Return the device broker that is up on this machine; None where nobody listens."""
+    """Return the device broker that is up on this machine, if any."""
     for file in _sockets(environment, root):
         pid = listener_of(file)
         if pid is not None:
@@ -166,7 +165,7 @@ def find_broker(environment: Mapping[str, str], root: Path = Path("/")) -> Broke
 
 
 def _sockets(environment: Mapping[str, str], root: Path) -> Iterator[Path]:
-    """Yield where a broker may listen, in the order in which its own client looks."""
+    """Yield the sockets of a broker, in its own client's order."""
     named = environment.get("TT_DEVICE_MCP_SOCKET")
     if named:
         yield Path(named)
@@ -197,7 +196,7 @@ _OF_TWO_CHIPS: Final = frozenset({"n300"})
 
 
 def system_here(environment: Mapping[str, str]) -> System | None:
-    """Return what a process with this environment would run on; None where that is not known.
+    """Return the system of a process with this environment; None if unknown.
 
     Where it may use only some of the chips, nothing is known of the board: TTNN names a system by
     the chips that it sees.
@@ -237,7 +236,7 @@ _LONGEST_COMMAND: Final = 60
 
 
 class Lease(Struct):
-    """The chips that this process may use; used as a context, they are given back when it ends.
+    """The chips of this process, until the context ends.
 
     So they are when nothing refers to it any more.
     """
@@ -247,7 +246,7 @@ class Lease(Struct):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a process must be given so that it uses these chips and no other."""
+        """The variables that show a process these chips only."""
         return {VISIBLE: ",".join(map(str, self.chips))} if self.chips else {}
 
     def __enter__(self) -> Lease:
@@ -257,7 +256,7 @@ class Lease(Struct):
         self.release()
 
     def release(self) -> None:
-        """Give the chips back. The lock files stay: unlinking a lock splits its waiters."""
+        """Give the chips back. Lock files stay: unlinking splits the waiters."""
         while self._locks:
             lock, beside = self._locks.pop()
             with contextlib.suppress(OSError):
@@ -266,7 +265,7 @@ class Lease(Struct):
 
 
 def lock_folder(temporary: Path | None = None) -> Path:
-    """Return where locks are kept unless another folder is named: the same for all users."""
+    """Return the usual folder of locks: one for all users."""
     return (temporary or Path(tempfile.gettempdir())) / "ttnn-perf-locks"
 
 
@@ -288,7 +287,7 @@ def visible_chips(environment: Mapping[str, str], devices: Path = DEVICES) -> tu
 def take(
     chips: Sequence[int], folder: Path, *, timeout_s: float, print_line: Callable[[str], None]
 ) -> Lease:
-    """Take all of the chips, one after another in the same order everywhere: no two runs deadlock.
+    """Take all of the chips, in one order everywhere: nothing deadlocks.
 
     Raises:
         UsageError: another run still holds one of them, or the locks cannot be made.
@@ -298,7 +297,7 @@ def take(
     lease = Lease(tuple(sorted(set(chips))), locks)
     try:
         for chip in lease.chips:
-            _, lock = _Wait((chip,), folder, deadline, timeout_s).first(print_line)
+            _, lock = _first_free([chip], folder, deadline, timeout_s, print_line)
             locks.append(lock)
     except BaseException:
         lease.release()
@@ -309,24 +308,24 @@ def take(
 def take_one(
     chips: Sequence[int], folder: Path, *, timeout_s: float, print_line: Callable[[str], None]
 ) -> Lease:
-    """Take the first of the chips that is free: for one of several workers side by side.
+    """Take the first free chip: for one of several workers.
 
     Raises:
         UsageError: other runs still hold all of them, or the locks cannot be made.
     """
-    wait = _Wait(tuple(sorted(set(chips))), folder, time.monotonic() + timeout_s, timeout_s)
-    chip, lock = wait.first(print_line)
+    deadline = time.monotonic() + timeout_s
+    chip, lock = _first_free(sorted(set(chips)), folder, deadline, timeout_s, print_line)
     return Lease((chip,), [lock])
 
 
 def holder_of(chip: int, folder: Path) -> str | None:
-    """Return who holds a chip's lock, in words; None when it is free."""
+    """Name the holder of a chip's lock; None when free."""
     lock, beside = _files(chip, folder)
     return _holder(beside) if is_held(lock) else None
 
 
 def is_held(lock: Path) -> bool:
-    """Tell whether any process holds the lock on this file; one that cannot be read is not held."""
+    """Return whether any process holds the lock on this file."""
     from fcntl import LOCK_NB, LOCK_SH, flock
 
     try:
@@ -339,41 +338,32 @@ def is_held(lock: Path) -> bool:
     return False
 
 
-class _Wait(Struct, frozen=True):
-    """For the first of some chips, until the deadline."""
-
-    chips: tuple[int, ...]
-    folder: Path
-    deadline: float
-    timeout_s: float
-
-    def first(self, print_line: Callable[[str], None]) -> tuple[int, tuple[BaseFileLock, Path]]:
-        printed = False
-        while True:
-            for chip in self.chips:
-                lock = _try_lock(chip, self.folder)
-                if lock is not None:
-                    return chip, lock
-            if time.monotonic() >= self.deadline:
-                raise UsageError(self._refusal())
-            if not printed:
-                print_line(f"waiting for {self._held()}")
-                printed = True
-            time.sleep(_POLL_S)
-
-    def _held(self) -> str:
-        beside = ((chip, _files(chip, self.folder)[1]) for chip in self.chips)
-        return "; ".join(f"chip {chip}: held by {_holder(file)}" for chip, file in beside)
-
-    def _refusal(self) -> str:
-        return (
-            f"waited {self.timeout_s:g} s for {self._held()}: let it end, or name chips that are "
-            f"free in {VISIBLE}"
-        )
+def _first_free(
+    chips: Sequence[int],
+    folder: Path,
+    deadline: float,
+    timeout_s: float,
+    print_line: Callable[[str], None],
+) -> tuple[int, tuple[BaseFileLock, Path]]:
+    printed = False
+    while True:
+        for chip in chips:
+            lock = _try_lock(chip, folder)
+            if lock is not None:
+                return chip, lock
+        beside = ((chip, _files(chip, folder)[1]) for chip in chips)
+        held = "; ".join(f"chip {chip}: held by {_holder(file)}" for chip, file in beside)
+        if time.monotonic() >= deadline:
+            waited = f"waited {timeout_s:g} s for {held}"
+            message = f"{waited}: let it end, or name chips that are free in {VISIBLE}"
+            raise UsageError(message)
+        if not printed:
+            print_line(f"waiting for {held}")
+            printed = True
+        time.sleep(_POLL_S)
 
 
 def _try_lock(chip: int, folder: Path) -> tuple[BaseFileLock, Path] | None:
-    """Lock a chip if it is free."""
     from filelock import FileLock, Timeout
 
     file, beside = _files(chip, folder)
@@ -409,7 +399,7 @@ def _make(folder: Path) -> None:
 
 
 def _write_shared(file: Path, text: str) -> None:
-    """Write in place: among users who share a folder, only a file's owner may replace it.
+    """Write in place: only a file's owner may replace it.
 
     The kernel lets nobody open another's file there with O_CREAT either.
     """
@@ -431,7 +421,6 @@ def _myself() -> str:
 
 
 def _holder(beside: Path) -> str:
-    """Return who wrote itself down beside a lock; it may be about to."""
     try:
         holder = json.loads(beside.read_text(encoding="utf-8"))
         return f"pid {holder['pid']} ({holder['command']}) since {holder['since']}"

@@ -1,4 +1,4 @@
-"""Variables that must not be set while times are taken, and those that never work together.
+"""Variables that spoil times, and those for workers and profilers.
 
 tt-metal turns some of its options on when a variable is there, whatever it holds, ``0`` included;
 others only when it begins with ``1``.
@@ -54,7 +54,7 @@ def devices_of(environment: Mapping[str, str]) -> Path:
 
 
 def is_simulated(environment: Mapping[str, str]) -> bool:
-    """Tell whether ttnn is asked to leave the hardware alone."""
+    """Return whether ttnn is asked to leave the hardware alone."""
     return any(environment.get(name) for name in (MOCK, SIMULATOR))
 
 
@@ -64,7 +64,7 @@ _PATHS: Final = (SIMULATOR, "TT_METAL_RUNTIME_ROOT")
 
 
 def missing_paths(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
-    """Return the variables that name a file, or a folder, which is not there."""
+    """Return the variables that name a missing file or folder."""
     why = "is not there, and no device opens without it"
     return tuple(
         Conflict(name, path, why, f"correct or unset {name}")
@@ -86,7 +86,7 @@ def _not_zero(value: str) -> bool:
 
 
 class _Option(Struct, frozen=True):
-    """Why a variable must not be set, and which of its values set it."""
+    """A variable that spoils times, and the values that do."""
 
     why: str
     is_on: Callable[[str], bool] = _present
@@ -232,7 +232,7 @@ _OPERATION_TIMEOUT_S: Final = 300
 
 
 def worker_variables(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return what every worker is given where there is a ttnn, unless the user has set it.
+    """Return the variables of every worker, unless the user set them.
 
     Opening a device writes logs: into the worker's ``folder``, not where the user stands.
     """
@@ -244,7 +244,7 @@ def worker_variables(environment: Mapping[str, str], folder: Path) -> dict[str, 
 
 
 def program_room(environment: Mapping[str, str]) -> int:
-    """Return how many programs the profiler of a process keeps until it is read."""
+    """Return the number of programs that the profiler has room for."""
     given = environment.get(_ROOM, "")
     return int(given) if given.isdecimal() else PROGRAMS
 
@@ -279,7 +279,7 @@ def profiler_variables(
 
 
 def move_folders(environment: Mapping[str, str], shared: Path, own: Path) -> dict[str, str]:
-    """Return what leads into a worker's folder as it is for a process with one of its own in it."""
+    """Move the folders of a worker into one process' own."""
     given = {name: Path(environment.get(name, "")) for name in (_LOGS_PATH, _PROFILER_DIR)}
     return {
         name: str(own / place.relative_to(shared))

@@ -1,4 +1,4 @@
-"""git: asked about commits and files, and used to check out and keep other versions.
+"""git: commits and files, checkouts and states of the working tree.
 
 Nothing here changes what the user has checked out, nor the user's index and branches.
 """
@@ -62,7 +62,7 @@ class GitError(Exception):
 
 
 def work_tree(folder: Path) -> Path | None:
-    """Return the top of the working tree around a folder; None without one.
+    """Return the top of the working tree around a folder, if any.
 
     Git is not asked: it would take a bare repository on the way up for the one that is meant.
     """
@@ -96,7 +96,7 @@ class Git(Struct, frozen=True):
         return self.output(*words, variables=variables).decode(errors="surrogateescape")
 
     def ask(self, *words: str, timeout_s: float | None = None) -> str | None:
-        """Return what a command prints, without the last line's end; None if it fails."""
+        """Return what a command prints; None if it fails."""
         try:
             printed = self.output(*words, timeout_s=timeout_s)
         except GitError:
@@ -110,7 +110,7 @@ class Git(Struct, frozen=True):
         timeout_s: float | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Run a command that reads what is ``given``, and return what it prints.
+        """Run a command that reads ``given``; return what it prints.
 
         ``variables`` are added to its environment. Ctrl-C reaches us alone: we end git, and with it
         whatever it has started.
@@ -160,7 +160,7 @@ class Git(Struct, frozen=True):
 
 
 def top_level(folder: Path) -> Path | None:
-    """Return the top of the working tree around a folder; None where git knows of none."""
+    """Return the top of a working tree that git knows, if any."""
     top = work_tree(folder)
     if top is None or Git(top).ask("rev-parse", "--is-inside-work-tree") != "true":
         return None
@@ -176,7 +176,7 @@ def posix(path: Path, folder: Path) -> str:
 
 
 class CheckedOut(NamedTuple):
-    """The commit that is checked out; None where git cannot tell.
+    """The commit that is checked out; None where unknown.
 
     ``branch`` is None as well where a commit is checked out and no branch, as CI systems do it.
     ``dirty``: tracked files differ from the commit. ``parents`` are what the commit itself names,
@@ -216,7 +216,7 @@ def state(folder: Path) -> CheckedOut:
 
 
 def described_commit(text: str) -> tuple[str | None, tuple[str, ...]]:
-    r"""Return when a commit was made, in UTC, and its parents, from the text of its object.
+    r"""Return the time of a commit, in UTC, and its parents.
 
     >>> described_commit("tree 1\nparent 2\ncommitter A <a@b> 1793534400 +0100\n\nparent 3")
     ('2026-11-01T12:00:00Z', ('2',))
@@ -232,13 +232,13 @@ def described_commit(text: str) -> tuple[str | None, tuple[str, ...]]:
 
 
 def is_ancestor(folder: Path, commit: str) -> bool:
-    """Return whether a commit is known, and what is checked out around a folder follows it."""
+    """Return whether the checked-out commit follows a known commit."""
     top = work_tree(folder)
     return top is not None and commit[:1] != "-" and Repository(top).descends_from(commit)
 
 
 def is_known(folder: Path, commit: str) -> bool:
-    """Return whether the repository around a folder has a commit: a shallow clone has few."""
+    """Return whether the repository around a folder has a commit."""
     top = work_tree(folder)
     return top is not None and commit[:1] != "-" and Repository(top).has(commit)
 
@@ -247,7 +247,7 @@ def is_known(folder: Path, commit: str) -> bool:
 
 
 class Committed(Struct, frozen=True):
-    """A commit that changed a file, by whom, when, and where the file was then."""
+    """A commit that changed a file; ``path`` is its name then."""
 
     commit: str
     author: str
@@ -256,7 +256,7 @@ class Committed(Struct, frozen=True):
 
 
 def is_tracked(file: Path) -> bool | None:
-    """Return whether git has a file: who has the repository has it too; None if unknown."""
+    """Return whether git has a file; None if unknown."""
     top, name = _locate(file)
     if top is None:
         return False
@@ -265,7 +265,7 @@ def is_tracked(file: Path) -> bool | None:
 
 
 def staged_version(file: Path, stage: int) -> str | None:
-    """Return one side of a file that is in conflict: 1 the base, 2 ours, 3 theirs.
+    """Return one side of a conflict: 1 base, 2 ours, 3 theirs.
 
     Raises:
         InputError: it is larger than any baseline.
@@ -274,7 +274,7 @@ def staged_version(file: Path, stage: int) -> str | None:
 
 
 def committed_version(file: Path) -> str | None:
-    """Return a file as the last commit has it; None where it has none, or there is no git.
+    """Return a file as in the last commit, if it is there.
 
     Raises:
         InputError: it is larger than any baseline.
@@ -292,7 +292,7 @@ def _checked_blob(file: Path, version: str, where: str) -> str | None:
 
 
 def history(file: Path) -> list[Committed]:
-    """Return the commits that changed a file, newest first, under whatever name it had."""
+    """Return the commits that changed a file, newest first, across renames."""
     top, name = _locate(file)
     words = ("log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--follow")
     fields = "--format=%x00%H%x00%an%x00%aI"
@@ -313,7 +313,7 @@ def history(file: Path) -> list[Committed]:
 
 
 def contents(file: Path, versions: Sequence[Committed]) -> Iterator[str | None]:
-    """Yield a file as it was after each of some commits; None where it was not there, or is huge.
+    """Yield a file after each of some commits; None without it.
 
     What is huge may pack small, so that nobody notices it in a clone.
     """
@@ -326,7 +326,7 @@ def contents(file: Path, versions: Sequence[Committed]) -> Iterator[str | None]:
 
 
 def _locate(file: Path) -> tuple[Path | None, str]:
-    """Return the working tree that a file is in, and its path as git writes it from the top."""
+    """Return the working tree of a file, and its path there."""
     folder = Path(os.path.realpath(file.parent))
     top = work_tree(folder)
     return top, "" if top is None else posix(folder / file.name, top)
@@ -377,7 +377,7 @@ _ABSENT: Final = re.compile("0+")
 
 
 class Commit(NamedTuple):
-    """A commit: its full and its short name, and the first line of its message, printable."""
+    """A commit: its full and short name, and its printable subject."""
 
     id: str
     short: str
@@ -385,7 +385,7 @@ class Commit(NamedTuple):
 
 
 class DatedCommit(NamedTuple):
-    """A commit in history: when its author made it, and what it follows; a merge has two."""
+    """A commit with the author's date and its parents."""
 
     commit: Commit
     date: str
@@ -393,7 +393,7 @@ class DatedCommit(NamedTuple):
 
 
 class WorkingTree(NamedTuple):
-    """What is checked out; ``commit`` is None in a repository that has none yet.
+    """The checked-out commit, if any, and the number of changed files.
 
     ``changed`` and ``untracked`` count files that the commit does not have as they are.
     """
@@ -404,14 +404,14 @@ class WorkingTree(NamedTuple):
 
 
 class State(NamedTuple):
-    """A state of the working tree: the id of its tree, and of a commit that holds it."""
+    """A state of the working tree: its tree, and its commit."""
 
     tree: str
     commit: str
 
 
 class ChangedFile(NamedTuple):
-    """A file that differs in two states, by ids of its content; None where it is not there."""
+    """A file that differs in two states, by ids of its content."""
 
     path: str
     before: str | None
@@ -419,7 +419,7 @@ class ChangedFile(NamedTuple):
 
 
 class ChangedLine(NamedTuple):
-    """A line that a later state has and the earlier one does not."""
+    """A line that only the later state has."""
 
     path: str
     number: int
@@ -464,7 +464,7 @@ class Repository:
         return self._described(found)
 
     def working_tree(self) -> WorkingTree:
-        """Return what is checked out, and how many files are not as they were committed."""
+        """Return the checked-out commit and the number of changed files."""
         head = self._id("HEAD^{commit}")
         listed = self._git.ask("status", "--porcelain=v1", "-z", "--no-renames") or ""
         states = [line[:2] for line in listed.split("\0") if line]
@@ -473,12 +473,12 @@ class Repository:
         return WorkingTree(commit, len(states) - untracked, untracked)
 
     def differs_from(self, commit: Commit, paths: Iterable[str]) -> tuple[str, ...]:
-        """Return those of some paths in which the working tree differs from a commit."""
+        """Return the paths in which the working tree differs from a commit."""
         words = ("diff", "--quiet", "--no-ext-diff", "--no-textconv", commit.id, "--")
         return tuple(path for path in paths if self._git.ask(*words, path) is None)
 
     def between(self, good: Commit, bad: Commit) -> list[DatedCommit]:
-        """Return the commits after ``good`` up to ``bad``, oldest first, by first parents alone.
+        """Return the commits from ``good`` to ``bad`` by first parents, oldest first.
 
         Raises:
             UsageError: ``good`` is not an ancestor of ``bad``.
@@ -498,7 +498,7 @@ class Repository:
         return found
 
     def merge_base(self) -> str | None:
-        """Return where the branch left its upstream, or main or master; None where that is HEAD."""
+        """Return where the branch began; None where that is HEAD."""
         head = self._id("HEAD")
         for name in ("@{upstream}", "origin/HEAD", "main", "master"):
             base = self._git.ask("merge-base", "HEAD", name)
@@ -549,7 +549,7 @@ class Repository:
         return State(self._id(f"{commit}^{{tree}}") or "", commit)
 
     def keep(self, name: str, state: State) -> None:
-        """Keep a state under a name, for as long as the repository lasts."""
+        """Keep a state under a name, while the repository lasts."""
         with contextlib.suppress(GitError):  # a repository that others may only read
             self._git.run("update-ref", f"{_REFS}/{name}", state.commit)
 
@@ -565,7 +565,7 @@ class Repository:
         return found
 
     def new_lines(self, before: State, after: State, path: str) -> Iterator[ChangedLine]:
-        """Yield the lines of a file that the later state has and the earlier one does not."""
+        """Yield the lines of a file that only the later state has."""
         words = ("diff-tree", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv")
         printed = self._git.ask(*words, "--no-renames", before.tree, after.tree, "--", path) or ""
         number = None
@@ -578,11 +578,11 @@ class Repository:
                 number += 1
 
     def text(self, state: State, path: str) -> str:
-        """Return a file as a state has it; nothing where it has none."""
+        """Return a file in a state; nothing where it is missing."""
         return self._git.ask("cat-file", "blob", f"{state.tree}:{path}") or ""
 
     def id_of(self, state: State, path: str) -> str | None:
-        """Return the id of a file's or folder's content in a state; None where it has none."""
+        """Return the id of a path's content in a state, if there."""
         return self._id(f"{state.tree}:{path}")
 
     def _untracked(self, known: State | None) -> list[str]:
@@ -636,7 +636,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 
 
 class Lineage(Struct, frozen=True):
-    """What a repository knows of some commits.
+    """The order of some commits in a repository.
 
     ``known`` gives the full name of each by the name that it was asked for. ``places`` are the
     places of commits in their order, the oldest first, by their full names: those of ``branch``, or
@@ -652,15 +652,15 @@ class Lineage(Struct, frozen=True):
     cut: str | None = None
 
     def full(self, commit: str | None) -> str:
-        """Return the whole name of a commit; as it was given, if git does not know it."""
+        """Return the whole name of a commit, if git knows it."""
         return self.known.get(commit or "", commit or "")
 
     def place(self, commit: str | None) -> int | None:
-        """Return the place of a commit; None for one that is not among them."""
+        """Return the place of a commit, if it has one."""
         return self.places.get(self.full(commit))
 
     def excludes(self, commit: str | None) -> bool:
-        """Tell whether git knows that a commit is not of the branch."""
+        """Return whether a commit is known not to be of the branch."""
         if self.branch is None or self.cut is not None or commit not in self.known:
             return False
         return self.place(commit) is None
@@ -688,7 +688,6 @@ def lineage_of(
 
 
 def _lineage(git: Git, commits: Collection[str], names: Sequence[str]) -> Lineage:
-    """Return the order of commits on the first branch that there is; without names, of all."""
     known = _known(git, commits)
     words = ("rev-list", "--timestamp", "--topo-order", "--reverse")
     if not names:
@@ -705,7 +704,7 @@ def _lineage(git: Git, commits: Collection[str], names: Sequence[str]) -> Lineag
 
 
 def _cut(git: Git, oldest: str) -> str | None:
-    """Return what the oldest commit of a branch follows, where a shallow clone ends there."""
+    """Return the parent of a shallow clone's oldest commit."""
     if git.ask("rev-parse", "--is-shallow-repository") != "true":
         return None
     _, parents = described_commit(git.run("--no-replace-objects", "cat-file", "commit", oldest))
@@ -713,7 +712,7 @@ def _cut(git: Git, oldest: str) -> str | None:
 
 
 def _known(git: Git, commits: Collection[str]) -> dict[str, str]:
-    """Return the full names of the commits that git knows, by the names that they were given."""
+    """Return the full names of known commits, by the given ones."""
     asked = [commit for commit in commits if _COMMIT.fullmatch(commit)]
     if not asked:
         return {}
@@ -728,14 +727,12 @@ def _known(git: Git, commits: Collection[str]) -> dict[str, str]:
 
 
 def _tips(git: Git, branch: str) -> list[str]:
-    """Return the last commits of a branch, here and on origin."""
     names = (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}")
     asked = (git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") for name in names)
     return [commit for commit in asked if commit]
 
 
 def _places(listed: bytes) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the places of commits, and when they were made."""
     lines = [line.split() for line in listed.decode("ascii").splitlines()]
     places = {commit: place for place, (_, commit) in enumerate(lines)}
     return places, {commit: int(made) for made, commit in lines}
@@ -755,7 +752,7 @@ _SUBMODULE: Final = "160000"
 
 @contextmanager
 def temporary_checkout(root: Path, commit: str) -> Iterator[Path]:
-    """Check a commit of the repository in ``root`` out; yield where, and remove it in the end.
+    """Check a commit out in a temporary folder, removed in the end.
 
     The folder is called as that of the repository: where its root is a package, that is its name.
 
@@ -786,7 +783,7 @@ def temporary_checkout(root: Path, commit: str) -> Iterator[Path]:
 
 
 def remove_leftovers(root: Path) -> int:
-    """Remove what earlier processes left behind when they were killed; return how many."""
+    """Remove the checkouts of killed processes; return how many."""
     known = {tree.parent for tree in _worktrees(root) if _OURS.fullmatch(tree.parent.name)}
     cwd = Path(tempfile.gettempdir()).resolve()
     found = {folder for folder in cwd.glob(f"{_PREFIX}*") if _OURS.fullmatch(folder.name)}
@@ -810,7 +807,7 @@ def _remove_leftover(folder: Path, root: Path) -> bool:
 
 
 def _mark(folder: Path, repositories: Sequence[Path]) -> TextIO:
-    """Put a marker into a folder, and return it locked: it is locked as soon as it has its name."""
+    """Put a marker into a folder, locked before it is named."""
     unnamed = folder / f".{_MARKER}"
     marker = unnamed.open("w", encoding="utf-8")
     fcntl.flock(marker, fcntl.LOCK_EX)
@@ -827,7 +824,7 @@ def _note(marker: TextIO, repositories: Sequence[Path]) -> None:
 
 
 def _check_out(marker: TextIO, root: Path, tree: Path, commit: str) -> None:
-    """Check out a commit and, of its submodules, those that the working tree has."""
+    """Check out a commit, with the submodules of the working tree."""
     waiting = [(root, tree, commit)]
     repositories = []
     while waiting:
@@ -855,7 +852,7 @@ def _check_out(marker: TextIO, root: Path, tree: Path, commit: str) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder of ours, and what git remembers of the worktrees in it."""
+    """Remove a folder of ours, and its worktrees from git's list."""
     repositories: list[Path] = []
     with contextlib.suppress(InputError, ValueError, KeyError, TypeError):
         marker = json.loads(read_text(folder / _MARKER))
@@ -869,7 +866,7 @@ def _remove(folder: Path) -> None:
 
 
 def _forget(folder: Path, repositories: Sequence[Path]) -> bool:
-    """Let git forget the worktrees in a folder that is gone; return whether there were any."""
+    """Remove worktrees of a deleted folder from git's list, if any."""
     done = False
     for repository in repositories:
         for tree in _worktrees(repository):
@@ -887,7 +884,7 @@ def _worktrees(repository: Path) -> list[Path]:
 
 
 def _delete(path: Path) -> None:
-    """Delete a file or a folder, also one that a test has made read-only."""
+    """Delete a file or a folder, also a read-only one."""
     if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
         return

@@ -1,4 +1,4 @@
-"""The host: what it is, how busy it is, and its boards as the driver tells them."""
+"""The host: its identity, its load, its chips by their driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import re
 import shutil
 import tempfile
 from datetime import datetime, timezone
-from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -36,7 +35,7 @@ class Tenant(Struct, frozen=True):
 
 
 class Machine(Struct, frozen=True):
-    """What a host tells about itself and its chips, with no chip touched; None is unknown.
+    """A host and its chips, with no chip touched; None is unknown.
 
     ``tenants_known`` is false where processes of other users cannot be seen. ``locked`` and
     ``dirty`` are the files by which tt-metal's run_safe_pytest.sh says that it uses the devices,
@@ -78,7 +77,7 @@ MACHINE: Final = "TTNN_PERF_MACHINE"
 def on_this_host(
     hardware: Hardware, parts: Collection[str], environment: Mapping[str, str]
 ) -> Hardware:
-    """Return hardware as of this machine, if the host is among the parts of a key.
+    """Add this machine to hardware, if keys name the host.
 
     Of the machine's own name only a hash is kept: baselines may leave the company. It changes with
     every container, which is what the variable is for.
@@ -118,7 +117,7 @@ def host_environment(*, now: datetime) -> Environment:
 
 
 def installed_version(distribution: str) -> str | None:
-    """Return an installed version without importing the package; None where there is none."""
+    """Return the version of an installed distribution; imports nothing."""
     try:
         found = metadata.distribution(distribution)
     except metadata.PackageNotFoundError:
@@ -157,49 +156,26 @@ def _load() -> float | None:
 #: Names the folder that holds ``proc`` and ``sys`` of the host, where a container has them.
 ROOT: Final = "TTNN_PERF_HOST"
 _LOAD: Final = "proc/loadavg"
-_MOST_BYTES: Final = 4096
 
 
 def host_load(environment: Mapping[str, str]) -> Mapping[str, Scalar]:
-    """Return the load, its processors and their governor; what the host does not tell is left out.
+    """Return the load, the processors and their governor, where known.
 
     ``load_1m`` counts what the test itself did in the last minute, such as computing what it
     expects. ``runnable_threads``, of this moment, are all others: while it asks, a test does
     nothing else.
     """
-    root = environment.get(ROOT) or "/"
-    words = _text(os.path.join(root, _LOAD)).split()  # noqa: PTH118 (a tenth of the time)
+    root = Path(environment.get(ROOT) or "/")
+    words = (_line(root / _LOAD) or "").split()
+    found: dict[str, Scalar] = {}
     try:
-        load: dict[str, Scalar] = {
-            "load_1m": float(words[0]),
-            "runnable_threads": int(words[3].partition(b"/")[0]) - 1,
-        }
+        found["load_1m"] = float(words[0])
+        found["runnable_threads"] = int(words[3].partition("/")[0]) - 1
     except (IndexError, ValueError):
-        load = {}
-    return {**load, **_processors(root)}
-
-
-@lru_cache(maxsize=4)
-def _processors(root: str) -> Mapping[str, Scalar]:
-    """Return what stays as it is while a process runs."""
+        found = {}
     # All that there are, not those that this process may use: the load is of all as well.
-    count = os.cpu_count()
-    governor = _text(os.path.join(root, _GOVERNOR_FILE)).decode(errors="replace").strip()  # noqa: PTH118
-    found: dict[str, Scalar] = {"cpu_count": count, "governor": governor or None}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _text(file: str) -> bytes:
-    try:
-        descriptor = os.open(file, os.O_RDONLY)
-    except OSError:
-        return b""
-    try:
-        return os.read(descriptor, _MOST_BYTES)
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
+    known = {"cpu_count": os.cpu_count(), "governor": _line(root / _GOVERNOR_FILE)}
+    return {**found, **{name: value for name, value in known.items() if value is not None}}
 
 
 _DRIVER: Final = "sys/module/tenstorrent/version"
@@ -218,7 +194,7 @@ _LONGEST_COMMAND: Final = 60
 def machine(
     environment: Mapping[str, str], *, root: Path = Path("/"), devices: Path | None = None
 ) -> Machine:
-    """Look at the machine. What it does not tell is unknown, never an error."""
+    """Look at the machine; nothing missing is an error."""
     from pytest_ttnn_perf.machine.chips import DIRTY, LOCKED, find_broker, held_by_another, is_held
 
     nodes = [entry.name for entry in _entries(devices or root / "dev/tenstorrent")]
@@ -245,7 +221,7 @@ def machine(
 
 
 def tt_smi_snapshot(environment: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Return what ``tt-smi -s`` prints, and why there is nothing where it prints none.
+    """Return the output of ``tt-smi -s``, or why it is missing.
 
     It reads the boards' telemetry, and takes no chip from anybody.
     """
@@ -279,7 +255,7 @@ def tt_smi_snapshot(environment: Mapping[str, str]) -> tuple[str | None, str | N
 
 
 def _tenants(devices: Iterable[int], proc: Path) -> tuple[tuple[Tenant, ...], bool]:
-    """Return who has chips open besides this process, and whether all of them could be seen."""
+    """Return who else has chips open, and whether all were seen."""
     listed = {chip: _listed(chip, proc) for chip in devices}
     pairs = {(chip, pid) for chip, pids in listed.items() for pid in pids or ()}
     known = True
@@ -292,7 +268,7 @@ def _tenants(devices: Iterable[int], proc: Path) -> tuple[tuple[Tenant, ...], bo
 
 
 def _listed(chip: int, proc: Path) -> list[int] | None:
-    """Return the driver's own list, which has the processes of all users; older ones have none."""
+    """Return the driver's list of all users; older drivers have none."""
     try:
         text = (proc / f"driver/tenstorrent/{chip}/pids").read_text(encoding="utf-8")
         return [int(pid) for pid in text.split()]
@@ -301,7 +277,7 @@ def _listed(chip: int, proc: Path) -> list[int] | None:
 
 
 def _opened(proc: Path) -> tuple[set[tuple[int, int]], bool]:
-    """Return the chips that processes have open, and whether all processes could be looked into."""
+    """Return the chips that processes have open, and whether all were seen."""
     processes = [folder for folder in _entries(proc) if folder.name.isdecimal()]
     chips = {int(folder.name): _chips_in(folder / "fd") for folder in processes}
     pairs = {(chip, pid) for pid, found in chips.items() for chip in found or ()}
@@ -328,7 +304,7 @@ def _command(process: Path) -> str:
 
 
 def _iommu(root: Path) -> bool | None:
-    """Tell whether chips reach memory through an IOMMU: one that translates, not one that is on."""
+    """Return whether an IOMMU translates for the chips, not just exists."""
     for pattern in _IOMMU:
         types = [_line(file) for file in sorted(root.glob(pattern))]
         if types:
@@ -337,7 +313,7 @@ def _iommu(root: Path) -> bool | None:
 
 
 def kernels_cached(environment: Mapping[str, str]) -> bool:
-    """Tell whether any kernel was compiled before."""
+    """Return whether any kernel was compiled before."""
     return any(True for entry in _entries(kernel_cache(environment)) if any(_entries(entry)))
 
 
@@ -357,7 +333,6 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _line(file: Path) -> str | None:
-    """Return what a file of the kernel's says; None where that cannot be read, or is nothing."""
     try:
         return file.read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError):
@@ -369,7 +344,7 @@ _TELEMETRY_DRIVER: Final = "module/tenstorrent/version"
 
 
 def telemetry(system: Path = Path("/sys")) -> Mapping[str, Scalar]:
-    """Return the state of the chips: the slowest clock, the largest power and temperature.
+    """Return the slowest clock, the largest power and temperature of the chips.
 
     What the driver does not tell is left out.
     """

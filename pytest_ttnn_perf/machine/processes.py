@@ -1,4 +1,4 @@
-"""Child processes: run to their end, or spoken with as workers; none is left behind."""
+"""Child processes: commands and workers, none of which is left behind."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 def interpreter() -> list[str]:
-    """Return this Python with the options it was started with, such as ``-O`` and ``-W``."""
+    """Return this Python with its options, such as ``-O``."""
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001
     return [sys.executable, *flags]
 
 
 def finds_modules_in(folder: Path) -> bool:
-    """Return whether this process finds modules in a folder, if that is the current one."""
+    """Return whether a current folder would be on the module path."""
     return bool({"", str(folder)} & set(sys.path))
 
 
@@ -41,7 +41,7 @@ def finds_modules_in(folder: Path) -> bool:
 
 
 class Ending(Struct, frozen=True):
-    """``code`` as Popen has it; ``silent_s`` when it was killed for being silent so long.
+    """The end of a process: ``code``, or ``silent_s`` before it was killed.
 
     ``cut`` says that its last message was incomplete; ``damaged`` that it was killed for one that
     cannot be read.
@@ -54,7 +54,7 @@ class Ending(Struct, frozen=True):
 
     @property
     def hung(self) -> bool:
-        """Whether it was killed because it was silent for too long."""
+        """It was killed because it was silent for too long."""
         return self.silent_s is not None
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ _CRASHED: Final = "Current thread"
 
 
 def tail(log: Path, *, lines: int = 20) -> str:
-    """Return the end of a log; of a crash its beginning, which shows where it was.
+    """Return the end of a log; of a crash, its beginning.
 
     With some of what stands before that: there C++ says why it aborts.
     """
@@ -109,7 +109,7 @@ _CAPTURED_BYTES: Final = 1 << 20
 
 
 def last_words(log: Path) -> str:
-    """Return the end of a dead worker's log, and of what pytest had captured there.
+    """Return the end of a dead worker's log and captured output.
 
     That is added to the log, the end of what is long.
     """
@@ -148,7 +148,7 @@ _LONGEST_COMMAND: Final = 80
 
 
 def _prctl(option: int, argument: Any) -> bool:
-    """Ask the kernel for something; False where it refuses, or is not Linux."""
+    """Ask the kernel for something; only Linux may grant it."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes
@@ -157,7 +157,7 @@ def _prctl(option: int, argument: Any) -> bool:
 
 
 def die_with_parent() -> None:
-    """Ask the kernel to end this process when its parent dies, however that happens.
+    """Ask the kernel to end this process with its parent.
 
     A worker whose orchestrator was killed would hold its device for nobody. Where there is no
     such call, it notices at its next message.
@@ -166,7 +166,7 @@ def die_with_parent() -> None:
 
 
 class Orphans:
-    """Processes that a child which we are about to start will leave behind.
+    """Processes that the next child leaves behind.
 
     On Linux they become children of ours for as long as we ask for it, whatever session they are
     in. Not among them are earlier children, nor what others in this process start meanwhile: that
@@ -181,7 +181,7 @@ class Orphans:
         self._before = frozenset(self._found())
 
     def end(self) -> list[str]:
-        """Kill them once the child has ended; return those that go on, by number and command."""
+        """Kill them after the child; return survivors by number and command."""
         stop_s = time.monotonic() + _ORPHANS_PATIENCE_S
         # What a killed one has started becomes ours in turn.
         while (left := self._found()) and time.monotonic() < stop_s:
@@ -264,7 +264,7 @@ def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
     environment: Mapping[str, str] | None = None,
     leave_nothing: bool = False,
 ) -> Ending:
-    """Run a command without input, at most so long (0: for ever); a string is one for the shell.
+    """Run a command without input, at most ``timeout_s`` (0: for ever).
 
     It is killed with its process group if it takes longer, or if this process is interrupted; with
     ``leave_nothing``, all that it has started is killed when it ends, too.
@@ -305,7 +305,7 @@ def run_batch(
     log: Path,
     timeout_s: float,
 ) -> Ending:
-    """Run a command as ``run_bounded`` does, leaving nothing; what it prints is added to ``log``.
+    """Run a command that leaves nothing; its output goes to ``log``.
 
     Raises:
         OSError: it cannot be started.
@@ -323,7 +323,7 @@ def run_batch(
 
 
 def run_command(command: str, *, timeout_s: float) -> str | None:
-    """Run a command of the user's in the shell; return why it failed, None if it did not."""
+    """Run a command in the shell; return why it failed, if so."""
     with tempfile.TemporaryFile() as output:
         try:
             ending = run_bounded(command, timeout_s=timeout_s, stdout=output, stderr=output)
@@ -345,7 +345,7 @@ _SENT: Final = ((signal.SIGINT, 60.0), (signal.SIGTERM, 15.0), (signal.SIGKILL, 
 
 
 class InterruptibleCommand:
-    """A command without input, in a process group of its own, that other threads may interrupt."""
+    """A command without input that other threads may interrupt."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
@@ -353,15 +353,15 @@ class InterruptibleCommand:
 
     @property
     def interrupted(self) -> bool:
-        """Whether it was interrupted, or will be before it starts."""
+        """It was interrupted, or will be before it starts."""
         return self._interrupted.is_set()
 
     def interrupt(self) -> None:
-        """End it as Ctrl-C does, within moments; one that has not been started never is."""
+        """End it as Ctrl-C does; before the start, prevent it."""
         self._interrupted.set()
 
     def run(self, stdout: IO[bytes], on_line: Callable[[str], None]) -> int | None:
-        """Run it to its end, and leave nothing that it has started; return how it ended.
+        """Run it to its end, leaving nothing; return its exit code.
 
         Its results go to a file. ``on_line`` is called with each line on its stderr, soon after it
         is written. None if it was interrupted before it was started.
@@ -411,7 +411,7 @@ _LISTENER_PATIENCE_S: Final = 5.0
 
 
 def listener_of(file: Path) -> int | None:
-    """Return the process that listens on a socket, 0 if it is not known; None without one."""
+    """Return the process behind a socket, 0 if unknown, None without one."""
     try:
         if not file.is_socket():
             return None
@@ -440,7 +440,7 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 def show_stacks_on_request() -> None:
-    """Print where this process is when its parent asks, also while it hangs in foreign code.
+    """Print stacks when the parent asks, even in foreign code.
 
     To where stderr goes now, which is not yet where pytest's capturing will send it.
     """
@@ -449,14 +449,14 @@ def show_stacks_on_request() -> None:
 
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Let what would end this process at once interrupt it, as Ctrl-C does."""
+    """Let signals that would end this process interrupt it."""
     with _signals_handled(_ENDING, signal.default_int_handler):
         yield
 
 
 @contextmanager
 def signals_ignored() -> Iterator[None]:
-    """Be deaf to Ctrl-C and the like for the moment that clearing up takes."""
+    """Ignore Ctrl-C and the like while clearing up."""
     with _signals_handled((signal.SIGINT, *_ENDING), signal.SIG_IGN):
         yield
 
@@ -478,7 +478,7 @@ def _signals_handled(
 
 
 class Interrupts:
-    """Ctrl-C, which waits while it is held for what must not be left half done.
+    """Ctrl-C, which waits while something must not be left half done.
 
     A second one does not wait. One that somebody else has a handler for is theirs.
     """
@@ -487,7 +487,7 @@ class Interrupts:
     _held = False
 
     def hold(self) -> None:
-        """Let Ctrl-C wait until it is released; only the main thread hears it."""
+        """Let Ctrl-C wait until it is released, in the main thread."""
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._hear)
@@ -542,7 +542,7 @@ class Channel:
         self._socket.set_inheritable(False)
 
     def send(self, document: Mapping[str, object], *, wait: bool = True) -> str | None:
-        """Send a document; return why the worker should stop, None to go on."""
+        """Send a document; return why the worker should stop, if it should."""
         if self._socket is None:
             return GONE
         if os.getpid() != self._owner:  # a fork of ours has no say
@@ -565,7 +565,7 @@ class Channel:
         return stop if isinstance(stop, str) else None
 
     def _let_go(self) -> str:
-        """Say no more. Not closed: a test may have done that, and the number be another file's."""
+        """Detach, not close: the number may be another file's by now."""
         if self._socket is not None:
             self._socket.detach()
         self._socket = None
@@ -573,7 +573,7 @@ class Channel:
 
 
 def _text(document: Mapping[str, object]) -> str:
-    """Return a document as JSON; what a plugin put there that JSON cannot hold, by its text."""
+    """Return a document as JSON; unfit values by their text."""
     try:
         return json.dumps(document, default=_describe)
     except _NO_JSON:
@@ -607,14 +607,14 @@ _PIPE: Final = 1 << 20
 
 
 class Output:
-    """One of a worker's two streams, shown where this process prints, and logged."""
+    """One of a worker's two streams, shown here and logged."""
 
     def __init__(self, pipe: IO[bytes], shown: Callable[[], TextIO], log: IO[bytes]) -> None:
         self.pipe, self._shown, self._log = pipe, shown, log
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def forward(self) -> int:
-        """Show what there is; return how much, 0 at its end. Waits for something to be there."""
+        """Wait for output and show it; return its size."""
         part = os.read(self.pipe.fileno(), _TAIL_BYTES)
         with contextlib.suppress(OSError):  # a full disk costs the log, not the run
             self._log.write(part)
@@ -659,7 +659,7 @@ class Silence(NamedTuple):
 
 
 class WorkerProcess:
-    """A worker in a process group of its own; used as a context, it is gone when that ends.
+    """A worker in its own process group, until the context ends.
 
     Set ``stop``, and the worker is stopped by the next answer; set ``damaged``, and nothing more
     is read from it. Ctrl-C waits while ``interrupts`` are held, and is heard when there is nothing
@@ -675,7 +675,7 @@ class WorkerProcess:
         log: Path,
         shown: bool,
     ) -> None:
-        """Start it. What it prints goes to ``log``, and if ``shown`` also where this one prints.
+        """Start it; what it prints goes to ``log``, ``shown`` also here.
 
         Raises:
             OSError: there is no room for its log, or for another process.
@@ -762,7 +762,7 @@ class WorkerProcess:
                     yield Silence(time.monotonic() - last_read_s)
 
     def ending(self, *, patience_s: float) -> Ending:
-        """Wait for the process to end, and kill it if it does not; return how it ended."""
+        """Wait for its end, or kill it; return how it ended."""
         if self._silent_s is None and not self.damaged:
             self._wait(patience_s)
             if self.process.poll() is None:
@@ -773,7 +773,7 @@ class WorkerProcess:
         return Ending(code, self._silent_s, cut=bool(self._buffer), damaged=self.damaged)
 
     def _ask_for_stacks(self) -> None:
-        """Have a worker that hangs print where into its log, however busy the machine is."""
+        """Have a hanging worker print its stacks into its log."""
         deadline = time.monotonic() + _STACK_S
         before = size = self._logged()
         self.process.send_signal(STACK)
@@ -796,7 +796,6 @@ class WorkerProcess:
         return selector
 
     def _ready(self, selector: selectors.BaseSelector) -> set[int]:
-        """Wait for something to read; show what the worker prints."""
         with self._interruptible():
             ready = {key.fd for key, _ in selector.select(_POLL_S)}
         for descriptor in ready & self._outputs.keys():
@@ -832,7 +831,7 @@ class WorkerProcess:
                     self._socket.sendall(json.dumps(self.stop).encode() + b"\n")
 
     def _read_rest(self) -> None:
-        """Keep what a worker had sent until it was gone; it gets no answer."""
+        """Keep what a dead worker had sent; it gets no answer."""
         while not self.damaged and self._receive(socket.MSG_DONTWAIT):
             pass
         *lines, _ = self._buffer.split(b"\n")
@@ -840,7 +839,7 @@ class WorkerProcess:
             self.unread += self._document(line)
 
     def _document(self, text: bytearray) -> Iterator[object]:
-        """Yield the document of a text; none if it is no JSON."""
+        """Yield the document of a text, unless it is no JSON."""
         try:
             document = json.loads(text.decode(errors="surrogatepass"))
         except (ValueError, RecursionError):
@@ -853,7 +852,7 @@ class WorkerProcess:
             output.drain()
 
     def _interrupt(self) -> None:
-        """Let a worker take its fixtures down, as Ctrl-C does; not for ever."""
+        """Let a worker take its fixtures down, as Ctrl-C does."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)  # it must not wait for an answer any more
         for number, grace_s in ((signal.SIGINT, _GRACE_S), (signal.SIGTERM, _LAST_GRACE_S)):
@@ -862,7 +861,7 @@ class WorkerProcess:
                 self._wait(grace_s)
 
     def _wait(self, seconds: float) -> None:
-        """Wait for the process to end, at most so long (0: for ever).
+        """Wait for its end, at most ``seconds`` (0: for ever).
 
         What it prints is shown meanwhile, and what it sends is kept: one that cannot get rid of it
         would not end.
@@ -879,7 +878,6 @@ class WorkerProcess:
             self.process.wait(left_s)
 
     def _kill(self) -> int:
-        """Leave nothing behind: neither the worker nor what its tests have started."""
         if not self._gone:
             _kill_group(self.process)
             self.process.wait()

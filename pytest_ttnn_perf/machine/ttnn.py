@@ -1,4 +1,4 @@
-"""TTNN, as far as it is used here. It is never imported: a test that uses it has loaded it.
+"""TTNN, which is never imported here: its tests have loaded it.
 
 Releases differ, so what a module or device offers is looked for, not its version.
 """
@@ -43,18 +43,18 @@ class Runtime(Struct, frozen=True):
     ttnn: ModuleType
 
     def synchronize(self, devices: Iterable[Any]) -> None:
-        """Wait until devices have done all that they were told."""
+        """Wait until devices have done all their work."""
         for device in devices:
             self.ttnn.synchronize_device(device)
 
     def hardware(self, device: Any) -> Hardware:
-        """Return what a test runs on that opened this device, which is open."""
+        """Return the hardware of a test with this open device."""
         simulated = is_simulated(os.environ)
         return Hardware(_name(device.arch()), self.board, mesh_of(device), simulated=simulated)
 
     @property
     def board(self) -> str:
-        """The physical system. Asks for the cluster, which an open device has created already."""
+        """The physical system, from the cluster of an open device."""
         try:
             return _name(self.ttnn.cluster.get_cluster_type())
         except (AttributeError, RuntimeError):
@@ -69,14 +69,14 @@ class Runtime(Struct, frozen=True):
             return None
 
     def program_cache_entries(self, devices: Iterable[Any]) -> int | None:
-        """Return how many programs the caches of devices hold; None where they do not tell."""
+        """Return the number of cached programs; None where unknown."""
         try:
             return sum(int(device.num_program_cache_entries()) for device in devices)
         except (AttributeError, RuntimeError):
             return None
 
     def is_capturing_trace(self, devices: Iterable[Any]) -> bool:
-        """Return whether ops are being recorded instead of run; False where nothing tells."""
+        """Return whether ops are recorded instead of run, where known."""
         ask = getattr(self.ttnn, "is_trace_capture_active", None)
         try:
             return ask is not None and any(ask(device) for device in devices)
@@ -98,7 +98,7 @@ def mesh_of(device: Any) -> str:
 
 
 def chips_of(device: Any) -> tuple[int, ...]:
-    """Return the numbers of a mesh's chips; () where they are not told."""
+    """Return the numbers of a mesh's chips, where known."""
     try:
         return tuple(int(chip) for chip in device.get_device_ids())
     except (AttributeError, TypeError, RuntimeError):
@@ -106,7 +106,7 @@ def chips_of(device: Any) -> tuple[int, ...]:
 
 
 def plain(value: Any) -> Scalar:
-    """Return an argument as a record can hold it: a scalar as it is, an enum by its name."""
+    """Return an argument for a record: a scalar, or a name."""
     is_plain = value is None or isinstance(value, (str, int, float, bool))
     if is_plain and not isinstance(value, Enum):
         return cast("Scalar", value)
@@ -114,19 +114,18 @@ def plain(value: Any) -> Scalar:
 
 
 def _name(value: Any) -> str:
-    """Return the name of an enum's member in lower case."""
     return str(getattr(value, "name", value)).rpartition(".")[2].lower()
 
 
 def settings_of(arguments: Mapping[str, Any], defaults: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Return the arguments that ``defaults`` names; given or not, the same setting is the same."""
+    """Return the arguments that ``defaults`` names, given or not."""
     return {name: plain(arguments.get(name, default)) for name, default in defaults.items()}
 
 
 def put_in_place(
     name: str, ttnn: ModuleType, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> None:
-    """Put a wrapper in the place of a function, wherever it is called by its name."""
+    """Wrap a function wherever TTNN calls it by its name."""
     original = getattr(ttnn, name, None)
     if original is None:
         return
@@ -137,7 +136,7 @@ def put_in_place(
 
 
 def when_imported(name: str, notice: Callable[[ModuleType], None]) -> None:
-    """Call ``notice`` with the module ``name`` once it is imported; at once if it already is."""
+    """Call ``notice`` with a module once it is imported."""
     loaded = sys.modules.get(name)
     if loaded is not None:
         notice(loaded)
@@ -146,7 +145,7 @@ def when_imported(name: str, notice: Callable[[ModuleType], None]) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds one module as everyone else would, and has its loader report to us once it is loaded.
+    """Finds one module as usual, and has its loader report it.
 
     To look for a module is not to import it: the finder stays until it is.
     """
@@ -180,7 +179,7 @@ class _Finder(MetaPathFinder):
 
 
 class Reporting(Loader):
-    """A loader that reports what it has loaded; in all else it is the one behind it."""
+    """A loader that reports what another one has loaded."""
 
     def __init__(self, loader: Loader, notice: Callable[[ModuleType], None]) -> None:
         self._loader = loader
@@ -211,7 +210,7 @@ _DEFAULTS: Final[Mapping[str, Scalar]] = {
 
 
 class UsedDevice(Struct, frozen=True, eq=False):
-    """A device or mesh, as it was when it was opened. Does not keep it open."""
+    """A device or mesh as it was opened, open or not."""
 
     hardware: Hardware
     chips: tuple[int, ...]
@@ -219,7 +218,7 @@ class UsedDevice(Struct, frozen=True, eq=False):
 
 
 class OpenDevices(Struct):
-    """The devices of this process. Nothing is opened, queried or imported that tests would not."""
+    """The devices of this process, observed without opening or asking any."""
 
     on_open: Callable[[], None] | None = None
     runtime: Runtime | None = None
@@ -234,7 +233,7 @@ class OpenDevices(Struct):
         when_imported("ttnn", self._observe)
 
     def begin_test(self) -> None:
-        """Forget the devices that are closed: the next test did not use them."""
+        """Forget closed devices: the next test did not use them."""
         self._used = [device for _, device in self._open]
 
     @property
@@ -244,7 +243,7 @@ class OpenDevices(Struct):
 
     @property
     def used(self) -> UsedDevice | None:
-        """The device that the test has used; of several, the one with the most chips."""
+        """The device of the test; of several, the largest."""
         return max(self._used, key=lambda device: len(device.chips), default=None)
 
     @property
@@ -314,7 +313,6 @@ class OpenDevices(Struct):
         self._used.append(device)
 
     def _forget(self, handle: Any) -> list[UsedDevice]:
-        """Strike a device off the list of open ones; return what was known of it."""
         known = [device for opened, device in self._open if opened is handle]
         self._open = [(opened, device) for opened, device in self._open if opened is not handle]
         return known
@@ -343,7 +341,7 @@ class OpenDevices(Struct):
 def _arguments(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return arguments by name; those without one are unknown where the signature is."""
+    """Return arguments by name, as far as the signature is known."""
     try:
         return inspect.signature(function).bind_partial(*args, **kwargs).arguments
     except (TypeError, ValueError):
@@ -358,7 +356,7 @@ _DRIVER: Final = re.compile(r"\n\s*Location: [^\n]*\n.*\Z", re.DOTALL)
 
 
 def cause_of(text: str) -> str:
-    r"""Return the cause of an error in one line; a plain Python error is returned as it is.
+    r"""Return the cause of an error of TTNN in one line.
 
     >>> cause_of("RuntimeError: TT_FATAL @ a.cpp:129: n > 0\ninfo:\nNo chips\nbacktrace:\n --- f()")
     'No chips'
@@ -378,7 +376,7 @@ def _one_line(text: str) -> str:
 
 
 def installed_ttnn() -> Build:
-    """Return the version and the folder of ttnn, from what is installed, without running any."""
+    """Return the version and the folder of the installed ttnn."""
     try:
         spec = importlib.util.find_spec("ttnn")
     except ValueError:  # something that is no package stands in for it
