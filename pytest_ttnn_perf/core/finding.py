@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -119,25 +119,13 @@ class RuleOutcome(Enum):
     NOT_APPLICABLE = "NOT_APPLICABLE"
 
 
+_CODE: Final = re.compile(r"[A-Z]{3}[0-9]{3}")
+
+
 def _read_code(value: Value) -> str:
-    code = value.string()
-    if not _is_code(code):
+    if not _CODE.fullmatch(value.string()):
         raise value.refusal("the code of a rule, such as TTP203")
-    return code
-
-
-@lru_cache(maxsize=1024)
-def _is_code(text: str) -> bool:
-    digits = text[3:]
-    return len(text) == 6 and text[:3].isupper() and digits.isascii() and digits.isdecimal()
-
-
-def _read_codes(value: Value) -> tuple[str, ...]:
-    # Every test of a record has some sixty: look closer only where one is none.
-    raw = value.raw
-    if isinstance(raw, list) and all(type(code) is str and _is_code(code) for code in raw):
-        return tuple(raw)
-    return tuple(map(_read_code, value.array()))
+    return value.string()
 
 
 class Evidence(Struct, frozen=True):
@@ -172,7 +160,7 @@ class Unanswered(Struct, frozen=True):
 
     outcome: RuleOutcome
     reason: str
-    codes: Annotated[tuple[str, ...], Coding(_read_codes)]
+    codes: Annotated[tuple[str, ...], Coding(lambda value: tuple(map(_read_code, value.array())))]
     region: Omit[str] = ""
 
 
@@ -608,7 +596,6 @@ def _part(subject: Subject, name: str) -> object:
 
 #: Our own codes; nobody else's begin so.
 OURS: Final = "TTP"
-_CODE: Final = re.compile(r"[A-Z]{3}[0-9]{3}")
 
 
 class CustomRule(Struct, frozen=True):
