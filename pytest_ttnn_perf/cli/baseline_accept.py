@@ -22,7 +22,7 @@ from pytest_ttnn_perf.cli.baseline_edits import (
 from pytest_ttnn_perf.cli.common import add_argument, number_within, select_tests
 from pytest_ttnn_perf.cli.history import add_branch, add_source, wanted_history
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
-from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.core.hardware import Hardware, first_difference
 from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.settings import MAX_REFRESHED, MIN_REFRESHED, Update
 from pytest_ttnn_perf.core.text import counted, percent
@@ -309,7 +309,7 @@ def _trouble(observation: Observation) -> str | None:
 
 def _difference(first: Measured, other: Measured) -> str | None:
     ours, theirs = first.observation, other.observation
-    setting = theirs.setting.first_difference(ours.setting)
+    setting = first_difference(theirs.setting, ours.setting)
     if setting is not None:
         name, now, then = setting
         return f"another configuration: {name} is {now!r}, in {first.record} {then!r}"

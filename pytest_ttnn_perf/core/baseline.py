@@ -23,7 +23,7 @@ from pytest_ttnn_perf.core.codec import (
     encode,
 )
 from pytest_ttnn_perf.core.errors import DecodeError
-from pytest_ttnn_perf.core.hardware import Configuration, Hardware, PlainConfiguration, Scalar
+from pytest_ttnn_perf.core.hardware import Hardware, Scalar
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.ops import OpGroups
 
@@ -152,7 +152,7 @@ class TestBaseline(Struct, frozen=True):
 
     accepted: Accepted
     metrics: Mapping[str, MetricBaseline]
-    configuration: PlainConfiguration = Configuration()
+    configuration: Mapping[str, Scalar] = {}
     ops: Annotated[str | None, Coding(_read_place)] = None
     op_table: Annotated[OpGroups | None, Coding(lambda _: None, str)] = None
     formerly: Omit[tuple[Former, ...]] = ()
@@ -220,7 +220,7 @@ def _file_lines(file: BaselineFile) -> Iterator[str]:
 
 def _test_lines(test: TestBaseline) -> Iterator[str]:
     yield f'      "accepted": {_inline(encode(test.accepted))},'
-    yield f'      "configuration": {_inline(dict(test.configuration.values))},'
+    yield f'      "configuration": {_inline(dict(test.configuration))},'
     if test.formerly:
         yield f'      "formerly": {json.dumps([encode(former) for former in test.formerly])},'
     metrics = {name: _metric_lines(metric) for name, metric in test.metrics.items()}

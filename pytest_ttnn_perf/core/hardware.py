@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.codec import Coding, Omit
+from pytest_ttnn_perf.core.codec import Omit
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.text import did_you_mean
 
@@ -97,40 +97,17 @@ def member_name(enumerated: str) -> str:
     return enumerated.rpartition(".")[2].lower()
 
 
-class Configuration(Struct, frozen=True):
-    """Settings of the device and the model under which a test ran."""
+def first_difference(
+    one: Mapping[str, Scalar], other: Mapping[str, Scalar]
+) -> tuple[str, Scalar, Scalar] | None:
+    """Return the first field in which two configurations differ, with both values.
 
-    values: Mapping[str, Scalar] = {}
-
-    def completed_by(self, facts: Mapping[str, Scalar]) -> Configuration:
-        """Return this configuration with the facts of the test's author added."""
-        if not facts:
-            return self
-        return Configuration({**self.values, **facts})
-
-    def first_difference(self, other: Configuration) -> tuple[str, Scalar, Scalar] | None:
-        """Return the first field that differs, with both values.
-
-        None for the same setting. A field that only one side has differs: an unknown setting is not
-        the same setting.
-        """
-        if self.values == other.values:
-            return None
-        for name in sorted({*self.values, *other.values}):
-            mine, theirs = self.values.get(name), other.values.get(name)
-            if mine != theirs or (name in self.values) != (name in other.values):
-                return name, mine, theirs
-        return None
-
-
-#: A configuration as a flat object of its values.
-PlainConfiguration = Annotated[
-    Configuration,
-    Coding(
-        lambda value: Configuration({name: item.scalar() for name, item in value.items()}),
-        lambda configuration: dict(configuration.values),
-    ),
-]
+    A field that only one side has differs: an unknown setting is not the same setting.
+    """
+    for name in sorted({*one, *other}):
+        if (name in one) != (name in other) or one.get(name) != other.get(name):
+            return name, one.get(name), other.get(name)
+    return None
 
 
 class Environment(Struct, frozen=True):

@@ -24,10 +24,8 @@ from pytest_ttnn_perf.core.codec import (
 from pytest_ttnn_perf.core.errors import DecodeError
 from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Unanswered
 from pytest_ttnn_perf.core.hardware import (
-    Configuration,
     Environment,
     Hardware,
-    PlainConfiguration,
     Scalar,
 )
 from pytest_ttnn_perf.core.metric import Better, Metric, Source
@@ -187,7 +185,7 @@ class Observation(Struct, frozen=True):
     # In the order of the file.
     test: Annotated[str, Mark.KEY]
     metrics: Annotated[Mapping[str, MetricObservation], Mark.REQUIRED] = {}
-    configuration: PlainConfiguration = Configuration()
+    configuration: Mapping[str, Scalar] = {}
     facts: Mapping[str, Scalar] = {}
     ops: Annotated[OpGroups | None, Coding(decode_groups, encode_groups)] = None
     waived: Mapping[str, str] = {}
@@ -231,13 +229,13 @@ class Observation(Struct, frozen=True):
     @property
     def device_facts(self) -> Mapping[str, Scalar]:
         """The facts of devices; empty where none was opened or stated."""
-        setting = self.setting.values
+        setting = self.setting
         return {**self.environment, **setting} if setting else {}
 
     @property
-    def setting(self) -> Configuration:
+    def setting(self) -> Mapping[str, Scalar]:
         """The observed configuration, completed by the author's facts."""
-        return self.configuration.completed_by(self.facts)
+        return {**self.configuration, **self.facts}
 
     @property
     def is_simulated(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from pytest_ttnn_perf.core.hardware import Environment
+from pytest_ttnn_perf.core.hardware import Environment, first_difference
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.gate.judge import settled_value
 from pytest_ttnn_perf.gate.judging import observed_change_by_op
@@ -114,7 +114,7 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
         hardware = _other_hardware(
             first.hardware or before.hardware, second.hardware or after.hardware
         )
-        differs = first.setting.first_difference(second.setting)
+        differs = first_difference(first.setting, second.setting)
         obstacle = hardware or (Difference(*differs) if differs else None)
         for name in dict.fromkeys([*first.metrics, *second.metrics]):
             then, now = (_reading(side.metrics.get(name)) for side in (first, second))

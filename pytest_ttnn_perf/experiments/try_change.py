@@ -18,7 +18,6 @@ from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, is_step, order_
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.finding import ModelKind, RuleOutcome
-from pytest_ttnn_perf.core.hardware import Configuration
 from pytest_ttnn_perf.core.metric import (
     COUNTED_IN_GRAPHS,
     KERNEL_TIME,
@@ -335,7 +334,7 @@ class _Watch:
         for test in self.after.measured:
             sides = [side.measured.get(test) for side in (self.before, self.after)]
             if all(sides) and test not in self.tuned:
-                then, now = (seen[0].setting.values for seen in sides if seen)
+                then, now = (seen[0].setting for seen in sides if seen)
                 changed = [
                     f"{name} {then.get(name)}, now {now.get(name)}"
                     for name in sorted(TUNED & {*then, *now})
@@ -381,13 +380,13 @@ def _own_tables(text: str) -> str:
 
 
 def _without_tuned(observation: Observation) -> Observation:
-    if TUNED.isdisjoint(observation.setting.values):
+    if TUNED.isdisjoint(observation.setting):
         return observation
     values, facts = (
         {name: value for name, value in own.items() if name not in TUNED}
-        for own in (observation.configuration.values, observation.facts)
+        for own in (observation.configuration, observation.facts)
     )
-    return replace(observation, configuration=Configuration(values), facts=facts)
+    return replace(observation, configuration=values, facts=facts)
 
 
 def differing_conditions(test: str, then: Observation, now: Observation) -> Iterator[Refusal]:

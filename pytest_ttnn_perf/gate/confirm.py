@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Source
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
@@ -241,7 +242,7 @@ def why_not_counted(
     )
     if key != key_before:
         return f"other hardware: {key}, before {key_before}"
-    difference = again.setting.first_difference(observation.setting)
+    difference = first_difference(again.setting, observation.setting)
     if difference is not None:
         name, now, then = difference
         return f"another configuration: {name} is {now!r}, before {then!r}"

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import Session
 from pytest_ttnn_perf.core.codec import LARGEST
+from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median
 from pytest_ttnn_perf.core.observation import NO_LIMITS
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
@@ -232,7 +233,7 @@ def _obstacle(
             keys = ", ".join(other_keys)
             return _Obstacle(Outcome.NOT_COMPARABLE, Reason.OTHER_KEY, keys)
         return _Obstacle(Outcome.NO_BASELINE, Reason.NEW_TEST)
-    difference = observation.setting.first_difference(baseline.configuration)
+    difference = first_difference(observation.setting, baseline.configuration)
     if difference is None:
         return None
     name, now, then = difference

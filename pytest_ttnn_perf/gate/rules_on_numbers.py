@@ -154,7 +154,7 @@ _OFF: Final = frozenset({"", "0", "false", "off", "no", "none"})
 
 def settings_of(subject: Subject) -> Mapping[str, Scalar]:
     """Return the settings and facts of a subject."""
-    observed = subject.observation.setting.values if subject.observation is not None else {}
+    observed = subject.observation.setting if subject.observation is not None else {}
     return {**observed, **subject.facts}
 
 

@@ -12,7 +12,10 @@ from msgspec import Struct
 
 from pytest_ttnn_perf.core.codec import Omit  # noqa: TC001 (read with a sweep)
 from pytest_ttnn_perf.core.finding import AxisEffect
-from pytest_ttnn_perf.core.hardware import Scalar  # noqa: TC001 (read with a sweep)
+from pytest_ttnn_perf.core.hardware import (
+    Scalar,
+    first_difference,
+)
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, quantity
 from pytest_ttnn_perf.core.verdict import Outcome
@@ -317,7 +320,7 @@ def _differ(first: JudgedTest, second: JudgedTest, axis: str) -> bool:
     of_axis = (_axes(first)[axis], _axes(second)[axis])
     facts = ((fact, other.facts.get(name)) for name, fact in one.facts.items())
     return (
-        one.configuration.first_difference(other.configuration) is not None
+        first_difference(one.configuration, other.configuration) is not None
         or any(pair[0] != pair[1] and pair != of_axis for pair in facts)
         or _ops(one.ops) != _ops(other.ops)
         or any(

@@ -78,7 +78,7 @@ _DESCRIBED: Final = ("batch", "ml_model_name", "batch_size", "input_sequence_len
 def _facts(observation: Observation) -> Mapping[str, Scalar]:
     around = observation.environment
     described = {name: around[name] for name in _DESCRIBED if around.get(name) is not None}
-    return {**described, **observation.setting.values}
+    return {**described, **observation.setting}
 
 
 def _aimed(observed: MetricObservation, entries: list[TargetEntry]) -> MetricObservation:

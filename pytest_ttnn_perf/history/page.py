@@ -310,7 +310,7 @@ def _test(report: CiReport, judged: JudgedTest, earlier: EarlierRuns) -> PageTes
         # What failed comes before everything that did not.
         worst=_ORDER.index(outcome) + (0 if failed else len(_ORDER)),
         key=key,
-        setting=tuple((n, str(value)) for n, value in sorted(observation.setting.values.items())),
+        setting=tuple((n, str(value)) for n, value in sorted(observation.setting.items())),
         summary="; ".join([*_summary(judged, outcome), *advice]),
         by_op=judged.by_op or "",
         commands=tuple(commands),
@@ -393,7 +393,7 @@ def _metric(
         value = settled_value(observed)
     centre = verdict.centre if verdict else None
     unit, scale = display_unit(metric, value if centre is None else centre)
-    setting = tuple(sorted(observation.setting.values.items(), key=lambda item: item[0]))
+    setting = tuple(sorted(observation.setting.items(), key=lambda item: item[0]))
     text = (
         sentence(verdict)
         if verdict

@@ -501,7 +501,7 @@ def _readings(judged: JudgedTest, run: Run) -> Iterator[Reading]:
     observation = judged.observation
     hardware = observation.hardware or run.hardware
     verdicts = {verdict.metric.name: verdict for verdict in judged.verdicts}
-    setting = tuple(sorted(observation.setting.values.items(), key=lambda item: item[0]))
+    setting = tuple(sorted(observation.setting.items(), key=lambda item: item[0]))
     for name, observed in observation.metrics.items():
         value = settled_value(observed)
         if hardware is not None and value is not None:

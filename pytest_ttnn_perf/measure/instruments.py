@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.baseline import ops_path
 from pytest_ttnn_perf.core.errors import EmptyReportError, TtnnPerfError
-from pytest_ttnn_perf.core.hardware import Configuration
 from pytest_ttnn_perf.core.metric import (
     CALL_COUNT,
     KERNEL_TIME,
@@ -242,7 +241,7 @@ class Instruments:
         """Return an observation with its hardware and the options of tt-xla."""
         compiled = self.compiler.configuration if self.compiler is not None else {}
         if compiled:
-            observation = replace(observation, configuration=Configuration(compiled))
+            observation = replace(observation, configuration=compiled)
         if artifact.arch is None:
             return observation
         from pytest_ttnn_perf.measure.hardware import on_hardware_of_capture
@@ -448,7 +447,7 @@ class BesideDevices(Instruments):
             observation,
             metrics=metrics,
             hardware=used.hardware,
-            configuration=Configuration(used.configuration),
+            configuration=used.configuration,
             environment={**observation.environment, **artifact.environment, **self._facts},
         )
 

@@ -68,7 +68,7 @@ def _least_ns(observation: Observation, phase: str, tokens: int) -> float | str:
     board = wings.call("peaks_of", hardware.arch) if hardware else None
     if hardware is None or board is None or hardware.simulated:
         return "the peaks of this hardware are not known"
-    setting, chips = observation.setting.values, _product(hardware.mesh or "1") or 1
+    setting, chips = observation.setting, _product(hardware.mesh or "1") or 1
     stated = setting.get(_STATED[phase])
     size = stated if isinstance(stated, (int, float)) and not isinstance(stated, bool) else 0
     if phase == "decode":

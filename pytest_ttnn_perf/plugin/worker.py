@@ -341,7 +341,7 @@ class Worker:
         A capture that was there before may be of any machine.
         """
         observation = with_hardware(item, observation)
-        hardware, opened = observation.hardware, observation.configuration.values
+        hardware, opened = observation.hardware, observation.configuration
         captured = any(observed.capture for observed in observation.metrics.values())
         if hardware is not None and (opened or not captured):
             here = on_this_host(hardware, self.settings.key, os.environ)

@@ -119,7 +119,7 @@ def _benchmark(
     judged: JudgedTest, hardware: Hardware | None, origin: Mapping[str, Any]
 ) -> BenchmarkRun:
     observation = judged.observation
-    known = {**observation.environment, **observation.setting.values}
+    known = {**observation.environment, **observation.setting}
 
     def text(*names: str) -> str | None:
         found = (known.get(name) for name in names)
@@ -146,7 +146,7 @@ def _benchmark(
         num_layers=count("num_layers", "layers"),
         batch_size=count("batch", "batch_size"),
         config_params={
-            **observation.configuration.values,
+            **observation.configuration,
             OURS: _own_members(judged, hardware, frozenset(measured)),
         },
         precision=text("precision"),
@@ -207,7 +207,7 @@ def _own_members(
         "test": observation.test,
         "hardware": None if hardware is None else encode(hardware),
         "facts": dict(observation.facts),
-        "configuration": dict(observation.configuration.values),
+        "configuration": dict(observation.configuration),
         "metrics": {
             name: {
                 **encode(observed.metric),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.core.hardware import Configuration, Hardware
+from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Kind, Metric
 from pytest_ttnn_perf.core.ops import OpGroup, OpGroups, Signature, Tensor
 from pytest_ttnn_perf.gate.store import BaselineStore
@@ -50,7 +50,7 @@ def stored(
 ) -> TestBaseline:
     """Return a stored test."""
     by_name = {each.metric.name: each for each in metrics}
-    return TestBaseline(accepted, by_name, Configuration(configuration), op_table=table)
+    return TestBaseline(accepted, by_name, configuration, op_table=table)
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from pytest_ttnn_perf.core.baseline import (
 )
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.finding import Evidence, Finding, RuleOutcome, Severity, Unanswered
-from pytest_ttnn_perf.core.hardware import Configuration, Environment, Hardware
+from pytest_ttnn_perf.core.hardware import Environment, Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import (
     Coverage,
@@ -51,7 +51,7 @@ _ENUMS = {
 }
 #: No mesh is written by leaving it out, so an empty name of a mesh does not exist.
 HARDWARE = st.builds(Hardware, TEXTS, TEXTS, mesh=st.none() | st.text(min_size=1, max_size=5))
-CONFIGURATIONS = st.builds(Configuration, st.dictionaries(TEXTS, SCALARS, max_size=3))
+CONFIGURATIONS = st.dictionaries(TEXTS, SCALARS, max_size=3)
 LIMITS = st.builds(Limits, *[st.none() | NUMBERS] * 5)
 EVIDENCE = st.builds(Evidence, TEXTS, st.none() | NUMBERS, TEXTS, st.none() | NUMBERS)
 #: What a finding says; an empty text is written by leaving it out, as one that is not there.

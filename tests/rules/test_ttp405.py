@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from pytest_ttnn_perf.core.finding import RuleOutcome
-from pytest_ttnn_perf.core.hardware import Configuration, Scalar
 from pytest_ttnn_perf.core.observation import Observation
 from tests.rules.answers import Ask, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.tables import op, table
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.core.hardware import Scalar
 
 ask = Ask("TTP405")
 LIMIT = limit(1, "B")
@@ -14,7 +18,7 @@ TRACED = table(op("Add", replay=(1, 1)))
 
 
 def opened(**configuration: Scalar) -> Subject:
-    observation = Observation("test", configuration=Configuration(configuration))
+    observation = Observation("test", configuration=configuration)
     return Subject(ops=TRACED, observation=observation)
 
 

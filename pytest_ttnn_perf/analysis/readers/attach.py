@@ -185,7 +185,7 @@ def _benchmark(file: Path) -> Artifact:
         arch=system.arch,
         board=system.board,
         hardware=observation.hardware,
-        facts=observation.setting.values,
+        facts=observation.setting,
         environment=observation.environment,
     )
 

@@ -20,7 +20,13 @@ from pytest_ttnn_perf.analysis.readers.ttlang import bounded_text
 from pytest_ttnn_perf.core.codec import LARGEST, LARGEST_COUNT, Value, decode
 from pytest_ttnn_perf.core.errors import DecodeError, InputError
 from pytest_ttnn_perf.core.files import open_file, parse_json, reading
-from pytest_ttnn_perf.core.hardware import Configuration, Environment, Hardware, Scalar, system_of
+from pytest_ttnn_perf.core.hardware import (
+    Environment,
+    Hardware,
+    Scalar,
+    first_difference,
+    system_of,
+)
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, metric_in
 from pytest_ttnn_perf.core.observation import (
     JudgedTest,
@@ -457,7 +463,7 @@ def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observat
     return Observation(
         test=test_of(benchmark),
         metrics={m.metric.name: m for m in metrics_of(benchmark)},
-        configuration=Configuration(_scalars(ours.get("configuration", settings))),
+        configuration=_scalars(ours.get("configuration", settings)),
         facts=_scalars(
             ours.get("facts", {name: fact for name, fact in facts.items() if fact is not None})
         ),
@@ -517,7 +523,7 @@ def _add(joined: dict[str, Observation], tests: Iterable[Observation], file: Pat
 
 
 def _with_samples(first: Observation, other: Observation, file: Path) -> Observation:
-    difference = first.setting.first_difference(other.setting)
+    difference = first_difference(first.setting, other.setting)
     if difference is not None or first.hardware != other.hardware:
         name, before, after = difference or ("hardware", first.hardware, other.hardware)
         problem = f"two results of {first.test} differ in {name}: {before} and {after}"

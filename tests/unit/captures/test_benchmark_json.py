@@ -83,7 +83,7 @@ def test_a_complete_run(tmp_path: Path) -> None:
         "num_layers": 32,
         "precision": "bfp8",
     }
-    assert dict(test.configuration.values) == {"data_parallel": 1}
+    assert dict(test.configuration) == {"data_parallel": 1}
     found = {
         name: (m.metric.unit, m.metric.better.value, m.samples, m.limits.target, m.why_ungated)
         for name, m in test.metrics.items()
@@ -130,7 +130,7 @@ def test_of_tt_xla(tmp_path: Path) -> None:
     assert [m.limits.target for m in test.metrics.values()] == [None] * 4
     assert "num_layers" not in test.facts
     # A count of what was compiled is a result: it does not make two runs incomparable.
-    assert "ttnn_total_ops" not in test.configuration.values
+    assert "ttnn_total_ops" not in test.configuration
     assert test.environment["ttnn_total_ops"] == 180
 
 
@@ -148,7 +148,7 @@ def test_of_vllm(tmp_path: Path) -> None:
         "mean_tpot_ms",
     }
     assert why(test, "request_throughput") == "output_throughput says the same"
-    assert test.configuration.values["num_prompts"] == 8
+    assert test.configuration["num_prompts"] == 8
 
 
 def why(test: Observation, name: str) -> str | None:
@@ -215,7 +215,7 @@ def test_what_differs_in_every_run_is_no_setting(tmp_path: Path) -> None:
         "seed": 17,
     }
     test = read(tmp_path, complete_run(config_params={**volatile, **settings}))
-    assert dict(test.configuration.values) == settings
+    assert dict(test.configuration) == settings
     assert dict(test.environment) == volatile
 
 
@@ -258,7 +258,7 @@ def test_speed_is_not_gated_while_tokens_are_forced(tmp_path: Path) -> None:
 
 def test_a_total_time_is_that_of_so_many_samples(tmp_path: Path) -> None:
     test = read(tmp_path, tt_xla_result())
-    assert test.configuration.values["total_samples"] == 128
+    assert test.configuration["total_samples"] == 128
     assert test.metrics["samples_per_sec"].gated
     assert why(test, "total_time") == "samples_per_sec says the same"
 

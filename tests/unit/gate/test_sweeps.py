@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.hardware import Configuration
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, SweepPoint
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
@@ -41,7 +40,7 @@ def point(
     observation = Observation(
         name,
         observed,
-        configuration=Configuration(configuration or {}),
+        configuration=configuration or {},
         facts=facts or {},
         sweep=SweepPoint("t", axes, require or {}),
     )

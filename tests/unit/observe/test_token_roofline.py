@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core.hardware import Configuration, Hardware
+from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.measure.recorder import SeriesTable
 from pytest_ttnn_perf.measure.tokens import TokenLog, conditions_of, with_rooflines
@@ -35,7 +35,7 @@ def observed(hardware: Hardware | None, **facts: Scalar) -> dict[str, MetricObse
         metrics,
         facts=facts,
         hardware=hardware,
-        configuration=Configuration({"grid": "8x8"}),
+        configuration={"grid": "8x8"},
     )
     return dict(with_rooflines(observation, log).metrics)
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.core.hardware import Configuration, Hardware
+from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import JudgedTest, Limits, MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import Update
@@ -184,7 +184,7 @@ def measured_as(**definition: Any) -> Observation:
         ),
         (replace(observed(slow=100), problems=("t: measured twice",)), "t: measured twice"),
         (
-            replace(observed(slow=100), configuration=Configuration({"batch": 8})),
+            replace(observed(slow=100), configuration={"batch": 8}),
             "another configuration: batch is 8, before None",
         ),
         (

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import encode
-from pytest_ttnn_perf.core.hardware import Configuration, Hardware
+from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.ops import OpGroups
@@ -81,13 +81,13 @@ def test_mistakes_of_both_passes_are_told() -> None:
 def test_all_else_is_as_the_wall_pass_saw_it() -> None:
     wall = seen(
         hardware=Hardware("wormhole_b0", "n150", "1x1"),
-        configuration=Configuration({"batch": 1}),
+        configuration={"batch": 1},
         facts={"batch": 1},
         raised="ValueError: no",
     )
     other = told(
         hardware=Hardware("blackhole", "p150", "1x1"),
-        configuration=Configuration({"batch": 2}),
+        configuration={"batch": 2},
         facts={"batch": 2},
         dropped=True,
     )
