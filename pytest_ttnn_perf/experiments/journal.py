@@ -109,7 +109,7 @@ def ways_of(steps: Sequence[Step], gone: Collection[str] = ()) -> list[Way]:
 
 
 def leading_steps(steps: Sequence[Step]) -> frozenset[str]:
-    """Return the ids of the steps that lead to the last kept state.
+    """Return the ids of steps that lead to the last kept state.
 
     One that begins where another began is tried in its place, or for the second time: the other,
     and all that followed it, lead nowhere. After commits that were not tried, a step goes on from

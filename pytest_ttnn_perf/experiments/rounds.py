@@ -154,8 +154,8 @@ class Measuring(Struct, frozen=True):
 class Version(Struct):
     """A version that is measured.
 
-    ``other`` is a folder whose code it must not run. ``tests`` are those to run at first; None for all that are collected. ``rootdir`` is pytest's
-    root folder, once it is known.
+    ``other`` is a folder whose code it must not run. ``tests`` are those to run at first; None for
+    all that are collected. ``rootdir`` is pytest's root folder, once it is known.
     """
 
     name: str
@@ -492,8 +492,8 @@ class StrayedError(UsageError):
 class RoundProgress(NamedTuple):
     """Progress of rounds.
 
-    ``tests`` is None before the first collection. ``version`` is being measured. ``left_s`` is what all rounds that there may be will take at this
-    pace; None before anything is done.
+    ``tests`` is None before the first collection. ``version`` is being measured. ``left_s`` is what
+    all rounds that there may be will take at this pace; None before anything is done.
     """
 
     number: int

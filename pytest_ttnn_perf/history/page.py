@@ -269,7 +269,9 @@ def _tests(source: PageSource, earlier: EarlierRuns) -> tuple[list[PageTest], li
     """All tests of a run, worst first, and notes on them."""
     report, tables = source.report, source.tables
     regions = sum(len(j.observation.ops.regions) for j in report.tests if j.observation.ops)
-    ops, spans = most_ops(regions), most_spans(len(tables))
+    # Op kinds of a region and spans of a timeline: a page of many tests must still open.
+    ops = max(8, min(60, 6_000 // max(regions, 1)))
+    spans = max(200, min(4_000, 30_000 // max(len(tables), 1)))
     found: list[tuple[float, PageTest]] = []
     notes: dict[str, None] = {}
     for judged in report.tests:
@@ -607,15 +609,6 @@ def _trend(group: Sequence[SeriesChange]) -> Part:
 # Ops: the time of each kind, and what the roofline allows.
 
 
-def most_ops(regions: int) -> int:
-    """Limit of op kinds per region, so that a page opens.
-
-    >>> most_ops(1), most_ops(200), most_ops(5000)
-    (60, 30, 8)
-    """
-    return max(8, min(60, 6_000 // max(regions, 1)))
-
-
 class Chip(NamedTuple):
     """Architecture and compute cores of a chip; None where unknown."""
 
@@ -757,15 +750,6 @@ def _us(ns: float) -> float:
 
 
 # Timelines: one step of each region.
-
-
-def most_spans(timelines: int) -> int:
-    """Limit of spans per timeline: a page must still open.
-
-    >>> most_spans(1), most_spans(20), most_spans(1000)
-    (4000, 1500, 200)
-    """
-    return max(200, min(4_000, 30_000 // max(timelines, 1)))
 
 
 def timelines_of(table: OpTable, *, most: int) -> tuple[list[Part], list[str]]:

@@ -183,9 +183,13 @@ def page_html(page: Page) -> str:
 
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        loader=jinja2.FileSystemLoader(_ASSETS), finalize=_finalized,
+        loader=jinja2.FileSystemLoader(_ASSETS),
+        finalize=lambda value: shown(value) if type(value) is str else value,
     )  # fmt: skip
-    style, script = _asset("page.css"), _script()
+    style = (_ASSETS / "page.css").read_text(encoding="utf-8")
+    files = (_ASSETS / "script" / f"{name}.js" for name in _SCRIPTS)
+    script = "\n".join(f"// {file.name}\n{file.read_text(encoding='utf-8')}" for file in files)
+    script = f'(() => {{\n"use strict";\n{script}}})();\n'
     return environment.get_template("page.html.jinja").render(
         page=page,
         rows=[_row(test) for test in page.tests],
@@ -229,20 +233,6 @@ def _points(history: PageHistory) -> str:
         f"{place * across:.0f},{_HEIGHT - 2 - (value - low) * up:.0f}"
         for place, value in enumerate(values)
     )
-
-
-def _finalized(value: object) -> object:
-    """Escape invisible characters of template values."""
-    return shown(value) if type(value) is str else value
-
-
-def _script() -> str:
-    parts = (f"// {name}.js\n{_asset(f'script/{name}.js')}" for name in _SCRIPTS)
-    return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
-
-
-def _asset(name: str) -> str:
-    return (_ASSETS / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

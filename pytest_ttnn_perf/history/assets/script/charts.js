@@ -242,13 +242,11 @@ function explorer(plot) {
 
 // A metric, run after run: where it was against today's baseline and limit, and when it changed.
 
-const HOSTS_TOLD = 5;
 const MARKS = { accepted: "baseline accepted", stored: "baseline stored" };
 
 function historyChart(metric) {
   const points = pointsOf(metric.history).filter((point) => point.value !== null);
   if (points.length < 2) return null;
-  const hosts = [...new Set(points.map((point) => point.run.host))];
   const last = points.at(-1);
   const { figure } = chart({
     kind: "history",
@@ -256,7 +254,7 @@ function historyChart(metric) {
     label: `${counted(points.length, "run")}, from ${amount(metric, points[0].value)} to ${amount(metric, last.value)}` +
       `${metric.limit === null ? "" : `, limit ${amount(metric, metric.limit)}`}; ${counted(metric.history.changes.length, "change")}`,
     legend: historyLegend(metric, points),
-    paint: (width) => paintHistory(metric, points, hosts, width),
+    paint: (width) => paintHistory(metric, points, width),
     after: [historyChanges(metric, points), opened("Numbers", () => historyNumbers(metric, points))],
   });
   return figure;
@@ -275,33 +273,30 @@ function historyLegend(metric, points) {
 
 const acceptMark = (x, y) => draw("path", { class: "mark-accept", d: `M${x} ${y}l-4 -7h8z` });
 
-function paintHistory(metric, points, hosts, width) {
-  const strip = hosts.length > 1 ? 16 : 0;
+function paintHistory(metric, points, width) {
   const levels = levelsOf(metric);
   const right = Math.max(12, ...levels.map((level) => textWidth(level.text) + 10));
   const [low, high] = around([...points.map((point) => point.value), ...levels.map((level) => level.value)].map((value) => value * metric.scale));
   const ticks = roundNumbers(low, high, 5);
   const left = Math.max(...tickLabels(ticks).map((label) => textWidth(label))) + 12;
-  const height = 210 + strip;
-  const box = { left, right: width - right, top: 34, bottom: height - 36 - strip, width };
+  const height = 210;
+  const box = { left, right: width - right, top: 34, bottom: height - 36, width };
   const y = linear([low, high], [box.bottom, box.top]);
   const x = linear([0, points.length - 1], [box.left + 8, box.right - 8]);
   const at = (value) => y(value * metric.scale);
   const line = points.map((point, place) => `${x(place)},${at(point.value)}`).join(" ");
   const labels = points.map((point) => shortCommit(point.run.commit) || moment(point.run.started_at).slice(0, 10));
-  const axis = axisBottom({ ...box, bottom: box.bottom + strip }, x, [...points.keys()], "run, by commit", labels, false);
   return {
     height,
     shapes: [
       axisLeft(box, y, ticks, metric.unit || metric.name),
-      axis,
+      axisBottom(box, x, [...points.keys()], "run, by commit", labels, false),
       allowedBand(metric, box, at),
       levelLines(levels, box, at),
       points.map((point, place) => (point.mark ? acceptLine(point, x(place), box) : null)),
       changeLines(metric, points, x, box),
       draw("polyline", { class: "line", points: line }),
       points.map((point, place) => dot(x(place), at(point.value), toneOf(point.outcome), points.length > 80 ? 2.5 : 3.5)),
-      strip ? hostStrip(points, hosts, x, box) : null,
     ],
     points: points.map((point, place) => ({ x: x(place), y: at(point.value), lines: pointLines(metric, points, place) })),
   };
@@ -355,29 +350,6 @@ function placesOf(change, points) {
   return [Math.max(0, to - 1), to];
 }
 
-// A letter for each of the first hosts.
-function hostLetter(hosts, host) {
-  const place = hosts.indexOf(host);
-  return place < HOSTS_TOLD ? String.fromCharCode(65 + place) : "·";
-}
-
-function hostStrip(points, hosts, x, box) {
-  const half = (x(1) - x(0)) / 2;
-  const same = [];
-  points.forEach((point, place) => {
-    if (place && points[place - 1].run.host === point.run.host) same.at(-1).to = place;
-    else same.push({ host: point.run.host, from: place, to: place });
-  });
-  return same.map(({ host, from, to }) => {
-    const [start, end] = [Math.max(box.left, x(from) - half), Math.min(box.right, x(to) + half)];
-    const wide = end - start > 10;
-    return draw("g", null,
-      draw("rect", { class: hosts.indexOf(host) % 2 ? "host" : "neither", "fill-opacity": 0.35, x: start + 0.5, width: Math.max(0.5, end - start - 1), y: box.bottom + 3, height: 12 }),
-      wide ? draw("text", { class: "strong", x: (start + end) / 2, y: box.bottom + 12.5, "text-anchor": "middle" }, hostLetter(hosts, host)) : null,
-      draw("title", null, host));
-  });
-}
-
 function pointLines(metric, points, place) {
   const point = points[place];
   const change = metric.history.changes.find((one) => placesOf(one, points)[1] === place);
@@ -391,10 +363,6 @@ function pointLines(metric, points, place) {
 
 // The same in words: which runs a change is between, its cause, what finds the commit.
 function historyChanges(metric, points) {
-  const hosts = [...new Set(points.map((point) => point.run.host))];
-  const named = hosts.slice(0, HOSTS_TOLD).map((host) => `${hostLetter(hosts, host)} ${host}`).join(", ");
-  const more = hosts.length > HOSTS_TOLD ? `, and ${hosts.length - HOSTS_TOLD} more (·)` : "";
-  const key = hosts.length > 1 ? make("p", { class: "hint" }, `Hosts: ${named}${more}`) : null;
   const told = metric.history.changes.map((change) => {
     const [from, to] = placesOf(change, points);
     return make("li", null,
@@ -402,7 +370,7 @@ function historyChanges(metric, points) {
       ` between ${shortCommit(points[from].run.commit)} and ${shortCommit(points[to].run.commit)}: ${change.cause}`,
       change.command ? command(change.command) : null);
   });
-  return [key, told.length ? make("ul", { class: "changes" }, told) : null];
+  return told.length ? make("ul", { class: "changes" }, told) : null;
 }
 
 function historyNumbers(metric, points) {
@@ -770,11 +738,11 @@ function opNames(circles, box, roofs) {
   });
 }
 
-// What devices did during a call, one lane each: kernels, waits for others, the host; gaps are empty.
+// What devices did during a call, one lane each: kernels, waits for others; gaps are empty.
 
 const SPAN = 18;
 const MOST_LEVELS = 3;
-const KINDS = { k: ["kernel", "dram"], w: ["waits for other devices", "compute"], h: ["host", "host"] };
+const KINDS = { k: ["kernel", "dram"], w: ["waits for other devices", "compute"] };
 
 function timelineChart(timeline) {
   const end = Math.max(...timeline.lanes.flatMap((lane) => lane.starts_us.map((start, place) => start + lane.durations_us[place])));
@@ -873,7 +841,7 @@ function spanLines(timeline, lane, span) {
 
 // Times of a lane by kind; the rest is gaps.
 function laneTimes(lane, end) {
-  const times = { k: 0, w: 0, h: 0 };
+  const times = { k: 0, w: 0 };
   lane.durations_us.forEach((duration, place) => (times[lane.kinds[place]] = (times[lane.kinds[place]] ?? 0) + duration));
   let [busy, reached] = [0, 0];
   lane.starts_us.forEach((start, place) => {
@@ -892,7 +860,7 @@ function laneInWords(lane, end) {
 function laneListing(timeline, end) {
   const rows = timeline.lanes.map((lane) => ({ lane, times: laneTimes(lane, end) }));
   const column = (name, kind) => [name, ({ times }) => `${microseconds(times[kind])} (${percent(times[kind] / end)})`, "number"];
-  return listing([["Device", ({ lane }) => lane.device], column("Kernels", "k"), column("Waits", "w"), column("Host", "h"), column("Gaps", "gaps"),
+  return listing([["Device", ({ lane }) => lane.device], column("Kernels", "k"), column("Waits", "w"), column("Gaps", "gaps"),
     ["Spans", ({ lane }) => String(lane.starts_us.length), "number"]], rows);
 }
 
