@@ -268,19 +268,17 @@ def cold_samples(
     fewer warm-up calls than a model needs.
 
     ## Why it matters
-    The first call compiles, the second may capture a trace or fill caches. Their time is not the
-    model's, and differs from run to run.
+    First calls compile, capture traces and fill caches: their time differs from run to run.
 
     ## What to do
     Leave `warmup` at 3 or more, and warm the model up with the shapes that are measured.
 
     ## When it is no problem
-    When the cold call itself is what is measured: `first_call_time` is recorded for that, and left
-    out here, as is the time of a whole test.
+    When the cold call itself is what is measured: `first_call_time` and the time of a whole test
+    are left out here.
 
     ## Where it looks
-    The warm-up and the samples of the times that the test measured, and the number of programs in
-    the cache before and after them.
+    Warm-up and samples of measured times, and the programs in the cache before and after them.
     """
     timed = [
         observed
@@ -334,12 +332,11 @@ def conflicting_environment(
     """A variable was set that changes the times.
 
     ## What it finds
-    Variables of the environment that slow kernels or calls down while times are taken: the watcher,
-    prints and asserts of kernels, slow dispatch, profilers, tt-lang's dumps, logging or comparison
-    in TTNN_CONFIG_OVERRIDES.
+    Variables that slow kernels or calls down: the watcher, prints and asserts of kernels, slow
+    dispatch, profilers, tt-lang's dumps, logging or comparison in TTNN_CONFIG_OVERRIDES.
 
     ## Why it matters
-    What is measured is then the model with its debugging. Some of them do so even when set to 0.
+    The model is then measured with its debugging. Some of them do so even when set to 0.
 
     ## What to do
     Unset the variable; each finding says which.
@@ -348,8 +345,7 @@ def conflicting_environment(
     Never for times. To debug, run the test without the gate.
 
     ## Where it looks
-    The environment of the process that took the samples. The profiled pass takes no wall times: its
-    environment is not looked at.
+    The environment of the process that took the samples, but not of the profiled pass.
     """
     if observation is not None and not any(
         observed.samples
@@ -386,8 +382,8 @@ def busy_host(
     """The machine was busy, or held back, while times were taken.
 
     ## What it finds
-    Other work on the processors, a frequency governor that saves power, a chip below its clock or
-    throttled for heat, and other processes that hold a chip.
+    Other work on the processors, a power-saving governor, a chip below its clock or throttled for
+    heat, and other processes that hold a chip.
 
     ## Why it matters
     Times then depend on what else the machine does, and say little about the model.
@@ -400,11 +396,10 @@ def busy_host(
     Where only device times are gated: the load of the host does not change those.
 
     ## Where it looks
-    `load_1m`, `runnable_threads`, `cpu_count` and `governor` of the host right after the samples.
-    The load of the last minute counts what the test itself did before, and the threads that are
-    about to run at one moment may be there by chance: the lesser of both is judged. `clock_mhz`,
-    `thermal_trips` (since the chip was last reset), `throttled` and `device_processes` as the
-    driver and tt-smi tell them. The clock is judged on systems of one chip only.
+    `load_1m`, `runnable_threads`, `cpu_count` and `governor` of the host right after the samples;
+    the lesser of load and threads is judged, as the load counts the test itself. `clock_mhz` (on
+    systems of one chip), `thermal_trips` since the last reset, `throttled` and `device_processes`
+    of the driver and tt-smi.
     """
     hardware = observation.hardware if observation else None
     facts = {**(observation.environment if observation else {}), **facts}
@@ -464,8 +459,7 @@ def axis_without_effect(axes: tuple[AxisEffect, ...]) -> Answer:
     in nothing else: configuration, ops, counts, bytes, accuracies, times, and whether they fit.
 
     ## Why it matters
-    A setting that never reaches the model gives a sweep that looks fine and means nothing. The best
-    point of it is chosen by noise.
+    A setting that never reaches the model gives a sweep whose best point is chosen by noise.
 
     ## What to do
     Look whether the test passes the axis on to the model. If it does, let the test record what the
@@ -475,10 +469,9 @@ def axis_without_effect(axes: tuple[AxisEffect, ...]) -> Answer:
     When the sweep is there to show that the axis does not matter: waive it with that reason.
 
     ## Where it looks
-    All points of the sweep, once they are measured. A throughput is no proof, as it may be reckoned
-    from the axis; neither is a fact that repeats the axis. Times count where they are further apart
-    than noise. It is found at every point. As it is known only when the last point is measured, it
-    fails the run and no test where its severity is `error`.
+    All points of the sweep, once they are measured. A throughput, which may be reckoned from the
+    axis, and a fact that repeats it are no proof. Times count beyond noise. It is found at every
+    point, and, as an `error`, fails the run and no test.
     """
     idle = [axis for axis in axes if axis.compared and not axis.took_effect]
     if idle:
@@ -501,21 +494,20 @@ def nothing_gated(observation: Observation) -> Answer:
     """A test that is to be gated ends without a gated number.
 
     ## What it finds
-    Tests with the `ttnn_perf` marker or fixture of which no number is gated: an error. Tests that a
-    marker of the setting `markers` takes in: a warning. Tests that only `--ttnn-perf-all` takes in
-    are not asked.
+    Tests with the `ttnn_perf` marker or fixture of which no number is gated: an error; for tests
+    that a marker of the setting `markers` takes in, a warning. Those of `--ttnn-perf-all` are not
+    asked.
 
     ## Why it matters
     Such a test passes however slow it becomes, and looks as if it were gated.
 
     ## What to do
-    Measure with `ttnn_perf.measure(...)` or `ttnn_perf.record(...)`, or report through a helper
-    that is observed, under a name that is known; for the time of the whole call set
-    `gate_call_time = true`.
+    Measure with `ttnn_perf.measure(...)` or `ttnn_perf.record(...)`, or report through an observed
+    helper under a known name; for the time of the whole call set `gate_call_time = true`.
 
     ## When it is no problem
-    Never for a test that asks for it itself: take the marker away. Tests that share a marker with
-    others may have nothing to measure; waive the rule there.
+    Never for a test that asks for it itself: take the marker away. Where tests share a marker with
+    others, waive the rule.
 
     ## Where it looks
     The metrics that the test recorded, or that were observed, and whether they are gated.
@@ -549,8 +541,7 @@ def device_behind_e2e(
     host, for transfers, or for the next op.
 
     ## Why it matters
-    This is what users of the model wait for beyond what its kernels cost. No faster kernel brings
-    it back.
+    Users of the model wait for it, and no faster kernel brings it back.
 
     ## What to do
     Use a trace (TTP402), overlap transfers with a second command queue (TTP501), move conversions
@@ -560,14 +551,12 @@ def device_behind_e2e(
     The wall time without the device's, if all of it can go.
 
     ## When it is no problem
-    A measured call that on purpose contains work of the host, such as loading an image. Measure the
-    model alone to know it.
+    A measured call that on purpose contains work of the host, such as loading an image.
 
     ## Where it looks
-    The medians of `wall_time`, or of `throughput_time` in a test without that, which are measured
-    without a profiler, and of `device_kernel_time`, of the slowest device, as a profiler on
-    hardware tells it. A device time of a simulator or of a recorded artifact is not compared with
-    it. Of a pipeline, both are per input.
+    The medians of `wall_time`, or else of `throughput_time`, without a profiler, and of the slowest
+    device's `device_kernel_time` by a profiler on hardware, not of a simulator or of a recorded
+    artifact. Of a pipeline, both are per input.
     """
     times = call_times(subject)
     if isinstance(times, str):
@@ -591,12 +580,11 @@ def one_command_queue(
     """Transfers take long, and there is one command queue for everything.
 
     ## What it finds
-    A device that was opened with one command queue, while transfers take a large part of the time
-    that transfers and compute take one after the other.
+    A device with one command queue, while transfers take a large part of the time of transfers and
+    compute one after the other.
 
     ## Why it matters
-    Commands of one queue wait for each other. With a second queue the next input is on its way
-    while the device still computes.
+    Commands of one queue wait for each other; a second one sends the next input meanwhile.
 
     ## What to do
     Open the device with `num_command_queues=2`, write inputs on queue 1 and compute on queue 0, and
@@ -633,8 +621,8 @@ def low_io_overlap(
     """Transfers and compute hardly run at the same time.
 
     ## What it finds
-    How much of the shorter of both, transfers or compute, is hidden behind the longer one:
-    (compute + transfer - both) / min(compute, transfer). 1 is a perfect overlap, 0 none.
+    The part of the shorter one that is hidden behind the longer one: (compute + transfer - both) /
+    min(compute, transfer). 1 is a perfect overlap, 0 none.
 
     ## Why it matters
     What is not hidden is added to every call.
@@ -647,7 +635,7 @@ def low_io_overlap(
     What both take at once without the longer one.
 
     ## When it is no problem
-    Where one of both is short, overlapping cannot save much: the question does not arise.
+    Where one of both is short, overlapping cannot save much: it is not asked.
 
     ## Where it looks
     The medians of `io_compute_time`, `io_transfer_time` and `io_both_time`, which
@@ -687,8 +675,7 @@ def transfer_bound(
     The time of transfers alone against the time of compute alone.
 
     ## Why it matters
-    Transfers can hide behind compute at best. Once they take longer, they alone decide the
-    throughput, however fast the kernels are.
+    Transfers that take longer than compute decide the throughput, however fast the kernels are.
 
     ## What to do
     Send less: narrower formats, no padding (TTP504), several samples at once, only the output that
@@ -741,9 +728,9 @@ def pcc_below_limit(
     Never. A model that cannot reach 0.99 sets a limit of its own, with its reason.
 
     ## Where it looks
-    The worst sample of every PCC of the test: what `check_pcc` records, and other accuracies with
-    pcc in their names. The limit is that of the call, the marker or the setting `pcc`; a PCC
-    without any has the one below. What the gate says of a PCC by itself is not said twice.
+    The worst sample of every PCC: what `check_pcc` records, and other accuracies with pcc in their
+    names. The limit is that of the call, the marker or the setting `pcc`, else the one below. It is
+    not reported where the gate fails the PCC by itself.
     """
     checked = pccs(observation)
     if not checked:
@@ -789,8 +776,7 @@ def pcc_not_checked(observation: Observation) -> Answer:
     Tests that measure something without checking a PCC, or any other accuracy with a limit.
 
     ## Why it matters
-    Most optimizations trade precision for speed. Without a check, a model that skips its work is
-    the fastest.
+    Most optimizations trade precision for speed: a model that skips its work is the fastest.
 
     ## What to do
     Call `ttnn_perf.check_pcc(expected, actual)` with the output that `measure` returns; for models
@@ -830,20 +816,19 @@ def non_finite_output(observation: Observation) -> Answer:
     Outputs with NaN or infinite values, and accuracies that are not a number.
 
     ## Why it matters
-    A correlation over them does not exist. Helpers that clamp or ignore NaN call such an output
-    perfect.
+    No correlation over them exists. Helpers that clamp or ignore NaN call such an output perfect.
 
     ## What to do
-    Find the first op that gives one, with comparison mode of TTNN. Usual causes are a softmax or an
+    Find the first op that gives one, with comparison mode of TTNN. Usual causes: a softmax or an
     exponential without its maximum subtracted, a division by a sum over padding, an uninitialised
-    cache, and weights beyond the range of a block format.
+    cache, weights beyond the range of a block format.
 
     ## When it is no problem
     Masks of minus infinity that are an output by design: compare them after a softmax.
 
     ## Where it looks
-    What a checked PCC says of the values of the actual output, and the values of other accuracies.
-    An expected output that is not finite is told by TTP901.
+    The note of a checked PCC on the actual output, and the values of other accuracies. An expected
+    output that is not finite is found by TTP901.
     """
     checked = accuracies(observation)
     if not checked:
@@ -873,9 +858,9 @@ def pcc_dropped(observation: Observation, verdicts: tuple[Verdict, ...] | None) 
     When the drop was decided on, and is accepted with its reason.
 
     ## Where it looks
-    What the gate says of every PCC of the test: it compares the worst sample with the median of the
-    accepted sessions. A drop of 0.002 is allowed; a `tolerance` for the PCC in the marker replaces
-    that. The gate fails the test by itself, so the finding is not said twice.
+    The verdict on every PCC: the worst sample against the median of the accepted sessions. A drop
+    of 0.002 is allowed, or the `tolerance` for the PCC in the marker. The gate fails the test by
+    itself, so the finding is not said twice.
     """
     names = {observed.metric.name for observed in pccs(observation)}
     if not names:
@@ -972,13 +957,11 @@ def pcc_limit_lowered(
     PCC limits below 0.99. A reason that the test records waives the finding.
 
     ## Why it matters
-    A lowered limit makes a test green and stays. Later readers cannot tell a model that does not
-    get better from one that was broken once.
+    A lowered limit stays, and later readers cannot tell whether the model was broken once.
 
     ## What to do
-    Fix the model, or record the reason in the marker: `waive={"TTP906": "bfloat4_b weights"}`.
-    Where no test may ask for less than 0.99, set `limits = "strict"` in the configuration: 0.99
-    then holds whatever a test asks for, and a test below it fails.
+    Fix the model, or record the reason in the marker: `waive={"TTP906": "bfloat4_b weights"}`. With
+    `limits = "strict"` in the configuration, 0.99 holds whatever a test asks for.
 
     ## When it is no problem
     With a reason: generated images and long decodes have their own measures.
@@ -1049,30 +1032,26 @@ def pcc_error_grew(
 
     ## What it finds
     Correlations whose error, `1 - PCC`, has grown at least `growth` times and is now at least
-    `error`, though the drop is small enough for the gate. From 0.9999 to 0.9980 is twenty times the
+    `error`, though the drop is small enough for the gate: from 0.9999 to 0.9980 is twenty times the
     error, and a drop of less than 0.002.
 
     ## Why it matters
-    A good PCC is all in its last digits: near 1, a model can lose most of its precision before the
-    drop is large enough to fail. Each bit of mantissa that a data format has less makes the error
-    four times as large.
+    Near 1, a model can lose most of its precision before the drop is large enough to fail. Each bit
+    of mantissa less makes the error four times as large.
 
     ## What to do
     Find the change that cost it, such as a data format, a math fidelity or an approximation; if it
-    is worth its price, accept it with `--ttnn-perf-update=all --ttnn-perf-reason "why"`. Until
-    then no other update adds an accuracy of this test to its baseline, or it would be what the next
-    run is compared with.
+    is worth its price, accept it with `--ttnn-perf-update=all --ttnn-perf-reason "why"`. Until then
+    no other update adds an accuracy of this test to its baseline.
 
     ## When it is no problem
-    When the loss was decided on, and is accepted with its reason. Where other inputs are drawn in
-    every run, the sessions of the baseline show how much that moves the error; until there are
-    several, seed the inputs, or waive the rule.
+    When the loss is accepted with its reason. Where inputs are drawn anew in every run, several
+    sessions of the baseline show how much that moves the error; until then, seed the inputs.
 
     ## Where it looks
-    What the gate says of every PCC of the test that it lets pass: the worst sample against the
-    median of the accepted sessions, and against the worst of these sessions; the error has grown by
-    `growth` against both. An error below 0.00001 counts as 0.00001. A PCC that fails, because it is
-    below its limit (TTP901) or dropped by too much (TTP904), is not reported again here.
+    Every PCC that the gate lets pass: the worst sample against the median and against the worst of
+    the accepted sessions. An error below 0.00001 counts as 0.00001. A PCC that fails (TTP901,
+    TTP904) is not reported again.
     """
     names = {observed.metric.name for observed in pccs(observation)}
     if not names:
@@ -1129,20 +1108,19 @@ def helper_pcc_differs(helper_pccs: tuple[HelperPcc, ...]) -> Answer:
     empty, one element was stretched to many, or the values correlate less than the helper says.
 
     ## Why it matters
-    These helpers replace NaN and infinity by zero, and compare the rest. A model that computes
-    nothing but NaN in some places passes with a PCC of 0.999.
+    These helpers replace NaN and infinity by zero: a model with NaN passes with a PCC of 0.999.
 
     ## What to do
     Find the first op that gives a value that is not finite, with comparison mode of TTNN; where the
     tensors are empty or of other shapes, compare the whole output.
 
     ## When it is no problem
-    Values that are the same NaN or infinity on both sides, as masks are, and shapes that differ but
-    hold the same elements are not found. An output with NaN by design is; compare it without.
+    The same NaN or infinity on both sides, as in masks, and shapes that differ but hold the same
+    elements are not found. Compare an output with NaN by design without it.
 
     ## Where it looks
-    The tensors that the test gave to the helper, if they are in host memory and have at most
-    `observe_pcc_elements` elements.
+    Tensors in host memory that the test gave to the helper, of at most `observe_pcc_elements`
+    elements.
     """
     evidence = [Evidence(f"{each.metric} ({each.helper}): {each.sentence}") for each in helper_pccs]
     text = ""

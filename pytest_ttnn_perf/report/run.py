@@ -32,7 +32,6 @@ from pytest_ttnn_perf.gate.sweeps import sweeps_of
 from pytest_ttnn_perf.gate.update import unmatched
 from pytest_ttnn_perf.report.ci import CiReport, annotation_lines, gitlab_text, property_pairs
 from pytest_ttnn_perf.report.findings import title
-from pytest_ttnn_perf.report.markdown import SUMMARY_BYTES, markdown_text
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import Line, shown_path
 from pytest_ttnn_perf.report.terminal import (
@@ -238,6 +237,8 @@ class RunReport:
     def _write_reports(self, report: CiReport) -> None:
         settings, summary = self.gate.settings, report.job.step_summary
         if settings.markdown is not None:
+            from pytest_ttnn_perf.report.markdown import markdown_text
+
             text = markdown_text(report)
             self.gate.attempt(partial(write_text, settings.markdown, text))
         if settings.gitlab is not None:
@@ -254,6 +255,8 @@ class RunReport:
 
 
 def _add_to_step_summary(file: Path, report: CiReport) -> None:
+    from pytest_ttnn_perf.report.markdown import SUMMARY_BYTES, markdown_text
+
     try:  # others may have begun it
         taken = file.stat().st_size if file.exists() else 0
         text = markdown_text(report, most_bytes=SUMMARY_BYTES - taken)
