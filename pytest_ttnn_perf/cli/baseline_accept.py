@@ -24,7 +24,7 @@ from pytest_ttnn_perf.cli.history import add_branch, add_source, wanted_history
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.hardware import Hardware, first_difference
 from pytest_ttnn_perf.core.metric import Better, median
-from pytest_ttnn_perf.core.settings import MAX_REFRESHED, MIN_REFRESHED, Update
+from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, percent
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.gate.confirm import MEASURED_ONCE
@@ -66,6 +66,12 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.verdict import Verdict
     from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
     from pytest_ttnn_perf.report.tables import Result
+
+
+#: Runs that a baseline is refreshed from: fewer do not show how much runs differ, and a baseline
+#: keeps no more of them.
+MIN_REFRESHED: Final = 3
+MAX_REFRESHED: Final = 20
 
 
 def add_accept(actions: Actions) -> None:

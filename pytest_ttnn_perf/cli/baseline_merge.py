@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from enum import Enum
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -26,7 +27,7 @@ from pytest_ttnn_perf.core.baseline import (
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import no_file_at, parse_json, read_text, write_text
-from pytest_ttnn_perf.core.settings import Take, project_settings
+from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.gate.store import BaselineStore
@@ -41,6 +42,14 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.cli.baseline import Actions
     from pytest_ttnn_perf.core.baseline import Accepted, Session
+
+
+class Take(Enum):
+    """The side whose baseline wins where changes cannot be joined."""
+
+    OURS = "ours"
+    THEIRS = "theirs"
+    NEWEST = "newest"
 
 
 def add_merge(actions: Actions) -> None:

@@ -636,7 +636,7 @@ class CustomRule(Struct, frozen=True):
         return None
 
 
-class Answered(NamedTuple):
+class Answers(NamedTuple):
     """The findings of rules, and the rules without an answer."""
 
     findings: tuple[Finding, ...]

@@ -126,7 +126,7 @@ class MetricObservation(Struct, frozen=True):
     why_ungated: Omit[str | None] = None
 
 
-class Asked(Enum):
+class Requester(Enum):
     """The origin of a request to gate a test."""
 
     TEST = "test"
@@ -203,7 +203,7 @@ class Observation(Struct, frozen=True):
     unconfirmed: Omit[str | None] = None
     bottleneck: Omit[str | None] = None
     model_kind: Omit[str | None] = None
-    asked: Omit[Asked | None] = None
+    asked: Omit[Requester | None] = None
     profiles_itself: Omit[bool] = False
     node_id: Omit[str | None] = None
     sweep: Omit[SweepPoint | None] = None

@@ -39,10 +39,6 @@ if TYPE_CHECKING:
 MIN_ROUNDS: Final = 3
 MAX_ROUNDS: Final = 50
 USUAL_ROUNDS: Final = 20
-#: Runs that a baseline is refreshed from: fewer do not show how much runs differ, and a baseline
-#: keeps no more of them.
-MIN_REFRESHED: Final = 3
-MAX_REFRESHED: Final = 20
 
 
 class Checklist(Enum):
@@ -249,14 +245,6 @@ def finite_number(name: str, value: object) -> float:
         return value
     message = f"{name}: expected a finite number, found {repr_of(value)}"
     raise UsageError(message)
-
-
-class Take(Enum):
-    """The side whose baseline wins where changes cannot be joined."""
-
-    OURS = "ours"
-    THEIRS = "theirs"
-    NEWEST = "newest"
 
 
 def load_settings(root: Path) -> Settings:

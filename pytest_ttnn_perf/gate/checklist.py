@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import RuleError, UsageError
-from pytest_ttnn_perf.core.finding import Answered, Finding, Subject, Unanswered
+from pytest_ttnn_perf.core.finding import Answers, Finding, Subject, Unanswered
 from pytest_ttnn_perf.core.metric import IO_COMPUTE_TIME, KERNEL_TIME
 from pytest_ttnn_perf.core.observation import TELLS
 from pytest_ttnn_perf.core.settings import Checklist
@@ -87,7 +87,7 @@ def check_numbers(
         axes=axes,
     )
     try:
-        answered: Answered = wings.call("find", subject, settings, only=only)
+        answered: Answers = wings.call("find", subject, settings, only=only)
     except (RuleError, UsageError) as error:
         # Our own mistake, or one in the settings: nothing is known of this test, others go on.
         problems = dict.fromkeys((*observation.problems, str(error)))
@@ -103,7 +103,7 @@ def check_numbers(
     return replace(judged, observation=join_answers(others, answered))
 
 
-def join_answers(observation: Observation, answered: Answered | Observation) -> Observation:
+def join_answers(observation: Observation, answered: Answers | Observation) -> Observation:
     """Add answers; to one question, keep the one that knows most."""
     answers: dict[tuple[str, str], Finding | Unanswered] = {}
     for side in (observation, answered):

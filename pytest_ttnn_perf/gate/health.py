@@ -77,7 +77,7 @@ class Renaming(Struct, frozen=True):
     orphans: tuple[Orphan, ...]
 
 
-class Orphaned(Struct, frozen=True):
+class Orphans(Struct, frozen=True):
     """The orphans of a run, and their renamings.
 
     ``record`` is where the record of the run is; ``options`` are words for every command.
@@ -93,7 +93,7 @@ class Orphaned(Struct, frozen=True):
 _MOST_PAIRS: Final = 40_000
 
 
-def find_orphans(run: Run, store: BaselineStore) -> Orphaned | None:
+def find_orphans(run: Run, store: BaselineStore) -> Orphans | None:
     """Return the orphans on the hardware of a full run.
 
     Nothing that goes wrong here may cost the run its summary.
@@ -107,7 +107,7 @@ def find_orphans(run: Run, store: BaselineStore) -> Orphaned | None:
     return describe_orphans(orphans, run, store) if orphans else None
 
 
-def describe_orphans(orphans: Sequence[Orphan], run: Run, store: BaselineStore) -> Orphaned:
+def describe_orphans(orphans: Sequence[Orphan], run: Run, store: BaselineStore) -> Orphans:
     """Add the possible new names of orphans."""
     known = [orphan for orphan in orphans if orphan.looks_like is not None]
     unknown = [orphan for orphan in orphans if orphan.looks_like is None]
@@ -125,7 +125,7 @@ def describe_orphans(orphans: Sequence[Orphan], run: Run, store: BaselineStore) 
             taken = name is not None and store.find(hardware, name) is not None
             known.append(replace(orphan, looks_like=name, taken=taken))
     functions = run.coverage.functions(run.tests) if run.coverage else frozenset()
-    return Orphaned(tuple(known), tuple(renamings(known, functions)))
+    return Orphans(tuple(known), tuple(renamings(known, functions)))
 
 
 def hardware_of(run: Run) -> frozenset[Hardware]:

@@ -20,7 +20,7 @@ from pytest_ttnn_perf.core.metric import (
     Source,
     median,
 )
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Asked, Observation
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Observation, Requester
 from pytest_ttnn_perf.core.settings import USUAL_PCC
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, counted, percent
 from pytest_ttnn_perf.core.verdict import Outcome, Verdict
@@ -525,7 +525,7 @@ def nothing_gated(observation: Observation) -> Answer:
     )
     only = f"{counted(len(metrics), 'number')} recorded, none of them gated"
     found = Answer.found(only, value=0.0, unit="gated numbers", evidence=evidence)
-    return found if asked is Asked.TEST else replace(found, severity=Severity.WARNING)
+    return found if asked is Requester.TEST else replace(found, severity=Severity.WARNING)
 
 
 @rule("TTP404", "device-behind-e2e", Severity.WARNING, Input.TEST)

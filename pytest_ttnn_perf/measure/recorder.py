@@ -31,10 +31,10 @@ from pytest_ttnn_perf.core.metric import (
 from pytest_ttnn_perf.core.observation import (
     NO_ARTIFACT,
     Artifact,
-    Asked,
     Limits,
     MetricObservation,
     Observation,
+    Requester,
 )
 from pytest_ttnn_perf.core.settings import USUAL_PCC, PccLimits, left_out
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, plain, quantity, text_of
@@ -296,7 +296,7 @@ class Recorder:
     #: All captures of the test as one.
     artifact: Artifact = NO_ARTIFACT
     #: Who asked for the test to be gated.
-    asked: Asked | None = None
+    asked: Requester | None = None
     #: Whether the test has started a profiled process of its own.
     profiles_itself: bool = False
     #: The run as helpers describe it: the model, its batch size, the lengths of its sequences.
@@ -404,7 +404,7 @@ class Recorder:
         references, which is what its author left out.
         """
         why = "the test measures itself" if self.measured_itself else None
-        if not gated and why is None and self.asked is Asked.PROJECT:
+        if not gated and why is None and self.asked is Requester.PROJECT:
             why = "a whole call, which gate_call_time = true gates"
         series = self._series.time("call_time", gated=gated and not self.measured_itself)
         series.why_ungated = why

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import pytest
 
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf.core.observation import Asked
+from pytest_ttnn_perf.core.observation import Requester
 from pytest_ttnn_perf.core.options import OPTIONS, TURN_ON, attribute_of
 from pytest_ttnn_perf.core.settings import (
     Settings,
@@ -104,12 +104,12 @@ def is_parametrised(item: pytest.Item) -> bool:
     return hasattr(item, "callspec")
 
 
-def who_asked(item: pytest.Item, settings: Settings) -> Asked | None:
+def who_asked(item: pytest.Item, settings: Settings) -> Requester | None:
     """Return who wants a test gated; None for no one."""
     if is_marked(item) or NAME in getattr(item, "fixturenames", ()):
-        return Asked.TEST
+        return Requester.TEST
     marked = any(item.get_closest_marker(name) for name in settings.markers)
-    return Asked.PROJECT if marked else None
+    return Requester.PROJECT if marked else None
 
 
 def profiles_itself(item: pytest.Item) -> bool:

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import JudgedTest
     from pytest_ttnn_perf.core.verdict import Shift, Verdict
-    from pytest_ttnn_perf.gate.health import Orphan, Orphaned
+    from pytest_ttnn_perf.gate.health import Orphan, Orphans
     from pytest_ttnn_perf.gate.machine_shift import Drifting
     from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.report.sentences import Remedy
@@ -137,7 +137,7 @@ class Ticker(Struct):
 _MOST: Final = 5
 
 
-def orphan_lines(found: Orphaned) -> Iterator[Line]:
+def orphan_lines(found: Orphans) -> Iterator[Line]:
     """Name the baselines without a test, and the commands that settle them."""
     lost = [orphan for orphan in found.orphans if not orphan.in_use]
     if lost:
@@ -158,13 +158,13 @@ def orphan_lines(found: Orphaned) -> Iterator[Line]:
     yield from map(Line, _under_node_ids(found))
 
 
-def renaming_texts(found: Orphaned) -> Iterator[str]:
+def renaming_texts(found: Orphans) -> Iterator[str]:
     """Yield the renamings of baselines, with their commands."""
     yield from _renamed(found)
     yield from _under_node_ids(found)
 
 
-def _renamed(found: Orphaned) -> Iterator[str]:
+def _renamed(found: Orphans) -> Iterator[str]:
     for renaming in found.renamings:
         if renaming.orphans[0].in_use:
             continue
@@ -174,7 +174,7 @@ def _renamed(found: Orphaned) -> Iterator[str]:
         yield f"renamed? {renaming.before} to {renaming.after}{tests}: {command}"
 
 
-def _under_node_ids(found: Orphaned) -> Iterator[str]:
+def _under_node_ids(found: Orphans) -> Iterator[str]:
     """Name baselines under whole ids: a new target would lose them."""
     moves = [renaming for renaming in found.renamings if renaming.orphans[0].in_use]
     if not moves:
@@ -338,7 +338,7 @@ class SummaryOptions(Struct, frozen=True):
     progress: tuple[tuple[str, Progress], ...] = ()
     needless: tuple[NeedlessWaiver, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
-    orphaned: Orphaned | None = None
+    orphaned: Orphans | None = None
     health: BaselineHealth = HEALTHY
     told: frozenset[str] = frozenset()
     verbosity: int = 0

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.cli.baseline_accept import MAX_REFRESHED
 from pytest_ttnn_perf.cli.main import parse
 from pytest_ttnn_perf.core.baseline import MAX_SESSIONS
-from pytest_ttnn_perf.core.settings import MAX_REFRESHED
 from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.harness.baselines import N150
 from tests.harness.golden import assert_golden

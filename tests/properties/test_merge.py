@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.cli.baseline_merge import merge_files
+from pytest_ttnn_perf.cli.baseline_merge import Take, merge_files
 from pytest_ttnn_perf.core.baseline import (
     MAX_SESSIONS,
     Accepted,
@@ -20,7 +20,6 @@ from pytest_ttnn_perf.core.baseline import (
 )
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Metric
-from pytest_ttnn_perf.core.settings import Take
 from tests.properties.strategies import MANY, SOME
 
 if TYPE_CHECKING:

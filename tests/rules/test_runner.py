@@ -23,7 +23,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
 from pytest_ttnn_perf.core.errors import RuleError, UsageError
 from pytest_ttnn_perf.core.finding import (
     Answer,
-    Answered,
+    Answers,
     Evidence,
     Finding,
     Input,
@@ -80,7 +80,7 @@ def test_what_is_missing_is_named() -> None:
     [
         (
             MEASURED,
-            Answered(
+            Answers(
                 (
                     Finding(
                         "TTP398",
@@ -98,22 +98,22 @@ def test_what_is_missing_is_named() -> None:
         ),
         (
             Subject(observation=Observation("test"), facts={"use_trace": True}),
-            Answered((), (Unanswered(RuleOutcome.NOT_APPLICABLE, "no trace", ("TTP398",)),)),
+            Answers((), (Unanswered(RuleOutcome.NOT_APPLICABLE, "no trace", ("TTP398",)),)),
         ),
         (
             Subject(),
-            Answered(
+            Answers(
                 (), (Unanswered(RuleOutcome.NOT_MEASURED, "needs a measured test", ("TTP398",)),)
             ),
         ),
         (
             Subject(absent={Input.TEST: "nothing ran"}),
-            Answered((), (Unanswered(RuleOutcome.NOT_MEASURED, "nothing ran", ("TTP398",)),)),
+            Answers((), (Unanswered(RuleOutcome.NOT_MEASURED, "nothing ran", ("TTP398",)),)),
         ),
     ],
     ids=["clean", "not applicable", "not measured", "not measured by name"],
 )
-def test_groups_tell_the_same_as_rules_one_by_one(subject: Subject, answered: Answered) -> None:
+def test_groups_tell_the_same_as_rules_one_by_one(subject: Subject, answered: Answers) -> None:
     assert ask_rules(GROUPS, subject) == answered
     (alone,) = run_rules([of_tests], subject)
     told = {finding.code: finding.outcome for finding in answered.findings}

@@ -5,19 +5,19 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.core.finding import Evidence, Severity, Subject
-from pytest_ttnn_perf.core.observation import Asked
+from pytest_ttnn_perf.core.observation import Requester
 from tests.rules.answers import Ask, clean, not_applicable, not_measured
 from tests.rules.observations import measured, timed
 
 ask = Ask("TTP017")
 
 
-def asked_by(asked: Asked | None, subject: Subject) -> Subject:
+def asked_by(asked: Requester | None, subject: Subject) -> Subject:
     assert subject.observation is not None
     return replace(subject, observation=replace(subject.observation, asked=asked))
 
 
-def ungated(asked: Asked | None) -> Subject:
+def ungated(asked: Requester | None) -> Subject:
     subject = asked_by(asked, measured(timed(5.0)))
     observation = subject.observation
     assert observation is not None
@@ -29,9 +29,9 @@ def ungated(asked: Asked | None) -> Subject:
 
 
 @pytest.mark.parametrize(
-    ("asked", "severity"), [(Asked.TEST, None), (Asked.PROJECT, Severity.WARNING)]
+    ("asked", "severity"), [(Requester.TEST, None), (Requester.PROJECT, Severity.WARNING)]
 )
-def test_nothing_is_gated(asked: Asked, severity: Severity | None) -> None:
+def test_nothing_is_gated(asked: Requester, severity: Severity | None) -> None:
     answer = rule_of("TTP017").check(ungated(asked))
 
     assert answer.reason == "1 number recorded, none of them gated"
@@ -40,7 +40,7 @@ def test_nothing_is_gated(asked: Asked, severity: Severity | None) -> None:
 
 
 def test_something_is_gated() -> None:
-    assert ask(asked_by(Asked.TEST, measured(timed(5.0)))) == clean()
+    assert ask(asked_by(Requester.TEST, measured(timed(5.0)))) == clean()
 
 
 def test_nobody_asked() -> None:
@@ -48,5 +48,5 @@ def test_nobody_asked() -> None:
 
 
 def test_nothing_was_recorded() -> None:
-    answer = ask(asked_by(Asked.TEST, measured()))
+    answer = ask(asked_by(Requester.TEST, measured()))
     assert answer == not_measured("the test recorded nothing")

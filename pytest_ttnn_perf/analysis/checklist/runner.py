@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.errors import RuleError, UsageError
 from pytest_ttnn_perf.core.finding import (
     Answer,
-    Answered,
+    Answers,
     Basis,
     Finding,
     Input,
@@ -245,7 +245,7 @@ def run_rules(
     return _findings([answers[rule.code] for rule in listed], subject, waived)
 
 
-def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str] = ()) -> Answered:
+def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str] = ()) -> Answers:
     """Return the findings, and the reasons of rules without an answer.
 
     Raises:
@@ -276,7 +276,7 @@ def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str]
         ask(rule, _with_claims(subject, answers))
     region = subject.region
     unanswered = (Unanswered(*why, codes, region) for why, codes in without.items() if codes)
-    return Answered(_findings(answers, subject, waived), tuple(unanswered))
+    return Answers(_findings(answers, subject, waived), tuple(unanswered))
 
 
 def run_in_regions(
@@ -298,7 +298,7 @@ def run_in_regions(
 
 def ask_in_regions(
     groups: Sequence[Group], subject: Subject, waived: Collection[str] = ()
-) -> Answered:
+) -> Answers:
     """Ask rules on ops for each region, the others once.
 
     Raises:
@@ -311,7 +311,7 @@ def ask_in_regions(
     each = [group.only(_looks_at_regions) for group in groups]
     in_each = (ask_rules(each, region, waived) for region in regions)
     answered = [ask_rules(once, subject, waived), *in_each]
-    return Answered(
+    return Answers(
         tuple(chain.from_iterable(one.findings for one in answered)),
         tuple(chain.from_iterable(one.unanswered for one in answered)),
     )
@@ -322,7 +322,7 @@ def _looks_at_regions(code: str, needs: tuple[Input, ...]) -> bool:
     return Input.OPS in needs and not code.startswith(_VALIDITY)
 
 
-def find(subject: Subject, settings: Settings, *, only: Collection[str] | None = None) -> Answered:
+def find(subject: Subject, settings: Settings, *, only: Collection[str] | None = None) -> Answers:
     """Ask the selected rules: ``only`` some, or all but rules on numbers."""
     from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES
 
