@@ -6,10 +6,10 @@ import gc
 import sys
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from math import ceil, exp, lgamma, log
+from math import ceil, log
 from threading import Lock
 from time import perf_counter_ns
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TextIO
+from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 
 from msgspec import Struct
 
@@ -18,26 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# Percentiles of a sample, and how far the true ones may be above them.
-#
-# The bound is distribution-free. Of n independent values, the number below the q-quantile is
-# binomial whatever their distribution is, so that an order statistic bounds it with a known
-# confidence. A high percentile needs many values: below ``least_count`` not even the largest
-# bounds it.
-
-#: How sure a bound is.
+#: The largest of ``least_count`` values exceeds the quantile with this probability.
 CONFIDENCE: Final = 0.95
 
 
-class Quantile(NamedTuple):
-    """A percentile of a sample, and the bound of the true one."""
-
-    value: float
-    at_most: float
-
-
 def least_count(fraction: float) -> int:
-    """Return how many values it takes to bound a quantile with ``CONFIDENCE``.
+    """Return how many values a quantile needs, whatever their distribution.
 
     >>> least_count(0.5), least_count(0.9), least_count(0.99)
     (5, 29, 299)
@@ -45,34 +31,15 @@ def least_count(fraction: float) -> int:
     return ceil(log(1 - CONFIDENCE) / log(fraction))
 
 
-def quantile(values: Sequence[float], fraction: float) -> Quantile | None:
-    """Return a quantile with its bound, if there are enough values.
+def quantile(values: Sequence[float], fraction: float) -> float | None:
+    """Return a quantile, if there are enough values.
 
-    >>> quantile(range(1, 101), 0.9)
-    Quantile(value=90, at_most=96)
-    >>> quantile(range(1, 101), 0.99) is None
-    True
+    >>> quantile(range(1, 101), 0.9), quantile(range(1, 101), 0.99)
+    (90, None)
     """
-    ordered, count = sorted(values), len(values)
-    if count < least_count(fraction):
+    if len(values) < least_count(fraction):
         return None
-    at_most = ordered[_bounding_rank(count, fraction) - 1]
-    return Quantile(ordered[ceil(fraction * count - 1e-9) - 1], at_most)
-
-
-def _bounding_rank(count: int, fraction: float) -> int:
-    """Return the lowest rank whose value is rarely below the quantile."""
-    # The value of rank k is below it if k or more of the values are: a tail of the binomial
-    # distribution, summed from its end.
-    below, rank = 0.0, count + 1
-    while rank > 1:
-        hits, misses = rank - 1, count - rank + 1
-        choices = lgamma(count + 1) - lgamma(hits + 1) - lgamma(misses + 1)
-        below += exp(choices + hits * log(fraction) + misses * log(1 - fraction))
-        if below > 1 - CONFIDENCE:
-            break
-        rank -= 1
-    return rank
+    return sorted(values)[ceil(fraction * len(values) - 1e-9) - 1]
 
 
 class Workload(Struct, frozen=True):

@@ -14,9 +14,9 @@ from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median
 from pytest_ttnn_perf.core.observation import MetricObservation
 from pytest_ttnn_perf.core.settings import whole_number
-from pytest_ttnn_perf.core.text import counted, repr_of, scaled
+from pytest_ttnn_perf.core.text import counted, repr_of
 from pytest_ttnn_perf.measure.recorder import metric_of, numbers_of
-from pytest_ttnn_perf.measure.timing import CONFIDENCE, least_count, quantile
+from pytest_ttnn_perf.measure.timing import least_count, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -97,9 +97,9 @@ def _product(sizes: str) -> int:
 MODES: Final = ("teacher_forced", "token_out", "serving")
 #: Tokens arrive by a network: there is no device here to wait for.
 SERVING: Final = "serving"
-#: The percentiles that are recorded where steps are enough; the last is the one that is missed.
+#: The percentiles that are recorded where there are enough steps.
 PERCENTILES: Final = (50, 90, 95, 99)
-_TIME_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+_HIGHEST: Final = 99
 
 
 class Conditions(Struct, frozen=True):
@@ -304,28 +304,17 @@ def _enter_mode(
     add("tokens_per_second_per_user", rates, "tok/s/user", gated=True)
     add("tokens_per_second", [conditions.users * rate for rate in rates], "tok/s")
     add("inter_token_time", steps)
-    if steps:
-        _enter_percentiles(steps, entry)
-    elif compiling or not firsts:  # a test of tokens must not pass without a rate
+    known = {percent: quantile(steps, percent / 100) for percent in PERCENTILES if steps}
+    for percent, value in known.items():
+        add(f"inter_token_p{percent}", [] if value is None else [value])
+    if steps and known[_HIGHEST] is None:
+        highest = max((percent for percent, value in known.items() if value), default=None)
+        needed = f"p{_HIGHEST} needs at least {least_count(_HIGHEST / 100)} steps"
+        best = f"p{highest} is the highest" if highest else "there is none"
+        note = f"{needed}, and there are {len(steps)}: {best} that they tell"
+        entry(f"inter_token_p{_HIGHEST}").note = note
+    if not steps and (compiling or not firsts):  # a test of tokens must not pass without a rate
         why = f"none of {counted(len(compiling), 'step')} is left after compiling (compile_steps=)"
         if not counting:
             why = "every generation is marked warmup=True, and none counts"
         entry("tokens_per_second_per_user", "tok/s/user", gated=True).note = why
-
-
-def _enter_percentiles(steps: Sequence[float], entry: Callable[[str], Series]) -> None:
-    highest = None
-    for percent in PERCENTILES:
-        found = quantile(steps, percent / 100)
-        if found is not None:
-            highest = percent
-            series = entry(f"inter_token_p{percent}")
-            series.samples.append(found.value)
-            bound = f"at most {scaled(found.at_most, _TIME_UNITS)}"
-            series.note = f"{bound} with {CONFIDENCE * 100:.0f} % confidence, by {len(steps)} steps"
-    asked = PERCENTILES[-1]
-    if highest != asked:
-        needed = f"p{asked} needs at least {least_count(asked / 100)} steps"
-        known = f"p{highest} is the highest" if highest else "there is none"
-        note = f"{needed}, and there are {len(steps)}: {known} that they tell"
-        entry(f"inter_token_p{asked}").note = note

@@ -100,9 +100,6 @@ def test_a_percentile_that_steps_do_not_tell_is_not_measured(project: Project) -
     write(project)
     metrics = recorded(project)["metrics"]
     assert metrics["token_out_inter_token_p90"]["samples"] == [5e6]
-    assert metrics["token_out_inter_token_p90"]["note"] == (
-        "at most 5.000 ms with 95 % confidence, by 40 steps"
-    )
     assert "token_out_inter_token_p95" not in metrics
     assert metrics["token_out_inter_token_p99"]["samples"] == []
     assert metrics["token_out_inter_token_p99"]["note"] == (
