@@ -187,14 +187,6 @@ BLOCKS = "in0_block_w=2;out_subblock_h=1;out_subblock_w=8;per_core_M=4;per_core_
     ("first", "weights", "program", "cores", "fix"),
     [
         (
-            tensor(1, 1, 25600, 64),
-            tensor(64, 256),
-            "MatmulMultiCoreProgramConfig()",
-            64,
-            "`MatmulMultiCoreProgramConfig` does not reuse operands: pass a `program_config` that "
-            "does.",
-        ),
-        (
             tensor(1, 32, 3200, 128),
             tensor(1, 32, 128, 512),
             ONE_D + BLOCKS,
@@ -225,7 +217,7 @@ BLOCKS = "in0_block_w=2;out_subblock_h=1;out_subblock_w=8;per_core_M=4;per_core_
             "Try larger output subblocks.",
         ),
     ],
-    ids=["no reuse", "batches", "tall", "more cores in 2D", "only what can be larger"],
+    ids=["batches", "tall", "more cores in 2D", "only what can be larger"],
 )
 def test_what_to_do_depends_on_tiles_and_config(
     first: Tensor, weights: Tensor, program: str, cores: int, fix: str

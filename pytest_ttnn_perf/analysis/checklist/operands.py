@@ -160,6 +160,7 @@ _CONVERTS: Final = re.compile(
 )
 
 
+@once_per_table
 def weights_by_row(table: OpTable) -> Mapping[int, Tensor]:
     """Return the weights that products read from DRAM, by row.
 
@@ -169,20 +170,9 @@ def weights_by_row(table: OpTable) -> Mapping[int, Tensor]:
     that none of them computed, by tilizing, converting or moving it, was not computed either: that
     is how weights are loaded.
     """
-    return _followed(table)[0]
-
-
-def loading_rows(table: OpTable) -> frozenset[int]:
-    """Return the rows that only load or convert weights."""
-    return _followed(table)[1]
-
-
-@once_per_table
-def _followed(table: OpTable) -> tuple[Mapping[int, Tensor], frozenset[int]]:
     columns = table.columns
     computed: dict[int, set[tuple[object, ...]]] = defaultdict(set)
     found: dict[int, Tensor] = {}
-    loading: set[int] = set()
     for row, (number, device) in enumerate(zip(columns.signature, columns.device, strict=True)):
         if columns.host[row]:
             continue
@@ -197,11 +187,9 @@ def _followed(table: OpTable) -> tuple[Mapping[int, Tensor], frozenset[int]]:
         loads = _CONVERTS.search(signature.op) is not None and all(
             in_dram(tensor) and look_of(tensor) not in known for tensor in signature.inputs
         )
-        if category not in PRODUCTS and loads:
-            loading.add(row)
-        else:
+        if category in PRODUCTS or not loads:
             known.update(map(look_of, signature.outputs))
-    return found, frozenset(loading)
+    return found
 
 
 def look_of(tensor: Tensor) -> tuple[object, ...]:

@@ -49,7 +49,6 @@ from pytest_ttnn_perf.analysis.ops.names import (
     function_in,
     neighbours,
     op_and_function,
-    without_producer,
 )
 from pytest_ttnn_perf.analysis.ops.regions import find_layers
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
@@ -291,24 +290,9 @@ def _rearranges(signature: Signature) -> bool:
     return signature.category is Category.MOVEMENT and not _OTHER.search(signature.code)
 
 
-#: What to do about an op, by the beginning of its code, where that alone tells.
-_ADVICE: Final = {
-    "Move": "drop `ttnn.move`, which only makes room",
-    "Concat": "concatenate parts that are sharded alike, in the memory where they are",
-    "Full": "fill tensors once, outside of the step",
-    "Slice": "cut what is sliced before it is computed, or give the next op its part alone",
-    "Split": "split the weights, so that a matmul gives each part",
-}
-#: What to do about what no op of the step has made.
-_LOADED: Final = {
-    "FillPad": "pad the weights or the input once, so that nothing has to be filled in each step",
-    "Fill": "fill tensors once, outside of the step",
-    "Pad": "pad the input once, outside of the model",
-    "Permute": "permute what is only loaded once, outside of the step",
-    "Transpose": "transpose what is only loaded once, outside of the step",
-}
+_DROP_MOVE: Final = "drop `ttnn.move`, which only makes room"
+_CUT_BEFORE: Final = "cut what is sliced before it is computed, or give the next op its part alone"
 _NO_FORM: Final = "these ops only rearrange data: look for a form the next op takes"
-_AFTER_MATMUL: Final = "split the weights whose product is cut apart, so that no slice is needed"
 _AFTER_HALO: Final = "set `reallocate_halo_output=False` in `Conv2dConfig`, which leaves out moves"
 _SPLIT_HEADS: Final = (
     "make the heads in one op: `ttnn.experimental.nlp_create_qkv_heads` or "
@@ -326,11 +310,7 @@ _SHORT_ROWS: Final = (
 _TILED_RESHAPE: Final = (
     "a tiled reshape that keeps the last two dims is a free view; this one does not"
 )
-_BY_MATMUL: Final = "let the matmul transpose (`transpose_a` or `transpose_b`)"
-_BROADCAST: Final = "let the next op broadcast instead of repeating"
 _TILE: Final = 32
-#: Ops that only arrange the heads of a product: what is cut behind them was one.
-_OF_PRODUCT: Final = re.compile(r"matmul|linear|heads", re.IGNORECASE)
 _OF_CONVOLUTION: Final = re.compile(r"^(?:PaddedSlice|Halo|InterleavedToSharded)|conv", re.I)
 _NONE: Final = Signature("")
 
@@ -338,37 +318,26 @@ _NONE: Final = Signature("")
 def _data_movement_advice(step: OpTable, moves: Mapping[int, Removal]) -> str:
     ops = critical_ops(step)
     signatures = [placed.op.signature for placed in ops]
-    loaded = without_producer(signatures)
     weights: list[tuple[str, float]] = []
     for at, (row, _) in enumerate(ops):
         if row in moves:
             before, after = neighbours(at, len(ops), signatures.__getitem__)
-            text = _advice_for(
-                signatures[at],
-                _NONE if before is None or loaded[at] else signatures[before],
-                _NONE if after is None else signatures[after],
-                loaded=loaded[at],
-            )
+            producer = _NONE if before is None else signatures[before]
+            consumer = _NONE if after is None else signatures[after]
+            text = _advice_for(signatures[at], producer, consumer)
             weights.append((text or _NO_FORM, moves[row].saved_ns))
     return advice_for(weights)
 
 
-def _advice_for(own: Signature, producer: Signature, consumer: Signature, *, loaded: bool) -> str:
+def _advice_for(own: Signature, producer: Signature, consumer: Signature) -> str:
     code = own.code
-    by_code = next((text for key, text in _LOADED.items() if loaded and code.startswith(key)), "")
-    if by_code:
-        return by_code
     if code.startswith("Reshape"):
         return _advice_for_reshape(own, producer, consumer)
     if code.startswith(("Transpose", "Permute")):
         return _advice_for_order(own, producer, consumer)
-    if code.startswith("Repeat"):
-        return _BROADCAST if consumer.code.startswith(("Binary", "Ternary")) else ""
-    if code.startswith("Slice") and _OF_PRODUCT.search(producer.code):
-        return _AFTER_MATMUL
-    if code.startswith("Move") and producer.code.startswith("Halo"):
-        return _AFTER_HALO
-    return next((text for key, text in _ADVICE.items() if code.startswith(key)), "")
+    if code.startswith("Move"):
+        return _AFTER_HALO if producer.code.startswith("Halo") else _DROP_MOVE
+    return _CUT_BEFORE if code.startswith("Slice") else ""
 
 
 def _advice_for_reshape(own: Signature, producer: Signature, consumer: Signature) -> str:
@@ -395,10 +364,8 @@ def _advice_for_order(own: Signature, producer: Signature, consumer: Signature) 
         return _SPLIT_HEADS
     if _splits_last(_shape(consumer.outputs), _shape(consumer.inputs)):
         return _MERGE_HEADS
-    if own.outputs[0].layout == "ROW_MAJOR" and made[-1] < min(_TILE, given[-1]):
-        return _SHORT_ROWS.format(length=made[-1])
-    swapped = given[:-2] == made[:-2] and given[-2:] == made[:-3:-1] != made[-2:]
-    return _BY_MATMUL if swapped and is_matmul(consumer) else ""
+    short = own.outputs[0].layout == "ROW_MAJOR" and made[-1] < min(_TILE, given[-1])
+    return _SHORT_ROWS.format(length=made[-1]) if short else ""
 
 
 def _shape(tensors: Sequence[Tensor]) -> tuple[int, ...]:

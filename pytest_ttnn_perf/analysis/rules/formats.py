@@ -24,7 +24,6 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     by_weight,
     if_worth,
     last_name,
-    loading_rows,
     look_of,
     operands_of,
     operands_of_products,
@@ -253,8 +252,7 @@ def float32_tensors(
     compute kernel config; the tensors stay bfloat16.
 
     ## What it saves
-    Half of the float32 bytes in DRAM, by the peak bandwidth, and the time of conversions between
-    float32 and another format.
+    Half of the float32 bytes in DRAM, by the peak bandwidth.
 
     ## When it is no problem
     Recurrent states, logits of a loss, and other small tensors whose precision is needed. What is
@@ -271,9 +269,7 @@ def float32_tensors(
     if not total:
         return Answer.not_measured(NO_OPERANDS)
     if subject.ops is not None and step is not None and board_of(step) is not None:
-        # A capture without a window holds loading: what is converted there is no part of a step.
-        loaded = frozenset() if subject.ops.windowed else loading_rows(step)
-        return _float32_in_step(step, share, loaded)
+        return _float32_in_step(step, share)
     calls = subject.report.completed if subject.report is not None else ()
     read = {
         number
@@ -296,35 +292,26 @@ def float32_tensors(
     return if_worth(answer, wide_bytes / 2, worth)
 
 
-def _float32_in_step(step: OpTable, share: Limit, loaded: frozenset[int]) -> Answer:
+def _float32_in_step(step: OpTable, share: Limit) -> Answer:
     lines, board = rooflines(step), board_of(step)
     peak = board.dram_gb_s if board else 1.0
     saved: dict[int, float] = {}
-    total = wide = halved = converting = 0.0
-    conversions = 0
+    total = wide = halved = 0.0
     for row, op in critical_ops(step):
-        if row in loaded:
-            continue
         tensors, line = (*op.signature.inputs, *op.signature.outputs), lines[row]
         in_float32 = [each for each in tensors if each.dtype == _FLOAT32]
         total += sum(map(size_of, tensors))
         wide += sum(map(size_of, in_float32))
-        formats = {each.dtype for each in tensors}
-        casts = "typecast" in op.signature.op.lower() and all("FLOAT" in each for each in formats)
-        if casts and in_float32 and len(formats) > 1:
-            saved[row] = op.kernel_ns
-            conversions, converting = conversions + 1, converting + op.kernel_ns
-        elif not line.stale and not line.work.at_most and line.dram_ns:
-            half = sum(size_of(each) for each in in_float32 if in_dram(each)) / 2
+        half = sum(size_of(each) for each in in_float32 if in_dram(each)) / 2
+        if half and line.dram_ns and not line.stale and not line.work.at_most:
             saved[row], halved = min(half / peak, op.kernel_ns), halved + half
     part = percent(wide / total if total else 0.0)
     return check_savings(
         step,
-        {row: ns for row, ns in saved.items() if ns},
+        saved,
         share,
         sentence=f"{part} of the bytes that ops of a step take and give are float32",
-        arithmetic=f"{size(halved)} less ÷ {peak:g} GB/s + "
-        f"{microseconds(converting)} of {counted(conversions, 'conversion')}",
+        arithmetic=f"{size(halved)} less ÷ {peak:g} GB/s",
     )
 
 

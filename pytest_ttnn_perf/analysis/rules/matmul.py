@@ -310,10 +310,9 @@ def low_matmul_efficiency(
     Begin with the matmuls that are named, which lose most time. A batch in the first input that the
     weights do not have (`fuse_batch=False`): reshape it into rows, or the weights are read once for
     each. Output blocks of fewer rows than a core has (`out_block_h` below `per_core_M`): raise it.
-    `MatmulMultiCoreProgramConfig` reuses no operands: pass another. Both inputs with a batch: use
-    `MatmulMultiCoreReuseProgramConfig`. A tall output of few columns: keep a 1D program config, and
-    shard the first input and the output by height in L1. An input in DRAM: L1. Else a larger grid,
-    `in0_block_w` or output subblocks.
+    Both inputs with a batch: use `MatmulMultiCoreReuseProgramConfig`. A tall output of few columns:
+    keep a 1D program config, and shard the first input and the output by height in L1. An input in
+    DRAM: L1. Else a larger grid, `in0_block_w` or output subblocks.
 
     ## What it saves
     The time of the matmul, less twice the longer of two: what its operands take at the full
@@ -376,9 +375,6 @@ def _without_batch(matmul: Product) -> str:
     )
 
 
-_NO_REUSE: Final = (
-    "`MatmulMultiCoreProgramConfig` does not reuse operands: pass a `program_config` that does"
-)
 _SPREAD_BATCH: Final = (
     "spread the batch over the cores (`MatmulMultiCoreReuseProgramConfig`), as both inputs have one"
 )
@@ -399,8 +395,6 @@ def _efficiency_advice(matmul: Product, available: int) -> str:
     if matmul.reads_again:
         return matmul.reads_again
     op, config = matmul.op, program_config(matmul.op) or ""
-    if config == "MatmulMultiCoreProgramConfig":
-        return _NO_REUSE
     inputs = op.signature.inputs
     if len(inputs) > 1 and prod(inputs[1].padded[:-2]) > 1:
         return _SPREAD_BATCH

@@ -195,8 +195,6 @@ def _move_advice(move: Op, ends: _Ends) -> str:
         place = move.signature.outputs[0].memory
         return f"store what only {consumer} reads as {place} when it is loaded"
     producer, inputs = before.signature.code, before.signature.inputs
-    if before.signature.category is after.signature.category is Category.CONV:
-        return "set `shard_layout` of neighbouring convolutions alike"
     if _REDUCE_SCATTER.search(consumer):
         return "look at the exchange that follows first (TTP703)"
     norm_on_shards = (

@@ -52,7 +52,7 @@ from pytest_ttnn_perf.analysis.rules.host import crossings
 from pytest_ttnn_perf.analysis.rules.mesh import placed_in
 from pytest_ttnn_perf.core.finding import Answer, Input
 from pytest_ttnn_perf.core.metric import Kind, Metric
-from pytest_ttnn_perf.core.ops import Category, short_code
+from pytest_ttnn_perf.core.ops import Category
 from pytest_ttnn_perf.core.text import counted, unit_for
 from pytest_ttnn_perf.gate.rules_on_numbers import NO_IO_TIMES
 from pytest_ttnn_perf.report.tables import (
@@ -128,11 +128,6 @@ class Analysis(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-# The analyses of ``ttnn-perf analyze``: how time, bytes and tensors are distributed.
-#
-# Each adds up what an op table, a report database or the output of tt-lang holds by something that
-# ops or operands have in common. None judges: that is what rules are for.
-
 _NO_OPS: Final = "the capture has no op that ran on a device"
 _UNKNOWN: Final = "unknown"
 _OF_TIME: Final = "of kernel time"
@@ -161,7 +156,10 @@ class AnalysesKind(Struct, frozen=True):
         if any(map(subject.has, self.needs)):
             told = list(self.look(subject))
         else:
-            told = [Answer.not_measured(self._why_absent(subject))]
+            needed = " or ".join(each.value for each in self.needs)
+            why = f"needs {needed}{self.why and f': {self.why}'}"
+            known = next((each for each in self.needs if each in subject.absent), None)
+            told = [Answer.not_measured(why if known is None else subject.absent[known])]
         figures = tuple(each for each in told if isinstance(each, Figure))
         sections = tuple(each for each in told if isinstance(each, Section) and each.rows)
         notes = [each for each in told if isinstance(each, str)]
@@ -176,13 +174,6 @@ class AnalysesKind(Struct, frozen=True):
         return Analysis(
             self.name, self.title, figures=figures, sections=sections, notes=tuple(notes)
         )
-
-    def _why_absent(self, subject: Subject) -> str:
-        known = next((each for each in self.needs if each in subject.absent), None)
-        if known is not None:
-            return subject.absent[known]
-        needed = " or ".join(each.value for each in self.needs)
-        return f"needs {needed}{self.why and f': {self.why}'}"
 
 
 #: All analyses, in the order in which they are listed: that of this file.
@@ -305,6 +296,9 @@ def _dtype(subject: Subject) -> Iterator[Told]:
     def dtype(operand: Operand) -> str:
         return operand.tensor.dtype
 
+    def both_dtypes(op: Op) -> str:
+        return " x ".join(tensor.dtype for tensor in op.signature.inputs[:2]) or _UNKNOWN
+
     weights, heading = None, "weights, each once"
     if subject.report is not None:
         weights = weights_in_report(subject.report)
@@ -317,12 +311,8 @@ def _dtype(subject: Subject) -> Iterator[Told]:
         dtype,
         _section(heading, parts, "B", "of weight bytes"),
         _by_bytes("activations that ops hand on", handed_on, dtype, "of activation bytes"),
-        _by_time(subject, "matmuls and convolutions", _both_dtypes, is_product, "of their time"),
+        _by_time(subject, "matmuls and convolutions", both_dtypes, is_product, "of their time"),
     )
-
-
-def _both_dtypes(op: Op) -> str:
-    return " x ".join(tensor.dtype for tensor in op.signature.inputs[:2]) or _UNKNOWN
 
 
 @_analysis("fidelity", "math fidelity of matmuls and convolutions", Input.OPS)
@@ -563,13 +553,11 @@ def _devices(subject: Subject) -> Iterator[Told]:
     def is_collective(signature: Signature) -> bool:
         return signature.category is Category.COLLECTIVE
 
-    def computes(signature: Signature) -> bool:
-        return not is_collective(signature)
-
     yield _by_time(subject, "devices", device)
     collectives = _by_time(subject, "collectives", op_name, is_collective)
     if collectives.rows:
-        yield _by_time(subject, "devices without collectives", device, computes, "of such time")
+        heading, of = "devices without collectives", "of such time"
+        yield _by_time(subject, heading, device, lambda one: not is_collective(one), of)
         yield collectives
 
 
@@ -610,32 +598,17 @@ def _dram(subject: Subject) -> Iterator[Told]:
     if not operands and not kernels:
         yield Answer.not_measured(why)
         return
-    use = dram_use(table) if table is not None else None
-    if table is not None and use is not None:
-        yield Figure("bandwidth in use, weighted by time", use, _OF_BANDWIDTH)
-        yield _bandwidth(table)
     if table is not None and operands:
-        arch = table.arch or "an unnamed architecture"
-        unknown = f"what part of the DRAM bandwidth of {arch} ops use is unknown"
-        yield unknown if use is None else _ESTIMATE
+        use = dram_use(table)
+        if use is None:
+            arch = table.arch or "an unnamed architecture"
+            yield f"what part of the DRAM bandwidth of {arch} ops use is unknown"
+        else:
+            yield Figure("bandwidth in use, weighted by time", use, _OF_BANDWIDTH)
+            yield _bandwidth(table)
+            yield _ESTIMATE
     stored = (each for each in operands if in_dram(each.tensor))
     yield _by_bytes("operands in DRAM", stored, lambda each: each.op, "of such bytes")
-    yield from _kernel_traffic(kernels)
-
-
-def _bandwidth(table: OpTable) -> Section:
-    """Return what part of the bandwidth ops use while they run."""
-    places: dict[str, list[int]] = defaultdict(list)
-    for at, number in enumerate(table.columns.signature):
-        if not table.columns.host[at]:
-            places[short_code(table.signatures[number].op)].append(at)
-    uses = {code: (dram_use(table.select(each)) or 0.0) for code, each in places.items()}
-    ranked = sorted(uses, key=lambda code: (-uses[code], code))
-    rows = tuple(Row(code, uses[code], uses[code], len(places[code])) for code in ranked)
-    return Section("bandwidth while ops run", _OF_BANDWIDTH, rows, _OF_BANDWIDTH)
-
-
-def _kernel_traffic(kernels: Iterable[Kernel]) -> Iterator[Section]:
     parts, rates = [], []
     for kernel in kernels:
         program = kernel.program
@@ -645,6 +618,18 @@ def _kernel_traffic(kernels: Iterable[Kernel]) -> Iterator[Section]:
             rates.append(Row(str(kernel), program.bandwidth_gb_s))
     yield _section("bytes that kernels move", parts, "B", "of such bytes")
     yield Section("effective bandwidth of kernels", "GB/s", tuple(rates))
+
+
+def _bandwidth(table: OpTable) -> Section:
+    """Return what part of the bandwidth ops use while they run."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for at, number in enumerate(table.columns.signature):
+        if not table.columns.host[at]:
+            places[table.signatures[number].code].append(at)
+    uses = {code: (dram_use(table.select(each)) or 0.0) for code, each in places.items()}
+    ranked = sorted(uses, key=lambda code: (-uses[code], code))
+    rows = tuple(Row(code, uses[code], uses[code], len(places[code])) for code in ranked)
+    return Section("bandwidth while ops run", _OF_BANDWIDTH, rows, _OF_BANDWIDTH)
 
 
 @_analysis("bottlenecks", "where the time of a program goes", Input.OPS, Input.KERNELS)
@@ -891,12 +876,6 @@ class First(NamedTuple):
     unit: str | None = None
 
     @property
-    def figure(self) -> str:
-        """The number alone; a fraction without its unit."""
-        unit = self.unit or ""
-        return _value_text(self.value or 0.0, unit, bare=_is_fraction(unit))
-
-    @property
     def what(self) -> str:
         """The subject of the number."""
         label = ", ".join(filter(None, (self.section, " ".join((self.label or "").split()))))
@@ -912,9 +891,13 @@ _COLUMNS: Final[Columns[First]] = Columns(
     Column("value", lambda e: e.value),
     Column("unit", lambda e: e.unit),
     Column("region", lambda e: e.region),
-    Column("", lambda e: e.figure, "figure", right=True),
+    Column("", lambda e: _number(e.value or 0.0, e.unit or ""), "figure", right=True),
     Column("", lambda e: e.what, "what", fit=NAME),
 )
+
+
+def _number(value: float, unit: str) -> str:
+    return _value_text(value, unit, bare=_is_fraction(unit))
 
 
 def overview_listing(
@@ -935,13 +918,14 @@ def overview_listing(
 
 
 def _first(region: str, analysis: Analysis) -> First:
-    for figure in analysis.figures:
+    if analysis.figures:
+        figure = analysis.figures[0]
         return First(region, analysis, None, figure.label, figure.value, figure.unit)
-    for section in analysis.sections:
-        row = section.rows[0]
-        told = (row.value, section.unit) if row.share is None else (row.share, section.of)
-        return First(region, analysis, section.heading, row.label, *told)
-    return First(region, analysis)
+    if not analysis.sections:
+        return First(region, analysis)
+    section, row = analysis.sections[0], analysis.sections[0].rows[0]
+    value, unit = (row.value, section.unit) if row.share is None else (row.share, section.of)
+    return First(region, analysis, section.heading, row.label, value, unit)
 
 
 def _not_made(entries: Iterable[First]) -> Iterator[str]:
