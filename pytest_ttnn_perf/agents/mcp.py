@@ -248,8 +248,7 @@ class Argument(Struct, frozen=True):
         else:
             problems = [problem for text in values if (problem := self._problem(text))]
         if problems:
-            message = f"{self.name}: {problems[0]}"
-            raise UsageError(message)
+            raise UsageError(f"{self.name}: {problems[0]}")
         return tuple(values)
 
     def _problem(self, value: object) -> str | None:
@@ -306,8 +305,7 @@ class Tool(Struct, frozen=True):
                 raise UsageError(message)
         for each in self.arguments:
             if each.required and given.get(each.name) is None:
-                message = f"{self.name}: {each.name} is missing: {each.meaning}"
-                raise UsageError(message)
+                raise UsageError(f"{self.name}: {each.name} is missing: {each.meaning}")
         return tuple(self.words({name: each.read(given.get(name)) for name, each in known.items()}))
 
 

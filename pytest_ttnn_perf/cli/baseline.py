@@ -68,7 +68,6 @@ if TYPE_CHECKING:
 
 
 def add_baseline(parser: argparse.ArgumentParser) -> None:
-    """Add the actions of ``ttnn-perf baseline``."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_list(actions)
     _add_check(actions)
@@ -141,8 +140,7 @@ def run_list(options: argparse.Namespace) -> Result:
         return Result(_accepts(root, options.tests, options.ids).text(options.format))
     named = [*options.tests, *options.ids]
     if named:
-        message = f"tests are named with --log: ttnn-perf baseline list --log {named[0]}"
-        raise UsageError(message)
+        raise UsageError(f"tests are named with --log: ttnn-perf baseline list --log {named[0]}")
     found = [
         _Stored(file.content.hardware.key, _id_of(file, name), metric, baseline, test.accepted)
         for file in BaselineStore(root).all_files()
@@ -364,8 +362,7 @@ def _add_forget(actions: Actions) -> None:
 def run_forget(options: argparse.Namespace) -> Result:
     """Show the baselines of tests, and remove them."""
     if not options.tests and not options.ids:
-        message = "name the tests to forget: ttnn-perf baseline forget TEST ..."
-        raise UsageError(message)
+        raise UsageError("name the tests to forget: ttnn-perf baseline forget TEST ...")
     store, metric = BaselineStore(edited_settings(options).baselines), options.metric
     stored: dict[str, dict[Hardware, TestBaseline]] = {}
     for test, file in stored_tests(_files(store, options.key)):
@@ -399,8 +396,7 @@ def _files(store: BaselineStore, key: str | None) -> list[StoredFile]:
     keys = sorted({file.content.hardware.key for file in files})
     if key is not None and key not in keys:
         close = near(key, keys) or tuple(keys)
-        message = f"there are no baselines of {key}, only of: {', '.join(close)}"
-        raise UsageError(message)
+        raise UsageError(f"there are no baselines of {key}, only of: {', '.join(close)}")
     return files
 
 
@@ -557,8 +553,7 @@ def _content(test: TestBaseline) -> TestBaseline:
 def _leave(stored: TestBaseline, test: str, now: TestBaseline | None) -> None:
     """Leave an id, unless a run has changed its baseline meanwhile."""
     if now not in (None, stored):
-        message = f"{test} was changed meanwhile: rename it again"
-        raise UsageError(message)
+        raise UsageError(f"{test} was changed meanwhile: rename it again")
 
 
 def _moves_of_key(store: BaselineStore, before: str, after: str) -> _Moves:
@@ -574,12 +569,10 @@ def _moves_of_key(store: BaselineStore, before: str, after: str) -> _Moves:
 
 def _moves(store: BaselineStore, before: str, after: str) -> _Moves:
     if not before.strip("./") or not after.strip("./") or before == after:
-        message = f"expected two names that differ, found {before!r} and {after!r}"
-        raise UsageError(message)
+        raise UsageError(f"expected two names that differ, found {before!r} and {after!r}")
     first, second = _kind(before), _kind(after)
     if first != second:
-        message = f"{before} is a {first} and {after} a {second}: give two of one kind"
-        raise UsageError(message)
+        raise UsageError(f"{before} is a {first} and {after} a {second}: give two of one kind")
     place, goal = before.removeprefix("./").rstrip("/"), after.removeprefix("./").rstrip("/")
     place, goal = place.removesuffix("::"), goal.removesuffix("::")
     names: set[str] = set()

@@ -75,7 +75,6 @@ MAX_REFRESHED: Final = 20
 
 
 def add_accept(actions: Actions) -> None:
-    """Add the arguments of ``ttnn-perf baseline accept``."""
     parser = actions.add_parser(
         "accept",
         usage="ttnn-perf baseline accept RUN.json [RUN.json ...] [TEST ...] [options] [-- ID ...]",
@@ -163,13 +162,11 @@ def _asked(options: argparse.Namespace) -> tuple[list[Path], list[str], Update]:
     words = [*options.words, *options.rest]
     records = [Path(word) for word in words if word.endswith(_RECORDS)]
     if not records:
-        message = f"expected a run record that ends in .json or .jsonl, found {words[0]}"
-        raise UsageError(message)
+        raise UsageError(f"expected a run record that ends in .json or .jsonl, found {words[0]}")
     usual = Update.ALL if options.reason is not None else Update.IMPROVED
     update = Update(options.update) if options.update else usual
     if update is Update.ALL and not (options.reason or "").strip():
-        message = 'to accept what got worse, say --reason "why the change is right"'
-        raise UsageError(message)
+        raise UsageError('to accept what got worse, say --reason "why the change is right"')
     tests = [word for word in words if not word.endswith(_RECORDS)]
     return list(dict.fromkeys(records)), tests, update
 
@@ -177,8 +174,7 @@ def _asked(options: argparse.Namespace) -> tuple[list[Path], list[str], Update]:
 def _refuse_options(words: Sequence[str]) -> None:
     unknown = [word for word in words if word.startswith("-")]
     if unknown:
-        message = f"unrecognized arguments: {' '.join(unknown)}"
-        raise UsageError(message)
+        raise UsageError(f"unrecognized arguments: {' '.join(unknown)}")
 
 
 def _check_together(runs: Mapping[Path, Run]) -> None:
@@ -436,7 +432,6 @@ def _write(edits: Edits, update: Update) -> Iterator[str]:
 
 
 def add_refresh(actions: Actions) -> None:
-    """Add the arguments of ``ttnn-perf baseline refresh``."""
     parser = actions.add_parser(
         "refresh",
         usage="ttnn-perf baseline refresh --from-history [TEST ...] [options] [-- ID ...]",

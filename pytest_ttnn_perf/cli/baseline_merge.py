@@ -53,7 +53,6 @@ class Take(Enum):
 
 
 def add_merge(actions: Actions) -> None:
-    """Add the arguments of ``ttnn-perf baseline merge``."""
     parser = actions.add_parser(
         "merge",
         usage="ttnn-perf baseline merge BASE OURS THEIRS [--path P] [--take SIDE]\n"
@@ -377,7 +376,6 @@ def _merge_tables(
 
 
 def add_install(actions: Actions) -> None:
-    """Add the arguments of ``ttnn-perf baseline install-merge-driver``."""
     parser = actions.add_parser(
         "install-merge-driver",
         help="make git merge baselines with this command",
@@ -406,10 +404,9 @@ def run_install(options: argparse.Namespace) -> Result:
     baselines = options.baselines or project_settings().baselines
     root = top_level(baselines.absolute())
     if root is None:
-        message = (
+        raise UsageError(
             f"{baselines} is in no git repository, or git is not installed: git init makes one"
         )
-        raise UsageError(message)
     attributes = root / ".gitattributes"
     _refuse_elsewhere(attributes, root)
     before = read_text(attributes) if attributes.exists() else ""

@@ -86,7 +86,6 @@ ANALYSIS_NAMES: Final = (
 
 
 def add_analyze(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf analyze``."""
     parser.description = (
         "Show the numbers behind the optimization checklist, from what a profiler, ttnn or tt-lang "
         "recorded: an overview, or one topic in full. Files of different kinds are analysed "
@@ -128,8 +127,7 @@ def _name_and_files(word: str | None, files: Sequence[str]) -> tuple[str | None,
     """Separate an analysis from files; a file ``l1`` is written ./l1."""
     late = next((file for file in files if file in ANALYSES and not Path(file).exists()), None)
     if late is not None:
-        message = f"name one analysis, before the files: ttnn-perf analyze {late} FILE"
-        raise UsageError(message)
+        raise UsageError(f"name one analysis, before the files: ttnn-perf analyze {late} FILE")
     if word is None or word in ANALYSES:
         return word, [*files]
     # What has no suffix and is in no folder, and is not there either, was meant as a name.
@@ -159,7 +157,6 @@ def _analyses_of(subject: Subject, name: str) -> list[tuple[str, Analysis]]:
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf check``."""
     parser.description = (
         "Apply the rules of the optimization checklist to what a profiler, ttnn or tt-lang "
         "recorded: what could be faster, what that would save, and how to fix it. Files of "
@@ -183,8 +180,7 @@ def run_check(options: argparse.Namespace) -> Result:
     settings = replace(settings, select=select, ignore=ignore)
     if not rules_of(settings):
         names = ", ".join(select)
-        message = f"select: {names}: rules of other plugins are asked only in test runs"
-        raise UsageError(message)
+        raise UsageError(f"select: {names}: rules of other plugins are asked only in test runs")
     captures = captures_of(options, options.files)
     several = len(captures) > 1
     reports, errors = look_at(
@@ -247,8 +243,7 @@ def _region_times(subject: Subject, name: str | None) -> tuple[tuple[StepTime, .
 def _codes(option: str, text: str | None) -> tuple[str, ...]:
     found = tuple(code.strip().upper() for code in (text or "").split(",") if code.strip())
     if text is not None and not found:
-        message = f"expected codes of rules, such as TTP6,TTP203, found {text!r}"
-        raise UsageError(message)
+        raise UsageError(f"expected codes of rules, such as TTP6,TTP203, found {text!r}")
     for code in found:
         if not any(known.startswith(code) for known in codes()):
             message = f"{option}: no rule begins with {code!r}; `ttnn-perf rules` lists them"
@@ -257,7 +252,6 @@ def _codes(option: str, text: str | None) -> tuple[str, ...]:
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf rules``."""
     parser.description = (
         "List the rules of the optimization checklist, or explain one of them: what it finds, why "
         "that matters, what to do, and its limits."
@@ -322,7 +316,6 @@ def rule_lines(rule: Rule) -> Iterator[str]:
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf plan``."""
     parser.description = (
         "Make a plan of the findings of captures, or of tests in a run record: what to do first, "
         "what each step saves, what is left after it, and whether a target is in reach. Without a "
@@ -356,11 +349,10 @@ def run_plan(options: argparse.Namespace) -> Result:
         if file is None:
             file = newest_record(settings)
             if file is None:
-                message = (
+                raise UsageError(
                     "nothing to plan: no run is recorded here: make one with pytest --ttnn-perf, "
                     "or name a capture or a run record"
                 )
-                raise UsageError(message)
             note = f"ttnn-perf: the newest run record: {file}{_outdated(file, settings)}\n"
         planned = _of_run(read_run(file), tests, file.name)
         if not planned:
@@ -390,11 +382,10 @@ def _aimed(planned: Sequence[Planned], target_ns: float) -> list[Planned]:
     if len(made) > 1:
         names = dict.fromkeys(": ".join(filter(None, (one.source, one.region))) for one in made)
         which = ", ".join([*list(names)[:5], *(["…"] if len(names) > 5 else [])])
-        message = (
+        raise UsageError(
             f"--target is of one plan, and there are {len(made)}: {which}; name one, a region with "
             "--region"
         )
-        raise UsageError(message)
     return [
         replace(one, aims=(reach_of(one.plan, target_ns),)) if one.plan else one for one in planned
     ]
@@ -415,11 +406,9 @@ def _record_and_tests(options: argparse.Namespace) -> tuple[Path | None, list[st
     captures = [word for word in files if word not in records]
     if len(records) > 1 or captures:
         found = ", ".join([*records, *captures])
-        message = f"expected captures, or one run record and tests in it, found {found}"
-        raise UsageError(message)
+        raise UsageError(f"expected captures, or one run record and tests in it, found {found}")
     if options.region or options.start or options.end:
-        message = "--region, --start and --end select ops of a capture, and there is none"
-        raise UsageError(message)
+        raise UsageError("--region, --start and --end select ops of a capture, and there is none")
     tests = [word for word in words if word not in records]
     return Path(records[0]) if records else None, tests
 

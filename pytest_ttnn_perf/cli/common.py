@@ -224,8 +224,7 @@ class Capture(NamedTuple):
         except UsageError as error:
             if not self.heading or file.name in str(error):
                 raise
-            message = f"{file}: {error}"  # one of several
-            raise UsageError(message) from error
+            raise UsageError(f"{file}: {error}") from error  # one of several
 
 
 def captures_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Capture, ...]:
@@ -240,8 +239,7 @@ def captures_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Capt
     named = [Source(file, kind, kind.value) for kind, file in options_named.items() if file]
     arguments += [named] if named else []
     if not arguments:
-        message = "nothing to look at: name a file, such as an ops_perf_results CSV"
-        raise UsageError(message)
+        raise UsageError("nothing to look at: name a file, such as an ops_perf_results CSV")
     every = [source for argument in arguments for source in argument]
     if len({source.input for source in every}) == len(every):
         groups = [every]
@@ -249,11 +247,10 @@ def captures_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Capt
         groups = arguments
     else:
         found = ", ".join(f"{source.file} is {source.input.value}" for source in every)
-        message = (
+        raise UsageError(
             f"cannot tell which files belong together: {found}; name one of each kind, to look at "
             "them together, or several of one kind, to look at them one by one"
         )
-        raise UsageError(message)
     if len(groups) == 1 and (every == named or (len(every) == 1 and not every[0].searched)):
         return (Capture(tuple(every)),)
     return tuple(

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf doctor``."""
     parser.description = (
         "Check ttnn, devices, host, environment variables and folders, and report what would keep "
         "a gate from working and how to fix it. A device that another process might be using is "

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 
 def add_ab(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf ab``."""
     parser.usage = "ttnn-perf ab REF [TESTS] [--rounds N] [--same DIR] [options]"
     parser.description = (
         "Check out REF next to the working tree, and measure both alternately, each time in a "
@@ -96,7 +95,6 @@ def _settings_of(argv: Sequence[str]) -> Settings:
 
 
 def add_bisect(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf bisect``."""
     parser.usage = (
         "ttnn-perf bisect GOOD [BAD] [TESTS] [--metric NAME] [--rounds N]\n"
         "                        [--same DIR] [options]"
@@ -147,7 +145,6 @@ def split_bad(words: Sequence[str], cwd: Path) -> tuple[str, list[str]]:
 
 
 def add_calibrate(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf calibrate``."""
     parser.usage = "ttnn-perf calibrate TESTS [--sessions N] [--write] [options]"
     parser.description = (
         "Run the same tests several times, each time in a fresh process. For each metric, print "
@@ -177,7 +174,6 @@ def run_calibrate(options: argparse.Namespace) -> Result:
 
 
 def add_journal(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf journal``."""
     parser.description = (
         "Show the steps that ttnn-perf try has recorded for this branch: what each did, which were "
         "kept, and how the kept ones sum to the change from the first measurement until now."
@@ -195,24 +191,21 @@ def run_journal(options: argparse.Namespace) -> Result:
     artifacts = project_settings().artifacts
     steps, gone = steps_of_branch(Path.cwd(), read_steps(artifacts))
     if not steps:
-        message = (
+        raise UsageError(
             f"no step is recorded for this branch in {shown_path(artifacts, Path.cwd())}: "
             "ttnn-perf try -m MESSAGE TESTS records one"
         )
-        raise UsageError(message)
     found = ways_of(steps, gone)
     ways = [way for way in found if lies_in(way.test, options.test or "")]
     if options.test and not ways:
         known = ", ".join(way.test for way in found) or "none"
-        message = f"no step has measured {options.test}; steps have measured: {known}"
-        raise UsageError(message)
+        raise UsageError(f"no step has measured {options.test}; steps have measured: {known}")
     if options.format == "markdown":
         return Result(journal_markdown(steps, ways))
     return Result(journal_listing(steps, ways).text(options.format))
 
 
 def add_try(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf try``."""
     parser.usage = (
         "ttnn-perf try -m MESSAGE [TESTS] [--base REF] [--rounds N] [--same DIR]\n"
         "                     [options]"
@@ -244,8 +237,7 @@ def run_try(options: argparse.Namespace) -> Result:
 
     message, cwd = options.message.strip(), Path.cwd()
     if not message:
-        wrong = "-m: expected a few words on what was changed, found nothing"
-        raise UsageError(wrong)
+        raise UsageError("-m: expected a few words on what was changed, found nothing")
     same = tuple(options.same)
     asked = Try(message, options.rest, options.rounds, cwd, same, options.base)
     with closing(Ticker()) as ticker:

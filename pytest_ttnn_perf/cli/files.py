@@ -1,7 +1,8 @@
-"""Commands on the content of files: show one, compare two."""
+"""Commands on files: show one, compare two, import others."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from enum import Enum
@@ -19,7 +20,7 @@ from pytest_ttnn_perf.analysis.checklist.kernels import hot_lines
 from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_time
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid
 from pytest_ttnn_perf.analysis.readers.attach import ARTIFACTS, read_artifact
-from pytest_ttnn_perf.analysis.readers.benchmark_json import read_benchmark_run
+from pytest_ttnn_perf.analysis.readers.benchmark_json import joined_run, read_benchmark_run
 from pytest_ttnn_perf.analysis.readers.compare import (
     CallChange,
     ChangedCalls,
@@ -32,10 +33,18 @@ from pytest_ttnn_perf.analysis.readers.compare import (
     platform_of_log,
     program_changes,
 )
-from pytest_ttnn_perf.analysis.readers.detect import OP_TABLES, ArtifactKind, op_table_of, read_run
+from pytest_ttnn_perf.analysis.readers.detect import (
+    OP_TABLES,
+    ArtifactKind,
+    head_of,
+    kind_of,
+    op_table_of,
+    read_run,
+)
 from pytest_ttnn_perf.analysis.readers.device_csv import read_device_log
 from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
+from pytest_ttnn_perf.analysis.readers.targets import is_target_file, read_target_file
 from pytest_ttnn_perf.analysis.readers.tt_smi import read_tt_smi
 from pytest_ttnn_perf.analysis.readers.ttlang import (
     TtlangLog,
@@ -47,8 +56,10 @@ from pytest_ttnn_perf.analysis.show.attribution import op_comparison_listing
 from pytest_ttnn_perf.analysis.show.ops import op_listing
 from pytest_ttnn_perf.cli.common import add_argument, add_format, add_window, presumed_kind_of
 from pytest_ttnn_perf.core.codec import encode
-from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import Basis
+from pytest_ttnn_perf.core.hardware import typed_hardware
 from pytest_ttnn_perf.core.metric import Better
 from pytest_ttnn_perf.core.observation import encode_run
 from pytest_ttnn_perf.core.ops import category_of, short_code
@@ -56,7 +67,9 @@ from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.compare_runs import Pair, Reading, compare_runs
 from pytest_ttnn_perf.gate.judge import representative, session_of
 from pytest_ttnn_perf.gate.sweeps import sweeps_of
+from pytest_ttnn_perf.gate.targets import encode_targets
 from pytest_ttnn_perf.report.findings import outside_lines, step_line
+from pytest_ttnn_perf.report.run import write_run
 from pytest_ttnn_perf.report.sentences import reasons_by_name
 from pytest_ttnn_perf.report.sweeps import sweep_lines
 from pytest_ttnn_perf.report.tables import (
@@ -83,16 +96,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pytest_ttnn_perf.core.baseline import Session
-    from pytest_ttnn_perf.core.hardware import Scalar
+    from pytest_ttnn_perf.core.hardware import Hardware, Scalar
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import Artifact, MetricObservation, Run
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.experiments.compare_runs import RunComparison
+    from pytest_ttnn_perf.gate.targets import Target, TargetEntry
     from pytest_ttnn_perf.report.tables import Block
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf show``."""
     parser.description = (
         "Show what is in a file. For a run record: metrics, spread, verdicts and environment. For "
         "an ops_perf_results CSV: time by op, category and device, traces, signposts, and dropped "
@@ -133,8 +146,7 @@ def run_show(options: argparse.Namespace) -> Result:
         return Result(_ops_listing(table, file.name).text(options.format))
     if start or end or region:
         selecting = "--region, --start and --end select ops of an op table"
-        message = f"{selecting}; {file.name} is {kind.value}"
-        raise UsageError(message)
+        raise UsageError(f"{selecting}; {file.name} is {kind.value}")
     if kind in {ArtifactKind.RUN_RECORD, ArtifactKind.BENCHMARK_JSON}:
         read = read_run if kind is ArtifactKind.RUN_RECORD else read_benchmark_run
         return Result(_run_listing(read(file)).text(options.format))
@@ -283,22 +295,28 @@ _METRICS: Final[Columns[_Row]] = Columns(
 )  # fmt: skip
 
 
-def _run_listing(run: Run) -> Listing:
+def _metrics_of(run: Run) -> list[_Row]:
     rows: list[_Row] = []
-    raised, exhausted = [], []
     for test, judged in run.tests.items():
-        seen = judged.observation
         outcomes = {verdict.metric.name: verdict.outcome.value for verdict in judged.verdicts}
-        for name, observed in seen.metrics.items():
+        for name, observed in judged.observation.metrics.items():
             finite = tuple(sample for sample in observed.samples if not isnan(sample))
             session = session_of(observed, finite) if finite else None
             rows.append((test, observed, session, outcomes.get(name)))
-        if seen.raised is not None:
-            raised.append(f"{test} raised {seen.raised}")
-        if seen.out_of_memory is not None:
-            exhausted.append(f"{test} ran out of memory: {seen.out_of_memory}")
-    why = reasons_by_name(observed for _, observed, _, _ in rows)
-    lines: list[Block] = [*_run_heading(run), *_METRICS.table(rows), *raised, *exhausted, *why]
+    return rows
+
+
+def _run_listing(run: Run) -> Listing:
+    rows = _metrics_of(run)
+    lines: list[Block] = [*_run_heading(run), *_METRICS.table(rows)]
+    seen = {test: judged.observation for test, judged in run.tests.items()}
+    lines += [f"{test} raised {one.raised}" for test, one in seen.items() if one.raised is not None]
+    lines += [
+        f"{test} ran out of memory: {one.out_of_memory}"
+        for test, one in seen.items()
+        if one.out_of_memory is not None
+    ]
+    lines += reasons_by_name(observed for _, observed, _, _ in rows)
     document = encode_run(run)
     sweeps = list(sweeps_of(run.tests.values()))
     if sweeps:
@@ -428,7 +446,6 @@ def _hot_lines(log: TtlangLog) -> Iterator[Block]:
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf compare``."""
     parser.description = (
         "For two run records, show every metric side by side, without judging it. For two "
         "ops_perf_results CSVs, align the ops and show which ones changed, by how much, and why; "
@@ -456,20 +473,17 @@ def run_compare(options: argparse.Namespace) -> Result:
         listing = op_comparison_listing(compare_captures(before, after, **window))
         return Result(listing.text(options.format))
     if ArtifactKind.RUN_RECORD in kinds and kinds[0] is not kinds[1]:
-        message = f"a run record is compared with another one: {found}"
-        raise UsageError(message)
+        raise UsageError(f"a run record is compared with another one: {found}")
     if options.start or options.end or options.region:
         are_runs = f"{before.name} and {after.name} are run records"
         what = are_runs if ArtifactKind.RUN_RECORD in kinds else found.partition(",")[0]
-        message = f"--region, --start and --end select ops of an op table; {what}"
-        raise UsageError(message)
+        raise UsageError(f"--region, --start and --end select ops of an op table; {what}")
     if ArtifactKind.RUN_RECORD in kinds:
         comparison = compare_runs(read_run(before), read_run(after))
         listing = comparison_listing(comparison, names=(before.name, after.name))
         return Result(listing.text(options.format))
     if kinds[0] is not kinds[1] or kinds[0] not in ARTIFACTS:
-        message = f"a capture is compared with another of its kind: {found}"
-        raise UsageError(message)
+        raise UsageError(f"a capture is compared with another of its kind: {found}")
     listing = _captures_listing(read_artifact(before), read_artifact(after), kinds[0].value)
     return Result(listing.text(options.format))
 
@@ -694,3 +708,119 @@ def _left_out(records: Sequence[object]) -> Iterator[str]:
     more = len(records) - _MOST_CHANGES
     if more > 0:
         yield f"... and {more} more; --format json has them"
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Turn results of benchmarks (BenchmarkRun JSON, tt-xla, vLLM, inference servers) into a "
+        "run record, and list which of their numbers are gated. What several files have of one "
+        "test are its samples. Turn targets of models, such as model_targets.yaml, into a file "
+        "for the setting targets, and list what was not taken, and why."
+    )
+    add = partial(add_argument, parser)
+    add("files FILE", "the format is detected", type=Path, nargs="+")
+    add("--json PATH", "where to write it", type=Path)
+    add("--hardware KEY", "on what they were measured, such as wormhole_b0-n150-1x1 (default: "
+        "what they say)")  # fmt: skip
+    add("--model NAME", "of targets: the model, for files that do not name it")
+    add_format(parser)
+    parser.set_defaults(run=run_import)
+
+
+def run_import(options: argparse.Namespace) -> Result:
+    """Turn results into a run record, or targets into a file."""
+    heads = {file: head_of(file).decode("utf-8-sig", errors="replace") for file in options.files}
+    targets = [file for file, head in heads.items() if is_target_file(file, head)]
+    if targets and len(targets) < len(options.files):
+        raise UsageError(f"{targets[0]} has targets, and others do not: import them by themselves")
+    if targets:
+        return _import_targets(options, _hardware(options))
+    if options.model is not None:
+        message = f"--model is for targets, and {options.files[0]} has results: they name theirs"
+        raise UsageError(message)
+    for file in options.files:
+        kind = kind_of(file)
+        if kind is not ArtifactKind.BENCHMARK_JSON:
+            raise InputError(file, f"expected results of a benchmark, found {kind.value}")
+    run = joined_run(options.files, _hardware(options))
+    lines = _run_lines(run)
+    if options.json is not None:
+        write_run(run, options.json)
+        lines.append(f"wrote {options.json}; judge it: ttnn-perf gate {options.json}")
+    rows = _IMPORTED.rows(_metrics_of(run))
+    listing = Listing(tuple(lines), encode_run(run), _IMPORTED.names, rows)
+    return Result(listing.text(options.format))
+
+
+def _hardware(options: argparse.Namespace) -> Hardware | None:
+    return None if options.hardware is None else typed_hardware(options.hardware)
+
+
+_TARGETS: Final[Columns[tuple[TargetEntry, Target]]] = Columns(
+    Column("model", lambda row: row[0].models[0], "model", fit=NAME),
+    Column("system", lambda row: row[0].board or row[0].arch, "system"),
+    Column("batch", lambda row: row[0].batch, "batch", lambda row: _any(row[0].batch), right=True),
+    Column("input_sequence_length", lambda row: row[0].input_sequence_length, "length",
+           lambda row: _any(row[0].input_sequence_length), right=True),
+    Column("metric", lambda row: row[1].names[0], "metric"),
+    Column("target", lambda row: row[1].value, "target",
+           lambda row: f"{row[1].value:g} {row[1].unit}".strip(), right=True),
+    Column("unit", lambda row: row[1].unit),
+)  # fmt: skip
+
+
+def _any(number: int | None) -> str:
+    return "any" if number is None else str(number)
+
+
+def _import_targets(options: argparse.Namespace, hardware: Hardware | None) -> Result:
+    read = [
+        read_target_file(file, model=options.model, hardware=hardware) for file in options.files
+    ]
+    entries = [entry for part in read for entry in part.entries]
+    left = [item for part in read for item in part.not_taken]
+    rows = [(entry, target) for entry in entries for target in entry.targets]
+    document = encode_targets(entries)
+    lines: list[Block] = [*_TARGETS.table(rows), ""] if rows else []
+    lines += [f"not taken: {item.place}: {item.why}" for item in left]
+    models = len({entry.models[0] for entry in entries})
+    lines.append(
+        f"{counted(len(rows), 'target')} of {counted(models, 'model')} taken, {len(left)} not"
+    )
+    if options.json is not None and entries:
+        write_text(options.json, json.dumps(document, indent=1) + "\n")
+        lines.append(
+            f'wrote {options.json}; use it: targets = "{options.json}" in [tool.ttnn_perf]'
+        )
+    not_taken = [{"place": item.place, "why": item.why} for item in left]
+    document |= {"not_taken": not_taken}
+    listing = Listing(tuple(lines), document, _TARGETS.names, _TARGETS.rows(rows))
+    return Result(listing.text(options.format), failed=not entries)
+
+
+_IMPORTED: Final[Columns[_Row]] = Columns(
+    id_column(lambda row: row[0]),
+    Column("metric", lambda row: row[1].metric.name, "metric", fit=METRIC),
+    Column("value", lambda row: row[2] and row[2].median, "value",
+           lambda row: format_value(row[1].metric, row[2].median if row[2] else None), right=True),
+    Column("unit", lambda row: row[1].metric.unit),
+    Column("better", lambda row: row[1].metric.better.value),
+    Column("target", lambda row: row[1].limits.target),
+    Column("gated", lambda row: row[1].gated, "gated",
+           lambda row: "no" if not row[1].gated else "no number" if row[2] is None else "yes"),
+    Column("why_ungated", lambda row: row[1].why_ungated),
+)  # fmt: skip
+
+
+def _run_lines(run: Run) -> list[Block]:
+    rows = _metrics_of(run)
+    gated = sum(observed.gated for _, observed, _, _ in rows)
+    known = (judged.observation.hardware for judged in run.tests.values())
+    keys = sorted({hardware.key for hardware in known if hardware is not None})
+    return [
+        *_IMPORTED.table(rows),
+        "",
+        *reasons_by_name(observed for _, observed, _, _ in rows),
+        f"{counted(len(run.tests), 'test')} on {', '.join(keys)}: "
+        f"{counted(gated, 'metric')} gated, {len(rows) - gated} recorded only",
+    ]

@@ -100,7 +100,6 @@ _MOST_RUNS = 1_000_000
 
 
 def add_history(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf history``."""
     parser.description = (
         "Show what recorded runs measured, in the order of their commits. With a test, one row "
         "per run; without one, one row per test, metric and hardware key. A test that is called as "
@@ -115,7 +114,6 @@ def add_history(parser: argparse.ArgumentParser) -> None:
 
 
 def add_trends(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf trends``."""
     parser.description = (
         "Find when times and throughputs of recorded runs changed for good, for better or worse: "
         "between which commits, on which hosts, what else changed, and which ops. A host that is "
@@ -165,8 +163,7 @@ def run_history(options: argparse.Namespace) -> Result:
     if options.metric is not None and history.runs and not series:
         names = {reading.metric.name for run in history.runs for reading in run.readings}
         found = ", ".join(sorted(names)) or "none"
-        message = f"no run has a metric {options.metric!r}; found: {found}"
-        raise UsageError(message)
+        raise UsageError(f"no run has a metric {options.metric!r}; found: {found}")
     tests = sorted({each.test for each in series})
     if options.test is None:
         listing = overview_listing(chosen(series, tests), history)
@@ -212,11 +209,10 @@ def _records_folder() -> Path:
 def _read_files(options: argparse.Namespace, wanted: Wanted) -> RunHistory:
     folder = _records_folder()
     if options.runs is None and not folder.is_dir():
-        message = (
+        raise UsageError(
             f"{folder}: expected run records, found no folder: make some with pytest --ttnn-perf, "
             "or name others with --runs"
         )
-        raise UsageError(message)
     paths = options.runs or [folder]
     history = read_history(paths, Path.cwd(), wanted)
     if history.unreadable and not history.runs and not history.left_out:
@@ -259,11 +255,10 @@ def _database_url(options: argparse.Namespace) -> DatabaseUrl | None:
 def _database(options: argparse.Namespace) -> Database:
     url = _database_url(options)
     if url is None:
-        message = (
+        raise UsageError(
             "expected a database, found none: give --history URL, or set TTNN_PERF_HISTORY, as in "
             f"--history sqlite:///perf.db; {INSTALL}"
         )
-        raise UsageError(message)
     from pytest_ttnn_perf.history.database import Database
 
     return Database(url)
@@ -277,7 +272,6 @@ _SHOWN: Final = 10
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf history import``."""
     parser.description = (
         "Send run records to a database. What is there already is left as it is, so that a command "
         "that was interrupted can be given again."
@@ -295,8 +289,7 @@ def run_import(options: argparse.Namespace) -> Result:
 
     files = list(record_files(options.paths or [_records_folder()]))
     if not files:
-        message = "expected run records, found none: make some with pytest --ttnn-perf"
-        raise UsageError(message)
+        raise UsageError("expected run records, found none: make some with pytest --ttnn-perf")
     done: Counter[Sent] = Counter()
     others: list[str] = []
     unreadable: list[str] = []
@@ -345,7 +338,6 @@ def _result(lines: Sequence[str]) -> Result:
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf history export``."""
     parser.description = "Write the run records of a database to files. Files stay as they are."
     add_argument(parser, "-o --output FOLDER", "where to write them (default: .ttnn_perf/runs)",
         type=Path)  # fmt: skip
@@ -381,7 +373,6 @@ def run_export(options: argparse.Namespace) -> Result:
 
 
 def add_prune(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf history prune``."""
     parser.description = (
         "Remove old run records from .ttnn_perf/runs. Records that baselines cite are kept, and so "
         "are journals of runs that may be under way, and files that are no run records. With "
@@ -446,8 +437,7 @@ _RECORDS: Final[Columns[_Record]] = Columns(
 def run_prune(options: argparse.Namespace) -> Result:
     """Remove old runs of a database or old record files."""
     if options.keep is None and (options.keep_samples is None or options.history is None):
-        message = "expected what stays, found nothing: --keep 90d, or --keep 200"
-        raise UsageError(message)
+        raise UsageError("expected what stays, found nothing: --keep 90d, or --keep 200")
     if options.history is not None:
         database = _database(options)
         from pytest_ttnn_perf.history.database import prune
@@ -529,7 +519,6 @@ def _record(file: Path, cited: Collection[str]) -> _Record:
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf report``."""
     parser.description = (
         "Write one page for a browser, which needs nothing else to open: verdicts, findings, time "
         "by op, timelines, and the history of each metric in the last 50 runs or --last. Nothing "
@@ -557,8 +546,7 @@ def run_report(options: argparse.Namespace) -> Result:
             raise InputError(options.baselines, "expected a folder of baselines, found none")
         settings = replace(settings, baselines=options.baselines)
     if page_file.is_dir():
-        message = f"{page_file}: expected a file for the page, found a folder"
-        raise UsageError(message)
+        raise UsageError(f"{page_file}: expected a file for the page, found a folder")
     check_writable(page_file.parent)
     records, words = _records_and_captures(options.files, settings)
     captures: list[_CaptureTest] = []
@@ -589,11 +577,10 @@ def run_report(options: argparse.Namespace) -> Result:
 def _records_and_captures(words: Sequence[str], settings: Settings) -> tuple[list[Path], list[str]]:
     newest = None if words else newest_record(settings)
     if not words and newest is None:
-        message = (
+        raise UsageError(
             "nothing to show: no run is recorded here: make one with pytest --ttnn-perf, or name "
             "a capture or a run record"
         )
-        raise UsageError(message)
     records: list[Path] = [newest] if newest else []
     captures: list[str] = []
     runs = {ArtifactKind.RUN_RECORD, ArtifactKind.BENCHMARK_JSON}
@@ -614,11 +601,10 @@ def _joined(files: Sequence[Path]) -> Run:
     for file, run in zip(files, runs, strict=True):
         for name, judged in run.tests.items():
             if name in tests:
-                message = (
+                raise UsageError(
                     f"{file} and a record before it both have {name}: a page shows one run; name "
                     "earlier ones with --runs"
                 )
-                raise UsageError(message)
             seen = judged.observation
             seen = replace(seen, hardware=seen.hardware or run.hardware)
             tests[name] = replace(judged, observation=seen)

@@ -196,7 +196,7 @@ _COMMANDS: Final = {
         "files", "add_compare", "show what changed between two run records or two captures"
     ),
     "import": (
-        "importing", "add_import",
+        "files", "add_import",
         "turn results of benchmarks into a run record, and targets into a file",
     ),
     "baseline": (

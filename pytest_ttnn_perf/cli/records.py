@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 
 def add_gate(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf gate``."""
     parser.description = (
         "Judge a run record against baselines, without pytest and without hardware."
     )
@@ -214,7 +213,6 @@ def _gate_of(options: argparse.Namespace) -> Gate:
 
 
 def add_merge(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf merge``."""
     parser.description = (
         "Combine the run records of several shards and hardware keys into one report and one "
         "verdict, without pytest and without hardware."
@@ -244,8 +242,7 @@ def run_merge(options: argparse.Namespace) -> Result:
     records, shape = options.records, options.format
     twice = next((record for record in records if records.count(record) > 1), None)
     if twice is not None:
-        message = f"{twice} is named twice: it would count as two records"
-        raise UsageError(message)
+        raise UsageError(f"{twice} is named twice: it would count as two records")
     gate = _gate_of(options)
     runs = {record: read_run(record) for record in records}
     judged = [(part, gate.judge(part.run, part.records)) for part in _parts_of(runs)]
@@ -382,7 +379,6 @@ def _merge_markdown(judged: Sequence[tuple[Part, Gated]], closing: str, lacking:
 
 
 def add_status(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf status``."""
     parser.description = (
         "Show what is stored, and what the newest run record says against the baselines as they "
         "are now: what failed, what has no baseline, what was not measured. The exit code is 0."
@@ -496,7 +492,6 @@ def _status_lines(document: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``ttnn-perf explain``."""
     parser.description = (
         "Show what is known of a rule of the checklist, of tests in the newest run record, or of "
         "a file: of a run record its verdicts and findings, of a capture what the checklist finds. "
@@ -521,10 +516,9 @@ def run_explain(options: argparse.Namespace) -> Result:
     file = Path(what)
     if _exists(file):
         if file.suffix == ".json" and file.parent.name == "steps":
-            message = (
+            raise UsageError(
                 f"{what} is the record of a step: ttnn-perf journal shows it beside the others"
             )
-            raise UsageError(message)
         if not file.is_dir() and presumed_kind_of(file) is ArtifactKind.RUN_RECORD:
             return Result(_judged(file, ()).text(shape))
         checked = run_check(parse(["check", "--format", shape, "--", place_of(what)]))
@@ -533,13 +527,11 @@ def run_explain(options: argparse.Namespace) -> Result:
             return replace(checked, text=json_text(document), failed=False)
         return replace(checked, failed=False)
     if file.suffix in _CAPTURES and "::" not in what:
-        message = f"{what}: there is no such file"
-        raise UsageError(message)
+        raise UsageError(f"{what}: there is no such file")
     if any(mark in what for mark in ("::", ".py", "/", "*")):  # no rule is called so
         record = newest_record(project_settings())
         if record is None:
-            message = f"{what}: no run is recorded here: make one with pytest --ttnn-perf"
-            raise UsageError(message)
+            raise UsageError(f"{what}: no run is recorded here: make one with pytest --ttnn-perf")
         return Result(_judged(record, (what,)).text(shape))
     try:
         return run_rules(parse(["rules", "--format", shape, "--", what]))
@@ -601,7 +593,6 @@ def _judged(record: Path, tests: Sequence[str]) -> Listing:
 
 
 def add_mcp(parser: argparse.ArgumentParser) -> None:
-    """Add the description of ``ttnn-perf mcp``."""
     parser.description = (
         "Serve these commands to coding agents, over the Model Context Protocol on stdin and "
         "stdout. Clients start it themselves, in the folder of the project. What it runs, it runs "
@@ -629,7 +620,6 @@ def run_mcp(_: argparse.Namespace) -> Result:
 
 
 def add_skill(parser: argparse.ArgumentParser) -> None:
-    """Add the description of ``ttnn-perf skill``."""
     parser.description = (
         "Print how to optimize with these commands, and what not to do, as a skill for coding "
         "agents: Markdown with front matter."
