@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from itertools import groupby
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -124,17 +125,27 @@ def page_json(page: Page) -> str:
     document = to_builtins(page)
     for test, written in zip(page.tests, document["tests"], strict=True):
         written["main"] = main_metric(test)
+        for history in (metric["history"] for metric in written["metrics"]):
+            # How far each run is ahead of its own place: equal for runs in a row.
+            history["runs"] = [run - place for place, run in enumerate(history["runs"])]
+            for name in ("runs", "outcomes", "marks"):
+                history[name] = [(each, len([*same])) for each, same in groupby(history[name])]
     whole = _plain({"page": document, "tones": TONES})
     text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(_SPELT)
 
 
 def _plain(value: Any) -> Any:
-    """Escape texts, and replace infinities by None."""
+    """Escape texts, round to seven digits, and replace infinities by None."""
     if isinstance(value, str):
         return shown(value)
     if isinstance(value, float):
-        return value if isfinite(value) else None
+        if not isfinite(value):
+            return None
+        # Whole numbers may be counts, and what is short of 1 never reads as 1.
+        rounded = value if value.is_integer() else float(f"{value:.7g}")
+        rounded = value if rounded == 1 else rounded
+        return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     return [*map(_plain, value)] if isinstance(value, (list, tuple)) else value
