@@ -22,17 +22,14 @@ from pytest_ttnn_perf.core.metric import median
 from pytest_ttnn_perf.core.ops import HOST, Signpost, TraceReplays
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.core.ops import Columns, OpTable, Unread
 
-    Sequences = Mapping[int, Sequence[int]]
+    #: The rows of each device.
     Step = Mapping[int, Sequence[int]]
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from pytest_ttnn_perf.core.ops import Columns, Unread
-
-    Traces = Mapping[int, Mapping[int, Mapping[int, Sequence[int]]]]
+    #: Steps by replay, by trace.
+    Traces = Mapping[int, Mapping[int, Step]]
 
 
 class Region(Struct, frozen=True):
@@ -81,85 +78,56 @@ _APART: Final = 10.0
 COMPILING_NS: Final = 1e6
 
 
-def after_loading(table: OpTable, everything: Step) -> Step:
-    """Return the ops that run once weights are loaded; all, if none are loaded before them.
+def _after_loading(table: OpTable, everything: Step) -> Step:
+    """Return the ops that run once weights are loaded; all, if none are loaded.
 
     Loading is what a capture begins with if it only converts, up to its longest gap: there the host
     turned from weights to the input of the first call.
     """
-    start = {_loaded(table, rows) for rows in everything.values()}
-    if len(start) != 1 or start == {0}:
+    signature, gap_ns = table.columns.signature, table.columns.gap_ns
+    converts = [bool(_CONVERTS.search(each.op)) for each in table.signatures]
+    starts = set()
+    for rows in everything.values():
+        leading = next((at for at, row in enumerate(rows) if not converts[signature[row]]), 0)
+        gaps = [gap_ns[row] or 0.0 for row in rows[:leading]]
+        longest = max(range(1, leading), key=gaps.__getitem__, default=0)
+        loads = longest >= _LEAST_LOADED and gaps[longest] >= COMPILING_NS
+        starts.add(longest if loads else 0)
+    if len(starts) != 1:
         return everything  # devices that begin differently leave it open
-    (first,) = start
+    (first,) = starts
     return {device: rows[first:] for device, rows in everything.items()}
 
 
-def _loaded(table: OpTable, rows: Sequence[int]) -> int:
-    """Return how many ops of a device load weights."""
-    signature, gap_ns = table.columns.signature, table.columns.gap_ns
-    converts = [bool(_CONVERTS.search(each.op)) for each in table.signatures]
-    leading = next((at for at, row in enumerate(rows) if not converts[signature[row]]), 0)
-    gaps = [gap_ns[row] or 0.0 for row in rows[:leading]]
-    longest = max(range(1, leading), key=gaps.__getitem__, default=0)
-    enough = longest >= _LEAST_LOADED and gaps[longest] >= COMPILING_NS
-    return longest if enough else 0
-
-
-def repeated_calls(table: OpTable, everything: Step) -> tuple[Step, ...]:
-    """Return the calls of ops that are several calls of the same, else all of them as one.
+def _repeated_calls(table: OpTable, everything: Step) -> tuple[Step, ...]:
+    """Return the calls of ops that are several calls of the same, else all as one.
 
     They run the same ops on all devices, with a long gap before each call but the first: layers of
     a model follow each other without one. Calls in which programs were compiled warm up those that
     follow, and are left out.
     """
-    for count in _possible_counts(everything):
-        calls = tuple(_cut(everything, count))
-        if _are_repeats(table, everything, count) and _are_apart(table, calls):
-            warm = tuple(call for call in calls if not _is_cold(table, call))
-            return warm or calls
+    signature, gap_ns = table.columns.signature, table.columns.gap_ns
+    ran = [[signature[row] for row in rows] for rows in everything.values()]
+    length = len(ran[0]) if len(set(map(len, ran))) == 1 else 0
+    for count in range(length // 2, 1, -1):
+        size = length // count
+        if length % count or any(ops[size:] != ops[:-size] for ops in ran):
+            continue
+        calls = tuple(
+            {device: rows[at : at + size] for device, rows in everything.items()}
+            for at in range(0, length, size)
+        )
+        gaps = [[gap_ns[row] for row in rows] for call in calls[1:] for rows in call.values()]
+        if all(
+            first is not None and first >= _APART * max(median([gap or 0.0 for gap in within]), 1.0)
+            for first, *within in gaps
+        ):
+            return tuple(call for call in calls if not _is_cold(table, call)) or calls
     return (everything,)
 
 
-def _possible_counts(sequences: Sequences) -> Iterator[int]:
-    """Yield in how many equal parts the ops of all devices can be cut, most first."""
-    lengths = set(map(len, sequences.values()))
-    if len(lengths) == 1:
-        (length,) = lengths
-        yield from (count for count in range(length // 2, 1, -1) if length % count == 0)
-
-
-def _cut(sequences: Sequences, count: int) -> Iterator[Step]:
-    for at in range(count):
-        yield {
-            device: rows[at * len(rows) // count : (at + 1) * len(rows) // count]
-            for device, rows in sequences.items()
-        }
-
-
-def _are_repeats(table: OpTable, sequences: Sequences, count: int) -> bool:
-    signature = table.columns.signature
-    for rows in sequences.values():
-        ran = [signature[row] for row in rows]
-        length = len(ran) // count
-        if ran[length:] != ran[:-length]:
-            return False
-    return True
-
-
-def _are_apart(table: OpTable, calls: Sequence[Step]) -> bool:
-    """Tell whether the host paused before each call but the first, on each device."""
-    gap_ns = table.columns.gap_ns
-    for call in calls[1:]:
-        for rows in call.values():
-            within = median([gap_ns[row] or 0.0 for row in rows[1:]])
-            before = gap_ns[rows[0]]
-            if before is None or before < _APART * max(within, 1.0):
-                return False
-    return True
-
-
 def _is_cold(table: OpTable, call: Step) -> bool:
-    """Tell whether most of what devices waited for in a call was the compilation of programs."""
+    """Return whether devices mostly waited for the compilation of programs."""
     gap_ns = table.columns.gap_ns
     gaps = [gap_ns[row] or 0.0 for rows in call.values() for row in rows[1:]]
     return sum(gap for gap in gaps if gap >= COMPILING_NS) > sum(gaps) / 2
@@ -291,14 +259,9 @@ def find_layers(ops: Sequence[int]) -> list[Layers]:
 
 
 def _best(ops: Sequence[int]) -> Layers | None:
-    best, covered = None, 0
-    for length in _lengths(ops):
-        for layers in _repeats(ops, length):
-            if layers.is_long or layers.times >= _OFTEN:
-                ops_in_all = layers.length * layers.times
-                if ops_in_all > covered:
-                    best, covered = layers, ops_in_all
-    return best
+    found = (layers for length in _lengths(ops) for layers in _repeats(ops, length))
+    layers = (each for each in found if each.is_long or each.times >= _OFTEN)
+    return max(layers, key=lambda each: each.length * each.times, default=None)
 
 
 def _lengths(ops: Sequence[int]) -> list[int]:
@@ -553,11 +516,18 @@ def regions_of(table: OpTable) -> Regions:
         name = table.region if table.windowed else region_name(window.name)
         scopes[name].append(window)
     traces = _by_scope(table, scopes)
+    signature, replay = table.columns.signature, table.columns.replay
     found: list[Region] = []
     basis = Basis.CALLS if table.windowed else Basis.WINDOW
     for name, windows in scopes.items():
-        steps = tuple(filter(None, (_untraced(table, window) for window in windows)))
-        if basis is Basis.WINDOW and not _are_alike(table, steps):
+        rows = (range(window.start, window.stop) for window in windows)
+        untraced = (_by_device(table, (at for at in own if replay[at] is None)) for own in rows)
+        steps = tuple(filter(None, untraced))
+        ran = {
+            tuple((device, *[signature[at] for at in step[device]]) for device in sorted(step))
+            for step in steps
+        }
+        if basis is Basis.WINDOW and len(ran) > 1:
             steps = (_merged(steps),)
         own = traces.pop(name, {})
         found += _of_traces(name, own)
@@ -566,17 +536,12 @@ def regions_of(table: OpTable) -> Regions:
     for others in traces.values():
         found += _of_traces("", others, alone=not scopes)
     if not found:
-        everything = _by_device(table, range(len(table)))
-        found = [_unmarked(table, everything)] if everything else []
+        loaded = _after_loading(table, _by_device(table, range(len(table))))
+        calls = _repeated_calls(table, loaded) if loaded else ()
+        basis = Basis.WHOLE if calls == (loaded,) else Basis.REPEATS
+        found = [Region("", basis, calls)] if calls else []
     found.sort(key=lambda region: min(rows[0] for rows in region.steps[0].values()))
     return Regions(tuple(found), _outside(table, found))
-
-
-def _unmarked(table: OpTable, everything: Step) -> Region:
-    """Return the region of a capture that nothing marks."""
-    loaded = after_loading(table, everything)
-    calls = repeated_calls(table, loaded)
-    return Region("", Basis.WHOLE if calls == (loaded,) else Basis.REPEATS, calls)
 
 
 def _warms_up(table: OpTable, steps: Sequence[Step], traces: Traces) -> bool:
@@ -610,20 +575,6 @@ def _by_device(table: OpTable, rows: Iterable[int]) -> Step:
         if not host[row]:
             found.setdefault(device[row], []).append(row)
     return found
-
-
-def _untraced(table: OpTable, window: Window) -> Step:
-    replay = table.columns.replay
-    return _by_device(table, (at for at in range(window.start, window.stop) if replay[at] is None))
-
-
-def _are_alike(table: OpTable, steps: Sequence[Step]) -> bool:
-    signature = table.columns.signature
-    ran = {
-        tuple((device, *map(signature.__getitem__, step[device])) for device in sorted(step))
-        for step in steps
-    }
-    return len(ran) <= 1
 
 
 def _by_scope(table: OpTable, scopes: Mapping[str, Sequence[Window]]) -> dict[str | None, Traces]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.readers.ttlang import (
     SimCounters,
@@ -174,93 +174,69 @@ _TOTAL: Final = "TOTAL"
 _NUMBER: Final = re.compile(r"[0-9]{1,15}")
 
 
-class _Row(NamedTuple):
-    label: str
-    numbers: tuple[int, ...]
-
-
 def read_tables(lines: list[str], file: Path) -> SimCounters:
     """Read all tables; their rows must add up to their totals."""
     counters: dict[str, int] = {}
     tensors: list[SimTensor] = []
-    for at, line in enumerate(lines):
-        if line not in TITLES:
-            continue
-        if line in {earlier for earlier in lines[:at] if earlier in TITLES}:
-            raise InputError(file, f"{line} stand here a second time", line=at + 1)
-        table = _Table(file, lines, at)
-        counters.update(zip(table.names, table.total, strict=True))
-        if line == _TENSORS:
-            tensors = [
-                SimTensor(row.label, dict(zip(table.names, row.numbers, strict=True)))
-                for row in table.rows
-            ]
+    titles = [at for at, line in enumerate(lines) if line in TITLES]
+    for at in titles:
+        title = lines[at]
+        if title in {lines[earlier] for earlier in titles if earlier < at}:
+            raise InputError(file, f"{title} stand here a second time", line=at + 1)
+        rows = _read_table(file, lines, at)
+        counters.update(rows.pop()[1])
+        if title == _TENSORS:
+            tensors = [SimTensor(label, numbers) for label, numbers in rows]
     if not counters:
         raise InputError(file, f"expected a table of the simulator, such as {_TENSORS!r}")
     return SimCounters(counters, tuple(tensors))
 
 
-class _Table:
-    """One table: the title at ``at``, a rule, column titles, rows, a total, a rule."""
-
-    def __init__(self, file: Path, lines: list[str], at: int) -> None:
-        self._file = file
-        self._title = lines[at]
-        self._number = at + 1
-        self.names = self._columns(lines[at + 2] if at + 2 < len(lines) else "")
-        self.rows: list[_Row] = []
-        self.total = self._read_rows(lines, at + 3)
-        # The number of the total's line is the place of the line below it.
-        if self._number >= len(lines) or not is_rule(lines[self._number]):
-            raise self._refusal(f"{self._title}: expected the rule below the total")
-        self._check()
-
-    def _read_rows(self, lines: list[str], first: int) -> tuple[int, ...]:
-        """Return the total below the rows."""
-        for self._number, line in enumerate(lines[first:], start=first + 1):
-            if not line.strip("-"):
-                continue
-            row = self._row(line)
-            if row.label == _TOTAL:
-                return row.numbers
-            if row.label.split() != [_TOTAL]:  # an indented one is the subtotal of a buffer
-                self.rows.append(_Row(row.label.strip(), row.numbers))
-        raise self._refusal(f"{self._title}: the table is cut: it has no total")
-
-    def _refusal(self, problem: str) -> InputError:
-        return InputError(self._file, problem, line=self._number)
-
-    def _columns(self, line: str) -> tuple[str, ...]:
-        known = TITLES[self._title]
-        # Longer titles first: one may be the beginning of another.
-        titles = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
-        found: list[str] = re.findall(titles, line)
-        labels = tuple(re.sub(titles, "", line).split())
-        allowed = {_LABELS[self._title]}
-        if self._title == _BUFFERS:
-            allowed.add(_OLD_BUFFER_LABELS)
-        if not found or labels not in allowed or len(set(found)) < len(found):
-            self._number += 2
-            raise self._refusal(f"{self._title}: expected the titles of its columns")
-        return tuple(known[title] for title in found)
-
-    def _row(self, line: str) -> _Row:
+def _read_table(file: Path, lines: list[str], at: int) -> list[tuple[str, dict[str, int]]]:
+    """Read the rows of a table, the total last: a title, a rule, columns, rows, a rule."""
+    title = lines[at]
+    names = _columns(title, lines[at + 2] if at + 2 < len(lines) else "")
+    if names is None:
+        raise InputError(file, f"{title}: expected the titles of its columns", line=at + 3)
+    rows: list[tuple[str, dict[str, int]]] = []
+    for number, line in enumerate(lines[at + 3 :], start=at + 4):
+        if not line.strip("-"):
+            continue
         # A label may have spaces in it, and be missing where it repeats the row's above.
-        label, *cells = line.rsplit(None, len(self.names))
-        if len(cells) != len(self.names) or not all(map(_NUMBER.fullmatch, cells)):
-            raise self._refusal(f"{self._title}: expected a row of {len(self.names)} numbers")
-        return _Row(label, tuple(map(int, cells)))
+        label, *cells = line.rsplit(None, len(names))
+        if len(cells) != len(names) or not all(map(_NUMBER.fullmatch, cells)):
+            problem = f"{title}: expected a row of {len(names)} numbers"
+            raise InputError(file, problem, line=number)
+        numbers = dict(zip(names, map(int, cells), strict=True))
+        if label == _TOTAL:
+            if number >= len(lines) or not is_rule(lines[number]):
+                problem = f"{title}: expected the rule below the total"
+                raise InputError(file, problem, line=number)
+            if numbers != {name: sum(own[name] for _, own in rows) for name in names}:
+                problem = f"{title}: the rows do not add up to the total"
+                raise InputError(file, problem, line=number)
+            return [*rows, (label, numbers)]
+        if label.split() != [_TOTAL]:  # an indented one is the subtotal of a buffer
+            rows.append((label.strip(), numbers))
+    raise InputError(file, f"{title}: the table is cut: it has no total", line=len(lines))
 
-    def _check(self) -> None:
-        sums: Counter[int] = Counter()
-        for row in self.rows:
-            sums.update(dict(enumerate(row.numbers)))
-        if tuple(sums[at] for at in range(len(self.names))) != self.total:
-            raise self._refusal(f"{self._title}: the rows do not add up to the total")
+
+def _columns(title: str, line: str) -> list[str] | None:
+    """Return the counters of the columns; None for a line that is not their titles."""
+    known = TITLES[title]
+    # Longer titles first: one may be the beginning of another.
+    pattern = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
+    found: list[str] = re.findall(pattern, line)
+    labels = tuple(re.sub(pattern, "", line).split())
+    allowed = {_LABELS[title], *([_OLD_BUFFER_LABELS] if title == _BUFFERS else [])}
+    if not found or labels not in allowed or len(set(found)) < len(found):
+        return None
+    return [known[column] for column in found]
 
 
 #: No event is longer: what is, is no trace.
 _LONGEST_LINE: Final = 2**16
+_NO_TRACE: Final = "no trace of the simulator"
 
 
 def is_sim_trace(head: str) -> bool:
@@ -280,25 +256,21 @@ def read_sim_trace(file: Path) -> SimCounters:
     Raises:
         InputError: with file and line; also for a trace that is cut, or has no event.
     """
-    with reading(file), unpacked(file) as stream:
-        return _read_events(file, stream)
-
-
-def _read_events(file: Path, stream: BinaryIO) -> SimCounters:
     events = Events()
     number = 0
-    while line := stream.readline(_LONGEST_LINE):
-        number += 1
-        if not line.endswith(b"\n"):
-            problem = "the file is cut: its last line has no line end"
-            if len(line) >= _LONGEST_LINE:
-                problem = f"a line of more than {_LONGEST_LINE:,} bytes: no trace of the simulator"
-            raise InputError(file, problem, line=number)
-        try:
-            events.add(Value(loads(line.decode("utf-8"))))
-        except (ValueError, DecodeError) as cause:
-            problem = f"expected an event of the simulator: {cause}"
-            raise InputError(file, problem, line=number) from cause
+    with reading(file), unpacked(file) as stream:
+        while line := stream.readline(_LONGEST_LINE):
+            number += 1
+            if not line.endswith(b"\n"):
+                problem = "the file is cut: its last line has no line end"
+                if len(line) >= _LONGEST_LINE:
+                    problem = f"a line of more than {_LONGEST_LINE:,} bytes: {_NO_TRACE}"
+                raise InputError(file, problem, line=number)
+            try:
+                events.add(Value(loads(line.decode("utf-8"))))
+            except (ValueError, DecodeError) as cause:
+                problem = f"expected an event of the simulator: {cause}"
+                raise InputError(file, problem, line=number) from cause
     if not number:
         raise InputError(file, "no events: no tt-lang operation ran in the simulator")
     try:
