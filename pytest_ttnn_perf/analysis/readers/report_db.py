@@ -782,6 +782,7 @@ def reason_in(message: str) -> str | None:
 LONGEST_ARGUMENT: Final = 20_000
 #: The graph of one operation takes some hundred kilobytes.
 LONGEST_GRAPH: Final = 32_000_000
+_ID: Final = "operation_id"
 
 
 class _Parts(Struct):
@@ -825,99 +826,81 @@ class _Parts(Struct):
 
 
 def read_operations(tables: Tables) -> tuple[Operation, ...]:
-    """Read all operations in the order of their ids; rows of no operation are left out."""
+    """Read all operations, in the order of their ids."""
     parts: dict[int, _Parts] = {}
-    for row in tables.kept("operations", "operation_id", "duration", "name", order="operation_id"):
-        identity, duration = row.identity("operation_id"), row.number("duration")
+    for row in tables.kept("operations", _ID, "duration", "name", order=_ID):
+        identity, duration = row.identity(_ID), row.number("duration")
         if identity in parts:
             raise InputError(tables.file, f"operations: operation {identity} appears twice")
         if duration is not None and duration < 0:
             raise row.refusal("duration", "seconds")
         parts[identity] = _Parts(identity, row.text("name") or "", duration)
-    for add, rows in (
-        (
-            _add_argument,
-            tables.kept("operation_arguments", _ID, "name", "value", longest=LONGEST_ARGUMENT),
-        ),
-        (_add_input, tables.kept("input_tensors", _ID, "tensor_id", order="input_index")),
-        (_add_output, tables.kept("output_tensors", _ID, "tensor_id", order="output_index")),
-        # Every op lists all that is alive, so this table grows with the square of the model.
-        (
-            _add_buffer,
-            tables.rows("buffers", _ID, "device_id", "max_size_per_bank", "buffer_type"),
-        ),
-        (
-            _add_core,
-            tables.sums(
-                "buffer_chunks",
-                _ID,
-                "device_id",
-                "core_x",
-                "core_y",
-                "buffer_type",
-                of="chunk_size",
-            ),
-        ),
-        (_add_queue, tables.rows("operation_executions", _ID, "command_queue_id")),
-        (_add_graph, tables.rows("captured_graph", _ID, "captured_graph", longest=LONGEST_GRAPH)),
-    ):
-        for row in rows:
-            part = parts.get(row.identity(_ID))
-            if part is not None:
-                add(part, row)
+    _add_calls(tables, parts)
+    _add_memory(tables, parts)
+    _add_graphs(tables, parts)
     return tuple(part.operation() for part in parts.values())
 
 
-_ID: Final = "operation_id"
+def _of_operations(parts: dict[int, _Parts], rows: Iterator[Row]) -> Iterator[tuple[_Parts, Row]]:
+    """Yield rows with their operation; rows of no operation are left out."""
+    for row in rows:
+        part = parts.get(row.identity(_ID))
+        if part is not None:
+            yield part, row
 
 
-def _add_argument(part: _Parts, row: Row) -> None:
-    text = row.text("value") or ""
-    cut = text if len(text) <= LONGEST_ARGUMENT else text[:LONGEST_ARGUMENT] + "…"
-    part.arguments[row.text("name") or ""] = cut
+def _add_calls(tables: Tables, parts: dict[int, _Parts]) -> None:
+    """Add arguments, tensors and command queues."""
+    rows = tables.kept("operation_arguments", _ID, "name", "value", longest=LONGEST_ARGUMENT)
+    for part, row in _of_operations(parts, rows):
+        text = row.text("value") or ""
+        cut = text if len(text) <= LONGEST_ARGUMENT else text[:LONGEST_ARGUMENT] + "…"
+        part.arguments[row.text("name") or ""] = cut
+    rows = tables.kept("input_tensors", _ID, "tensor_id", order="input_index")
+    for part, row in _of_operations(parts, rows):
+        part.inputs.append(row.identity("tensor_id"))
+    rows = tables.kept("output_tensors", _ID, "tensor_id", order="output_index")
+    for part, row in _of_operations(parts, rows):
+        part.outputs.append(row.identity("tensor_id"))
+    rows = tables.rows("operation_executions", _ID, "command_queue_id")
+    for part, row in _of_operations(parts, rows):
+        queue = row.whole("command_queue_id")
+        part.queues += [] if queue is None else [queue]
 
 
-def _add_input(part: _Parts, row: Row) -> None:
-    part.inputs.append(row.identity("tensor_id"))
+def _add_memory(tables: Tables, parts: dict[int, _Parts]) -> None:
+    # Every op lists all that is alive, so this table grows with the square of the model.
+    rows = tables.rows("buffers", _ID, "device_id", "max_size_per_bank", "buffer_type")
+    for part, row in _of_operations(parts, rows):
+        size, kind = row.size("max_size_per_bank"), row.text("buffer_type")
+        if size is not None and kind is not None:
+            part.buffers[row.whole("device_id") or 0, buffer_type(kind)] += size
+    columns = (_ID, "device_id", "core_x", "core_y", "buffer_type")
+    rows = tables.sums("buffer_chunks", *columns, of="chunk_size")
+    for part, row in _of_operations(parts, rows):
+        x, y, size = row.whole("core_x"), row.whole("core_y"), row.size("chunk_size")
+        in_l1 = buffer_type(row.text("buffer_type") or "") is BufferType.L1
+        if in_l1 and x is not None and y is not None and size is not None:
+            sizes = part.cores.setdefault(row.whole("device_id") or 0, {})
+            sizes[x, y] = sizes.get((x, y), 0) + size
 
 
-def _add_output(part: _Parts, row: Row) -> None:
-    part.outputs.append(row.identity("tensor_id"))
-
-
-def _add_buffer(part: _Parts, row: Row) -> None:
-    size, kind = row.size("max_size_per_bank"), row.text("buffer_type")
-    if size is not None and kind is not None:
-        part.buffers[row.whole("device_id") or 0, buffer_type(kind)] += size
-
-
-def _add_core(part: _Parts, row: Row) -> None:
-    x, y, size = row.whole("core_x"), row.whole("core_y"), row.size("chunk_size")
-    in_l1 = buffer_type(row.text("buffer_type") or "") is BufferType.L1
-    if in_l1 and x is not None and y is not None and size is not None:
-        sizes = part.cores.setdefault(row.whole("device_id") or 0, {})
-        sizes[x, y] = sizes.get((x, y), 0) + size
-
-
-def _add_queue(part: _Parts, row: Row) -> None:
-    queue = row.whole("command_queue_id")
-    part.queues += [] if queue is None else [queue]
-
-
-def _add_graph(part: _Parts, row: Row) -> None:
-    text = row.text("captured_graph")
-    if text is None:
-        return
-    place = f"captured_graph of operation {part.id}"
-    if len(text) > LONGEST_GRAPH:
-        raise InputError(row.file, f"{place}: longer than {LONGEST_GRAPH} characters")
-    part.inside = part.inside or Inside()
-    try:
-        for node in nodes_of(Value(loads(text))):
-            part.inside.add(node)
-    except (DecodeError, ValueError) as cause:
-        problem = cause if isinstance(cause, DecodeError) else f"not valid JSON: {cause}"
-        raise InputError(row.file, f"{place}: {problem}") from cause
+def _add_graphs(tables: Tables, parts: dict[int, _Parts]) -> None:
+    rows = tables.rows("captured_graph", _ID, "captured_graph", longest=LONGEST_GRAPH)
+    for part, row in _of_operations(parts, rows):
+        text = row.text("captured_graph")
+        if text is None:
+            continue
+        place = f"captured_graph of operation {part.id}"
+        if len(text) > LONGEST_GRAPH:
+            raise InputError(tables.file, f"{place}: longer than {LONGEST_GRAPH} characters")
+        part.inside = part.inside or Inside()
+        try:
+            for node in nodes_of(Value(loads(text))):
+                part.inside.add(node)
+        except (DecodeError, ValueError) as cause:
+            problem = cause if isinstance(cause, DecodeError) else f"not valid JSON: {cause}"
+            raise InputError(tables.file, f"{place}: {problem}") from cause
 
 
 MAGIC: Final = b"SQLite format 3\x00"
