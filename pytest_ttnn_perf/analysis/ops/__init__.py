@@ -1,1 +1,1 @@
-"""Which ops changed between two captures, by how much and why."""
+"""Changes between two captures, by op."""

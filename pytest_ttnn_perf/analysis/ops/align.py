@@ -63,7 +63,7 @@ class ChangeKind(Enum):
 
 
 class Cause(Struct, frozen=True):
-    """A difference between matched ops that may explain their times, e.g. cores 64 → 32."""
+    """A difference between matched ops, e.g. cores 64 → 32."""
 
     what: str
     before: str
@@ -74,7 +74,7 @@ class Cause(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """A group of like ops that changed alike, and what they add to the total.
+    """A group of ops that changed alike.
 
     ``op`` is the op's code, ``signature`` its operands in one line, ``shape`` the shape to call it
     by and ``name`` what people call it; those of after, unless it was removed. ``count`` is per
@@ -96,7 +96,7 @@ class Part(Struct, frozen=True):
 
 
 class Attribution(Struct, frozen=True):
-    """The change of a total in parts: ``after − before = sum of parts + unexplained``, exactly.
+    """A change in parts: ``after − before = parts + unexplained``, exactly.
 
     The totals are kernel times of one device: the mean where there are several. ``unexplained_ns``
     is what ``unexplained_ops`` ops amount to that match and changed within noise. ``devices``
@@ -120,12 +120,12 @@ class Attribution(Struct, frozen=True):
 
     @property
     def op_list_changed(self) -> bool:
-        """True if ops came or went; False if all only got slower or faster."""
+        """True if ops came or went."""
         return any(part.change in {ChangeKind.ADDED, ChangeKind.REMOVED} for part in self.parts)
 
 
 class Unmatched(Struct, frozen=True):
-    """A region that only one of two captures has, and the time of a step of it."""
+    """A region of only one capture, and its step time."""
 
     side: str
     region: str
@@ -156,7 +156,7 @@ class Variant(NamedTuple):
 
 
 class Catalogue:
-    """The variants of two tables. Other lists number a trait of each: equal numbers are alike.
+    """The variants of two tables, and numbers that equal traits share.
 
     ``code``: what it computes. ``exact``: that and its operands. ``padded``, ``logical``: that and
     those shapes of all operands. ``ends``: that and the padded shapes of the first input and the
@@ -216,7 +216,7 @@ class Catalogue:
         return number
 
     def agreement(self, ours: int, theirs: int) -> int:
-        """Return 2 for the same variant, 1 for the same op with the same operands."""
+        """Return 2 for equal variants, 1 for equal operands."""
         return 2 if ours == theirs else int(self.exact[ours] == self.exact[theirs])
 
 
@@ -295,7 +295,7 @@ def _differences(before: Variant, after: Variant) -> Iterator[Difference]:
 def _operand_differences(
     side: str, before: tuple[Tensor, ...], after: tuple[Tensor, ...]
 ) -> Iterator[Difference]:
-    """Yield the differences of operands, the largest first: it takes longest to read or write."""
+    """Yield the differences of operands, the largest operand first."""
     if len(before) != len(after):
         yield f"{side}puts", str(len(before)), str(len(after))
     pairs = list(enumerate(zip(before, after, strict=False)))
@@ -326,7 +326,7 @@ GROUPED: Final = "grouped"
 
 
 def group_ops(table: OpTable, chosen: Sequence[Lane] | None = None) -> OpGroups:
-    """Gather the ops of a table that have the same signature and are set up alike.
+    """Group ops of one signature that are set up alike.
 
     If lanes of devices are ``chosen``, only their ops, and the mean of what they take. Fallbacks to
     the host are added, unless the ops are of a trace, which has none.
@@ -364,7 +364,7 @@ def group_ops(table: OpTable, chosen: Sequence[Lane] | None = None) -> OpGroups:
 
 
 def _folded(table: OpTable, lanes: Sequence[Lane]) -> tuple[Lane, ...]:
-    """Return one lane of mean times for lanes that run one program, op by op.
+    """Average lanes that run one program, op by op.
 
     A collective has fewer cores at the end of a line than in its middle, and shapes may differ from
     device to device: kept apart, that would be twice as many ops that take half the time each.
@@ -377,7 +377,7 @@ def _folded(table: OpTable, lanes: Sequence[Lane]) -> tuple[Lane, ...]:
 
 
 def _by_time(of_lanes: list[list[float]]) -> Iterator[list[list[float]]]:
-    """Separate ops that have only a name by their times: a large matmul from a small one."""
+    """Separate ops without operands by their times."""
     ordered = sorted(chain.from_iterable(of_lanes), reverse=True)
     steps = [now for then, now in pairwise(ordered) if now < _APART * then]
     bounds = [math.inf, *(math.nextafter(step, math.inf) for step in steps), -math.inf]
@@ -393,7 +393,7 @@ def _group_order(group: OpGroup) -> tuple[object, ...]:
 
 
 def attribute_groups(before: OpGroups, after: OpGroups) -> Attribution | None:
-    """Attribute the change between two tables of which only the groups are known.
+    """Attribute the change between two tables of groups.
 
     The order of the ops is unknown: so are moves, and an op has the mean time of its group. Times
     of different columns are different quantities: None is returned for them.
@@ -406,7 +406,7 @@ def attribute_groups(before: OpGroups, after: OpGroups) -> Attribution | None:
 def attribute_regions(
     before: OpGroups, after: OpGroups, times_ns: Mapping[str, tuple[float, float]]
 ) -> Iterator[tuple[str, Attribution | None]]:
-    """Yield the change of each region that both tables have, by op; None if it has no answer.
+    """Yield the change of each common region; None if not comparable.
 
     The tables are of one session each, and ``times_ns``, then and now, may be of several: what
     these differ by besides is left to the other ops.
@@ -464,7 +464,7 @@ Pairs = list[tuple[int, int]]
 
 
 def common_subsequence(a: Sequence[int], b: Sequence[int]) -> Pairs:
-    """Return the indices of equal items, ascending in both; the most there are, or nearly so.
+    """Return the indices of a longest common subsequence, or nearly so.
 
     >>> common_subsequence([1, 2, 3, 4], [1, 3, 5, 4])
     [(0, 0), (2, 1), (3, 3)]
@@ -478,7 +478,6 @@ def common_subsequence(a: Sequence[int], b: Sequence[int]) -> Pairs:
 
 
 def _pairs(a: Sequence[int], b: Sequence[int]) -> Pairs:
-    """Pair the common beginning, the common end, and what is common between, by windows."""
     head = _common_length(a, b)
     tail = _common_length(a[: head - len(a) - 1 : -1], b[: head - len(b) - 1 : -1])
     pairs = [(i, i) for i in range(head)]
@@ -518,7 +517,7 @@ def _table_rows(a: Sequence[int], b: Sequence[int]) -> list[int]:
 
 
 def _best_cut(rows: Sequence[int]) -> int:
-    """Return how many items of ``b`` best go with those of ``a``, if both go on.
+    """Return how many items of ``b`` go with those of ``a``.
 
     Each item of ``b`` should pay: bring about as many pairs more as one on the diagonal does. For
     sequences that are alike, that is where the fewest edits lead.
@@ -536,7 +535,7 @@ def _best_cut(rows: Sequence[int]) -> int:
 
 
 def _trace_back(rows: Sequence[int], cut: int) -> Pairs:
-    """Return a longest common subsequence of all items of ``a`` and the first ones of ``b``."""
+    """Return the pairs of a longest common subsequence."""
     pairs: Pairs = []
     lower = (1 << cut) - 1
     j = (rows[-1] & lower ^ lower).bit_length() - 1  # the last bit that is clear
@@ -553,7 +552,7 @@ def _trace_back(rows: Sequence[int], cut: int) -> Pairs:
 def match(
     before: Sequence[int], after: Sequence[int], catalogue: Catalogue
 ) -> tuple[list[int], dict[int, int]]:
-    """Match two sequences of variants; an op without a match was removed or added.
+    """Match two sequences of variants; unmatched ops came or went.
 
     Returns for each op before the place of the op after that stands for it, or NONE; and, by their
     places, those that have moved: they do not keep the order, and the first list leaves them out.
@@ -606,7 +605,7 @@ def _inverted(to: Sequence[int], length: int) -> list[int]:
 
 
 def _next_run(to: Sequence[int], start: int) -> tuple[int, int] | None:
-    """Return where the next run without a match begins and ends, from a place on."""
+    """Return start and end of the next run without a match."""
     try:
         start = to.index(NONE, start)
     except ValueError:
@@ -632,7 +631,7 @@ def _fill(to: list[int], a: Sequence[int], b: Sequence[int], alike: Sequence[int
 
 
 def _slide(to: list[int], a: Sequence[int], b: Sequence[int], catalogue: Catalogue) -> None:
-    """Slide each run without a match to where the matches next to it agree best.
+    """Slide runs without a match to where their neighbours agree best.
 
     ``to`` has the place in ``b`` that each of ``a`` is matched with, by padded shapes. Where x and
     x' are alike in those, "x went, before x'" and "x' went, after x" are as good as each other. The
@@ -659,7 +658,7 @@ def _slide(to: list[int], a: Sequence[int], b: Sequence[int], catalogue: Catalog
 
 
 def _slides(to: Sequence[int], run: tuple[int, int], step: int) -> Iterator[tuple[int, int]]:
-    """Yield the matched ops next to a run, outwards, each with the place it would slide to."""
+    """Yield matched ops next to a run, and where they would slide."""
     start, end = run
     source = end if step > 0 else start - 1
     while 0 <= source < len(to) and to[source] != NONE:
@@ -670,7 +669,7 @@ def _slides(to: Sequence[int], run: tuple[int, int], step: int) -> Iterator[tupl
 def _find_moved(
     to: Sequence[int], a: Sequence[int], b: Sequence[int], alike: Sequence[int]
 ) -> dict[int, int]:
-    """Match what is left and alike, whatever its place, in the order of its places."""
+    """Match equal ops that are left, in order of their places."""
     waiting: defaultdict[int, deque[int]] = defaultdict(deque)
     for j in sorted(set(range(len(b))).difference(to)):
         waiting[alike[b[j]]].append(j)
@@ -688,7 +687,7 @@ def _fill_resized(
     b: Sequence[int],
     catalogue: Catalogue,
 ) -> None:
-    """Match what is left between two matches and differs in one dimension of each operand."""
+    """Match ops that differ in one dimension of each operand."""
     ours, theirs, filled = list(a), list(b), to.copy()
     for i, j in moved.items():
         ours[i], theirs[j] = -1, -2  # the last two numbers: like nothing
@@ -706,14 +705,14 @@ def _fill_resized(
 
 
 class Strand(NamedTuple):
-    """The ops of a device: the number of each one's variant, and its time in whole units."""
+    """The ops of a device: number of the variant, time in units."""
 
     variants: tuple[int, ...]
     units: Sequence[int]
 
 
 class Pairing(NamedTuple):
-    """Devices that ran alike, before and after; their units are sums, each device by its weight."""
+    """Devices that ran alike; units are weighted sums over them."""
 
     before: Strand
     after: Strand
@@ -773,14 +772,14 @@ class Noise(Struct, frozen=True):
 
     @classmethod
     def between(cls, times_ns: Sequence[tuple[float, float]]) -> Noise:
-        """Return the noise of ops that nothing explains a change of: their times, two each."""
+        """Return the noise of ops without a cause, from their times."""
         if not times_ns:
             return cls()
         ratios = [abs(now - then) / _usual(max(then, now)) for then, now in times_ns]
         return cls(min(1.0, _MEDIANS * median_low(ratios)))
 
     def covers(self, before_ns: float, after_ns: float, *, count: int = 1) -> bool:
-        """Return whether so many ops, with these times in all, may differ by chance."""
+        """Return whether so many ops may differ by chance."""
         change = abs(after_ns - before_ns)
         each = _usual(max(before_ns, after_ns) / count)
         # Chance goes both ways: of n ops it adds up to √n, not n, times that of one.
@@ -795,7 +794,7 @@ def _usual(kernel_ns: float) -> float:
 
 
 class Kind(Struct, eq=False):
-    """The common properties of like changes; equal only to itself, so that it is found quickly.
+    """The common properties of like changes; equal only to itself.
 
     ``listed``: the op came or went. ``variant`` is that of after, if there is one; ``name`` what
     people call it, ``beside`` between which ops it stands.
@@ -809,7 +808,7 @@ class Kind(Struct, eq=False):
 
 
 class Change(NamedTuple):
-    """An op before and after, on the devices of one ``lane``, which run alike.
+    """An op before and after, on the devices of one ``lane``.
 
     Its units are the sum over those devices; ``unit_ns`` makes them the time per device. An op that
     came has none before, one that went none after.
@@ -828,7 +827,7 @@ def _most_on_a_lane(changes: Iterable[Change]) -> int:
 
 
 def _changed_groups(changes: Iterable[Change], *, unit_ns: float) -> list[list[Change]]:
-    """Return the groups that changed by more than noise; ``unit_ns`` is a unit's mean per device.
+    """Return the groups that changed by more than noise.
 
     Ops that came or went always did. Ops with a cause are judged together: what is set up alike
     changes alike. Ops without one are judged each for itself: one of many may be the culprit.
@@ -863,7 +862,7 @@ def _changed_groups(changes: Iterable[Change], *, unit_ns: float) -> list[list[C
 
 
 class Fates:
-    """Finds what became of the ops of pairings; like changes are of the same kind.
+    """Finds the changes of paired ops; like changes share a kind.
 
     In strands that are not ``ordered`` no op stands next to another.
     """
@@ -874,7 +873,7 @@ class Fates:
         self._kinds: dict[object, Kind] = {}
 
     def of(self, pairing: Pairing, *, lane: int, unit_ns: float) -> Iterator[Change]:
-        """Yield the changes of all ops; ``unit_ns`` is what a unit is on one device."""
+        """Yield the changes of all ops."""
         before, after, weight = pairing
         place = (unit_ns / weight, lane)
         to, moved = match(before.variants, after.variants, self._catalogue)
@@ -932,7 +931,7 @@ class Fates:
                 yield kind, place
 
     def _beside(self, places: Sequence[int], variants: Sequence[int]) -> str:
-        """Name the ops between which conversions of one kind stand; of other ops, none."""
+        """Name the neighbours of conversions."""
         ops = self._catalogue.variants
         if not self._ordered or not is_conversion(ops[variants[places[0]]].signature.op):
             return ""
@@ -958,7 +957,7 @@ _EXACT_BITS: Final = 52
 def attribute(
     before: OpTable, after: OpTable, regions: tuple[Region, Region] | None = None
 ) -> Attribution:
-    """Attribute the change of the kernel time from one capture to another; times are finite.
+    """Attribute the change of the kernel time between two captures.
 
     Of ``regions``, the middle step on its slowest device is compared, which is what their times are
     of. Without any, the totals are those of the whole captures: several devices are compared each
@@ -1048,7 +1047,7 @@ def _part(
 
 
 def _part_order(part: Part) -> tuple[object, ...]:
-    """Order by size; parts of one size by their names, so that the order is always the same."""
+    """Order by size, then by name."""
     causes = [str(cause) for cause in part.causes]
     names = (part.op, part.name, part.beside, part.signature)
     return (-abs(part.delta_ns), part.change.value, *names, causes)

@@ -1,4 +1,4 @@
-"""The ops of a capture one by one, as a table of them shows: what each took, and of what peak."""
+"""Names of ops, their settings, and rows of a listing of ops."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COMPUTES: Final = {"Reduce": "math_op", "Pool2D": "pool_type"}
 
 @lru_cache(maxsize=4096)
 def op_name(signature: Signature, attributes: str = "") -> str:
-    """Return what an op is, computes and works on; of a conversion, from what to what.
+    """Return the name of an op with its shape or conversion.
 
     >>> from pytest_ttnn_perf.core.ops import Signature
     >>> op_name(Signature("BinaryNgDeviceOperation"), "binary_op_type=BinaryOpType::MUL")
@@ -51,7 +51,7 @@ def op_name(signature: Signature, attributes: str = "") -> str:
 
 
 def op_and_function(op: str, attributes: str) -> str:
-    """Return the code of an op, and what it computes where that is many things."""
+    """Return the code of an op, with its function."""
     code = short_code(op)
     if code.startswith(ELEMENTWISE):
         return f"{code} {function_in(attributes)}".strip()
@@ -71,7 +71,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
 
 
 def calling_shape(signature: Signature, attributes: str = "") -> str:
-    """Return the shape that tells an op from others of its kind: that of what goes in first.
+    """Return the shape to call an op by: its first input.
 
     For a matrix product that is not enough: all projections of a layer take the same. What a
     convolution or a pooling takes is flattened; its attributes tell the image.
@@ -89,13 +89,13 @@ def calling_shape(signature: Signature, attributes: str = "") -> str:
 
 
 def operands_text(signature: Signature) -> str:
-    """Return all operands in one line; ``32[1]`` is a dimension of 1 that is padded to 32."""
+    """Return all operands in one line, ``32[1]`` for 1 padded to 32."""
     sides = (signature.inputs, signature.outputs)
     return " -> ".join(", ".join(map(_tensor, side)) for side in sides if side)
 
 
 def _image_shape(settings: dict[str, str], flat: tuple[int, ...]) -> str:
-    """Return the shape of the image that was flattened, "" where it is not told."""
+    """Return the image shape before flattening, "" if unknown."""
     if "input_tensor_shape" in settings:
         return settings["input_tensor_shape"]
     size, batch = settings.get("input_hw"), settings.get("batch_size", "1")
@@ -130,12 +130,12 @@ _NEAR: Final = 64
 
 @lru_cache(maxsize=1024)
 def is_conversion(op: str) -> bool:
-    """Tell whether an op only moves or converts its input."""
+    """Return whether an op only moves or converts its input."""
     return _CONVERSION.search(short_code(op)) is not None
 
 
 def conversion_text(signature: Signature, attributes: str = "") -> str:
-    """Return from what to what an op converts, where the capture tells.
+    """Return source and target of a conversion, if known.
 
     >>> from pytest_ttnn_perf.core.ops import Signature, Tensor
     >>> dram = Tensor((32, 64), None, "TILE", "BFLOAT16", "DRAM_INTERLEAVED")
@@ -157,7 +157,7 @@ def conversion_text(signature: Signature, attributes: str = "") -> str:
 
 
 def shards_text(attributes: str) -> str:
-    """Return how the output of an op is cut: "24 cores of 32x224"; "" where that is not told."""
+    """Return the shards of the output: "24 cores of 32x224"."""
     settings = dict(settings_in(attributes))
     grid, shape = settings.get(SHARD_GRID, ""), settings.get(SHARD_SHAPE, "")
     cores = f"{cores_of(grid)} cores" if is_grid(grid) else ""
@@ -167,7 +167,7 @@ def shards_text(attributes: str) -> str:
 def neighbours(
     at: int, length: int, signature_at: Callable[[int], Signature]
 ) -> tuple[int | None, int | None]:
-    """Return the places of the ops that made what a conversion takes, and that take what it makes.
+    """Return the places of a conversion's producer and consumer.
 
     A capture does not tell tensors apart: it is the nearest op before whose output, and the nearest
     one after whose input, is as large and in the same format and place. None where there is none.
@@ -182,7 +182,7 @@ def neighbours(
 
 
 def producers(at: int, signature_at: Callable[[int], Signature]) -> list[int]:
-    """Return the places of the ops that made what an op takes, by what these tensors look like."""
+    """Return the places of the ops that produced an op's inputs."""
     before = range(at - 1, max(-1, at - 1 - _NEAR), -1)
     found = (
         _nearest(before, (tensor,), lambda place: signature_at(place).outputs)
@@ -192,7 +192,7 @@ def producers(at: int, signature_at: Callable[[int], Signature]) -> list[int]:
 
 
 def without_producer(signatures: Sequence[Signature]) -> list[bool]:
-    """Tell of each op of a step whether no op before it made what it takes first.
+    """Return for each op whether nothing produced its first input.
 
     That is what comes from the host, or was there before the step: inputs, weights, tables. Where a
     capture does not tell what ops give, it is not known, and not said of any.
@@ -337,7 +337,7 @@ def settings_in(attributes: str) -> Settings:
 
 
 def function_in(attributes: str) -> str:
-    """Return what an elementwise op computes, "" where its attributes do not tell.
+    """Return the function of an elementwise op, "" if unknown.
 
     >>> function_in("{'binary_op_type': 'BinaryOpType::MUL'; 'dtype': 'DataType::BFLOAT16'}")
     'MUL'
@@ -348,7 +348,7 @@ def function_in(attributes: str) -> str:
 
 @lru_cache(maxsize=4096)
 def condense_settings(attributes: str) -> str:
-    """Return what is known of an op's settings as a text that tells the same, and no more.
+    """Return the known settings of an op as short text.
 
     >>> condense_settings("{'program_config': 'MatmulConfig(in0_block_w=2)'; 'dtype': 'BFLOAT16'}")
     'activation=none program_config=MatmulConfig in0_block_w=2'
@@ -382,7 +382,7 @@ def cores_of(grid: str) -> int:
 
 
 def is_grid(text: str) -> bool:
-    """Tell whether a value is a grid as settings have it."""
+    """Return whether a value is a grid of cores."""
     return _GRID.fullmatch(text) is not None
 
 
@@ -390,7 +390,7 @@ _GRID: Final = re.compile(r"\d+x\d+(?:@\d+-\d+)?(?:\+\d+x\d+(?:@\d+-\d+)?)*")
 
 
 def _shards_in(attributes: str) -> dict[str, str]:
-    """Return how the output is cut into shards; nothing where it is not, or is not told."""
+    """Return the shards of the output."""
     if "ShardSpec" not in attributes:
         return {}
     output = _OUTPUT.search(attributes)
@@ -411,7 +411,7 @@ def _shards_in(attributes: str) -> dict[str, str]:
 
 
 def _cores_in(attributes: str) -> dict[str, str]:
-    """Return the cores that an op may use, where they are told as ranges."""
+    """Return the ranges of cores that an op may use."""
     if "worker_grid" not in attributes and "core_grid" not in attributes:
         return {}
     found: dict[str, str] = {}
@@ -423,7 +423,7 @@ def _cores_in(attributes: str) -> dict[str, str]:
 
 
 def _shapes_in(attributes: str) -> dict[str, str]:
-    """Return what a convolution or a pooling is given, before it is flattened."""
+    """Return the image of a convolution or pooling, before flattening."""
     if "_hw" not in attributes and "input_tensor_shape" not in attributes:
         return {}
     found = {key: f"{h}x{w}" for key, h, w in _PAIR.findall(attributes)[::-1] if key in ORDER}
@@ -472,7 +472,7 @@ def _plain(key: str, value: str) -> str:
 
 
 class OpRow(NamedTuple):
-    """One op. What a capture does not tell is None, and so is what cannot be told of the op.
+    """One op of a listing; None for unknown values.
 
     ``number`` is its id: its place in the whole capture, from 1. ``name`` says what it computes on
     which shapes. The fractions are of the chip's DRAM bandwidth, and of what its cores compute at
@@ -502,7 +502,7 @@ class OpRow(NamedTuple):
 
 
 class OpView(Struct, frozen=True):
-    """One step of a region, as its slowest device ran it; ``layers`` are places in ``rows``."""
+    """One step of a region on its slowest device."""
 
     region: Region
     step: int
@@ -512,12 +512,12 @@ class OpView(Struct, frozen=True):
 
     @property
     def kernel_ns(self) -> float:
-        """What the ops took in all."""
+        """The sum of kernel times."""
         return sum(row.kernel_ns for row in self.rows)
 
     @property
     def gaps_ns(self) -> float | None:
-        """What passed between them, where a capture tells; below zero is an artefact of clocks."""
+        """The sum of gaps, if recorded; negative ones count as 0."""
         gaps = [row.gap_ns for row in self.rows[1:] if row.gap_ns is not None]
         return sum(max(gap, 0.0) for gap in gaps) if gaps else None
 
@@ -538,7 +538,7 @@ def op_rows(table: OpTable) -> list[OpRow]:
 
 
 def _places(table: OpTable) -> Mapping[int, tuple[str, int]]:
-    """Return the region of each row that has one, and its step, from 1."""
+    """Return region and step of each row."""
     return {
         row: (region.name, number)
         for region in regions_of(table).regions
@@ -578,7 +578,7 @@ def _row(
 
 
 def op_views(table: OpTable, rows: Sequence[OpRow]) -> Iterator[OpView]:
-    """Yield a step of each region of a table: that of median time, on its slowest device."""
+    """Yield the median step of each region, on its slowest device."""
     signature = table.columns.signature
     for region in regions_of(table).regions:
         step = middle_steps(table, region)[0]
@@ -592,7 +592,7 @@ def op_views(table: OpTable, rows: Sequence[OpRow]) -> Iterator[OpView]:
 
 
 def layer_rows(view: OpView, layers: Layers) -> list[OpRow]:
-    """Return the ops of a layer, each as the first of them with the medians of all."""
+    """Return the ops of a layer with medians over its repeats."""
     block = view.rows[layers.start : layers.stop]
     return [_middle(block[at :: layers.length]) for at in range(layers.length)]
 

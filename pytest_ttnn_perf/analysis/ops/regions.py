@@ -1,4 +1,4 @@
-"""Finds the regions of a capture: replays of traces, windows of signposts, or everything.
+"""Regions of a capture: replays of traces, windows of signposts, or everything.
 
 A capture holds loading, compilation, prefill, decode and reference runs. What is gated, explained,
 checked and compared is always one of these regions, one step at a time.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Region(Struct, frozen=True):
-    """Ops that are measured as one. A step is one execution of them: a replay, a window, a call.
+    """Ops that are measured as one, in steps: replays, windows or calls.
 
     ``name`` is "" for what needs none: the measured calls of a test, the one trace of a capture, or
     all of it. ``steps`` are in the order in which they ran.
@@ -50,7 +50,7 @@ class Region(Struct, frozen=True):
 
 
 class Regions(Struct, frozen=True):
-    """The regions of a capture in the order in which they begin, and what is in none of them."""
+    """The regions of a capture in their order, and the rest."""
 
     regions: tuple[Region, ...]
     outside: Outside = Outside()
@@ -79,7 +79,7 @@ COMPILING_NS: Final = 1e6
 
 
 def _after_loading(table: OpTable, everything: Step) -> Step:
-    """Return the ops that run once weights are loaded; all, if none are loaded.
+    """Return the ops after the loading of weights.
 
     Loading is what a capture begins with if it only converts, up to its longest gap: there the host
     turned from weights to the input of the first call.
@@ -100,7 +100,7 @@ def _after_loading(table: OpTable, everything: Step) -> Step:
 
 
 def _repeated_calls(table: OpTable, everything: Step) -> tuple[Step, ...]:
-    """Return the calls of ops that are several calls of the same, else all as one.
+    """Split ops into equal calls, if they are several.
 
     They run the same ops on all devices, with a long gap before each call but the first: layers of
     a model follow each other without one. Calls in which programs were compiled warm up those that
@@ -137,21 +137,21 @@ def _is_cold(table: OpTable, call: Step) -> bool:
 
 
 class Lane(NamedTuple):
-    """The ops of one device: a row of the table for each, and how long it took."""
+    """The ops of one device: rows of the table, and times."""
 
     rows: Sequence[int] = ()
     kernel_ns: Sequence[float] = ()
 
 
 def middle_lanes(table: OpTable, region: Region) -> tuple[Lane, ...]:
-    """Return what makes up the time of a region: its middle step, or two, on the slowest device."""
+    """Return the middle step, or two, on the slowest device."""
     kernel_ns = table.columns.kernel_ns
     chosen = (slowest_rows(table, step) for step in middle_steps(table, region))
     return tuple(Lane(rows, [kernel_ns[row] for row in rows]) for rows in chosen)
 
 
 def lanes_of(table: OpTable) -> tuple[tuple[Lane, ...], Lane]:
-    """Return the lanes of a table's devices, and that of the host.
+    """Return the lanes of a table's devices, and the host's.
 
     The devices are in ascending order; an empty lane stands for none. Ops that fell back to the
     host run, but take no kernel time.
@@ -166,7 +166,7 @@ def lanes_of(table: OpTable) -> tuple[tuple[Lane, ...], Lane]:
 
 
 def _lane(c: Columns, rows: Sequence[int]) -> Lane:
-    """Put one replay of a trace where the trace ran first; what ran outside stays as it is.
+    """Put one replay of a trace where the trace ran first.
 
     A trace whose replays the capture does not tell apart counts as outside.
     """
@@ -195,7 +195,7 @@ def _lane(c: Columns, rows: Sequence[int]) -> Lane:
 
 
 def _complete(c: Columns, replays: Mapping[int, Sequence[int]]) -> list[Sequence[int]]:
-    """Return the replays that ran the same ops as most of the longest: shorter ones lost some."""
+    """Return the replays with the ops of most of the longest."""
     longest = max(map(len, replays.values()))
     whole = [
         (tuple(c.signature[row] for row in rows), rows)
@@ -228,7 +228,7 @@ class Layers(NamedTuple):
 
     @property
     def is_long(self) -> bool:
-        """Whether it has so many ops as a layer of a model has."""
+        """True if it may be a layer of a model."""
         return self.length >= _LONG
 
     @property
@@ -238,7 +238,7 @@ class Layers(NamedTuple):
 
 
 def find_layers(ops: Sequence[int]) -> list[Layers]:
-    """Return the blocks that repeat, in their order; equal numbers are equal ops.
+    """Return the blocks of ops that repeat, in their order.
 
     What repeats most is found first, then what repeats before and after it. A block is as short as
     it can be.
@@ -278,7 +278,7 @@ def _lengths(ops: Sequence[int]) -> list[int]:
 
 
 def _repeats(ops: Sequence[int], length: int) -> Iterator[Layers]:
-    """Yield where ops are equal to those a block further on, for a block at least."""
+    """Yield blocks of a length that are repeated."""
     at = 0
     for same, run in groupby(map(eq, ops, ops[length:])):
         count = sum(1 for _ in run)
@@ -293,7 +293,7 @@ Replay = tuple[int, int, int]  # device, trace, replay
 
 
 def replays_in(columns: Columns) -> dict[Replay, list[int]]:
-    """Return the places of the ops of each replay; what the capture does not tell apart is none."""
+    """Return the places of the ops of each replay."""
     found: dict[Replay, list[int]] = {}
     traced = zip(columns.device, columns.trace, columns.replay, strict=True)
     for at, (device, trace, replay) in enumerate(traced):
@@ -305,7 +305,7 @@ def replays_in(columns: Columns) -> dict[Replay, list[int]]:
 def count_replays(
     columns: Columns, replays: Mapping[Replay, list[int]]
 ) -> tuple[TraceReplays, ...]:
-    """Count the executions of each trace on each device; complete if all have the same ops."""
+    """Count the replays of each trace on each device."""
     sequences: dict[tuple[int, int], list[tuple[int, ...]]] = {}
     for (device, trace, _), places in replays.items():
         ran = tuple([columns.signature[at] for at in places])
@@ -329,7 +329,7 @@ _MEASURED: Final = "measured call"
 
 
 class Window(NamedTuple):
-    """The ops from ``start`` to before ``stop``. Windows of one name are calls of one thing."""
+    """The ops from ``start`` to before ``stop``; a call of ``name``."""
 
     name: str
     start: int
@@ -337,7 +337,7 @@ class Window(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """A signpost: what it opens or closes, by a key, and what that is called."""
+    """A signpost: the key and name of a window."""
 
     key: str
     name: str
@@ -356,7 +356,7 @@ def _mark(signpost: str) -> _Mark:
 
 
 def measured_calls(table: OpTable) -> list[Window]:
-    """Return the calls of a table: all of it where it is windowed and does not tell them apart."""
+    """Return the calls of a table as windows."""
     if not table.windowed:
         return signpost_windows(table)
     bounds = (*(table.calls or (0,)), len(table))
@@ -364,7 +364,7 @@ def measured_calls(table: OpTable) -> list[Window]:
 
 
 def signpost_windows(table: OpTable) -> list[Window]:
-    """Return what stands between signposts that belong together; what is inside one is part of it.
+    """Return the windows between signposts that belong together.
 
     These are NAME and NAME_END or NAME_STOP, NAME_START and NAME_END or NAME_STOP, start and stop,
     however they are spelled, e.g. "encoder started" and "encoder finished".
@@ -483,7 +483,7 @@ _Derived = TypeVar("_Derived")
 
 
 def once_per_table(derive: Callable[[OpTable], _Derived]) -> Callable[[OpTable], _Derived]:
-    """Keep what a function makes of a table with that table, so that it goes when the table goes.
+    """Cache the result of a function with its table.
 
     Whoever asks gets the same object: it must be one that nobody changes.
     """
@@ -504,7 +504,7 @@ _UNTRACED: Final = "untraced"
 
 @once_per_table
 def regions_of(table: OpTable) -> Regions:
-    """Return the regions of a capture, and how much is in none of them.
+    """Return the regions of a capture, and the size of the rest.
 
     The replays of a trace are a region, called by the window that they run in: all of them, unless
     the trace runs in several windows. So are the other ops in windows of one name, but for those
@@ -545,7 +545,7 @@ def regions_of(table: OpTable) -> Regions:
 
 
 def _warms_up(table: OpTable, steps: Sequence[Step], traces: Traces) -> bool:
-    """Tell whether ops run all that a trace of their window does: its call before it is captured.
+    """Return whether ops run all that a trace of their window does.
 
     What else a window runs beside its replays, as the lookup of a token, is part of the step.
     """
@@ -578,7 +578,7 @@ def _by_device(table: OpTable, rows: Iterable[int]) -> Step:
 
 
 def _by_scope(table: OpTable, scopes: Mapping[str, Sequence[Window]]) -> dict[str | None, Traces]:
-    """Return the replays by the windows that they belong to; None is for those without any."""
+    """Return the replays by window; None for those outside."""
     inside: dict[int, str] = {}
     found: dict[int, dict[str | None, dict[int, dict[int, list[int]]]]] = {}
     if table.traces:
@@ -643,7 +643,7 @@ def _sum_ns(table: OpTable, rows: Iterable[int]) -> float:
 
 
 def slowest_rows(table: OpTable, step: Step) -> Sequence[int]:
-    """Return the rows of the device that took longest: the others of a mesh run beside it."""
+    """Return the rows of the device that took longest."""
     return max(step.values(), key=lambda rows: _sum_ns(table, rows))
 
 
@@ -653,7 +653,7 @@ def step_times_ns(table: OpTable, region: Region) -> tuple[float, ...]:
 
 
 def middle_steps(table: OpTable, region: Region) -> tuple[Step, ...]:
-    """Return the step with the median time, or the two whose mean that is."""
+    """Return the step of median time, or the middle two."""
     times = step_times_ns(table, region)
     order = sorted(range(len(times)), key=lambda at: times[at])
     middle = order[(len(order) - 1) // 2 : len(order) // 2 + 1]
@@ -678,7 +678,7 @@ def step_time(table: OpTable, region: Region) -> StepTime:
 
 
 def region_named(table: OpTable, name: str, file: str) -> Region:
-    """Return the region of a name; "" is that of a capture with one alone.
+    """Return a region by name; "" for the only one.
 
     Raises:
         UsageError: there is none.
@@ -709,13 +709,13 @@ def region_table(table: OpTable, region: Region) -> OpTable:
 
 @once_per_table
 def region_tables(table: OpTable) -> tuple[OpTable, ...]:
-    """Return the ops of each region: the same tables for all who ask."""
+    """Return the op table of each region."""
     return tuple(region_table(table, region) for region in regions_of(table).regions)
 
 
 @once_per_table
 def step_of(table: OpTable) -> OpTable:
-    """Return the ops of one step of a table's first region, on all devices: that of median time."""
+    """Return the median step of the first region, on all devices."""
     regions = regions_of(table).regions
     if not regions:
         return table
@@ -725,7 +725,7 @@ def step_of(table: OpTable) -> OpTable:
 
 @once_per_table
 def slowest_step_of(table: OpTable) -> OpTable:
-    """Return the same of the slowest device alone: what decides how long the step takes."""
+    """Return the median step of the first region, on its slowest device."""
     step = step_of(table)
     by_device = _by_device(step, range(len(step)))
     return _windowed(step, slowest_rows(step, by_device)) if by_device else step

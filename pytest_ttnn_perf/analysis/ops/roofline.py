@@ -1,4 +1,4 @@
-"""What an op has to move and to compute, the least time that takes, and which of the two binds."""
+"""Roofline of ops: bytes, operations, least time, and what bounds them."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _TOLERANCE: Final = 1.05
 
 
 def size_of(tensor: Tensor) -> float:
-    """Return the bytes of a tensor, padding included; 0 for a format of unknown size."""
+    """Return the bytes of a tensor, with padding; 0 if unknown."""
     return prod(tensor.padded) * BYTES.get(tensor.dtype, 0.0)
 
 
 def in_dram(tensor: Tensor) -> bool:
-    """Tell whether a tensor lies in DRAM."""
+    """Return whether a tensor lies in DRAM."""
     return tensor.memory.startswith("DRAM")
 
 
 class Board(NamedTuple):
-    """The peaks of a chip: ``dram_gb_s`` is also bytes in a ns, ``tflops`` are those of a core.
+    """Peaks of a chip; ``tflops`` are per core and fidelity.
 
     A matmul with DRAM-sharded weights computes on one core per bank of DRAM.
     """
@@ -70,7 +70,7 @@ _BOARDS: Final = {
 
 
 def board_of(table: OpTable) -> Board | None:
-    """Return the peaks of the architecture that a capture names; None for one not known."""
+    """Return the peaks of a capture's architecture; None if unknown."""
     return board_of_arch(table.arch)
 
 
@@ -80,7 +80,7 @@ def board_of_arch(arch: str | None) -> Board | None:
 
 
 class Bound(Enum):
-    """What an op cannot go below; ``NEITHER`` is slow for another reason."""
+    """Limits of an op; ``NEITHER`` is slow for another reason."""
 
     DRAM = "DRAM"
     COMPUTE = "compute"
@@ -89,7 +89,7 @@ class Bound(Enum):
 
 
 class Work(NamedTuple):
-    """What an op moves and computes; None where its operands do not tell.
+    """Bytes and operations of an op; None if unknown.
 
     With ``at_most`` it reads a part of its operands, as of a cache, and bytes are an upper bound.
     ``again_bytes`` of them are read though they were read before: a matmul reads its second operand
@@ -104,7 +104,7 @@ class Work(NamedTuple):
 
 
 class Roofline(NamedTuple):
-    """The time of one op beside the least that its work takes; None where that is not known.
+    """The time of an op and the least time of its work.
 
     What is ``stale`` has shapes that are not its own, and nothing can be told of it: with them an
     op would be faster than the chip. Those of a cached program are of the call that made it.
@@ -118,21 +118,21 @@ class Roofline(NamedTuple):
 
     @property
     def dram_fraction(self) -> float | None:
-        """The part of the DRAM bandwidth that it used; None where that is not known."""
+        """The fraction of the DRAM bandwidth; None if unknown."""
         if self.dram_ns is None or self.work.at_most or self.stale or not self.kernel_ns:
             return None
         return self.dram_ns / self.kernel_ns
 
     @property
     def compute_fraction(self) -> float | None:
-        """The part that it used of what its cores compute at its fidelity; None if not known."""
+        """The fraction of its cores' peak at its fidelity; None if unknown."""
         if self.compute_ns is None or self.stale or not self.kernel_ns:
             return None
         return self.compute_ns / self.kernel_ns
 
     @property
     def least_ns(self) -> float | None:
-        """The least time, reading all once, where both moving and computing are known."""
+        """The least time, reading everything once; None if unknown."""
         if self.dram_fraction is None or self.compute_fraction is None:
             return None
         moved = self.work.dram_bytes or 0.0
@@ -141,7 +141,7 @@ class Roofline(NamedTuple):
 
     @property
     def bound(self) -> Bound | None:
-        """What binds it; None where that is not known."""
+        """The limit it is near; None if unknown."""
         dram, compute = self.dram_fraction, self.compute_fraction
         by_dram = dram is not None and dram >= BOUND_FROM
         by_compute = compute is not None and compute >= BOUND_FROM
@@ -187,7 +187,7 @@ def rooflines(table: OpTable) -> Sequence[Roofline]:
 
 
 def group_rooflines(groups: Sequence[OpGroup], arch: str | None) -> Sequence[Roofline]:
-    """Return the same for the mean op of each group, as far as their settings tell.
+    """Return the roofline of the mean op of each group.
 
     These do not tell an operand that is only where the result of an elementwise op goes: it counts
     as read.
@@ -219,7 +219,7 @@ def _is_too_fast(
 
 
 class GroupRoofline(NamedTuple):
-    """Groups of ops beside the least time of their work; ops that tell nothing are not in it.
+    """Time and least time of groups whose work is known.
 
     ``too_fast`` are the codes of ops that took less than their work does on this chip.
     """
@@ -230,7 +230,7 @@ class GroupRoofline(NamedTuple):
 
 
 def roofline_of_groups(groups: OpGroups, arch: str | None) -> GroupRoofline | None:
-    """Return what is known of the groups of a table; None where nothing is."""
+    """Return the roofline of a table's groups; None if unknown."""
     board = board_of_arch(arch)
     if board is None or groups.kernel_time == CALLS:
         return None
@@ -268,7 +268,7 @@ def _least(
 
 
 def is_dram_sharded(attributes: str) -> bool:
-    """Tell whether a matmul reads weights that are cut to the banks of DRAM.
+    """Return whether a matmul reads DRAM-sharded weights.
 
     One core per bank computes then: the profiler's number of cores is not that.
     """
@@ -294,7 +294,7 @@ _WINDOW: Final = re.compile(r"sliding_window(?:_size)?'?\s*[=:]\s*'?\d")
 
 @lru_cache(maxsize=4096)
 def work_of(signature: Signature, attributes: str = "") -> Work:
-    """Return what an op of some operands moves between DRAM and cores, and what it computes."""
+    """Return the DRAM bytes and operations of an op."""
     code = short_code(signature.op)
     operands = (*_read(code, signature, attributes), *signature.outputs)
     if not operands or any(in_dram(each) and each.dtype not in BYTES for each in operands):
@@ -335,7 +335,7 @@ _APART: Final = re.compile(r"\bfuse_batch'?\s*[=:]\s*'?(?:0|false|off)\b", re.IG
 
 
 def batches_apart(signature: Signature, attributes: str) -> int:
-    """Return for how many batches of its first operand a matmul reads a second one without."""
+    """Return how many batches read the second operand again."""
     if len(signature.inputs) < 2 or not _APART.search(attributes):
         return 1
     first, second = (prod(tensor.padded[:-2]) for tensor in signature.inputs[:2])
@@ -354,12 +354,12 @@ def _read(code: str, signature: Signature, attributes: str) -> tuple[Tensor, ...
 
 
 def operands_read(signature: Signature, attributes: str) -> tuple[Tensor, ...]:
-    """Return the inputs that an op reads, without one that is only where its result goes."""
+    """Return the inputs that an op reads, without preallocated outputs."""
     return _read(short_code(signature.op), signature, attributes)
 
 
 def _picked_bytes(signature: Signature, *, looked_up: bool) -> float:
-    """Return the bytes of a slice or of a lookup: of the operand picked from, what comes out."""
+    """Return the bytes of a slice or a lookup."""
     picked = sum(prod(tensor.logical or tensor.padded) for tensor in signature.outputs)
     given = sum(size_of(tensor) for tensor in signature.outputs if in_dram(tensor))
     at = 1 if looked_up else 0
@@ -370,7 +370,7 @@ def _picked_bytes(signature: Signature, *, looked_up: bool) -> float:
 
 
 def _reads_pages(signature: Signature) -> bool:
-    """Tell whether attention takes its keys from the pages of a cache."""
+    """Return whether attention reads a paged cache."""
     inputs = signature.inputs
     return (
         category_of(signature.op) is Category.ATTENTION
@@ -395,7 +395,7 @@ def _flops(signature: Signature, attributes: str) -> float | None:
 
 
 def _matmul_flops(first: Tensor, second: Tensor) -> float | None:
-    """Return the products and sums of whole tiles, the padding of which is computed as well."""
+    """Return the operations on whole tiles, padding included."""
     if len(first.padded) < 2 or len(second.padded) < 2:
         return None
     *batches, rows, inner = first.padded

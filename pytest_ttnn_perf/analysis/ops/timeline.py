@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Clock(Enum):
-    """What starts are taken from, in words that go on from "starts are"."""
+    """Sources of starts, in words after "starts are"."""
 
     CYCLES = "those that the devices counted"
     GAPS = "reckoned from the gaps between ops: the capture has no start cycles"
@@ -47,7 +47,7 @@ class Clock(Enum):
 
 
 class Alignment(Enum):
-    """What devices are put side by side by, in words that go on from "devices are put"."""
+    """Ways to align devices, in words after "devices are put"."""
 
     ALONE = "nowhere: there is one"
     COLLECTIVES = "side by side by the ends of their collectives"
@@ -55,7 +55,7 @@ class Alignment(Enum):
 
 
 class Span(NamedTuple):
-    """An op on a device, by its row; ``start_ns`` is from the first start of all devices.
+    """An op on a device; ``start_ns`` is from the first start.
 
     The first ``waits_ns`` of it went into waiting for other devices.
     """
@@ -72,7 +72,7 @@ class Span(NamedTuple):
 
 
 class Timeline(Struct, frozen=True):
-    """What devices did, each in the order of starts, and how far that can be trusted."""
+    """Ops of devices in order of starts, and their reliability."""
 
     lanes: Mapping[int, Sequence[Span]]
     clock: Clock
@@ -80,7 +80,7 @@ class Timeline(Struct, frozen=True):
 
 
 def timeline_of(table: OpTable, step: Step) -> Timeline:
-    """Return when the ops of a step ran; ``step`` has the rows of each device."""
+    """Return when the ops of a step ran."""
     clock = _clock(table, step)
     own = {device: _starts_ns(table, rows, clock) for device, rows in sorted(step.items())}
     alignment, later_ns = _aligned(table, step, own)
@@ -100,7 +100,7 @@ def timeline_of(table: OpTable, step: Step) -> Timeline:
 
 
 def all_rows(table: OpTable) -> Step:
-    """Return all ops of a table that ran on a device, by device."""
+    """Return all rows of devices, by device."""
     found: dict[int, list[int]] = {}
     for row, (device, host) in enumerate(
         zip(table.columns.device, table.columns.host, strict=True)
@@ -121,7 +121,7 @@ def _clock(table: OpTable, step: Step) -> Clock:
 
 
 def _starts_ns(table: OpTable, rows: Sequence[int], clock: Clock) -> list[float]:
-    """Return the starts of a device's ops, from the first of them on."""
+    """Return the starts of a device's ops, from its first."""
     columns = table.columns
     if clock is Clock.CYCLES and table.clock_mhz:
         cycles = [columns.start_cycle[row] or 0 for row in rows]
@@ -140,7 +140,7 @@ def _starts_ns(table: OpTable, rows: Sequence[int], clock: Clock) -> list[float]
 def _aligned(
     table: OpTable, step: Step, own: Mapping[int, Sequence[float]]
 ) -> tuple[Alignment, dict[int, float]]:
-    """Return how much later each device began than the first of them, and what tells that."""
+    """Return how much later each device began, and the evidence."""
     later_ns = dict.fromkeys(own, 0.0)
     if len(own) < 2:
         return Alignment.ALONE, later_ns
@@ -170,7 +170,7 @@ def _collective_ends(
 
 
 def _waits_ns(table: OpTable, step: Step) -> dict[int, float]:
-    """Return how long each collective of a step waits: where nobody does, it takes the least.
+    """Return how long each collective waits, beyond the fastest device.
 
     Nothing is told of devices that ran different ops.
     """
@@ -198,7 +198,7 @@ _LEAST_GAP_NS: Final = 1.0
 
 
 def write_trace(table: OpTable, file: Path, *, name: str) -> None:
-    """Write all ops of a table to a file, event by event; ``name`` is what it is of.
+    """Write all ops of a table to a trace file.
 
     Raises:
         WriteError: the folder or the disk refused.
@@ -229,7 +229,7 @@ def _text(begin: str, events: Iterable[Event]) -> Iterator[str]:
 
 
 def trace_events(table: OpTable, timeline: Timeline) -> Iterator[Event]:
-    """Yield what names processes and threads, then what devices and the host did."""
+    """Yield names of processes and threads, then events."""
     rows, lines = op_rows(table), rooflines(table)
     for device, spans in timeline.lanes.items():
         process = _DEVICES + device
@@ -246,7 +246,7 @@ def trace_events(table: OpTable, timeline: Timeline) -> Iterator[Event]:
 
 
 def _threads(spans: Sequence[Span]) -> list[int]:
-    """Return a thread for each op, so that none overlaps with another on the same.
+    """Return a thread for each op, so that none overlap.
 
     A device may begin an op while the one before is still running on other cores.
     """
@@ -302,7 +302,7 @@ def _gap_events(spans: Sequence[Span], process: int) -> Iterator[Event]:
 
 
 def _host_events(table: OpTable, timeline: Timeline, rows: Sequence[OpRow]) -> Iterator[Event]:
-    """Yield what has no time of its own: it stands where the next op of a device starts."""
+    """Yield signposts and host ops, where the next op starts."""
     host = [row for row, is_host in enumerate(table.columns.host) if is_host]
     if not (table.signposts or host):
         return

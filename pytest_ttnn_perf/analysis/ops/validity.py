@@ -1,4 +1,4 @@
-"""Whether an op table can be what a device did: what is wrong with a capture as such."""
+"""Validity of an op table: flaws that make all its numbers unusable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_KINDS: Final = 0.5
 
 
 def why_invalid(table: OpTable, file: str | None = None) -> str | None:
-    """Say why no number of a capture can be trusted; None where nothing speaks against it.
+    """Say why a capture cannot be trusted; None if it can.
 
     ``file`` is its name, if it is to be said. An invalid capture gives no metric, is no baseline,
     and is compared with nothing. What makes one kind of conclusion doubtful is not meant here:
@@ -47,7 +47,7 @@ def why_invalid(table: OpTable, file: str | None = None) -> str | None:
 
 
 def unread_ops(table: OpTable) -> str:
-    """Say how many ops of a device have no time that could be summed; there are some."""
+    """Say how many ops have no usable time."""
     reasons = Counter(each.reason for each in table.unread)
     flaws = [
         f"{_FLAWS.get(why, why)} ({n})" if len(reasons) > 1 else _FLAWS.get(why, why)
@@ -59,12 +59,12 @@ def unread_ops(table: OpTable) -> str:
 
 
 def first_unread(table: OpTable) -> int:
-    """Return the line of the first op without a time; there is one."""
+    """Return the line of the first op without a time."""
     return min(each.line for each in table.unread)
 
 
 def different_replays(table: OpTable) -> str | None:
-    """Say which replays of one trace ran different ops: some of them lost data."""
+    """Say which replays of one trace ran different ops."""
     broken = next((trace for trace in table.traces if not trace.complete), None)
     if broken is None:
         return None
@@ -72,7 +72,7 @@ def different_replays(table: OpTable) -> str | None:
 
 
 class Alike(NamedTuple):
-    """The most common duration of the ops of devices, and how many of all ``ops`` have it.
+    """The most common duration, and how many ``ops`` have it.
 
     ``kinds`` is the part of the kinds of ops that have it.
     """
@@ -89,13 +89,13 @@ class Alike(NamedTuple):
 
     @property
     def is_made_up(self) -> bool:
-        """Whether nearly all ops have it, and not only one kind that runs very often."""
+        """True if nearly all ops of several kinds have it."""
         return self.share >= MOST_ALIKE and self.kinds > _MOST_KINDS
 
 
 @once_per_table
 def most_common_duration(table: OpTable) -> Alike | None:
-    """Return the most common duration; None of so few ops that nothing follows from it."""
+    """Return the most common duration; None for too few ops."""
     columns = table.columns
     rows = zip(columns.signature, columns.kernel_ns, columns.host, strict=True)
     ran = [(kind, kernel_ns) for kind, kernel_ns, host in rows if not host]
@@ -108,7 +108,7 @@ def most_common_duration(table: OpTable) -> Alike | None:
 
 
 def alike_durations(table: OpTable) -> str | None:
-    """Say that ops of different kinds all took the same time: that was not measured."""
+    """Say that ops of different kinds took the same time."""
     alike = most_common_duration(table)
     if alike is None or not alike.is_made_up:
         return None
@@ -118,7 +118,7 @@ def alike_durations(table: OpTable) -> str | None:
 
 
 def no_processor(table: OpTable) -> str | None:
-    """Say that a capture tells the times of kernels, and of no processor that ran one.
+    """Say that kernels have times, and no processor does.
 
     A profiler that was asked for the kernel duration alone leaves out the firmware's, too.
     """
@@ -132,7 +132,7 @@ def _has_firmware_times(table: OpTable) -> bool:
 
 
 class DeviceDifference(NamedTuple):
-    """A device that ran other ops than most devices did ``where``; both op lists in words."""
+    """A device that ran other ops than most; op lists in words."""
 
     where: str
     device: int
@@ -141,7 +141,7 @@ class DeviceDifference(NamedTuple):
 
 
 def device_differences(table: OpTable) -> Sequence[DeviceDifference]:
-    """Return the devices that ran other ops, by their codes, than most of those beside them.
+    """Return the devices that ran other ops than most.
 
     Looked at is the first step of each region. A device that ran nothing there takes no part.
     """

@@ -1,4 +1,4 @@
-"""Results of benchmarks as JSON: of tt-metal and its dashboards, tt-xla, vLLM, inference servers.
+"""Benchmark results in JSON: tt-metal, dashboards, tt-xla, vLLM, inference servers.
 
 All become runs of one form. A file has one of them, or several: as a list, as one per line, or as
 the report of a server.
@@ -169,7 +169,7 @@ _SAME_AS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class KnownMeasurement(Struct, frozen=True):
-    """The meaning of a measurement's name. ``why_ungated`` is None for one that is gated."""
+    """The meaning of a measurement's name."""
 
     unit: str
     better: Better
@@ -187,7 +187,7 @@ _BY_NAME: Final = {
 
 
 def known_measurement(name: str, step: str = "") -> KnownMeasurement | None:
-    """Return the meaning of a measurement, by its name and the step it was taken in.
+    """Return the meaning of a measurement by name and step.
 
     >>> known_measurement("time_to_token", "inference_prefill").unit
     's'
@@ -215,7 +215,7 @@ def known_measurement(name: str, step: str = "") -> KnownMeasurement | None:
 
 
 def metric_of_measurement(name: str, step: str = "") -> tuple[Metric, str | None]:
-    """Return the metric that a measurement is a sample of, and why it is not gated.
+    """Return the metric of a measurement, and why it is not gated.
 
     A step stands where the name of a region does: two steps may measure under one name.
 
@@ -230,13 +230,13 @@ def metric_of_measurement(name: str, step: str = "") -> tuple[Metric, str | None
 
 
 def _is_forced(benchmark: BenchmarkRun) -> bool:
-    """Return whether the tokens of a reference are fed; tt-metal knows such runs by these, too."""
+    """Return whether reference tokens are fed, as tt-metal recognises it."""
     names = {measurement.name for measurement in benchmark.measurements}
     return not names.isdisjoint({"top1_token_accuracy", "top5_token_accuracy"})
 
 
 def _why_ungated(benchmark: BenchmarkRun, metric: Metric, name: str, step: str) -> str | None:
-    """Say why a measurement that is known to be a result is not gated in this benchmark."""
+    """Say why a result is not gated in this benchmark."""
     if metric.kind is not Kind.ACCURACY and _is_forced(benchmark):
         return _FORCED
     measured = {m.name for m in benchmark.measurements if m.step_name == step and isfinite(m.value)}
@@ -248,7 +248,7 @@ def _why_ungated(benchmark: BenchmarkRun, metric: Metric, name: str, step: str) 
 
 
 def _too_few_requests(benchmark: BenchmarkRun, fraction: float) -> str | None:
-    """Say that a percentile is of too few requests to be gated; None if there are enough."""
+    """Say that a percentile has too few requests; None otherwise."""
     counts = dict(benchmark.config_params or {})
     counts |= {m.name: m.value for m in benchmark.measurements if isfinite(m.value)}
     found = [counts.get(name) for name in ("completed", "num_prompts", "num_requests")]
@@ -265,7 +265,7 @@ def _too_few_requests(benchmark: BenchmarkRun, fraction: float) -> str | None:
 
 
 def is_volatile(name: str, value: object) -> bool:
-    """Return whether a member of the settings is another in every run, and no setting.
+    """Return whether a member changes with every run.
 
     >>> is_volatile("run_id", 17), is_volatile("started", "2026-11-02T09:00:00"), is_volatile(
     ...     "model_id", "llama"), is_volatile("cache", "/home/me/.cache")
@@ -303,7 +303,7 @@ _RESULTS: Final = "ttnn_"
 
 
 class System(NamedTuple):
-    """The hardware as a benchmark names it; None for what it does not."""
+    """The hardware in a benchmark; None if not named."""
 
     arch: str | None = None
     board: str | None = None
@@ -311,7 +311,7 @@ class System(NamedTuple):
 
 
 def read_benchmark_run(file: Path, hardware: Hardware | None = None) -> Run:
-    """Read the results of benchmarks as a run: each is a test, on ``hardware`` if that is given.
+    """Read benchmark results as a run, on ``hardware`` if given.
 
     Raises:
         InputError: it is damaged, or has two results of one test that differ in their settings.
@@ -336,7 +336,7 @@ def read_benchmark_run(file: Path, hardware: Hardware | None = None) -> Run:
 
 
 def read_comparable_run(file: Path, hardware: Hardware | None = None) -> Run:
-    """Read the results of benchmarks as a run that can be compared with baselines.
+    """Read benchmark results as a run to compare with baselines.
 
     Raises:
         InputError: as ``read_benchmark_run``, or it does not say what hardware it is of.
@@ -350,7 +350,7 @@ def read_comparable_run(file: Path, hardware: Hardware | None = None) -> Run:
 
 
 def joined_run(files: Sequence[Path], hardware: Hardware | None = None) -> Run:
-    """Read the results of several files as one run: what they have of one test are its samples.
+    """Read several files as one run; repeated tests add samples.
 
     Raises:
         InputError: as ``read_comparable_run``.
@@ -375,7 +375,7 @@ def _digest(file: Path) -> str:
 
 
 def test_of(benchmark: BenchmarkRun) -> str:
-    """Return the id that a benchmark is judged under: model, run type, batch and lengths.
+    """Return the test id: model, run type, batch and lengths.
 
     The name of a model may have a folder, as those of Hugging Face do.
     """
@@ -411,7 +411,7 @@ def system_in(benchmark: BenchmarkRun) -> System:
 
 
 def _mesh(info: Mapping[str, Any]) -> str | None:
-    """Return the shape of the mesh; one device is a mesh of one, several have a shape."""
+    """Return the mesh shape; 1x1 for a single device."""
     shape = info.get("mesh_shape") or info.get("mesh")
     if isinstance(shape, list):
         shape = "x".join(map(str, shape))
@@ -421,7 +421,7 @@ def _mesh(info: Mapping[str, Any]) -> str | None:
 
 
 def _ours(benchmark: BenchmarkRun) -> Mapping[str, Any]:
-    """Return what we wrote in addition to the schema; nothing of other producers."""
+    """Return our additions to the schema."""
     found = (benchmark.config_params or {}).get(OURS)
     return found if isinstance(found, dict) else {}
 
@@ -473,7 +473,7 @@ def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observat
 
 
 def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
-    """Yield the metrics: what was measured in several iterations has a sample of each."""
+    """Yield the metrics; iterations are samples."""
     groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for measurement in benchmark.measurements:
         groups[measurement.step_name, measurement.name].append(measurement)
@@ -506,7 +506,7 @@ def _own_metric(definition: object, name: str) -> tuple[Metric, Limits, str | No
 
 
 def _decoded(kind: type[T], raw: object, *place: str, key: str = "") -> T:
-    """Decode what stands at a place among what we wrote; an error has the whole path."""
+    """Decode one of our additions; an error has the whole path."""
     try:
         return decode(kind, raw, key=key)
     except DecodeError as error:
@@ -516,7 +516,7 @@ def _decoded(kind: type[T], raw: object, *place: str, key: str = "") -> T:
 
 
 def _add(joined: dict[str, Observation], tests: Iterable[Observation], file: Path) -> None:
-    """Add tests by their ids; one that was run several times gets all samples."""
+    """Add tests by id; repeated ones add samples."""
     for test in tests:
         known = joined.get(test.test)
         joined[test.test] = test if known is None else _with_samples(known, test, file)
@@ -644,7 +644,7 @@ _COUNTS: Final = (
 
 
 def _of_tt_xla(value: Value) -> BenchmarkRun:
-    """Read a result of tt-xla's benchmarks: -1 and "" stand for what is not known."""
+    """Read a tt-xla result; -1 and "" mean unknown."""
     config = dict(_object(value, "config") or {})
     measured = [item.members() for item in value.field("measurements").array()]
     # The total time is of so many samples: their number is a setting.
@@ -704,7 +704,7 @@ _NOT_MEASURED: Final = frozenset({
 
 
 def _serving(value: Value) -> BenchmarkRun:
-    """Read a result of vLLM's ``benchmark_serving``, or a row of an inference server's report."""
+    """Read a vLLM ``benchmark_serving`` result, or a row of a server's report."""
     named = [name for name in ("model_id", "model_name") if _text(value, name)]
     model = _name(value.field(named[0] if named else "model"))
     return BenchmarkRun(
@@ -736,7 +736,7 @@ def _evaluation(value: Value) -> BenchmarkRun:
 
 
 def _media(value: Value, numbers: Value) -> BenchmarkRun:
-    """Read a server's benchmark of images, sound or embeddings. Its ``ttft`` is in seconds."""
+    """Read a media benchmark of a server; ``ttft`` is in seconds."""
     measurements = tuple(
         _measured("ttft_s", item.value) if item.name == "ttft" else item
         for item in _numbers_of(numbers)
@@ -754,7 +754,7 @@ def _media(value: Value, numbers: Value) -> BenchmarkRun:
 
 
 def _numbers_of(value: Value) -> Iterator[Measurement]:
-    """Yield all numbers; a known name with anything else is a number that is not there."""
+    """Yield all numbers; NaN for known names without one."""
     for name, raw in value.members().items():
         if name in _NOT_MEASURED or isinstance(raw, (list, dict)) or raw == "n/a":
             continue
@@ -790,7 +790,7 @@ def _settings(value: Value) -> dict[str, Any]:
 
 
 def _name(value: Value) -> str:
-    """Read a name. No command line can hold a null character, so no test is named with one."""
+    """Read a name without null characters: it becomes a test id."""
     name = value.string()
     if not name.strip() or "\0" in name:
         raise value.refusal("a name")
@@ -833,6 +833,6 @@ def _number(value: Value, name: str) -> float:
 
 
 def _positive(value: Value, name: str) -> float | None:
-    """Read a number above 0: -1 stands for one that nobody set or measured."""
+    """Read a number above 0; -1 means unset."""
     found = _number(value, name)
     return found if found > 0 else None

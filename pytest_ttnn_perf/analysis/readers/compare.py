@@ -1,4 +1,4 @@
-"""Compare two captures of one kind: ops, programs of tt-lang, calls of a report, hardware."""
+"""Compare captures: ops, tt-lang programs, calls of a report, hardware."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def compare_captures(
     end: str | None = None,
     region: str | None = None,
 ) -> CaptureComparison:
-    """Say which ops make up the change of each region that both captures have.
+    """Attribute the change of each region that both captures have.
 
     Those of one name belong together, and so do the only ones of their captures. Captures that
     have no region in common are compared as a whole, and that is said.
@@ -94,7 +94,7 @@ def _pairs(ours: Sequence[Region], theirs: Sequence[Region]) -> list[tuple[Regio
 
 
 def program_changes(before: TtlangLog, after: TtlangLog) -> tuple[str, ...]:
-    """Return changes of programs that are not metrics, in words: grids and bounds.
+    """Return changes of grids and bounds, in words.
 
     Programs are matched by their place in the last summary: their ids count all that ran before.
     """
@@ -133,7 +133,7 @@ def _bound(log: TtlangLog) -> str | None:
 
 
 class LineChange(NamedTuple):
-    """The cycles of one line of a kernel in both logs; None in one that does not have it."""
+    """Cycles of a kernel's line in both logs; None if missing."""
 
     thread: str
     source: str
@@ -142,7 +142,7 @@ class LineChange(NamedTuple):
 
     @property
     def delta(self) -> int:
-        """How many cycles it takes more."""
+        """The change in cycles."""
         return (self.after or 0) - (self.before or 0)
 
 
@@ -219,7 +219,7 @@ def hardware_changes(before: Platform, after: Platform) -> tuple[str, ...]:
 
 
 class CallChange(Enum):
-    """What became of a call."""
+    """Kinds of changes of a call."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -227,7 +227,7 @@ class CallChange(Enum):
 
 
 class ChangedCalls(Struct, frozen=True):
-    """Calls that changed alike: ``call`` is the name with the first shape, ``what`` the causes."""
+    """Calls that changed alike: name with shape, and causes."""
 
     change: CallChange
     call: str
@@ -244,7 +244,7 @@ _CONV: Final = (
 
 
 def call_changes(before: Report, after: Report) -> tuple[ChangedCalls, ...]:
-    """Return the calls that were added, removed, or are made with other operands, in their order.
+    """Return added, removed and changed calls, in their order.
 
     Calls are aligned by name and shapes, and what is left by name alone.
     """
@@ -286,14 +286,14 @@ def _aligned(before: Report, after: Report) -> Iterator[tuple[Operation | None, 
 def _blocks(
     ours: Sequence[Hashable], theirs: Sequence[Hashable]
 ) -> Iterator[tuple[bool, slice, slice]]:
-    """Yield the parts of two sequences that are equal, and those between them."""
+    """Yield equal parts of two sequences, and the parts between."""
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
     for word, i, j, k, m in matcher.get_opcodes():
         yield word == "equal", slice(i, j), slice(k, m)
 
 
 def call_name(report: Report, call: Operation) -> str:
-    """Return a call by its name and the shape of its first tensor."""
+    """Return a call's name with its first shape."""
     tensors = map(report.tensors.get, (*call.inputs, *call.outputs))
     shape = next((tensor.shape for tensor in tensors if tensor is not None and tensor.shape), None)
     name = call.name.rpartition(".")[2]
@@ -335,7 +335,7 @@ def _tensor_changes(then: TensorRecord, now: TensorRecord) -> Iterator[str]:
 
 
 def _inner_changes(then: Operation, now: Operation) -> Iterator[str]:
-    """Yield which device operations run inside a call more often than before, or less."""
+    """Yield device operations that came or went inside a call."""
     ours, theirs = Counter(then.device_operations), Counter(now.device_operations)
     for word, names in (("no", ours - theirs), ("new", theirs - ours)):
         short = [

@@ -1,4 +1,4 @@
-"""Recognises the format of a file by its content, and reads run records and op tables."""
+"""Detect the format of a file; read run records and op tables."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def read_run(file: Path) -> Run:
 
 
 def is_run_record(head: str) -> bool:
-    """Tell whether a text begins as a run record or a journal does."""
+    """Return whether a text begins as a run record or journal."""
     return _is_journal(head) or (head.lstrip().startswith("{") and '"format"' in head)
 
 
@@ -158,14 +158,14 @@ def kind_of(file: Path) -> ArtifactKind:
 
 
 def _problem(text: str) -> str:
-    """Say what is wrong with a text, and nothing of what it says: it may be a secret."""
+    """Describe a text without quoting it: it may be a secret."""
     if not text.strip():
         return ": it has only blank lines"
     return ": it is not text" if "\0" in text or "\ufffd" in text[:40] else ""
 
 
 def head_of(file: Path) -> bytes:
-    """Return what a file begins with, unpacked: enough to know any format by.
+    """Return the beginning of a file, unpacked, to detect its format.
 
     Raises:
         InputError: it cannot be read.
@@ -187,7 +187,7 @@ OP_TABLES: Final = {
 def op_table_of(
     file: Path, *, start: str | None = None, end: str | None = None, region: str | None = None
 ) -> OpTable:
-    """Return the op table that a capture holds, its window between two signposts, or a region.
+    """Return the op table of a capture, or a part of it.
 
     Raises:
         InputError: it holds none, or is damaged.
@@ -231,7 +231,7 @@ DATABASE: Final = "db.sqlite"
 
 
 def report_of(file: Path) -> Report:
-    """Read a report database, or the captured graph that one is made of.
+    """Read a report database or a captured graph.
 
     A folder stands for the database in it.
 

@@ -211,7 +211,7 @@ class _LogReader:
 
 
 class _Execution(Struct):
-    """One execution of a program. ``cores`` has a bit per core, ``open`` half of the pairs."""
+    """One execution of a program; ``cores`` has a bit per core."""
 
     start: int | None = None
     end: int = 0
@@ -257,7 +257,7 @@ class _Programs:
             execution.end = max(cycle, execution.end)
 
     def records(self, clock_mhz: float) -> tuple[ProgramTime, ...]:
-        """Return the programs by device, in the order of their starts; unknown ones come last."""
+        """Return the programs by device, in order of their starts."""
         found = []
         for (key, _), each in self._executions.items():
             kernel_ns = None
@@ -275,7 +275,7 @@ _REQUIRED: Final = (CALL, DEVICE, _OP, KERNEL_COLUMN)
 
 
 def is_cpp_report(head: str) -> bool:
-    """Return whether a text begins as such a report does: by its first line."""
+    """Return whether a text begins as such a report."""
     return _is_header(header_names(head.partition("\n")[0]))
 
 
@@ -304,7 +304,7 @@ class _Row(NamedTuple):
 
 
 def read_cpp_report(file: Path) -> OpTable:
-    """Read a report into an op table: no operands, attributes or fidelities are in it.
+    """Read a report into an op table, without operands and attributes.
 
     Raises:
         InputError: with file and line; also for a file that is cut, or has no row.
@@ -393,7 +393,7 @@ OUTSIDE: Final = "outside"
 
 
 def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
-    """Yield the metrics of each region: kernel time, op count, and the time of every category.
+    """Yield kernel time, op count and category times of each region.
 
     One sample per step, of the slowest device: the devices of a mesh run side by side. What is in
     no region is recorded, with its size. The times of an invalid capture have no samples, and say
@@ -415,7 +415,7 @@ def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
 
 
 def missing_region(choice: RegionChoice, why: str) -> MetricObservation:
-    """Return the time of what a capture does not have, which says so."""
+    """Return the kernel time of a missing region, without samples."""
     name = region_name(choice.region) if choice.region else window_name(choice.start, choice.end)
     return MetricObservation(_time_in(name), (), note=why)
 
@@ -449,7 +449,7 @@ def _region_metrics(table: OpTable, region: Region) -> Iterator[MetricObservatio
 
 
 def gated_ops(table: OpTable) -> OpGroups | None:
-    """Return the ops that make up the kernel times of a table's regions; None where it has none.
+    """Return the ops behind the kernel times; None if there are none.
 
     Such a time is that of the middle step, on its slowest device: so are these, or the mean of the
     two in the middle. Their times add up to the metric. ``kernel_time`` says what they are of, as
@@ -473,7 +473,7 @@ PROGRAM_COUNT: Final = "program_count"
 
 
 def log_metrics(log: DeviceLog, *, file: str) -> Iterator[MetricObservation]:
-    """Yield the kernel time and the number of programs, of the device that has most of each.
+    """Yield kernel time and program count of the busiest device.
 
     The time of a program is from its first kernel's start to the last one's end, which is what an
     op table calls its kernel duration: both are the same metric. Replays of traces are its samples,
@@ -510,7 +510,7 @@ def _lost(log: DeviceLog) -> str | None:
 
 
 def _runs_in_log(log: DeviceLog) -> Mapping[int | None, Mapping[int, list[float]]]:
-    """Return the times of the programs by replay and device; None is the replay of a whole log."""
+    """Return program times by replay and device."""
     replayed = any(program.replay is not None for program in log.programs)
     runs: dict[int | None, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for program in log.programs:
@@ -538,7 +538,7 @@ _RESIDENT: Final = {
 
 
 def report_metrics(report: Report) -> Iterator[MetricObservation]:
-    """Yield the calls, the memory and, where tensors were compared, the least PCC of one rank.
+    """Yield call count, memory and least PCC of one rank.
 
     A report does not tell how many banks a buffer takes: its sizes are those in one bank, and so
     are its peaks. Memory is left out where no buffer was recorded. A program in which an operation
@@ -552,7 +552,7 @@ def report_metrics(report: Report) -> Iterator[MetricObservation]:
 
 
 def call_metrics(report: Report, held: Mapping[BufferType, int]) -> Iterator[MetricObservation]:
-    """Yield the metrics of one call of a model: its calls, what it adds, what it finds there.
+    """Yield call count, added and resident memory of one call.
 
     What it ``held`` was allocated after the capture began, in bytes per bank. Weights and inputs
     lay there before: those that the call reads are counted with all their bytes on one device.
@@ -571,7 +571,7 @@ def call_metrics(report: Report, held: Mapping[BufferType, int]) -> Iterator[Met
 
 
 def graph_metrics(graph: Report) -> Iterator[MetricObservation]:
-    """Yield the calls and the memory of a captured graph; bytes are those in one bank.
+    """Yield call count and memory of a captured graph.
 
     It has calls that a report made of it leaves out: their numbers are metrics of their own.
     """
@@ -621,7 +621,7 @@ def _least_pcc(scope: Scope, compared: Sequence[Comparison]) -> MetricObservatio
 
 
 def _pcc(comparison: Comparison) -> float:
-    """Return the PCC; minus infinity where it is NaN, or NULL, as a database stores NaN."""
+    """Return the PCC; minus infinity for NaN or NULL."""
     pcc = comparison.actual_pcc
     return -math.inf if pcc is None or math.isnan(pcc) else pcc
 
@@ -632,7 +632,7 @@ _NAMELESS: Final = re.compile(r"tensor_(?:[0-9]{1,4}|[0-9a-f]{4})")
 
 
 def sim_metrics(counters: SimCounters) -> Iterator[MetricObservation]:
-    """Yield every counter, in all and of each tensor that has a name: the same in every run.
+    """Yield every counter, in total and by named tensor.
 
     They tell that a kernel does something else than before, not whether it is slower.
     """

@@ -1,4 +1,4 @@
-"""The graph of a program as TTNN captured it: ``graph_capture.json``, or the bare list of nodes.
+"""Captured graphs of TTNN: ``graph_capture.json``, or a list of nodes.
 
 It becomes a report, as the database that is made of it would be.
 """
@@ -62,7 +62,7 @@ def is_graph_json(text_head: str) -> bool:
 
 
 def read_graph_json(file: Path) -> Report:
-    """Read a capture: the operations the program called, with what ran inside each.
+    """Read a capture: the operations, and what ran inside each.
 
     Operations and tensors are numbered by their nodes; a graph does not name the arguments as the
     program did. A tensor is known by where it lies, so one at an address is the same until an
@@ -75,7 +75,7 @@ def read_graph_json(file: Path) -> Report:
 
 
 def read_held(file: Path) -> Mapping[BufferType, int]:
-    """Return the most that a program held of its own at one time, per bank, from node to node.
+    """Return the most bytes per bank a program held at once.
 
     The buffers of a program, such as its kernels, are not among them: they stay on the device, so
     that only the first call which runs the program has them. No tensor lies in them.
@@ -159,7 +159,7 @@ def _device(device: Value) -> Device:
 def _calls(
     nodes: Iterable[Node], snapshots: Value | None, tensors: _Tensors
 ) -> tuple[list[Operation], list[OperationError]]:
-    """Return the calls, without their tensors, which are left with ``tensors``; and what failed."""
+    """Return the calls without tensors, and errors."""
     operations: list[Operation] = []
     errors: list[OperationError] = []
     live = _Live()
@@ -236,7 +236,7 @@ def _place(buffer: Value) -> tuple[int, BufferType]:
 
 
 class _Live:
-    """Tracks which buffers are allocated, node by node; those of ``programs`` are left out.
+    """Tracks allocated buffers node by node, except ``programs``.
 
     Only releases that tell the size per bank can be summed; without it nothing is known.
     """
@@ -278,7 +278,7 @@ class _Live:
 
 
 class _Tensors:
-    """Tracks which call made the tensor at an address, and which calls read it."""
+    """Tracks who made the tensor at an address, and who reads it."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self.records: dict[int, TensorRecord] = {}
@@ -358,7 +358,7 @@ def _record(number: int, params: Value) -> TensorRecord:
 
 
 def _place_of(record: TensorRecord) -> object:
-    """Return where a tensor lies; a view that tells no address is known by what it looks like."""
+    """Return the place of a tensor; its format if without address."""
     if record.address is None:
         return record.shape, record.dtype, record.layout, record.memory
     return record.device, (record.memory or "").partition("_")[0], record.address

@@ -99,7 +99,7 @@ _LONGEST_LINE: Final = 2**26
 
 
 def is_ops_csv(head: str) -> bool:
-    """Return whether a text begins as an ops CSV does: by its first line."""
+    """Return whether a text begins as an ops CSV."""
     return {OP_CODE, OP_TYPE} <= {*header_names(head.partition("\n")[0])}
 
 
@@ -168,7 +168,7 @@ def _read(rows: CsvRows, layout: _Layout) -> OpTable:
 
 @contextmanager
 def open_csv(file: Path) -> Iterator[CsvRows]:
-    """Open a CSV file and read its header; any failure is an InputError that names the file."""
+    """Open a CSV file and read its header; failures are InputErrors."""
     # Bytes that are not UTF-8 are refused with their column: see ``text``.
     as_text = partial(io.TextIOWrapper, encoding="utf-8", errors="surrogateescape", newline="")
     with reading(file), unpacked(file) as stream, as_text(stream) as lines:
@@ -176,7 +176,7 @@ def open_csv(file: Path) -> Iterator[CsvRows]:
 
 
 class CsvRows:
-    """The rows of a CSV file below its header, with the lines they begin on.
+    """The rows of a CSV file below its header, with line numbers.
 
     Empty lines are skipped. ``last_cell_may_be_cut`` is known at the end: no line end follows it.
     """
@@ -224,7 +224,6 @@ class CsvRows:
             yield line
 
     def _quoted(self, lines: Iterator[str]) -> list[str]:
-        """Read a row with the lines that its quoted cells go on in."""
         begin = self._line_number
         try:
             return next(csv.reader(lines, strict=True))
@@ -243,7 +242,7 @@ class CsvRows:
 
 
 class CellError(ValueError):
-    """A cell with an unexpected value. Its text names what was expected and found."""
+    """A cell with an unexpected value."""
 
 
 def text(cell: str) -> str:
@@ -275,7 +274,7 @@ def number(cell: str) -> float | None:
 
 
 def whole(cell: str) -> int | None:
-    """Return a whole number, however long; None for a cell that says nothing."""
+    """Return a whole number, however long; None for an empty cell."""
     if not cell:
         return None
     try:
@@ -292,7 +291,7 @@ def whole(cell: str) -> int | None:
 
 
 def count(cell: str) -> int | None:
-    """Return a whole number that is not negative; None for a cell that says nothing."""
+    """Return a number from 0; None for an empty cell."""
     value = whole(cell)
     if value is not None and value < 0:
         message = f"expected a number from 0, found {value}"
@@ -301,7 +300,7 @@ def count(cell: str) -> int | None:
 
 
 def _extent(cell: str) -> tuple[int, int | None]:
-    """Return the padded and the logical extent of a dimension; None where only one is written."""
+    """Return padded and logical extent; None if only one is written."""
     content = text(cell).strip()
     found = _EXTENT.fullmatch(content)
     if found is None:
@@ -325,7 +324,7 @@ def _shortened(content: str) -> str:
 
 
 class _Operand(NamedTuple):
-    """The columns of an input or output, as positions in the cells of a signature."""
+    """The columns of an operand, as positions in a signature's cells."""
 
     name: str
     dimensions: tuple[int, ...]
@@ -333,7 +332,7 @@ class _Operand(NamedTuple):
 
 
 class _Layout:
-    """The columns of a header by position; a missing one is the blank cell behind the last."""
+    """Positions of columns; a missing one is behind the last."""
 
     def __init__(self, columns: dict[str, int], kernel_times: tuple[str, ...]) -> None:
         def place(name: str) -> int:
@@ -391,7 +390,7 @@ def _format(columns: dict[str, int]) -> str:
 
 
 def _operands(columns: dict[str, int]) -> tuple[list[_Operand], list[str]]:
-    """Return the operands, inputs first, by number; and the names of their columns."""
+    """Return the operands by number, and their column names."""
     found = [match for match in map(_OPERAND.fullmatch, columns) if match]
     operands: list[_Operand] = []
     names: list[str] = []
@@ -411,7 +410,7 @@ def _operands(columns: dict[str, int]) -> tuple[list[_Operand], list[str]]:
 
 
 class _Role(Enum):
-    """Kinds of rows. An op of NOWHERE should name a device and does not."""
+    """Kinds of rows; NOWHERE lacks the device it should name."""
 
     DEVICE = "device"
     HOST = "host"
@@ -421,7 +420,7 @@ class _Role(Enum):
 
 
 class _Kind(NamedTuple):
-    """The values a row has in common with many others; None where the capture says nothing."""
+    """Values that many rows share; None for empty cells."""
 
     role: _Role
     device: int | None
@@ -487,7 +486,7 @@ def _tensor(cells: tuple[tuple[str, ...], tuple[str, ...]]) -> Tensor:
 
 
 class _Interned(dict[K, int], Generic[K, V]):
-    """Numbers of values that repeat, by their cells; each is decoded once, when it is new."""
+    """Numbers of repeated values, by their cells."""
 
     def __init__(self, decode: Callable[[K], V]) -> None:
         super().__init__()
@@ -530,7 +529,7 @@ class _Collector:
         self._clock: tuple[float, float | None] = (_SHORTEST_FOR_CLOCK_NS, None)
 
     def add(self, line: int, row: list[str]) -> None:
-        """Take in a row of the header's width; ``line`` is where it begins."""
+        """Take in a row; ``line`` is where it begins."""
         layout = self._layout
         row.append("")  # stands for every column that is missing
         for name, places in layout.merged:
@@ -578,7 +577,7 @@ class _Collector:
             raise
 
     def _note_device(self, row: list[str]) -> None:
-        """Look for the times of processors until found, and for the clock in the first rows."""
+        """Look for times of processors, and for the clock."""
         if self._processors is False:
             cells = [row[at].strip() for at in self._layout.processors]
             self._processors = any(cell not in _NO_TEXT for cell in cells)
@@ -640,7 +639,7 @@ class _Collector:
 
 
 def reason_to_drop(kernel_ns: float | None, *, gap_ns: float | None = None) -> str | None:
-    """Return why an op cannot be counted with its times; None where it can."""
+    """Return why an op cannot be counted; None if it can."""
     if kernel_ns is None:
         return NO_KERNEL_TIME
     if kernel_ns <= 0:
@@ -651,12 +650,12 @@ def reason_to_drop(kernel_ns: float | None, *, gap_ns: float | None = None) -> s
 
 
 def unless_blank(times_ns: Sequence[float | None]) -> Sequence[float | None]:
-    """Return a column; an empty one where it has no time of any op."""
+    """Return a column, or an empty one if it has no time."""
     return () if times_ns.count(None) == len(times_ns) else times_ns
 
 
 def in_replay_order(columns: Columns) -> tuple[Columns, tuple[TraceReplays, ...]]:
-    """Sort the ops of each replay as the device began them; return the replays, too.
+    """Sort the ops of each replay by start; return replays, too.
 
     A replay has one host time for all its ops, so a file may have them in any order. Each replay
     keeps the places that it has: what ran between signposts still stands between them.
@@ -674,13 +673,13 @@ def in_replay_order(columns: Columns) -> tuple[Columns, tuple[TraceReplays, ...]
 
 
 def _only_used(values: Sequence[T], numbers: list[int]) -> tuple[list[T], list[int]]:
-    """Leave out the values that no op of the table has, and number the others anew; -1 stays."""
+    """Drop unused values and renumber the others; -1 stays."""
     used = [at for at in dict.fromkeys(numbers) if at >= 0]
     anew = {-1: -1, **{at: position for position, at in enumerate(used)}}
     return [values[at] for at in used], list(map(anew.__getitem__, numbers))
 
 
 def _only_one(values: Iterable[T | None]) -> T | None:
-    """Return the value that all agree on; None where they differ or say nothing."""
+    """Return the only value; None if they differ."""
     known = {value for value in values if value is not None}
     return known.pop() if len(known) == 1 else None

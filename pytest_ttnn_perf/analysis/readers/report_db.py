@@ -1,4 +1,4 @@
-"""TTNN's report database, ``db.sqlite``: from the releases without a version to schema 3.5."""
+"""TTNN's report database ``db.sqlite``, all schemas up to 3.5."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class BufferType(Enum):
-    """Where a buffer lives. OTHER is a kind that this version does not know."""
+    """Places of buffers; OTHER is unknown."""
 
     DRAM = "DRAM"
     L1 = "L1"
@@ -43,7 +43,7 @@ class BufferType(Enum):
 
 
 class Reshard(Enum):
-    """Whether an op moved a tensor from one sharding to another.
+    """Moves of a tensor from one sharding to another.
 
     Moves between interleaved and sharded are no reshards. UNKNOWN: the op's graph was not captured.
     """
@@ -74,14 +74,14 @@ class CoreRange(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """How a tensor is cut."""
+    """Shape and cores of a tensor's shards."""
 
     shape: tuple[int, ...]
     grid: tuple[CoreRange, ...]
 
 
 class Device(NamedTuple):
-    """One row of the report's devices: a chip may have two. Sizes are None where not told.
+    """One row of the report's devices; None for unknown sizes.
 
     ``cb_limit_bytes`` is what a core has for circular buffers and L1 buffers together.
     """
@@ -94,7 +94,7 @@ class Device(NamedTuple):
 
 
 class TensorRecord(NamedTuple):
-    """A tensor. ``shape`` is logical: no report tells the padded one.
+    """A tensor with its logical shape; reports lack the padded one.
 
     ``dtype`` and ``layout`` are bare names, e.g. BFLOAT8_B and TILE; a tensor of torch has a dtype
     of torch and the layout STRIDED. ``memory`` is e.g. L1_HEIGHT_SHARDED, and None on the host.
@@ -112,7 +112,7 @@ class TensorRecord(NamedTuple):
 
 
 class ConvConfig(NamedTuple):
-    """What a convolution was asked to do; None where the configuration does not say.
+    """Configuration of a convolution; None for unknown settings.
 
     ``act_block_h_override`` 0 leaves the choice to TTNN, as does a ``shard_layout`` of None.
     """
@@ -165,7 +165,7 @@ class Operation(Struct, frozen=True):
 
 
 class Edge(NamedTuple):
-    """A tensor on its way: ids of the tensor and of the two operations."""
+    """A tensor from its producer to a consumer, by ids."""
 
     tensor: int
     producer: int
@@ -182,7 +182,7 @@ class Comparison(NamedTuple):
 
 
 class OperationError(NamedTuple):
-    """An operation that failed; ``reason`` is the one line of its message that says why."""
+    """A failed operation; ``reason`` is one line of its message."""
 
     operation: int | None
     name: str | None
@@ -208,18 +208,18 @@ class Report(Struct, frozen=True):
 
     @property
     def completed(self) -> tuple[Operation, ...]:
-        """The operations that neither failed nor were left off; others gave nothing to judge."""
+        """The operations that did not fail."""
         failed = {error.operation for error in self.errors}
         return tuple(each for each in self.operations if each.id not in failed)
 
     @property
     def program_count(self) -> int | None:
-        """How many programs devices were given, about; None where that is not told."""
+        """About how many programs devices ran; None if unknown."""
         return sum(len(each.device_operations) for each in self.operations) or None
 
     @property
     def peak_bytes_per_bank(self) -> Mapping[BufferType, int]:
-        """The most that was alive at one op, per type; each op lists all that is alive."""
+        """The most that was alive at one op, per type."""
         peaks: dict[BufferType, int] = {}
         for operation in self.operations:
             for kind, size in operation.bytes_per_bank.items():
@@ -228,7 +228,7 @@ class Report(Struct, frozen=True):
 
 
 class ProgramTime(Struct, frozen=True):
-    """One execution of a program on one device, from its first kernel's start to the last's end.
+    """One execution of a program on one device.
 
     Times are None where a marker is missing: the profiler dropped it, or the log is cut.
     """
@@ -243,12 +243,12 @@ class ProgramTime(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every kernel has its start and its end."""
+        """True if every kernel has a start and an end."""
         return self.kernel_ns is not None
 
 
 class DeviceLog(Struct, frozen=True):
-    """A raw device log. Programs are by device, and in the order in which they began."""
+    """A raw device log; programs by device and start."""
 
     arch: str
     clock_mhz: float
@@ -258,12 +258,12 @@ class DeviceLog(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether no program lacks a marker."""
+        """True if no program lacks a marker."""
         return all(program.complete for program in self.programs)
 
 
 class Board(Struct, frozen=True):
-    """A board as tt-smi sees it at one moment; None where it says nothing, or ``N/A``.
+    """A board as tt-smi sees it; None for unknown values.
 
     ``firmware`` is the version of the bundle. ``throttler`` is not 0 where it held itself back.
     """
@@ -277,7 +277,7 @@ class Board(Struct, frozen=True):
 
 
 class TtSmi(Struct, frozen=True):
-    """A snapshot of tt-smi. ``processes`` counts those that hold a device; None where unknown."""
+    """A snapshot of tt-smi; ``processes`` counts those using a device."""
 
     boards: tuple[Board, ...]
     driver: str | None = None
@@ -300,7 +300,7 @@ _FALSE: Final = frozenset({"false", "0"})
 
 
 def attribute(text: str, key: str) -> str | None:
-    """Return what the attributes say for a key; None where they do not.
+    """Return the value of a key in attributes; None if missing.
 
     An attribute of the op itself comes before one of the same name inside another; then the first
     one counts.
@@ -318,7 +318,7 @@ def attribute(text: str, key: str) -> str | None:
 
 
 def attribute_int(text: str, key: str) -> int | None:
-    """Return a whole number; None where the key is missing or is none, as ``std::nullopt``.
+    """Return a whole number; None if missing or ``std::nullopt``.
 
     >>> attribute_int("in0_block_w=2;out_subblock_h=1", "out_subblock_h")
     1
@@ -331,7 +331,7 @@ def attribute_int(text: str, key: str) -> int | None:
 
 
 def attribute_flag(text: str, key: str) -> bool | None:
-    """Return a flag, written true, false, 1 or 0; None where the key is missing or is none.
+    """Return a flag, written true, false, 1 or 0.
 
     >>> attribute_flag("{'enable_act_double_buffer': 'false'}", "enable_act_double_buffer")
     False
@@ -372,7 +372,7 @@ _BUFFER_TYPES: Final = (
 
 
 def bare_name(text: str | None) -> str | None:
-    """Return the name without its type, in capitals; None for what stands for nothing.
+    """Return the name without its type, in capitals.
 
     >>> bare_name("DataType::BFLOAT8_B"), bare_name("Layout.TILE"), bare_name("torch.bfloat16")
     ('BFLOAT8_B', 'TILE', 'BFLOAT16')
@@ -396,7 +396,7 @@ def buffer_type(value: int | str) -> BufferType:
 
 
 def shape_of(text: str | None) -> tuple[int, ...] | None:
-    """Return a logical shape; None where there is none to be read.
+    """Return a logical shape; None if unreadable.
 
     >>> shape_of("Shape([1, 64])"), shape_of("torch.Size([3])"), shape_of("Shape([])")
     ((1, 64), (3,), ())
@@ -421,7 +421,7 @@ def memory_of(text: str | None) -> str | None:
 
 
 def shard_of(text: str | None) -> Shard | None:
-    """Return how a memory configuration cuts a tensor; None where it does not."""
+    """Return the shards of a memory configuration."""
     # The first is what old and new releases have; the second alone knows more than two dimensions.
     if text is None or len(text) > _LONGEST:
         return None
@@ -449,7 +449,7 @@ def core_ranges(text: str) -> tuple[CoreRange, ...]:
 
 
 def conv_of(arguments: Mapping[str, str]) -> ConvConfig | None:
-    """Return the configuration that a convolution was given, by keyword or by position."""
+    """Return the configuration among a convolution's arguments."""
     named = arguments.get("conv_config", "")
     texts = (named, *arguments.values())
     found = next((each for each in texts if _CONV.search(each, 0, _LONGEST)), None)
@@ -478,7 +478,7 @@ TILE: Final = 32
 
 
 def in_tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape with its last two extents rounded up to whole tiles.
+    """Return a shape rounded up to whole tiles.
 
     >>> in_tiles((1, 1, 50, 100)), in_tiles((7,))
     ((1, 1, 64, 128), (32, 32))
@@ -488,7 +488,7 @@ def in_tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def device_tensor(record: TensorRecord | None) -> Tensor | None:
-    """Return a tensor of a report as an op table would have it; None for one on the host.
+    """Return a tensor as in an op table; None on the host.
 
     A report tells no padding: tiles are taken to be of 32 by 32.
     """
@@ -500,7 +500,7 @@ def device_tensor(record: TensorRecord | None) -> Tensor | None:
 
 
 def allocated_bytes(record: TensorRecord) -> float:
-    """Return what a tensor takes on one device, padding included; 0 where that is not known.
+    """Return the bytes of a tensor on one device, with padding.
 
     A sharded tensor takes a whole shard on each of its cores.
     """
@@ -515,7 +515,7 @@ def allocated_bytes(record: TensorRecord) -> float:
 
 
 def tensors_from_before(report: Report) -> Iterator[TensorRecord]:
-    """Yield what lay on the device before the calls and is read by one: weights and inputs.
+    """Yield weights and inputs that were there before the calls.
 
     Each once: tensors at one address are one. What no call gave, but lies where one put its output,
     is a view of that.
@@ -540,7 +540,7 @@ def _place(record: TensorRecord) -> object:
 
 
 def resident_bytes(report: Report) -> Mapping[BufferType, float]:
-    """Return what weights and inputs take on one device, in DRAM and in L1.
+    """Return the bytes of weights and inputs on one device.
 
     Nothing where no call tells what it reads.
     """
@@ -554,7 +554,7 @@ def resident_bytes(report: Report) -> Mapping[BufferType, float]:
 
 
 def group_calls(report: Report) -> OpGroups:
-    """Return the calls as the list of ops beside a baseline has them: counts without times."""
+    """Return the calls as groups of ops, without times."""
     counts = Counter(_signature(report, operation) for operation in report.operations)
     groups = (
         OpGroup(signature, None, None, "", count, total_ns=0.0, median_ns=0.0)
@@ -585,7 +585,7 @@ _MOST_CORES: Final = 1000
 
 
 class Node(NamedTuple):
-    """One node; ``name`` is that of a function, and empty for all others."""
+    """One node; ``name`` is empty unless it is a function."""
 
     kind: str
     name: str
@@ -600,7 +600,7 @@ class _Function(Struct):
 
 
 class Inside:
-    """Collects what ran inside an operation from its nodes; see ``Operation`` for the fields."""
+    """Collects what ran inside an operation, node by node."""
 
     def __init__(self) -> None:
         self.queues: list[int] = []
@@ -671,7 +671,7 @@ class Inside:
 
     @property
     def fidelity(self) -> str | None:
-        """The fidelity of matmuls and convolutions, else of all functions; None if they differ."""
+        """The fidelity of its matmuls, else of all; None if they differ."""
         compute = [each for each in self._functions if _MULTIPLIES.search(each.name)]
         found = {name for function in compute for name in function.fidelities}
         found = found or {name for function in self._functions for name in function.fidelities}
@@ -679,7 +679,7 @@ class Inside:
 
 
 def nodes_of(graph: Value) -> Iterator[Node]:
-    """Read the list of nodes; DecodeError, with its place, for what is none."""
+    """Read the list of nodes; DecodeError if malformed."""
     for value in graph.array():
         kind, params = value.field("node_type").string(), value.optional("params")
         name = ""
@@ -699,7 +699,7 @@ def whole(value: Value) -> int:
 
 
 def reshard_of(name: str, device_operations: tuple[str, ...]) -> Reshard:
-    """Tell whether an operation is a reshard, or does one on its way."""
+    """Return how an operation reshards."""
     if not any("Reshard" in operation for operation in device_operations):
         return Reshard.NONE
     own = re.split(r"\.|::", name)[-1]
@@ -718,7 +718,7 @@ def device_of(identity: int, read: Callable[[str], int | None]) -> Device:
 
 
 def fullest_device(sizes: Mapping[tuple[int, BufferType], int]) -> dict[BufferType, int]:
-    """Return the sums by type of the device that has most of it."""
+    """Return the sums by type, of the fullest device each."""
     totals: dict[BufferType, int] = {}
     for (_, kind), size in sizes.items():
         totals[kind] = max(size, totals.get(kind, 0))
@@ -739,7 +739,7 @@ def _cores(params: Value) -> tuple[CoreRange, ...]:
 
 
 def _fullest_core(sizes: Mapping[CoreRange, int]) -> int:
-    """Return the most that lies on one core: sums over rectangles, from their corners alone."""
+    """Return the most bytes on one core, from overlapping rectangles."""
     columns = sorted({x for cores in sizes for x in (cores.x0, cores.x1 + 1)})
     rows = sorted({y for cores in sizes for y in (cores.y0, cores.y1 + 1)})
     x_at = {x: index for index, x in enumerate(columns)}
@@ -772,7 +772,7 @@ def edges_of(operations: tuple[Operation, ...]) -> tuple[Edge, ...]:
 
 
 def reason_in(message: str) -> str | None:
-    """Return the line after ``info:``, where TTNN says what was wrong; else the first line."""
+    """Return the line after ``info:``, else the first line."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     after = lines[lines.index("info:") + 1 :] if "info:" in lines else lines
     return next(iter(after or lines), None)
@@ -945,7 +945,7 @@ def _state(file: Path) -> tuple[int, int]:
 
 
 def _check_file(file: Path) -> tuple[int, int]:
-    """Refuse what an immutable view would misread: cut files, and changes that lie elsewhere."""
+    """Refuse cut files, and files with changes in a journal."""
     with open_file(file) as stream:
         state = _state(file)
         header = stream.read(_HEADER_BYTES)
@@ -987,7 +987,7 @@ _DEVICE: Final = ("num_compute_cores", "l1_bank_size", "total_l1_memory", "cb_li
 
 
 def is_report_db(head: bytes) -> bool:
-    """Return whether a file begins as an SQLite database does; only its tables can tell more."""
+    """Return whether a file begins as an SQLite database."""
     return head.startswith(MAGIC)
 
 
@@ -1093,7 +1093,7 @@ LARGEST: Final = 2**63 - 1
 
 
 class Row(NamedTuple):
-    """The wanted columns of one row; a value is None where it, or its column, is missing."""
+    """One row; None for missing values and columns."""
 
     file: Path
     table: str
@@ -1173,7 +1173,7 @@ class Tables:
         return sorted(self._kinds)
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of a table, in lower case; none if there is no such table."""
+        """Return the columns of a table, in lower case."""
         if table not in self._columns:
             self._columns[table] = self._checked_columns(table)
         return self._columns[table]
@@ -1198,7 +1198,7 @@ class Tables:
         return tuple(str(name).lower() for _, name, *_ in found)
 
     def rows(self, table: str, *wanted: str, order: str = "", longest: int = 0) -> Iterator[Row]:
-        """Iterate over rows, in the order of a column if it is there, else as they were written.
+        """Iterate over rows, ordered by a column if it exists.
 
         Only the first ``longest`` characters of the last wanted column are read, and one more.
         """
@@ -1211,7 +1211,7 @@ class Tables:
             yield from self._select(table, wanted, parts, ordered)
 
     def sums(self, table: str, *by: str, of: str) -> Iterator[Row]:
-        """Iterate over the sums of a column for rows that agree in others; none without them."""
+        """Iterate over the sums of a column, grouped by others."""
         if {*by, of} <= {*self.columns(table)}:
             grouped = f" GROUP BY {', '.join(by)}"
             yield from self._select(table, (*by, of), (*by, f"sum({of})"), grouped)
@@ -1227,7 +1227,7 @@ class Tables:
             yield Row(self.file, table, places, values)
 
     def kept(self, table: str, *wanted: str, order: str = "", longest: int = 0) -> Iterator[Row]:
-        """Iterate over rows that will be kept: InputError for more than any report has."""
+        """Iterate over rows to keep; InputError for too many."""
         rows = self.rows(table, *wanted, order=order, longest=longest)
         for count, row in enumerate(rows):
             if count >= MOST_ROWS:
@@ -1244,7 +1244,7 @@ class Tables:
         return {row.identity("rank") for row in rows}
 
     def is_filled(self, table: str) -> bool:
-        """Return whether there is such a table with a row of any rank."""
+        """Return whether a table has a row of any rank."""
         if not self._has(table):
             return False
         query = f"SELECT 1 FROM {table} LIMIT 1"

@@ -28,7 +28,7 @@ class NotTaken(Struct, frozen=True):
 
 
 class ReadTargets(Struct, frozen=True):
-    """What a file of targets holds."""
+    """The content of a file of targets."""
 
     entries: tuple[TargetEntry, ...]
     not_taken: tuple[NotTaken, ...]
@@ -45,7 +45,7 @@ _OPS: Final = re.compile(r'\s*\{\s*"[A-Za-z]\w*_\d+"\s*:\s*[\d.]+')
 
 
 def is_target_file(file: Path, head: str) -> bool:
-    """Return whether a file is one of the formats that are read here."""
+    """Return whether a file has one of these formats."""
     if file.suffix in {".yaml", ".yml"}:
         return True
     marked = head.lstrip().startswith("{") and any(mark in head for mark in _MARKS)
@@ -55,7 +55,7 @@ def is_target_file(file: Path, head: str) -> bool:
 def read_target_file(
     file: Path, *, model: str | None = None, hardware: Hardware | None = None
 ) -> ReadTargets:
-    """Read targets. Files of one model do not name it, nor its system: both have to be given.
+    """Read targets; files of one model need ``model`` and ``hardware``.
 
     Raises:
         InputError: it is of no known format, or does not say what it is of.
@@ -99,7 +99,7 @@ def _has_skus(targets: Mapping[str, Any]) -> bool:
 
 
 def _has_ops(value: Mapping[str, Any]) -> bool:
-    """Return whether an object has ops by their order: with all their times, or with one."""
+    """Return whether an object lists times of numbered ops."""
     if any(isinstance(op, dict) and "kernel_duration" in op for op in value.values()):
         return True
     return bool(value) and all(_OP.fullmatch(str(n)) and _is_number(v) for n, v in value.items())
@@ -190,7 +190,7 @@ def _entry(
 
 
 def _goal(name: str, value: object) -> Target | str | None:
-    """Return a goal, or why there is none; None for a tolerance: a goal is no limit."""
+    """Return a goal, or why not; None for a tolerance."""
     if name == "tolerance" or name.endswith("_tolerance"):
         return None
     if name.startswith("compile"):
@@ -219,7 +219,7 @@ _DEMO: Final = {"prefill_pcc": "", "decode_pcc": "", "throughput": "tok/s/user"}
 def _of_model(
     document: Mapping[str, Any], model: str, hardware: Hardware | None, file: Path
 ) -> Iterator[TargetEntry | NotTaken]:
-    """Read a file of one model: the times of its phases, or a demo's targets by Galaxy."""
+    """Read a file of one model: phases, or targets by Galaxy."""
     phases, demo = document.get("phases"), document.get("targets")
     if isinstance(phases, dict):
         if hardware is None:

@@ -1,4 +1,4 @@
-"""The JSON that ``tt-smi -s`` writes: the boards of a machine, and what they measured."""
+"""Snapshots of ``tt-smi -s``: the boards of a machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_tt_smi(head: str) -> bool:
 
 
 def read_tt_smi(file: Path) -> TtSmi:
-    """Read a snapshot. Whatever a release of tt-smi leaves out, or calls N/A, is None.
+    """Read a snapshot; missing values and N/A are None.
 
     Raises:
         InputError: with file, line and what was expected.
@@ -105,7 +105,7 @@ def _register(value: Value, name: str) -> int | None:
 
 
 def board_facts(snapshot: TtSmi) -> Mapping[str, Scalar]:
-    """Return what the snapshot tells, and nothing that it does not.
+    """Return the known facts of a snapshot.
 
     Of several boards, the fastest clock, the highest power and temperature; throttled if one is.
     """
@@ -128,7 +128,7 @@ def board_facts(snapshot: TtSmi) -> Mapping[str, Scalar]:
 
 
 def board_of(snapshot: TtSmi) -> str | None:
-    """Return the system as hardware keys name it; None for one that has no name, or is not told.
+    """Return the system as in hardware keys; None if unknown.
 
     tt-smi lists chips: a card of two chips stands there twice, "n300 L" and "n300 R".
     """

@@ -1,4 +1,4 @@
-"""A log of tt-lang: what its profilers printed among other output, and the metrics of kernels."""
+"""Logs of tt-lang: profiles among other output, and metrics of kernels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ProblemKind(Enum):
-    """What a log says, or fails to say, beside its numbers."""
+    """Kinds of problems of a log."""
 
     #: The profiler lost data: no number of this log can be trusted.
     DROPPED = "dropped"
@@ -52,28 +52,28 @@ class Problem(NamedTuple):
 
 
 class Bytes(NamedTuple):
-    """A number of bytes; the true one lies ``within`` as many of it, 0 where it is exact."""
+    """A number of bytes, right ``within`` as many."""
 
     bytes: int
     within: int = 0
 
 
 class Transfers(NamedTuple):
-    """Bytes in all, or of each transfer of a size; ``transfers`` is None if not counted."""
+    """Bytes in all or of each transfer; None if not counted."""
 
     size: Bytes
     transfers: int | None
 
 
 class Span(NamedTuple):
-    """A time in cycles, and in microseconds as printed: rounded, except in JSON."""
+    """A time in cycles, and in microseconds as printed."""
 
     cycles: int
     us: float
 
 
 class KernelTime(NamedTuple):
-    """How long the kernels of a thread ran: on the quickest and on the slowest core."""
+    """Times of a thread on its quickest and slowest core."""
 
     thread: str
     shortest: Span
@@ -88,7 +88,7 @@ class NocCount(NamedTuple):
 
 
 class Barriers(NamedTuple):
-    """Barriers, and after how many transfers there was one; None where none is told."""
+    """Barriers, and how many transfers each has; None if unknown."""
 
     barriers: int
     transfers_each: int | None = None
@@ -124,7 +124,7 @@ class ProgramPerf(Struct, frozen=True):
 
 
 class PerfSummary(Struct, frozen=True):
-    """A perf summary: of every program whose traces were found, older runs' included.
+    """A perf summary of all programs found, older runs included.
 
     ``arch``, ``clock_mhz`` and ``max_compute_cores`` are None where tt-lang did not know the chip.
     ``exact`` is of JSON; text rounds bytes and times. ``complete`` says that nothing is missing.
@@ -139,7 +139,7 @@ class PerfSummary(Struct, frozen=True):
 
 
 class LineOp(NamedTuple):
-    """A part of what a source line did; ``implicit`` where the line does not spell it out."""
+    """An op of a source line; ``implicit`` if not spelled out."""
 
     op: str
     cycles: int
@@ -148,7 +148,7 @@ class LineOp(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A remark: the line waits for another kernel's. ``line`` counts in that kernel's function."""
+    """A line that waits for another kernel's ``line``."""
 
     awaited: str
     line: int
@@ -157,7 +157,7 @@ class Wait(NamedTuple):
 
 
 class LineProfile(Struct, frozen=True):
-    """A source line of a kernel. A line that was not hit has only its number and source.
+    """A source line of a kernel, with its cycles if it ran.
 
     ``hits`` is None where the line is told by its ``ops``. ``barriers`` are the circular buffers
     that it is a DMA barrier for.
@@ -177,7 +177,7 @@ class LineProfile(Struct, frozen=True):
 
 
 class ThreadTotal(NamedTuple):
-    """A thread's share: cycles are sums over cores and iterations, with the profiler's own."""
+    """A thread's share; cycles are sums over cores and iterations."""
 
     thread: str
     kernel: str | None
@@ -187,7 +187,7 @@ class ThreadTotal(NamedTuple):
 
 
 class ThreadProfile(NamedTuple):
-    """A thread, line by line; ``lines`` is None where tt-lang had no source."""
+    """A thread line by line; None without source."""
 
     total: ThreadTotal
     lines: tuple[LineProfile, ...] | None
@@ -203,7 +203,7 @@ class ThreadWork(NamedTuple):
 
 
 class Roofline(Struct, frozen=True):
-    """What bounds a kernel: memory, compute or balanced. Early ones lack threads, count waits."""
+    """The bound of a kernel: memory, compute or balanced."""
 
     bound: str | None = None
     bound_percent: int | None = None
@@ -215,7 +215,7 @@ class Roofline(Struct, frozen=True):
 
 
 class AutoProfile(Struct, frozen=True):
-    """An auto-profile report. ``buffers`` are the circular buffers its colours tell apart."""
+    """An auto-profile report; ``buffers`` are circular buffers."""
 
     total_operations: int | None
     longest_thread_cycles: int | None
@@ -227,7 +227,7 @@ class AutoProfile(Struct, frozen=True):
 
 
 class Signpost(NamedTuple):
-    """A zone that the kernel's author named. Early tables have only the total."""
+    """A named zone of a kernel; early tables have totals only."""
 
     name: str
     thread: str
@@ -246,7 +246,7 @@ class SignpostProfile(NamedTuple):
 
 
 class GraphOp(NamedTuple):
-    """An operation on a circular buffer; ``line`` is None where tt-lang does not know it."""
+    """An operation on a circular buffer; ``line`` may be unknown."""
 
     kernel: str
     thread: str
@@ -256,7 +256,7 @@ class GraphOp(NamedTuple):
 
 
 class CircularBuffer(NamedTuple):
-    """Who fills and who empties a circular buffer. The order is by kernel and line."""
+    """Producers and consumers of a circular buffer, by kernel and line."""
 
     number: int
     producers: tuple[GraphOp, ...]
@@ -290,7 +290,7 @@ class PipeGraph(NamedTuple):
 
 
 class TtlangLog(Struct, frozen=True):
-    """All that tt-lang printed in one log, each kind in the order of its calls.
+    """The output of tt-lang in one log, in order of calls.
 
     ``sim`` is what its simulator counted instead, which tells no times.
     """
@@ -305,7 +305,7 @@ class TtlangLog(Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether tt-lang printed nothing at all, not even that something went wrong."""
+        """True if tt-lang printed nothing at all."""
         return self == TtlangLog()
 
 
@@ -317,7 +317,7 @@ class SimTensor(NamedTuple):
 
 
 class SimCounters(Struct, frozen=True):
-    """What the simulator counted, by name: the same in every run of the same program.
+    """Counters of the simulator by name; equal in every run.
 
     They depend on the grid and the scheduler, and say nothing about time.
     """
@@ -384,12 +384,12 @@ def whole(digits: str) -> int:
 
 
 def is_rule(line: str) -> bool:
-    """Return whether a line is one of the long ``====`` lines around a title."""
+    """Return whether a line is a rule around a title."""
     return len(line) >= _SHORTEST_RULE and not line.strip("=")
 
 
 class Lines:
-    """The lines of a log, read once from the first to the last.
+    """The lines of a log, read once.
 
     ``problems`` gathers what is wrong. A section stops reading where ``ends`` says so: at the end
     of the log, at the next section, or after several lines that it does not understand.
@@ -409,7 +409,7 @@ class Lines:
 
     @property
     def number(self) -> int:
-        """The number of the next line; of the last one at the end."""
+        """The number of the next line, or of the last."""
         at = min(self._at, len(self._numbered) - 1)
         return self._numbered[at][0] if self._numbered else 1
 
@@ -419,7 +419,7 @@ class Lines:
         self._unread_in_a_row = 0
 
     def take_if(self, section: str, *, understood: bool) -> None:
-        """Go on to the next line, and report this one unless it was understood."""
+        """Go on to the next line; report it unless understood."""
         if understood:
             self.take()
             return
@@ -638,7 +638,7 @@ class _Report:
 
 
 def _with_branch(line: LineProfile, row: str) -> LineProfile | None:
-    """Add a row below a source line to it; None for one that is not understood."""
+    """Add a row below a source line; None if not understood."""
     wait, barrier, op = _WAIT.fullmatch(row), _BARRIER.fullmatch(row), _OP.fullmatch(row)
     if wait is not None:
         cycles = None if wait[1] is None else whole(wait[1])
@@ -786,12 +786,12 @@ _FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[..., _Fields]], ...]] = tup
 
 
 def _is_program(line: str) -> bool:
-    """Return whether a line begins a program: where a log was cut out of a longer one."""
+    """Return whether a line begins a program, as in partial logs."""
     return _PROGRAM.fullmatch(line) is not None
 
 
 def read_perf_summary(lines: Lines) -> PerfSummary:
-    """Read a summary from its heading on, or from its first program where it has none.
+    """Read a summary from its heading or first program on.
 
     A program that lacks a line is left out, and the summary is not complete.
     """
@@ -839,15 +839,15 @@ class _Section:
 
     @property
     def ends_with_last_thread(self) -> bool:
-        """True if the last line can only be the last one of a program."""
+        """True if the last line ends a program."""
         return self._last_line.strip().startswith(_LAST_THREADS)
 
     def is_over(self, line: str) -> bool:
-        """Return whether a line comes after the section: a program ends with an empty line."""
+        """Return whether a line comes after the section."""
         return bool(line and self._programs) and not self._open and not _is_program(line)
 
     def read(self, line: str) -> bool:
-        """Take in a line; False for one that is not understood, or repeats another."""
+        """Take in a line; False if not understood, or repeated."""
         found = _PROGRAM.fullmatch(line)
         if not line or found is not None:
             self.close(sure=True)
@@ -880,7 +880,7 @@ class _Section:
         return False
 
     def close(self, *, sure: bool) -> None:
-        """End the last program; it counts if it is ``sure`` that no line of it is missing."""
+        """End the last program; count it if ``sure`` that it is whole."""
         if self._open and sure and all(name in self._programs[-1] for name in _REQUIRED):
             self._whole.append(ProgramPerf(**self._programs[-1]))
         self._open = self._open and not sure
@@ -897,7 +897,7 @@ class _Section:
 
 
 def _kernel_time(line: str, known: tuple[KernelTime, ...] | None) -> _Fields | None:
-    """Read the time of a thread, below the line that announces such times."""
+    """Read the time of a thread."""
     found = _KERNEL_TIME.fullmatch(line)
     if known is None or found is None:
         return None
@@ -985,7 +985,7 @@ _NUMBER: Final = re.compile(WHOLE)
 
 
 def read_signposts(lines: Lines) -> SignpostProfile:
-    """Read a table from its title on; it is complete if its closing line is there."""
+    """Read a table of signposts from its title on."""
     start = lines.number
     columns: tuple[str, ...] | None = None
     found: list[Signpost] = []
@@ -1009,7 +1009,7 @@ def read_signposts(lines: Lines) -> SignpostProfile:
 
 
 def _row(line: str, columns: tuple[str, ...] | None) -> Signpost | None:
-    """Read a row from its right end: a name may have spaces in it."""
+    """Read a row from its right end: names may have spaces."""
     if columns is None:
         return None
     name, *cells = line.rsplit(None, len(columns) - 1)
@@ -1031,7 +1031,7 @@ _FINDER: Final = json.JSONDecoder()
 
 
 def _read_graph(lines: Lines, decode: Callable[[Value], G], *, what: str) -> G | None:
-    """Read the graph below its heading; a problem is reported where there is none."""
+    """Read the graph below its heading; None if it is damaged."""
     start = lines.number
     lines.take()
     while lines.peek() == "":
@@ -1130,7 +1130,7 @@ _SECTIONS: Final[Mapping[str, tuple[str, Callable[[Lines], object]]]] = {
 
 
 def is_ttlang_log(head: str) -> bool:
-    """Return whether a text has a tt-lang section, or tt-lang's word that there is none."""
+    """Return whether a text has output of tt-lang."""
     return any(
         line in HEADINGS or _is_program(line) or _admission(line) is not None
         for line in plain_lines(head)
@@ -1151,7 +1151,7 @@ def read_ttlang_log(file: Path) -> TtlangLog:
 
 
 def parse_ttlang(text: str, file: Path) -> TtlangLog:
-    """Read what a program printed. Sections that are cut or missing are among the problems.
+    """Read the output of a program; damage is among the problems.
 
     Raises:
         InputError: it is no text; ``file`` is where it came from.
@@ -1235,7 +1235,7 @@ def kernel_metrics(log: TtlangLog, *, file: str) -> Iterator[MetricObservation]:
 
 
 def summary_metrics(summary: PerfSummary, *, file: str) -> Iterator[MetricObservation]:
-    """Yield the metrics of the exact form of a summary: as of a log, without profiles."""
+    """Yield the metrics of an exact summary."""
     if summary.complete:
         # It has a clock unless tt-lang did not know the chip, and then its times are made up.
         yield from _call_metrics([summary], {ProblemKind.UNKNOWN_CHIP}, file)
@@ -1284,7 +1284,7 @@ def _call_metrics(
 def _calls(
     summaries: Sequence[PerfSummary], doubts: Collection[ProblemKind]
 ) -> Iterator[tuple[str | None, list[_Numbers]]]:
-    """Yield the calls that summaries were printed after, with the numbers of their programs.
+    """Yield the calls of summaries with the numbers of their programs.
 
     Traces of earlier calls stay, so each summary repeats them; what it repeats is left out.
     """
@@ -1323,7 +1323,7 @@ def _numbers_of(
 
 
 def _cycle_metrics(log: TtlangLog, *, file: str, lost: str | None) -> Iterator[MetricObservation]:
-    """Yield the cycles of the slowest thread: in the auto-profile, and in each signpost's zone.
+    """Yield the cycles of the slowest thread, in total and by zone.
 
     Sums over cores and iterations, with the profiler's own cycles among them. ``lost`` is why no
     number of the log can be trusted.

@@ -1,4 +1,4 @@
-"""Counters of tt-lang's simulator, read from its trace or from its tables of statistics."""
+"""Counters of tt-lang's simulator, from its trace or its tables."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def read_tables(lines: list[str], file: Path) -> SimCounters:
 
 
 def _read_table(file: Path, lines: list[str], at: int) -> list[tuple[str, dict[str, int]]]:
-    """Read the rows of a table, the total last: a title, a rule, columns, rows, a rule."""
+    """Read the rows of a table, the total last."""
     title = lines[at]
     names = _columns(title, lines[at + 2] if at + 2 < len(lines) else "")
     if names is None:
@@ -222,7 +222,7 @@ def _read_table(file: Path, lines: list[str], at: int) -> list[tuple[str, dict[s
 
 
 def _columns(title: str, line: str) -> list[str] | None:
-    """Return the counters of the columns; None for a line that is not their titles."""
+    """Return the counters of the columns; None if unknown."""
     known = TITLES[title]
     # Longer titles first: one may be the beginning of another.
     pattern = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
