@@ -211,7 +211,6 @@ def _cut(value: object, length: int, places: dict[str, str], place: str = "") ->
 #: Longer than any id or path that is meant, and more tests than are named one by one.
 _LONGEST_TEXT: Final = 1000
 _MOST_TEXTS: Final = 100
-_JSON: Final = ("--format", "json")
 
 
 class Argument(Struct, frozen=True):
@@ -265,14 +264,14 @@ class Argument(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True):
-    """A command for agents; ``words`` makes its command line of texts.
+    """A command for agents; a word ``<name>`` of it is replaced by texts.
 
     ``changes``: it writes something; ``replaces``: it changes baselines.
     """
 
     name: str
     meaning: str
-    words: Callable[[Mapping[str, tuple[str, ...]]], Sequence[str]]
+    command: str
     arguments: tuple[Argument, ...] = ()
     changes: bool = False
     replaces: bool = False
@@ -306,72 +305,46 @@ class Tool(Struct, frozen=True):
         for each in self.arguments:
             if each.required and given.get(each.name) is None:
                 raise UsageError(f"{self.name}: {each.name} is missing: {each.meaning}")
-        return tuple(self.words({name: each.read(given.get(name)) for name, each in known.items()}))
+        texts = {name: each.read(given.get(name)) for name, each in known.items()}
+        texts["json"] = ("--format", "json")
+        words: list[str] = []
+        for word in self.command.split():
+            before, _, name = word.rstrip(">").partition("<")
+            words += [before + text for text in texts[name]] if name else [word]
+        return tuple(words)
 
 
 TOOLS: Final = (
-    Tool(
-        "status",
-        "What is stored and what the last run said: baselines, failures, what is missing.",
-        lambda _: ("status", *_JSON),
-    ),
-    Tool(
-        "doctor",
-        "What this machine can measure, and what would keep a measurement from working.",
-        lambda _: ("doctor", *_JSON),
-    ),
-    Tool(
-        "plan",
-        "What could be faster, in order: what each step saves, what is left, whether a target is "
-        "in reach.",
-        lambda said: ("plan", *_JSON, *said["of"]),
-        (Argument("of", "captures, or a run record and tests; default: the last run", many=True),),
-    ),
-    Tool(
-        "try",
-        "Measure the working tree against the last kept state: KEEP, REVERT, CANNOT_TELL or "
-        "NOT_COMPARABLE. Takes minutes, and the devices.",
-        # In one word with its option: whatever the message begins with, it is no option.
-        lambda said: ("try", f"-m{said['message'][0]}", *_JSON, *said["tests"]),
-        (
-            Argument("message", "the one thing that was changed", required=True, is_free=True),
-            Argument("tests", "ids, files or folders of tests; default: all", many=True),
-        ),
-        changes=True,
-    ),
-    Tool(
-        "explain",
-        "What is known of a rule, a test of the last run, a run record or a capture.",
-        lambda said: ("explain", *_JSON, *said["what"]),
-        (Argument("what", "a code such as TTP203, a test id, or a file", required=True),),
-    ),
-    Tool("journal", "Every change that was tried, and what it did.", lambda _: ("journal", *_JSON)),
-    Tool(
-        "compare",
-        "What changed between two run records, or which ops between two captures. No verdict.",
-        lambda said: ("compare", *_JSON, *said["before"], *said["after"]),
-        (
-            Argument("before", "a run record or a capture", required=True),
-            Argument("after", "a file of the same kind", required=True),
-        ),
-    ),
-    Tool(
-        "accept",
-        "Make results of a recorded run the baselines of tests, even worse ones. Ask a person.",
-        # Behind the two dashes, a word is the id of a test, whatever it looks like.
-        lambda said: (
-            *("baseline", "accept", *_JSON, *said["record"], f"--reason={said['reason'][0]}"),
-            *("--", *said["tests"]),
-        ),
-        (
-            Argument("record", "the run record, as status names it", required=True),
-            Argument("tests", "exact ids of tests", required=True, many=True, is_free=True),
-            Argument("reason", "why this is right; stored", required=True, is_free=True),
-        ),
-        changes=True,
-        replaces=True,
-    ),
-)
+    Tool("status", "What is stored and what the last run said: baselines, failures, what is "
+         "missing.", "status <json>"),
+    Tool("doctor", "What this machine can measure, and what would keep a measurement from working.",
+         "doctor <json>"),
+    Tool("plan", "What could be faster, in order: what each step saves, what is left, whether a "
+         "target is in reach.", "plan <json> <of>",
+         (Argument("of", "captures, or a run record and tests; default: the last run",
+                   many=True),)),
+    # In one word with its option: whatever the message begins with, it is no option.
+    Tool("try", "Measure the working tree against the last kept state: KEEP, REVERT, CANNOT_TELL "
+         "or NOT_COMPARABLE. Takes minutes, and the devices.", "try -m<message> <json> <tests>",
+         (Argument("message", "the one thing that was changed", required=True, is_free=True),
+          Argument("tests", "ids, files or folders of tests; default: all", many=True)),
+         changes=True),
+    Tool("explain", "What is known of a rule, a test of the last run, a run record or a capture.",
+         "explain <json> <what>",
+         (Argument("what", "a code such as TTP203, a test id, or a file", required=True),)),
+    Tool("journal", "Every change that was tried, and what it did.", "journal <json>"),
+    Tool("compare", "What changed between two run records, or which ops between two captures. No "
+         "verdict.", "compare <json> <before> <after>",
+         (Argument("before", "a run record or a capture", required=True),
+          Argument("after", "a file of the same kind", required=True))),
+    # Behind the two dashes, a word is the id of a test, whatever it looks like.
+    Tool("accept", "Make results of a recorded run the baselines of tests, even worse ones. Ask a "
+         "person.", "baseline accept <json> <record> --reason=<reason> -- <tests>",
+         (Argument("record", "the run record, as status names it", required=True),
+          Argument("tests", "exact ids of tests", required=True, many=True, is_free=True),
+          Argument("reason", "why this is right; stored", required=True, is_free=True)),
+         changes=True, replaces=True),
+)  # fmt: skip
 
 
 def why_not_accept() -> str | None:
