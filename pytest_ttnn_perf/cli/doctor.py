@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Mapping
 
-    from pytest_ttnn_perf.analysis.readers.report_db import TtSmi
+    from pytest_ttnn_perf.analysis.readers.tt_smi import TtSmi
     from pytest_ttnn_perf.core.hardware import Build
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.machine.host import Machine

@@ -124,22 +124,6 @@ class Attribution(Struct, frozen=True):
         return any(part.change in {ChangeKind.ADDED, ChangeKind.REMOVED} for part in self.parts)
 
 
-class Unmatched(Struct, frozen=True):
-    """A region of only one capture, and its step time."""
-
-    side: str
-    region: str
-    step_ns: float
-
-
-class CaptureComparison(Struct, frozen=True):
-    """Two captures, region by region; ``notes`` name what is particular about them."""
-
-    regions: tuple[Attribution, ...]
-    unmatched: tuple[Unmatched, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 # Variants of ops by number, so that sequences of thousands compare as integers.
 
 #: Codes that TTNN renamed; the op is the same. Until 2025 a convolution was OptimizedConvNew.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
-from pytest_ttnn_perf.analysis.ops.align import CaptureComparison, Unmatched, attribute
+from pytest_ttnn_perf.analysis.ops.align import Attribution, attribute
 from pytest_ttnn_perf.analysis.ops.names import shape_text
 from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_times_ns
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid
@@ -29,6 +29,22 @@ if TYPE_CHECKING:
     )
     from pytest_ttnn_perf.analysis.readers.ttlang import ProgramPerf, TtlangLog
     from pytest_ttnn_perf.core.ops import OpTable
+
+
+class Unmatched(Struct, frozen=True):
+    """A region of only one capture, and its step time."""
+
+    side: str
+    region: str
+    step_ns: float
+
+
+class CaptureComparison(Struct, frozen=True):
+    """Two captures, region by region; ``notes`` name what is particular about them."""
+
+    regions: tuple[Attribution, ...]
+    unmatched: tuple[Unmatched, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 # Two captures with op tables, side by side: which ops make up the change of each region.

@@ -47,8 +47,6 @@ from pytest_ttnn_perf.analysis.readers.ops_csv import (
 from pytest_ttnn_perf.analysis.readers.ops_csv import KERNEL_TIME as KERNEL_COLUMN
 from pytest_ttnn_perf.analysis.readers.report_db import (
     BufferType,
-    DeviceLog,
-    ProgramTime,
     Scope,
     resident_bytes,
 )
@@ -92,6 +90,42 @@ if TYPE_CHECKING:
 
 
 # The profiler's raw ``profile_log_device.csv``: how long the kernels of each program ran.
+
+
+class ProgramTime(Struct, frozen=True):
+    """One execution of a program on one device.
+
+    Times are None where a marker is missing: the profiler dropped it, or the log is cut.
+    """
+
+    device: int
+    run_host_id: int
+    trace: int | None
+    replay: int | None
+    start_cycle: int | None
+    kernel_ns: float | None
+    cores: int
+
+    @property
+    def complete(self) -> bool:
+        """True if every kernel has a start and an end."""
+        return self.kernel_ns is not None
+
+
+class DeviceLog(Struct, frozen=True):
+    """A raw device log; programs by device and start."""
+
+    arch: str
+    clock_mhz: float
+    max_compute_cores: int | None
+    rows: int
+    programs: tuple[ProgramTime, ...]
+
+    @property
+    def complete(self) -> bool:
+        """True if no program lacks a marker."""
+        return all(program.complete for program in self.programs)
+
 
 V = TypeVar("V")
 

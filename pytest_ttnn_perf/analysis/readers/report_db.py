@@ -227,64 +227,6 @@ class Report(Struct, frozen=True):
         return peaks
 
 
-class ProgramTime(Struct, frozen=True):
-    """One execution of a program on one device.
-
-    Times are None where a marker is missing: the profiler dropped it, or the log is cut.
-    """
-
-    device: int
-    run_host_id: int
-    trace: int | None
-    replay: int | None
-    start_cycle: int | None
-    kernel_ns: float | None
-    cores: int
-
-    @property
-    def complete(self) -> bool:
-        """True if every kernel has a start and an end."""
-        return self.kernel_ns is not None
-
-
-class DeviceLog(Struct, frozen=True):
-    """A raw device log; programs by device and start."""
-
-    arch: str
-    clock_mhz: float
-    max_compute_cores: int | None
-    rows: int
-    programs: tuple[ProgramTime, ...]
-
-    @property
-    def complete(self) -> bool:
-        """True if no program lacks a marker."""
-        return all(program.complete for program in self.programs)
-
-
-class Board(Struct, frozen=True):
-    """A board as tt-smi sees it; None for unknown values.
-
-    ``firmware`` is the version of the bundle. ``throttler`` is not 0 where it held itself back.
-    """
-
-    board_type: str | None = None
-    firmware: str | None = None
-    clock_mhz: float | None = None
-    power_w: float | None = None
-    temperature_c: float | None = None
-    throttler: int | None = None
-
-
-class TtSmi(Struct, frozen=True):
-    """A snapshot of tt-smi; ``processes`` counts those using a device."""
-
-    boards: tuple[Board, ...]
-    driver: str | None = None
-    tt_smi: str | None = None
-    processes: int | None = None
-
-
 # The texts in which TTNN describes tensors and configurations.
 #
 # They look like code or JSON and are neither, and each release spells them a little differently, so

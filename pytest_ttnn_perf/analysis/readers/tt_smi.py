@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.readers.report_db import Board, TtSmi
+from msgspec import Struct
+
 from pytest_ttnn_perf.analysis.readers.ttlang import bounded_text
 from pytest_ttnn_perf.core.codec import Value
 from pytest_ttnn_perf.core.files import parse_json
@@ -16,6 +17,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Scalar
+
+
+class Board(Struct, frozen=True):
+    """A board as tt-smi sees it; None for unknown values.
+
+    ``firmware`` is the version of the bundle. ``throttler`` is not 0 where it held itself back.
+    """
+
+    board_type: str | None = None
+    firmware: str | None = None
+    clock_mhz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    throttler: int | None = None
+
+
+class TtSmi(Struct, frozen=True):
+    """A snapshot of tt-smi; ``processes`` counts those using a device."""
+
+    boards: tuple[Board, ...]
+    driver: str | None = None
+    tt_smi: str | None = None
+    processes: int | None = None
 
 
 _LARGEST_FILE: Final = 2**26

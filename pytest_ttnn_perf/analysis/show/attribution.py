@@ -30,7 +30,7 @@ from pytest_ttnn_perf.report.tables import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.ops.align import CaptureComparison
+    from pytest_ttnn_perf.analysis.readers.compare import CaptureComparison
     from pytest_ttnn_perf.core.ops import OpGroups
     from pytest_ttnn_perf.report.tables import Block
 

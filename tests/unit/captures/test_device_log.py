@@ -12,7 +12,7 @@ from pytest_ttnn_perf.core.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.analysis.readers.report_db import DeviceLog
+    from pytest_ttnn_perf.analysis.readers.device_csv import DeviceLog
 
 CHIP = "ARCH: wormhole_b0, CHIP_FREQ[MHz]: 500, Max Compute Cores: 64\n"
 HEADER = (

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers.report_db import Board
-from pytest_ttnn_perf.analysis.readers.tt_smi import read_tt_smi
+from pytest_ttnn_perf.analysis.readers.tt_smi import Board, read_tt_smi
 from pytest_ttnn_perf.core.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.analysis.readers.report_db import TtSmi
+    from pytest_ttnn_perf.analysis.readers.tt_smi import TtSmi
 
 DEVICE: dict[str, Any] = {
     "smbus_telem": {"THROTTLER": "0x2", "DDR_SPEED": "0x3e80", "TT_FLASH_VERSION": None},

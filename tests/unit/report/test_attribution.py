@@ -8,11 +8,11 @@ import pytest
 
 from pytest_ttnn_perf.analysis.ops.align import (
     Attribution,
-    CaptureComparison,
     Cause,
     ChangeKind,
     Part,
 )
+from pytest_ttnn_perf.analysis.readers.compare import CaptureComparison
 from pytest_ttnn_perf.analysis.show.attribution import (
     attribution_sentence,
     calls_sentence,

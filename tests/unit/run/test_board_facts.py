@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers.report_db import Board, TtSmi
-from pytest_ttnn_perf.analysis.readers.tt_smi import board_facts, board_of
+from pytest_ttnn_perf.analysis.readers.tt_smi import Board, TtSmi, board_facts, board_of
 
 
 def system(*cards: str | None) -> str | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers.device_csv import log_metrics
-from pytest_ttnn_perf.analysis.readers.report_db import DeviceLog, ProgramTime
+from pytest_ttnn_perf.analysis.readers.device_csv import DeviceLog, ProgramTime, log_metrics
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import MetricObservation
 
