@@ -521,7 +521,7 @@ def regions_of(table: OpTable) -> Regions:
     basis = Basis.CALLS if table.windowed else Basis.WINDOW
     for name, windows in scopes.items():
         rows = (range(window.start, window.stop) for window in windows)
-        untraced = (_by_device(table, (at for at in own if replay[at] is None)) for own in rows)
+        untraced = (rows_by_device(table, (at for at in own if replay[at] is None)) for own in rows)
         steps = tuple(filter(None, untraced))
         ran = {
             tuple((device, *[signature[at] for at in step[device]]) for device in sorted(step))
@@ -536,7 +536,7 @@ def regions_of(table: OpTable) -> Regions:
     for others in traces.values():
         found += _of_traces("", others, alone=not scopes)
     if not found:
-        loaded = _after_loading(table, _by_device(table, range(len(table))))
+        loaded = _after_loading(table, rows_by_device(table, range(len(table))))
         calls = _repeated_calls(table, loaded) if loaded else ()
         basis = Basis.WHOLE if calls == (loaded,) else Basis.REPEATS
         found = [Region("", basis, calls)] if calls else []
@@ -567,8 +567,8 @@ def _joined(name: str, part: str) -> str:
     return f"{name}_{part}" if name else part
 
 
-def _by_device(table: OpTable, rows: Iterable[int]) -> Step:
-    """Return the rows of ops that ran on a device, by device."""
+def rows_by_device(table: OpTable, rows: Iterable[int]) -> Step:
+    """Return rows by device, without those of the host."""
     host, device = table.columns.host, table.columns.device
     found: dict[int, list[int]] = {}
     for row in rows:
@@ -629,7 +629,7 @@ def _outside(table: OpTable, regions: Iterable[Region]) -> Outside:
     rest = set(range(len(table)))
     for region in regions:
         rest.difference_update(region.rows)
-    left = _by_device(table, sorted(rest))
+    left = rows_by_device(table, sorted(rest))
     if not left:
         return Outside()
     times = {device: _sum_ns(table, rows) for device, rows in left.items()}
@@ -727,7 +727,7 @@ def step_of(table: OpTable) -> OpTable:
 def slowest_step_of(table: OpTable) -> OpTable:
     """Return the median step of the first region, on its slowest device."""
     step = step_of(table)
-    by_device = _by_device(step, range(len(step)))
+    by_device = rows_by_device(step, range(len(step)))
     return _windowed(step, slowest_rows(step, by_device)) if by_device else step
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from pytest_ttnn_perf.analysis.ops.names import op_rows
+from pytest_ttnn_perf.analysis.ops.regions import rows_by_device
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines
 from pytest_ttnn_perf.core.files import write_parts
 from pytest_ttnn_perf.core.ops import Category, category_of
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
 
 # When each op ran: on one clock for all devices, with what they wait for each other.
 #
-# Devices count cycles by clocks of their own, which began seconds apart. What puts them side by
-# side
-# are collectives: no device leaves one much before the others.
+# Devices count cycles by clocks of their own, which began seconds apart. Collectives align them: no
+# device leaves one much before the others.
 
 
 class Clock(Enum):
@@ -97,17 +97,6 @@ def timeline_of(table: OpTable, step: Step) -> Timeline:
         for device, starts in own.items()
     }
     return Timeline(lanes, clock, alignment)
-
-
-def all_rows(table: OpTable) -> Step:
-    """Return all rows of devices, by device."""
-    found: dict[int, list[int]] = {}
-    for row, (device, host) in enumerate(
-        zip(table.columns.device, table.columns.host, strict=True)
-    ):
-        if not host:
-            found.setdefault(device, []).append(row)
-    return found
 
 
 def _clock(table: OpTable, step: Step) -> Clock:
@@ -203,7 +192,7 @@ def write_trace(table: OpTable, file: Path, *, name: str) -> None:
     Raises:
         WriteError: the folder or the disk refused.
     """
-    timeline = timeline_of(table, all_rows(table))
+    timeline = timeline_of(table, rows_by_device(table, range(len(table))))
     notes = {
         "capture": name,
         "format": table.format,
@@ -234,10 +223,10 @@ def trace_events(table: OpTable, timeline: Timeline) -> Iterator[Event]:
     for device, spans in timeline.lanes.items():
         process = _DEVICES + device
         threads = _threads(spans)
-        yield from _names(process, f"device {device}", {_GAPS: "gaps"})
-        for thread in range(max(threads, default=0) + 1):
-            beside = f" beside them ({thread + 1})" if thread else ""
-            yield from _thread_name(process, _OPS + thread, f"ops{beside}")
+        names = {_GAPS: "gaps", _OPS: "ops"}
+        for thread in range(1, max(threads, default=0) + 1):
+            names[_OPS + thread] = f"ops beside them ({thread + 1})"
+        yield from _names(process, f"device {device}", names)
         for span, thread in zip(spans, threads, strict=True):
             ideal_ns = lines[span.row].least_ns
             yield from _op_events(rows[span.row], span, (process, _OPS + thread), ideal_ns)
@@ -352,11 +341,8 @@ def _complete(
 def _names(process: int, name: str, threads: Mapping[int, str]) -> Iterator[Event]:
     yield {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": name}}
     for thread, what in threads.items():
-        yield from _thread_name(process, thread, what)
-
-
-def _thread_name(process: int, thread: int, name: str) -> Iterator[Event]:
-    yield {"name": "thread_name", "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
+        yield {"name": "thread_name", "ph": "M", "pid": process, "tid": thread,
+               "args": {"name": what}}  # fmt: skip
 
 
 def _us(ns: float) -> float:

@@ -6,7 +6,7 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -126,8 +126,6 @@ class DeviceLog(Struct, frozen=True):
         """True if no program lacks a marker."""
         return all(program.complete for program in self.programs)
 
-
-V = TypeVar("V")
 
 #: device, run host ID, trace, replay
 Key = tuple[int, int, int | None, int | None]
@@ -318,23 +316,23 @@ def _is_header(names: list[str]) -> bool:
     return {*_REQUIRED} <= {*names} and OP_CODE not in names
 
 
-class _Row(NamedTuple):
-    """An op of the report."""
-
-    line: int
-    op: str
-    device: int
-    kernel_ns: float | None
-    fw_ns: float | None
-    gap_ns: float | None
-    cores: int | None
-    trace: int | None
-    replay: int | None
-    start_cycle: int | None
-    arch: str
-    available_cores: int | None
-    core_min_ns: float | None
-    core_max_ns: float | None
+#: Fields of an op, their columns and readers.
+_FIELDS: Final[Mapping[str, tuple[str, Callable[[str], float | str | None]]]] = {
+    "op": (_OP, text),
+    "device": (DEVICE, count),
+    "kernel_ns": (KERNEL_COLUMN, number),
+    "fw_ns": (FW_TIME, number),
+    "gap_ns": (GAP, number),
+    "cores": (CORES, count),
+    "trace": (TRACE, whole),
+    "replay": (REPLAY, whole),
+    "start_cycle": (START_CYCLE, count),
+    "kernel_start_cycle": ("DEVICE KERNEL START CYCLE", count),
+    "arch": (ARCH, text),
+    "available_cores": (AVAILABLE_CORES, count),
+    "core_min_ns": (PER_CORE[0], number),
+    "core_max_ns": (PER_CORE[1], number),
+}
 
 
 def read_cpp_report(file: Path) -> OpTable:
@@ -348,7 +346,7 @@ def read_cpp_report(file: Path) -> OpTable:
             problem = f"expected a header with {', '.join(_REQUIRED)}: no device perf report"
             raise InputError(file, problem, line=1)
         try:
-            ops = [_cpp_row(line, dict(zip(rows.names, row, strict=True))) for line, row in rows]
+            ops = [_cpp_op(line, dict(zip(rows.names, row, strict=True))) for line, row in rows]
         except CellError as cause:
             raise InputError(file, str(cause), line=rows.line) from cause
         if rows.last_cell_may_be_cut:
@@ -357,68 +355,53 @@ def read_cpp_report(file: Path) -> OpTable:
         return _cpp_table(ops)
 
 
-def _cpp_row(line: int, cells: dict[str, str]) -> _Row:
-    def read(name: str, as_: Callable[[str], V]) -> V:
-        return in_column(name, as_, cells.get(name, ""))
-
-    device = read(DEVICE, count)
-    if device is None:
+def _cpp_op(line: int, cells: dict[str, str]) -> dict[str, Any]:
+    op: dict[str, Any] = {
+        field: in_column(name, read, cells.get(name, "")) for field, (name, read) in _FIELDS.items()
+    }
+    if op["device"] is None:
         message = f"{DEVICE}: expected a number, found nothing"
         raise CellError(message)
-    cycles = [read(name, count) for name in (START_CYCLE, "DEVICE KERNEL START CYCLE")]
-    return _Row(
-        line,
-        read(_OP, text).strip(),
-        device,
-        read(KERNEL_COLUMN, number),
-        read(FW_TIME, number),
-        read(GAP, number),
-        read(CORES, count),
-        read(TRACE, whole),
-        read(REPLAY, whole),
-        next((cycle for cycle in cycles if cycle is not None), None),
-        read(ARCH, text).strip().lower(),
-        read(AVAILABLE_CORES, count),
-        *(read(name, number) for name in PER_CORE),
-    )
+    if op["start_cycle"] is None:
+        op["start_cycle"] = op["kernel_start_cycle"]
+    return {**op, "line": line, "reason": reason_to_drop(op["kernel_ns"])}
 
 
-def _cpp_table(rows: list[_Row]) -> OpTable:
-    reasons = [(row, reason_to_drop(row.kernel_ns)) for row in rows]
-    ops = [row for row, why in reasons if why is None]
-    unread = [Unread(row.line, why) for row, why in reasons if why is not None]
-    signatures = list(dict.fromkeys(row.op for row in ops))
-    number_of = {op: at for at, op in enumerate(signatures)}
-    nothing = [-1] * len(ops)
-    columns, traces = in_replay_order(
+def _cpp_table(rows: list[dict[str, Any]]) -> OpTable:
+    ops = [row for row in rows if row["reason"] is None]
+    unread = [Unread(row["line"], row["reason"]) for row in rows if row["reason"] is not None]
+    columns = {field: [op[field] for op in ops] for field in _FIELDS}
+    names = [name.strip() for name in columns["op"]]
+    signatures = list(dict.fromkeys(names))
+    places = {name: at for at, name in enumerate(signatures)}
+    sorted_columns, traces = in_replay_order(
         Columns(
-            signature=[number_of[row.op] for row in ops],
-            device=[row.device for row in ops],
-            kernel_ns=[row.kernel_ns or 0.0 for row in ops],
-            fw_ns=[row.fw_ns for row in ops],
-            gap_ns=[row.gap_ns for row in ops],
+            signature=[places[name] for name in names],
             ideal_ns=[None] * len(ops),
-            cores=[row.cores for row in ops],
-            fidelity=nothing,
-            attributes=nothing,
-            trace=[row.trace for row in ops],
-            replay=[row.replay for row in ops],
-            start_cycle=[row.start_cycle for row in ops],
+            fidelity=[-1] * len(ops),
+            attributes=[-1] * len(ops),
             host=[False] * len(ops),
-            core_min_ns=unless_blank([row.core_min_ns for row in ops]),
-            core_max_ns=unless_blank([row.core_max_ns for row in ops]),
+            core_min_ns=unless_blank(columns["core_min_ns"]),
+            core_max_ns=unless_blank(columns["core_max_ns"]),
+            **{
+                field: columns[field]
+                for field in (
+                    "device", "kernel_ns", "fw_ns", "gap_ns", "cores", "trace", "replay",
+                    "start_cycle",
+                )
+            },
         )
-    )
+    )  # fmt: skip
     return OpTable(
         format="cpp device report",
         rows=len(rows),
-        columns=columns,
+        columns=sorted_columns,
         signatures=[Signature(op) for op in signatures],
         traces=traces,
-        dropped=Counter(row.reason for row in unread),
+        dropped=Counter(each.reason for each in unread),
         unread=tuple(unread),
-        arch=next((row.arch for row in rows if row.arch), None),
-        available_cores=max((row.available_cores or 0 for row in rows), default=0) or None,
+        arch=next((arch for row in rows if (arch := row["arch"].strip().lower())), None),
+        available_cores=max(row["available_cores"] or 0 for row in rows) or None,
     )
 
 

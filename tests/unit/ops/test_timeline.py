@@ -11,11 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.ops.regions import middle_steps, regions_of, step_times_ns
+from pytest_ttnn_perf.analysis.ops.regions import (
+    middle_steps,
+    regions_of,
+    rows_by_device,
+    step_times_ns,
+)
 from pytest_ttnn_perf.analysis.ops.timeline import (
     Alignment,
     Clock,
-    all_rows,
     timeline_of,
     trace_events,
     write_trace,
@@ -42,14 +46,14 @@ def timed(*rows: tuple[Signature, int, int, float], mhz: float | None = 1000.0) 
 
 def test_starts_are_those_that_the_device_counted() -> None:
     ops = timed((MATMUL, 0, 5_000, 200.0), (NORM, 0, 5_400, 100.0), mhz=500.0)
-    found = timeline_of(ops, all_rows(ops))
+    found = timeline_of(ops, rows_by_device(ops, range(len(ops))))
     assert (found.clock, found.alignment) == (Clock.CYCLES, Alignment.ALONE)
     assert [(span.start_ns, span.end_ns) for span in found.lanes[0]] == [(0, 200), (800, 900)]
 
 
 def test_without_cycles_starts_follow_from_gaps_and_without_these_ops_follow_each_other() -> None:
     ops = timed((MATMUL, 0, 0, 200.0), (NORM, 0, 0, 100.0), (NORM, 0, 0, 50.0), mhz=None)
-    step = all_rows(ops)
+    step = rows_by_device(ops, range(len(ops)))
     assert timeline_of(ops, step).clock is Clock.NONE
     assert [s.start_ns for s in timeline_of(ops, step).lanes[0]] == [0, 200, 300]
     ops = replace(ops, columns=replace(ops.columns, gap_ns=[9e9, 30.0, -5.0]))
@@ -67,7 +71,7 @@ def test_devices_are_put_side_by_side_by_their_collectives() -> None:
         (MATMUL, 1, late + 100, 160.0),
         (GATHER, 1, late + 260, 30.0),
     )
-    found = timeline_of(ops, all_rows(ops))
+    found = timeline_of(ops, rows_by_device(ops, range(len(ops))))
     assert found.alignment is Alignment.COLLECTIVES
     assert [[s.start_ns for s in spans] for spans in found.lanes.values()] == [
         [0, 100],
@@ -142,7 +146,7 @@ def test_any_table_is_a_valid_trace(
 ) -> None:
     rows = [(what, dev, at, 0.0 if dev == HOST else ns) for what, dev, at, ns in rows]
     ops = replace(timed(*rows, mhz=mhz), signposts=(Signpost("a\nb", len(rows)),))
-    events: Any = list(trace_events(ops, timeline_of(ops, all_rows(ops))))
+    events: Any = list(trace_events(ops, timeline_of(ops, rows_by_device(ops, range(len(ops))))))
     check_format(events)
     kernels = [e for e in events if e["ph"] == "X" and "number" in e["args"]]
     assert len(kernels) + sum(e.get("tid") == 2 and e["ph"] == "i" for e in events) == len(rows)
