@@ -21,11 +21,10 @@ from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, doubt_gains, judge_test,
 from pytest_ttnn_perf.gate.machine_shift import Drifting, drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
-from pytest_ttnn_perf.gate.sweeps import sweeps_of
 from pytest_ttnn_perf.gate.update import with_targets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from pytest_ttnn_perf.core.finding import AxisEffect, Finding
     from pytest_ttnn_perf.core.hardware import Environment, Hardware
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.verdict import Shift, Verdict
     from pytest_ttnn_perf.gate.judge import Policy
     from pytest_ttnn_perf.gate.store import BaselineStore
+    from pytest_ttnn_perf.gate.sweeps import Sweep
 
 
 #: The time of each region then and now, in nanoseconds.
@@ -206,10 +206,19 @@ def _check_verdicts(
     return check_numbers(judged, settings, only=asked, axes=axes)
 
 
+def sweeps_in(tests: Collection[JudgedTest]) -> list[Sweep]:
+    """Return the sweeps of a run."""
+    if not any(judged.observation.sweep for judged in tests):
+        return []
+    from pytest_ttnn_perf.gate.sweeps import sweeps_of
+
+    return list(sweeps_of(tests))
+
+
 def check_sweeps(tests: Mapping[str, JudgedTest], settings: Settings) -> dict[str, JudgedTest]:
     """Ask whether the axes of sweeps took effect."""
     checked = dict(tests)
-    for sweep in sweeps_of(tests.values()):
+    for sweep in sweeps_in(tests.values()):
         for point in sweep.points:
             checked[point.test] = _check_verdicts(checked[point.test], settings, sweep.axes)
     return checked

@@ -70,7 +70,7 @@ WINGS: Final = {
     #: (pairs of CaptureFormat and plugin)
     "use_formats": "pytest_ttnn_perf.analysis.readers.attach:use_capture_formats",
     # Find what is wrong or changed.
-    #: (Subject, Settings, only=codes) -> Answered: findings, and why some rules say nothing
+    #: (Subject, Settings, only=codes) -> Answers: findings, and why some rules say nothing
     "find": "pytest_ttnn_perf.analysis.checklist.runner:find",
     #: (Subject, rule settings) -> the sentence of the bottleneck, ModelKind; both may be None
     "bottleneck": "pytest_ttnn_perf.analysis.checklist.bottleneck:held_back",

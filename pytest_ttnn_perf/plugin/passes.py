@@ -169,7 +169,7 @@ def profile_with_tracy(workers: Workers) -> DeviceResults:
 
 
 def _read_report(table: OpTable, settings: Settings) -> Iterator[tuple[str, Observation]]:
-    from pytest_ttnn_perf.gate.checklist import check_test
+    from pytest_ttnn_perf.measure.checklist import check_test
 
     tests: dict[str, dict[int, list[str]]] = {}
     for signpost in table.signposts:

@@ -25,10 +25,10 @@ from pytest_ttnn_perf.gate.judging import (
     drifts_of,
     failing_verdicts,
     is_failed,
+    sweeps_in,
     violations,
 )
 from pytest_ttnn_perf.gate.rules_on_numbers import axis_without_effect
-from pytest_ttnn_perf.gate.sweeps import sweeps_of
 from pytest_ttnn_perf.gate.update import unmatched
 from pytest_ttnn_perf.report.ci import CiReport, annotation_lines, gitlab_text, property_pairs
 from pytest_ttnn_perf.report.findings import title
@@ -73,7 +73,7 @@ def run_text(run: Run) -> str:
             encoded["verdicts"][verdict.metric.name]["sentence"] = sentence(verdict)
         tests.append(f"  {json.dumps(name)}: {json.dumps(encoded)}")
     # For those who draw them; a reader of ours finds them out anew.
-    swept = [json.dumps(encode(sweep)) for sweep in sweeps_of(run.tests.values())]
+    swept = [json.dumps(encode(sweep)) for sweep in sweeps_in(run.tests.values())]
     sweeps = ', "sweeps": [\n' + ",\n".join(swept) + "\n]" if swept else ""
     return heading[:-1] + ', "tests": {\n' + ",\n".join(tests) + "\n}" + sweeps + "}"
 
@@ -91,7 +91,7 @@ def summary_options_of(
         tuple(drifts_of(tests)),
         progress=tuple((test, steps) for test, steps in progress if steps is not None),
         needless=tuple(_needless_waivers(tests, settings)),
-        sweeps=tuple(sweeps_of(tests)),
+        sweeps=tuple(sweeps_in(tests)),
     )
 
 

@@ -43,7 +43,6 @@ from pytest_ttnn_perf.report.sentences import (
     ungated_lines,
     worst_first,
 )
-from pytest_ttnn_perf.report.sweeps import sweep_lines
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
     GREEN,
@@ -359,7 +358,10 @@ def summary_lines(
         line for judged in listed for line in _sentences(judged, summary_options=summary_options)
     ]
     if not quiet:
-        sentences += (line for one in summary_options.sweeps for line in sweep_lines(one))
+        if summary_options.sweeps:
+            from pytest_ttnn_perf.report.sweeps import sweep_lines
+
+            sentences += (line for one in summary_options.sweeps for line in sweep_lines(one))
         sentences += note_lines(tests, verbose=verbosity > 0)
         sentences += ungated_lines(tests, verbose=verbosity > 0)
         sentences += [line for judged in tests for line in _targets(judged)]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: The modules of our rules, by the numbers of their codes.
 _MODULES: Final = {
-    "analysis.rules.validity": "001 002 005 007 008 009 010 011 012 016",
+    "analysis.rules.validity": "001 002 004 005 007 008 009 010 011 012 016 908",
     "analysis.rules.formats": "101 102 103 104 105",
     "analysis.rules.layouts": "201 202 203",
     "analysis.rules.memory": "301 302 303 304",
@@ -45,9 +45,7 @@ _MODULES: Final = {
     "analysis.rules.conv": "601 602 603 604 605 606 607 608",
     "analysis.rules.mesh": "701 702 703 704",
     "analysis.rules.kernels": "801 803 804 805 806 807 808 809",
-    "gate.rules_on_numbers": (
-        "003 004 006 013 017 404 501 502 503 901 902 903 904 905 906 907 908"
-    ),
+    "gate.rules_on_numbers": "003 006 013 017 404 501 502 503 901 902 903 904 905 906 907",
 }
 #: What they need, as their decorators say: a module is imported for a test that has such an input.
 _NEEDS: Final = {
@@ -322,12 +320,14 @@ def _looks_at_regions(code: str, needs: tuple[Input, ...]) -> bool:
     return Input.OPS in needs and not code.startswith(_VALIDITY)
 
 
+def _is_on_numbers(code: str) -> bool:
+    return _MODULE_OF.get(code) == "gate.rules_on_numbers"
+
+
 def find(subject: Subject, settings: Settings, *, only: Collection[str] | None = None) -> Answers:
     """Ask the selected rules: ``only`` some, or all but rules on numbers."""
-    from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES
-
     groups = [
-        group.only(lambda code, _: code not in NUMBER_RULES if only is None else code in only)
+        group.only(lambda code, _: code in only if only is not None else not _is_on_numbers(code))
         for group in select_rules(settings.select, settings.ignore, settings.rules)
     ]
     waived = subject.observation.waived if subject.observation else {}

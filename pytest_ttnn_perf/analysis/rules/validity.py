@@ -1,7 +1,8 @@
-"""Validity of a capture: lost data, made-up times, failed operations."""
+"""Validity of a measurement: lost data, made-up times, its environment and helpers."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
@@ -24,7 +25,7 @@ from pytest_ttnn_perf.analysis.ops.validity import (
     unread_ops,
 )
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
-from pytest_ttnn_perf.core.metric import Source
+from pytest_ttnn_perf.core.metric import Kind, Source
 from pytest_ttnn_perf.core.text import counted, percent, shortened, size
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
     from pytest_ttnn_perf.analysis.readers.report_db import OperationError, Report
     from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
+    from pytest_ttnn_perf.core.finding import HelperPcc
+    from pytest_ttnn_perf.core.hardware import Conflict
+    from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.ops import OpTable
 
 
@@ -515,3 +519,75 @@ def _memory(error: OperationError) -> str | None:
         over = size(max(ends - starts, 0))
         return f"out of memory: circular buffers reach {over} into tensors in L1"
     return reason if "out of memory" in reason.lower() else None
+
+
+@rule("TTP004", "conflicting-environment", Severity.ERROR)
+def conflicting_environment(
+    conflicts: tuple[Conflict, ...] | None, observation: Observation | None
+) -> Answer:
+    """A variable was set that changes the times.
+
+    ## What it finds
+    Variables that slow kernels or calls down: the watcher, prints and asserts of kernels, slow
+    dispatch, profilers, tt-lang's dumps, logging or comparison in TTNN_CONFIG_OVERRIDES.
+
+    ## Why it matters
+    The model is then measured with its debugging. Some of them do so even when set to 0.
+
+    ## What to do
+    Unset the variable; each finding says which.
+
+    ## When it is no problem
+    Never for times. To debug, run the test without the gate.
+
+    ## Where it looks
+    The environment of the process that took the samples, but not of the profiled pass.
+    """
+    if observation is not None and not any(
+        observed.samples
+        and observed.metric.source is Source.WALL
+        and observed.metric.kind in {Kind.TIME, Kind.THROUGHPUT}
+        for observed in observation.metrics.values()
+    ):
+        return Answer.not_applicable("no wall time was taken")
+    if conflicts is None:
+        return Answer.not_measured("the environment in which the times were taken is not known")
+    sentences = [str(conflict) for conflict in conflicts]
+    limit = Limit(0, "variables", "with any of them a time is not the model's")
+    return limit.at_most(len(conflicts), "; ".join(sentences), map(Evidence, sentences))
+
+
+@rule("TTP908", "helper-pcc-differs", Severity.ERROR, Input.HELPERS)
+def helper_pcc_differs(helper_pccs: tuple[HelperPcc, ...]) -> Answer:
+    """A PCC helper lets an output pass that the values do not bear out.
+
+    ## What it finds
+    Comparisons that passed in a helper such as `comp_pcc` or `assert_with_pcc`, although the output
+    holds NaN or infinity where the reference does not, neither side holds a finite value, both are
+    empty, one element was stretched to many, or the values correlate less than the helper says.
+
+    ## Why it matters
+    These helpers replace NaN and infinity by zero: a model with NaN passes with a PCC of 0.999.
+
+    ## What to do
+    Find the first op that gives a value that is not finite, with comparison mode of TTNN; where the
+    tensors are empty or of other shapes, compare the whole output.
+
+    ## When it is no problem
+    The same NaN or infinity on both sides, as in masks, and shapes that differ but hold the same
+    elements are not found. Compare an output with NaN by design without it.
+
+    ## Where it looks
+    Tensors in host memory that the test gave to the helper, of at most `observe_pcc_elements`
+    elements.
+    """
+    evidence = [Evidence(f"{each.metric} ({each.helper}): {each.sentence}") for each in helper_pccs]
+    text = ""
+    if helper_pccs:
+        pcc, *others = helper_pccs
+        says = "passed" if pcc.told is None else f"{pcc.told:.6g}"
+        ours = "does not exist" if math.isnan(pcc.ours) else f"is {pcc.ours:.6g}"
+        text = f"{pcc.metric}: {pcc.helper} says {says}, and the PCC {ours}: {pcc.sentence}"
+        text += f"; {len(others)} more" if others else ""
+    limit = Limit(0, "comparisons", "what leaves values out compares another output")
+    return limit.at_most(len(helper_pccs), text, evidence)
