@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from pytest_ttnn_perf.core.settings import ProfilerKind
+
+#: Before and after each measured call under Tracy.
+SIGNPOST_BEGIN: Final = "ttnn-perf begin"
+SIGNPOST_END: Final = "ttnn-perf end"
+
+
+def signposts_of(test: str, *, run: int, iteration: int) -> tuple[str, str]:
+    """Return the signposts around a measured call of a run."""
+    call = f"{run}.{iteration} {test}"
+    return f"{SIGNPOST_BEGIN} {call}", f"{SIGNPOST_END} {call}"
 
 
 class PassKind(Enum):

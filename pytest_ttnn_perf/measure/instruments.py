@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
+from pytest_ttnn_perf.core.assignment import signposts_of
 from pytest_ttnn_perf.core.baseline import ops_path
 from pytest_ttnn_perf.core.errors import EmptyReportError, TtnnPerfError
 from pytest_ttnn_perf.core.metric import (
@@ -66,9 +67,6 @@ _ROUNDING_NS: Final = 1.0
 _OF_KERNELS: Final = "kernel_time"
 #: What tt-metal logs when its profiler ran out of room.
 _DROPPED: Final = "markers were dropped"
-#: Before and after each measured call under Tracy.
-SIGNPOST_BEGIN: Final = "ttnn-perf begin"
-SIGNPOST_END: Final = "ttnn-perf end"
 #: Either of them is there wherever tt-xla is.
 _OF_TT_XLA: Final = ("pjrt_plugin_tt", "torch_xla")
 
@@ -495,12 +493,6 @@ class BesideDevices(Instruments):
         why = f"the graph capture failed: {problem}; do without with --ttnn-perf-profiler off"
         count = recorded_metric(CALL_COUNT, Kind.COUNT)
         return Artifact((MetricObservation(count, (), note=why),))
-
-
-def signposts_of(test: str, *, run: int, iteration: int) -> tuple[str, str]:
-    """Return the signposts around a measured call of a run."""
-    call = f"{run}.{iteration} {test}"
-    return f"{SIGNPOST_BEGIN} {call}", f"{SIGNPOST_END} {call}"
 
 
 class _Profiled(BesideDevices):

@@ -6,7 +6,6 @@ synchronise first. What cannot be trusted is a problem, never a number.
 
 from __future__ import annotations
 
-import errno
 import functools
 import math
 import os
@@ -349,8 +348,6 @@ _DATABASE: Final = "db.sqlite"
 GRAPH_FILE: Final = "graph_capture.json"
 _RECORDING_OFF: Final = "disable_python_io_recording"
 _ENDS_IN_FOLDER: Final = ("end_graph_capture_to_file", "import_report")
-_ATTEMPTS: Final = 10
-_TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 
 
 class CapturedGraph(Struct):
@@ -457,24 +454,12 @@ def error_text(kind: str, text: str) -> str:
 def keep(folder: Path, place: Path) -> None:
     """Put the folder of a capture in its place.
 
-    A folder is moved whole: of captures that are kept at once, one stays.
-
     Raises:
-        OSError: it cannot be moved.
+        OSError: it cannot be moved, or another process was quicker.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
-    before = folder.with_name(f"{folder.name}-before")
-    for attempt in range(_ATTEMPTS):
-        with suppress(FileNotFoundError):
-            place.rename(before)
-        shutil.rmtree(before, ignore_errors=True)
-        try:
-            folder.rename(place)
-        except OSError as error:  # another process was quicker
-            if error.errno not in _TAKEN or attempt == _ATTEMPTS - 1:
-                raise
-        else:
-            return
+    shutil.rmtree(place, ignore_errors=True)
+    folder.rename(place)
 
 
 _OUT_OF_MEMORY: Final = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.assignment import PassKind
+from pytest_ttnn_perf.core.assignment import SIGNPOST_BEGIN, SIGNPOST_END, PassKind
 from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.core.metric import Source
@@ -19,7 +19,6 @@ from pytest_ttnn_perf.core.settings import ProfilerKind
 from pytest_ttnn_perf.gate.confirm import suspects
 from pytest_ttnn_perf.gate.device import DeviceResults, unavailable
 from pytest_ttnn_perf.machine.processes import free_port
-from pytest_ttnn_perf.measure.instruments import SIGNPOST_BEGIN, SIGNPOST_END
 from pytest_ttnn_perf.plugin.wire import Collected, Finished, Reported, Stopped
 from pytest_ttnn_perf.plugin.workers import LostWorker, Pass
 from pytest_ttnn_perf.report.terminal import (

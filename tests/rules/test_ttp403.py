@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import window
+from pytest_ttnn_perf.core.assignment import signposts_of
 from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.ops import Signpost
-from pytest_ttnn_perf.measure.instruments import signposts_of
 from tests.rules.answers import Ask, Evidence, Subject, found, limit, not_measured
 from tests.rules.tables import Op, Tensor, on_host, op, table, tensor
 

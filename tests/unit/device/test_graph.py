@@ -212,24 +212,6 @@ def test_a_capture_that_is_kept_takes_the_place_of_the_one_before(tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["reports"]
 
 
-def test_of_captures_that_are_kept_at_once_each_is_whole_and_one_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another process puts its own there just when the place is free."""
-    draft, place = folder_with(tmp_path / "draft", "ours"), tmp_path / "place"
-    rename, others = Path.rename, iter(["theirs", "theirs again"])
-
-    def renamed(self: Path, target: Path) -> Path:
-        if self == draft and (other := next(others, None)):
-            folder_with(place, other)
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", renamed)
-    keep(draft, place)
-    assert [file.read_text() for file in place.iterdir()] == ["ours"]
-    assert [path.name for path in tmp_path.iterdir()] == ["place"]
-
-
 def test_a_capture_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with pytest.raises(FileExistsError):

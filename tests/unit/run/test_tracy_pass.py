@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.core.assignment import signposts_of
 from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.ops import Op, OpTable, Signpost, Unread
 from pytest_ttnn_perf.core.settings import Checklist, Settings
 from pytest_ttnn_perf.machine.processes import Ending
-from pytest_ttnn_perf.measure.instruments import signposts_of
 from pytest_ttnn_perf.plugin.passes import _read_report, profile_with_tracy
 from tests.unit.captures import ops_text
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
