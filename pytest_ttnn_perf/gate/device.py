@@ -19,7 +19,7 @@ from pytest_ttnn_perf.core.metric import (
     unrecorded,
 )
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
-from pytest_ttnn_perf.gate.checklist import join_answers
+from pytest_ttnn_perf.gate.judging import join_answers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

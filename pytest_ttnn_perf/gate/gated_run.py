@@ -16,7 +16,6 @@ from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.observation import Location, Observation, Run
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.verdict import Reason
-from pytest_ttnn_perf.gate.checklist import check_numbers
 from pytest_ttnn_perf.gate.confirm import (
     MEASURED_ONCE,
     MachineMoves,
@@ -31,6 +30,7 @@ from pytest_ttnn_perf.gate.device import DeviceResults
 from pytest_ttnn_perf.gate.health import old_names
 from pytest_ttnn_perf.gate.judging import (
     Policies,
+    check_numbers,
     check_sweeps,
     judge_observation,
     machine_shift,

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.errors import InputError
+from pytest_ttnn_perf.core.errors import InputError, RuleError, UsageError
+from pytest_ttnn_perf.core.finding import Answers, Finding, Subject, Unanswered
 from pytest_ttnn_perf.core.metric import Kind, Source, split_metric
-from pytest_ttnn_perf.core.observation import JudgedTest
+from pytest_ttnn_perf.core.observation import TELLS, JudgedTest
 from pytest_ttnn_perf.core.ops import CALLS
 from pytest_ttnn_perf.core.settings import Checklist, Missing
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
-from pytest_ttnn_perf.gate.checklist import check_numbers
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, doubt_gains, judge_test, settled_value
 from pytest_ttnn_perf.gate.machine_shift import Drifting, drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
@@ -26,7 +27,7 @@ from pytest_ttnn_perf.gate.update import with_targets
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from pytest_ttnn_perf.core.finding import AxisEffect, Finding
+    from pytest_ttnn_perf.core.finding import AxisEffect
     from pytest_ttnn_perf.core.hardware import Environment, Hardware
     from pytest_ttnn_perf.core.observation import MetricObservation, Observation, Run
     from pytest_ttnn_perf.core.ops import OpGroups
@@ -152,6 +153,66 @@ def observed_change_by_op(before: Observation, after: Observation) -> str | None
             if then is not None and now is not None:
                 times_ns[split_metric(name)[1]] = (then, now)
     return change_by_op(before.ops, after.ops, times_ns)
+
+
+def check_numbers(
+    judged: JudgedTest,
+    settings: Settings,
+    *,
+    only: Collection[str] = NUMBER_RULES,
+    axes: tuple[AxisEffect, ...] | None = None,
+) -> JudgedTest:
+    """Ask rules about the numbers and verdicts of a test.
+
+    ``axes`` are the effects of a sweep's axes, once all of its points are measured.
+    """
+    observation = judged.observation
+    ended = observation.raised is not None or observation.lost is not None
+    if settings.checklist is Checklist.OFF or ended:
+        return judged
+    subject = Subject(
+        observation=observation,
+        facts=observation.device_facts,
+        verdicts=judged.verdicts,
+        axes=axes,
+    )
+    try:
+        answered: Answers = wings.call("find", subject, settings, only=only)
+    except (RuleError, UsageError) as error:
+        # Our own mistake, or one in the settings: nothing is known of this test, others go on.
+        problems = dict.fromkeys((*observation.problems, str(error)))
+        return replace(judged, observation=replace(observation, problems=tuple(problems)))
+    others = replace(
+        observation,
+        findings=tuple(each for each in observation.findings if each.code not in only),
+        unanswered=tuple(
+            replace(each, codes=tuple(code for code in each.codes if code not in only))
+            for each in observation.unanswered
+        ),
+    )
+    return replace(judged, observation=join_answers(others, answered))
+
+
+def join_answers(observation: Observation, answered: Answers | Observation) -> Observation:
+    """Add answers; to one question, keep the one that knows most."""
+    answers: dict[tuple[str, str], Finding | Unanswered] = {}
+    for side in (observation, answered):
+        given: list[tuple[str, Finding | Unanswered]] = [(one.code, one) for one in side.findings]
+        given += [(code, each) for each in side.unanswered for code in each.codes]
+        for code, answer in given:
+            known = answers.get((code, answer.region))
+            if known is None or TELLS.index(answer.outcome) > TELLS.index(known.outcome):
+                answers[code, answer.region] = answer
+    ordered = sorted(answers.items(), key=itemgetter(0))
+    without: dict[Unanswered, list[str]] = {}
+    for (code, _), answer in ordered:
+        if isinstance(answer, Unanswered):
+            without.setdefault(replace(answer, codes=()), []).append(code)
+    return replace(
+        observation,
+        findings=tuple(answer for _, answer in ordered if isinstance(answer, Finding)),
+        unanswered=tuple(replace(why, codes=tuple(codes)) for why, codes in without.items()),
+    )
 
 
 def judge_run(run: Run, store: BaselineStore, settings: Settings) -> Run:
