@@ -146,9 +146,9 @@ def ab_listing(result: AbResult) -> Listing:
     """Lay out a comparison."""
     columns = _columns(result.ref)
     document = {
-        "ref": {"name": result.ref, **_commit(result.before)},
+        "ref": {"name": result.ref, **commit_object(result.before)},
         "working_tree": {
-            **_commit(result.after.commit),
+            **commit_object(result.after.commit),
             "changed_files": result.after.changed,
             "untracked_files": result.after.untracked,
         },
@@ -177,12 +177,12 @@ def ab_listing(result: AbResult) -> Listing:
 
 
 def _lines(result: AbResult) -> Iterator[Block]:
-    yield f"{result.ref}: {_commit_text(result.before)}"
+    yield f"{result.ref}: {commit_text(result.before)}"
     tree = result.after
     parts = [counted(tree.changed, "changed file")] if tree.changed else []
     parts += [counted(tree.untracked, "untracked file")] if tree.untracked else []
     state = f"with {' and '.join(parts)}" if parts else "nothing uncommitted"
-    commit = "no commit yet" if tree.commit is None else _commit_text(tree.commit)
+    commit = "no commit yet" if tree.commit is None else commit_text(tree.commit)
     yield f"{WORKING_TREE}: {commit}, {state}"
     if not parts and tree.commit is not None and tree.commit.id == result.before.id:
         yield "both are the same: any difference is the machine"
@@ -205,11 +205,13 @@ def _lines(result: AbResult) -> Iterator[Block]:
     yield _count_line(result)
 
 
-def _commit_text(commit: Commit) -> str:
+def commit_text(commit: Commit) -> str:
+    """Return a commit for people."""
     return f"{commit.short} {commit.subject}".rstrip()
 
 
-def _commit(commit: Commit | None) -> dict[str, object]:
+def commit_object(commit: Commit | None) -> dict[str, object]:
+    """Return a commit for programs."""
     return {"commit": commit and commit.id, "subject": commit and commit.subject}
 
 
@@ -320,10 +322,6 @@ def compare_with(
     """Measure the working tree and a commit in turns.
 
     ``watch`` may stand in for the rounds; then it is recorded how times are taken.
-
-    Raises:
-        UsageError: no test can be measured on both sides.
-        InputError: the commit cannot be checked out.
     """
     repository = Repository.around(asked.cwd)
     root, tree = repository.root, repository.working_tree()
@@ -365,11 +363,7 @@ def compare_with(
 def _measure(
     asked: Ab, turns: InTurns, move: Move, result: AbResult, print_line: Callable[[str], None]
 ) -> AbResult:
-    """Run the rounds, and return the result.
-
-    Raises:
-        UsageError: a side ran code that is not its own, or nothing was measured.
-    """
+    """Run the rounds, and return the result."""
 
     def compare() -> list[Compared]:
         return compare_tests(turns.before.good(), turns.after.good(), rounds=asked.rounds)
@@ -446,11 +440,7 @@ def _differing_settings(turns: InTurns, move: Move) -> list[str]:
 
 
 def shared_within(root: Path, cwd: Path, folders: Iterable[str]) -> tuple[str, ...]:
-    """Return shared folders as seen from the root.
-
-    Raises:
-        UsageError: one of them is not there.
-    """
+    """Return shared folders as seen from the root."""
     places = [((cwd / folder).resolve(), folder) for folder in folders]
     for place, folder in places:
         if not place.is_relative_to(root) or not place.exists():

@@ -29,6 +29,8 @@ from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.experiments.ab import (
     ab_sentence,
+    commit_object,
+    commit_text,
     interval_text,
     shared_within,
     strayed_text,
@@ -324,11 +326,7 @@ class _StoppedError(Exception):
 
 
 class Hunt:
-    """A search, which goes on with the results of an earlier command.
-
-    Raises:
-        InputError: these cannot be read.
-    """
+    """A search, which goes on with the results of an earlier command."""
 
     def __init__(
         self,
@@ -373,13 +371,7 @@ class Hunt:
         )
 
     def run(self) -> Found:
-        """Look for the commit.
-
-        Raises:
-            UsageError: the tests cannot be measured in both commits.
-            InputError: one of them cannot be checked out.
-            WriteError: the results cannot be kept.
-        """
+        """Look for the commit."""
         if self.state.steps or self.state.followed:
             self.print_line(f"continuing with what is in {os.path.relpath(self.file)}")
         try:
@@ -562,12 +554,12 @@ def bisect_listing(found: Found, asked: Bisect, file: Path) -> Listing:
     columns = _columns(followed)
     document = {
         "outcome": found.end.value,
-        "good": _commit(found.good),
-        "bad": _commit(found.bad),
+        "good": commit_object(found.good),
+        "bad": commit_object(found.bad),
         "commits": len(found.history),
-        "commit": first and {**_commit(first.commit), "date": first.date,
+        "commit": first and {**commit_object(first.commit), "date": first.date,
                              "merge": len(first.parents) > 1},
-        "before": _commit(found.before) if is_known else None,
+        "before": commit_object(found.before) if is_known else None,
         "suspects": [commit.id for commit in found.suspects],
         "test": followed and followed.test,
         "metric": followed and followed.metric,
@@ -579,8 +571,8 @@ def bisect_listing(found: Found, asked: Bisect, file: Path) -> Listing:
         "resume": resume if found.end is End.INTERRUPTED and followed else None,
     }  # fmt: skip
     lines: list[Block] = [
-        f"good: {_named(found.good)}",
-        f"bad: {_named(found.bad)}, {counted(len(found.history), 'commit')} later",
+        f"good: {commit_text(found.good)}",
+        f"bad: {commit_text(found.bad)}, {counted(len(found.history), 'commit')} later",
     ]
     if followed is not None:
         numbers = _numbers(followed, followed)
@@ -607,14 +599,6 @@ def _columns(followed: Followed | None) -> Columns[tuple[DatedCommit, Step]]:
         Column("subject", lambda r: r[0].commit.subject, "subject", fit=Fit(least=16)),
         Column("why", lambda r: r[1].why),
     )  # fmt: skip
-
-
-def _commit(commit: Commit) -> dict[str, object]:
-    return {"commit": commit.id, "subject": commit.subject}
-
-
-def _named(commit: Commit) -> str:
-    return f"{commit.short} {commit.subject}".rstrip()
 
 
 def _effect(compared: Compared, ref: str) -> dict[str, object]:
@@ -671,10 +655,10 @@ def _conclusion(found: Found, asked: Bisect, file: Path, resume: str) -> Iterato
             yield f"it is not known whether {found.bad.short} is slower than {found.good.short}"
             yield "  name fewer tests, or quiet the machine: both make rounds more precise"
         case End.FOUND:
-            yield f"the first slow commit is {_named(last)}"
+            yield f"the first slow commit is {commit_text(last)}"
             yield f"  date: {found.first_slow.date}"
         case End.NOT_CONFIRMED:
-            yield f"half of the slowdown is there from {_named(last)} on"
+            yield f"half of the slowdown is there from {commit_text(last)} on"
             yield f"  but it alone is not known to be slower than {found.before.short} before it:"
             yield "  it may have come in small steps, or the search took a wrong turn"
         case End.RANGE:

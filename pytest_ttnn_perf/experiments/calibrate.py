@@ -86,9 +86,6 @@ def run_sessions(
 
     ``begin`` is called once, before the first test runs. Ctrl-C, or a session that cannot be run
     after others could, ends it early and keeps what there is.
-
-    Raises:
-        UsageError: the tests cannot be collected or run at all.
     """
     found = Sessions(sessions)
     try:

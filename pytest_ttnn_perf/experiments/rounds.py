@@ -94,9 +94,6 @@ class Move(Struct, frozen=True):
         A file or test that only this project has is left out: pytest would refuse all for one that
         is not there. The tests of a file are then chosen by their ids: those that another version
         collects. The one that ``chooses`` keeps the ids that were given.
-
-        Raises:
-            UsageError: none of the files that were asked for is there.
         """
         if self.is_users:
             return tuple(argv), False
@@ -167,11 +164,7 @@ class Version(Struct):
     rootdir: str | None = None
 
     def workers(self, *, chooses: bool) -> Workers:
-        """Return its workers; the tests that ``chooses`` collects run in both.
-
-        Raises:
-            UsageError: it has none of the tests, or not the folder that the user stands in.
-        """
+        """Return its workers; the tests that ``chooses`` collects run in both."""
         move, measuring = self.move, self.measuring
         if not move.there.is_dir():
             message = f"{self.name} has no folder {move.cwd.name}: nothing to compare"
@@ -438,9 +431,6 @@ def run_rounds(turns: InTurns, *, rounds: int, look: Callable[[int], Sequence[st
 
     ``look`` is called after some of them, and returns the tests that are to be measured on. Ctrl-C,
     or a round that cannot be run after others could, keeps what there is.
-
-    Raises:
-        UsageError: the tests of a version cannot be collected or run at all.
     """
     looks = Plan(rounds).looks()
     tests: Sequence[str] | None = None
@@ -512,11 +502,7 @@ class _Side(NamedTuple):
 
 
 class Turns:
-    """Measures two versions with the settings of the later one.
-
-    Raises:
-        UsageError: one of them has none of the tests.
-    """
+    """Measures two versions with the settings of the later one."""
 
     def __init__(
         self,

@@ -210,11 +210,7 @@ def read_steps(artifacts: Path) -> list[Step]:
 
 
 def write_step(artifacts: Path, step: Step) -> Path:
-    """Write a step record; return where.
-
-    Raises:
-        WriteError: it cannot be written.
-    """
+    """Write a step record; return where."""
     ignore_folder(artifacts)
     file = artifacts / _FOLDER / f"{step.id}.json"
     write_text(file, json.dumps(encode_step(step), indent=1) + "\n")
@@ -301,10 +297,6 @@ def steps_of_branch(folder: Path, steps: Sequence[Step]) -> tuple[list[Step], fr
     """Return the steps that began in this history.
 
     With them the ids of those that were kept, and discarded since.
-
-    Raises:
-        UsageError: the folder is in no repository.
-        InputError: git cannot read the working tree.
     """
     if not steps:
         return [], frozenset()

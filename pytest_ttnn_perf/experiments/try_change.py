@@ -27,6 +27,7 @@ from pytest_ttnn_perf.core.metric import (
     metric_in,
     split_metric,
 )
+from pytest_ttnn_perf.core.observation import JudgedTest
 from pytest_ttnn_perf.core.settings import CONFIGURATION_FILES, MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted, microseconds, shortened
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
@@ -52,7 +53,9 @@ from pytest_ttnn_perf.experiments.steps import (
     read_steps,
     write_step,
 )
+from pytest_ttnn_perf.gate.checklist import check_numbers
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
 from pytest_ttnn_perf.machine.git import Repository, posix
 from pytest_ttnn_perf.report.sentences import command_line
 from pytest_ttnn_perf.report.tables import (
@@ -230,7 +233,7 @@ class _Watch:
         self, root: Path, states: Repository, before: State, now: State, settings: Settings
     ) -> None:
         self._root, self._states = root, states
-        self._before, self._now = before, now
+        self._before, self._now, self._settings = before, now, settings
         self._turns: InTurns | None = None
         self._baselines = self._inside(settings.baselines)
         self._targets = self._inside(settings.targets)
@@ -261,6 +264,10 @@ class _Watch:
             return stopped
         self._leave_out_tuned()
         if number == 1:
+            for seen in (*self.before.measured.values(), *self.after.measured.values()):
+                seen[0] = check_numbers(
+                    JudgedTest(seen[0]), self._settings, only=NUMBER_RULES - VERDICT_RULES
+                ).observation
             self.refusals = self.edited(self._measured_files())
             before, after = self.before, self.after
             for test in (test for test in after.measured if test in before.measured):

@@ -78,7 +78,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.database_url import DatabaseUrl
     from pytest_ttnn_perf.core.observation import Run
     from pytest_ttnn_perf.history.runs import Keep, RunHistory, Wanted
-    from pytest_ttnn_perf.history.runs import Source as RecordSource
 
     Row = dict[str, Any]
 
@@ -323,7 +322,9 @@ class Sent(Enum):
     OTHER = "another run of that name is there"
 
 
-def send(database: Database, run: Run, source: RecordSource, *, text: str | None = None) -> Sent:
+def send(
+    database: Database, run: Run, source: RecordFile | StoredRecord, *, text: str | None = None
+) -> Sent:
     """Send a run; a run that is there already changes nothing.
 
     ``text`` is its record, if it was written before.
@@ -441,11 +442,7 @@ class StoredRecord(Struct, frozen=True):
         return f"run-{_digest(self.name)}.json"
 
     def read(self) -> Run:
-        """Read the whole record.
-
-        Raises:
-            HistoryError: it was pruned, or is damaged.
-        """
+        """Read the whole record."""
         text = self.text()
         if text is None:
             raise HistoryError(self.database.url, f"the samples of {self.name} were pruned")
@@ -499,11 +496,7 @@ def read_runs(database: Database, folder: Path, wanted: Wanted, asked: RunFilter
 
 
 def stored_records(database: Database) -> list[StoredRecord]:
-    """List the records of all runs by start time.
-
-    Raises:
-        HistoryError: the database cannot be read, or has no history.
-    """
+    """List the records of all runs by start time."""
     return [run.source for run in _headings(database) if isinstance(run.source, StoredRecord)]
 
 
@@ -580,11 +573,7 @@ class Pruned(NamedTuple):
 def prune(
     database: Database, runs: Keep | None, samples: Keep | None, *, dry_run: bool = False
 ) -> Pruned:
-    """Delete old runs and samples; ``dry_run`` only counts them.
-
-    Raises:
-        HistoryError: the database cannot be read or changed, or has no history.
-    """
+    """Delete old runs and samples; ``dry_run`` only counts them."""
     done = database.read(partial(_prune, runs, samples, dry_run=True))
     if not dry_run and (done.runs or done.samples):
         done = database.write(partial(_prune, runs, samples, dry_run=False))

@@ -154,11 +154,7 @@ def write_page_of_run(
 
 
 def write_page(page: Page, file: Path) -> None:
-    """Write a page.
-
-    Raises:
-        WriteError: the folder or the disk refused.
-    """
+    """Write a page."""
     write_text(file, page_html(page))
 
 
@@ -909,11 +905,7 @@ def visualizer_command(folder: str) -> str:
 def write_traces(
     tables: Mapping[str, OpTable], folder: Path, page: Path
 ) -> tuple[list[Path], dict[str, str]]:
-    """Write one trace per test; return files and links from the page.
-
-    Raises:
-        WriteError: the folder or the disk refused.
-    """
+    """Write one trace per test; return files and links from the page."""
     place = os.path.relpath(folder, page.parent).replace(os.sep, "/")
     names: dict[str, str] = {}
     for test, table in tables.items():

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from itertools import accumulate, chain, pairwise
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import JudgedTest, Run
     from pytest_ttnn_perf.core.verdict import Verdict
     from pytest_ttnn_perf.gate.store import StoredFile
+    from pytest_ttnn_perf.history.database import StoredRecord
     from pytest_ttnn_perf.machine.git import Lineage
     from pytest_ttnn_perf.report.tables import Block
 
@@ -225,29 +226,6 @@ class Reading(Struct, frozen=True):
     recorded_as: str | None = None
 
 
-class Source(Protocol):
-    """Place of a run's record: a file or a database row."""
-
-    @property
-    def is_stored(self) -> bool:
-        """In a database."""
-
-    @property
-    def name(self) -> str:
-        """The name of the record."""
-
-    @property
-    def file(self) -> str:
-        """The file that it is in, or that it is exported to."""
-
-    def read(self) -> Run:
-        """Read the whole record, with samples and op tables.
-
-        Raises:
-            TtnnPerfError: it cannot be read, or is not there any more.
-        """
-
-
 class RecordFile(Struct, frozen=True):
     """A record in a file."""
 
@@ -275,7 +253,7 @@ class RecordedRun(Struct, frozen=True):
     ``software`` is what changes without a commit: versions, firmware, driver, kernel, governor.
     """
 
-    source: Source
+    source: RecordFile | StoredRecord
     id: str | None
     environment: Environment
     label: str | None
@@ -387,11 +365,7 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHist
 
 
 def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: Wanted) -> RunHistory:
-    """Select the wanted runs and order them by commit.
-
-    Raises:
-        UsageError: a branch that was named does not exist.
-    """
+    """Select the wanted runs and order them by commit."""
     commits = {run.commit for run in runs if run.commit}
     names = (wanted.branch,) if wanted.branch else _MAIN
     lineage = lineage_of(folder, sorted(commits), names, all_branches=wanted.all_branches)
@@ -465,11 +439,7 @@ class _Branch:
 
 
 def record_files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield record files, also those inside folders.
-
-    Raises:
-        UsageError: a path does not exist.
-    """
+    """Yield record files, also those inside folders."""
     for path in paths:
         if path.is_dir():
             found = {*path.rglob("*.json"), *path.rglob("*.jsonl"), *path.rglob("*.json.gz")}
@@ -481,7 +451,7 @@ def record_files(paths: Sequence[Path]) -> Iterator[Path]:
             raise UsageError(message)
 
 
-def recorded_run(source: Source, run: Run) -> RecordedRun:
+def recorded_run(source: RecordFile | StoredRecord, run: Run) -> RecordedRun:
     """Reduce a record to a run with readings."""
     software = {
         shown: value
