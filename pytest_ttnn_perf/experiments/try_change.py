@@ -53,8 +53,8 @@ from pytest_ttnn_perf.experiments.steps import (
     read_steps,
     write_step,
 )
-from pytest_ttnn_perf.gate.checklist import check_numbers
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.judging import check_numbers
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
 from pytest_ttnn_perf.machine.git import Repository, posix
 from pytest_ttnn_perf.report.sentences import command_line
