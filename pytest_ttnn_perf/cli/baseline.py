@@ -57,7 +57,7 @@ from pytest_ttnn_perf.report.terminal import renaming_texts
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.core.baseline import Accepted, BaselineFile, MetricBaseline, TestBaseline
     from pytest_ttnn_perf.gate.store import StoredFile
@@ -303,19 +303,15 @@ def _problems(store: BaselineStore, path: Path) -> Iterator[tuple[str, str, str]
     except InputError as error:
         yield str(error.file), "", error.problem
         return
-    for name, test in sorted(_committed(path).items()):
+    text = committed_version(path.absolute())
+    try:
+        before = parse_json(text, decode_file, file=path).tests if text is not None else {}
+    except InputError:  # it was no baseline then
+        before = {}
+    for name, test in sorted(before.items()):
         if name in now.content.tests:
             for problem in _without_reason(test, now.content.tests[name]):
                 yield str(path), _id_of(now, name), problem
-
-
-def _committed(path: Path) -> Mapping[str, TestBaseline]:
-    """Return the tests of a file in the last commit."""
-    text = committed_version(path.absolute())
-    try:
-        return parse_json(text, decode_file, file=path).tests if text is not None else {}
-    except InputError:
-        return {}
 
 
 def _without_reason(before: TestBaseline, now: TestBaseline) -> Iterator[str]:

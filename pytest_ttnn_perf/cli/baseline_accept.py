@@ -118,11 +118,9 @@ def run_accept(options: argparse.Namespace) -> Result:
     store = BaselineStore(settings.baselines)
     edits = Edits(store)
     runs = {path: judge_run(read_run(path), store, settings) for path in records}
-    _check_together(runs)
+    _check_records(runs, named=bool(tests or options.ids))
     if not options.other_commit:
         edits.remarks += _check_commit(runs)
-    for path, run in runs.items():
-        _check_whole(path, run, named=bool(tests or options.ids))
     shift = next((run.shift for run in runs.values() if run.shift), None)
     if shift is not None and update is not Update.ALL:
         edits.remarks.append(shift_line(shift))
@@ -146,7 +144,7 @@ def run_accept(options: argparse.Namespace) -> Result:
         if refused is not None:
             edits.refusals.append(Refusal(hardware.key, test, *refused))
         elif change is not None:
-            _add_change(edits, hardware, _of_records(change, measured))
+            _add_change(edits, hardware, change, measured)
         else:
             unchanged += 1
     edits.remarks += [f"{counted(there, 'test')} already in the baselines"] if there else []
@@ -177,19 +175,29 @@ def _refuse_options(words: Sequence[str]) -> None:
         raise UsageError(f"unrecognized arguments: {' '.join(unknown)}")
 
 
-def _check_together(runs: Mapping[Path, Run]) -> None:
-    """Refuse records that are not measurements of the same thing."""
-    (first, run), *others = runs.items()
-    for path, other in others:
+def _check_records(runs: Mapping[Path, Run], *, named: bool) -> None:
+    """Refuse records of different commits or of one run, and cut ones unless tests are named."""
+    first, run = next(iter(runs.items()))
+    seen: dict[str, Path] = {}
+    for path, other in runs.items():
         ours, theirs = run.environment.commit, other.environment.commit
         if ours != theirs:
             message = f"{first} is of commit {ours or 'unknown'}, {path} of {theirs or 'unknown'}"
             raise UsageError(f"{message}: accept them one after the other")
-    seen: dict[str, Path] = {}
-    for path, other in runs.items():
         if other.id is not None and seen.setdefault(other.id, path) is not path:
             message = f"{seen[other.id]} and {path} are records of one run, {other.id}: give one"
             raise UsageError(message)
+        if not other.tests:
+            raise InputError(path, "the run has no tests: there is nothing to accept")
+        if not other.complete and not named:
+            count = counted(len(other.tests), "test")
+            message = f"{path}: the run was cut short after {count}, and may not have measured"
+            command = command_line("ttnn-perf", "baseline", "accept", place_of(str(path)), "--")
+            example = command_line(next(iter(other.tests)))
+            raise UsageError(
+                f"{message} again what looked different; accept those that you trust by name: "
+                f"{command} {example}"
+            )
 
 
 def _check_commit(runs: Mapping[Path, Run]) -> Iterator[str]:
@@ -217,19 +225,6 @@ def _check_commit(runs: Mapping[Path, Run]) -> Iterator[str]:
     if not is_known(here, measured):
         why = "which is not known here: fetch it, with git fetch --unshallow in a shallow clone"
     raise UsageError(f"{what}, {why}, or say --other-commit")
-
-
-def _check_whole(path: Path, run: Run, *, named: bool) -> None:
-    if not run.tests:
-        raise InputError(path, "the run has no tests: there is nothing to accept")
-    if not run.complete and not named:
-        count = counted(len(run.tests), "test")
-        message = f"{path}: the run was cut short after {count}, and may not have measured again"
-        command = command_line("ttnn-perf", "baseline", "accept", place_of(str(path)), "--")
-        hint = (
-            f"accept those that you trust by name: {command} {command_line(next(iter(run.tests)))}"
-        )
-        raise UsageError(f"{message} what looked different; {hint}")
 
 
 def _measured(
@@ -388,18 +383,6 @@ def _remedy(blocked: Sequence[Verdict], command: str) -> str:
     return f"accept it with: {command}"
 
 
-def _of_records(change: Change, measured: Sequence[Measured]) -> Change:
-    """Take the timings of each record as sessions of its own run."""
-    records = [(result.run, result.judged) for result in measured]
-    timings = {
-        name: sessions
-        for name, sessions in sessions_of(records).items()
-        if change.observation.metrics[name].metric.compared_by_ratio
-    }
-    joined = {**change.measured, **timings}
-    return replace(change, measured=joined, appended=sessions_to_append(records))
-
-
 _WORDS: Final = {
     Action.ADD: "recorded",
     Action.ACCEPT: "accepted",
@@ -408,9 +391,19 @@ _WORDS: Final = {
 }
 
 
-def _add_change(edits: Edits, hardware: Hardware, change: Change) -> None:
-    test = change.observation.test
-    before = edits.store.find(hardware, test)
+def _add_change(
+    edits: Edits, hardware: Hardware, change: Change, measured: Sequence[Measured]
+) -> None:
+    """Add a change whose timings are sessions of several records, each of its own run."""
+    records = [(result.run, result.judged) for result in measured]
+    timings = {
+        name: sessions
+        for name, sessions in sessions_of(records).items()
+        if change.observation.metrics[name].metric.compared_by_ratio
+    }
+    joined = {**change.measured, **timings}
+    change = replace(change, measured=joined, appended=sessions_to_append(records))
+    before = edits.store.find(hardware, change.observation.test)
     after = change(before)
     what = {}
     for name in change.metrics:
@@ -418,7 +411,7 @@ def _add_change(edits: Edits, hardware: Hardware, change: Change) -> None:
         now = len(after.metrics[name].sessions) if name in after.metrics else 0
         added = f"{counted(now - then, 'session')} added"
         what[name] = _WORDS.get(change.actions[name], added)
-    edits.add(hardware, test, change, what)
+    edits.add(hardware, change.observation.test, change, what)
 
 
 def _write(edits: Edits, update: Update) -> Iterator[str]:
@@ -478,14 +471,9 @@ def run_refresh(options: argparse.Namespace) -> Result:
         if window.stored is not None and refreshed(window.stored).metrics == window.baselines:
             again += 1
             continue
-        words = {
-            name: "recorded"
-            if name not in window.baselines
-            else "refreshed"
-            if name in not_better
-            else "accepted"
-            for name in change.metrics
-        }
+        words = dict.fromkeys(change.metrics, "accepted")
+        words |= dict.fromkeys(not_better, "refreshed")
+        words |= dict.fromkeys(change.metrics - window.baselines.keys(), "recorded")
         edits.add(window.hardware, window.test, refreshed, words)
     edits.remarks += [f"{counted(again, 'test')} as in these runs already"] if again else []
     edits.remarks += history.notes

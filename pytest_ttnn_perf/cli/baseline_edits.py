@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format
@@ -62,24 +61,36 @@ def repeated_options(options: argparse.Namespace) -> tuple[str, ...]:
     return ("--baselines", str(options.baselines)) if options.baselines else ()
 
 
-class Level(Struct, frozen=True):
-    """The centre of a metric and the number of its sessions."""
+class MetricEdit(NamedTuple):
+    """One metric before and after."""
 
-    centre: float
-    sessions: int
-
-
-class MetricEdit(Struct, frozen=True):
-    """One metric before and after; ``change`` is a fraction, plus is worse."""
-
-    metric: Metric
     what: str
-    before: Level | None = None
-    after: Level | None = None
-    change: float | None = None
+    before: MetricBaseline | None
+    after: MetricBaseline | None
+
+    @property
+    def metric(self) -> Metric:
+        """The metric, as it will be stored."""
+        stored = self.after or self.before
+        assert stored is not None, "a metric that is stored neither before nor after"
+        return stored.metric
+
+    @property
+    def change(self) -> float | None:
+        """The change as the gate computes it: a fraction, plus is worse."""
+        if not self.before or not self.after or self.before.metric != self.after.metric:
+            return None
+        before, after = centre_of(self.before), centre_of(self.after)
+        if before == after:
+            return 0.0
+        if self.metric.better is Better.HIGHER:
+            # Of a throughput, the time per unit of work; of an accuracy, what is lost of it.
+            whole = after if self.metric.compared_by_ratio else before
+            return (before - after) / abs(whole) if whole else None
+        return (after - before) / abs(before) if before else None
 
 
-class Edit(Struct, frozen=True):
+class Edit(NamedTuple):
     """The change of one test's baseline."""
 
     key: str
@@ -89,7 +100,7 @@ class Edit(Struct, frozen=True):
     note: str | None = None
 
 
-class Refusal(Struct, frozen=True):
+class Refusal(NamedTuple):
     """A test whose result is not accepted, why, and its remedy."""
 
     key: str
@@ -102,46 +113,35 @@ def metric_edits(
     before: TestBaseline | None, after: TestBaseline | None, what: Mapping[str, str]
 ) -> tuple[MetricEdit, ...]:
     """Compare the metrics that ``what`` names, with its word for each."""
-    edits = []
-    for name, word in sorted(what.items()):
-        old = before.metrics.get(name) if before else None
-        new = after.metrics.get(name) if after else None
-        stored = new or old
-        assert stored is not None, "a metric that is stored neither before nor after"
-        change = None
-        if old and new and old.metric == new.metric:
-            change = _worsening(stored.metric, centre_of(old), centre_of(new))
-        edits.append(MetricEdit(stored.metric, word, _level_of(old), _level_of(new), change))
-    return tuple(edits)
+    old, new = (side.metrics if side else {} for side in (before, after))
+    return tuple(
+        MetricEdit(word, old.get(name), new.get(name)) for name, word in sorted(what.items())
+    )
 
 
-def _level_of(baseline: MetricBaseline | None) -> Level | None:
-    return Level(centre_of(baseline), len(baseline.current)) if baseline else None
+def _centre(stored: MetricBaseline | None) -> float | None:
+    return centre_of(stored) if stored else None
 
 
-def _worsening(metric: Metric, before: float, after: float) -> float | None:
-    """Return the change as the gate does: plus is worse."""
-    if before == after:
-        return 0.0
-    if metric.better is Better.HIGHER:
-        # Of a throughput, the time per unit of work; of an accuracy, what is lost of it.
-        lower, whole = (before - after), (after if metric.compared_by_ratio else before)
-        return lower / abs(whole) if whole else None
-    return (after - before) / abs(before) if before else None
+def _sessions(stored: MetricBaseline | None) -> int | None:
+    return len(stored.current) if stored else None
 
 
-def _level(edit: MetricEdit, level: Level | None) -> str:
-    if level is None:
+def _level(stored: MetricBaseline | None) -> dict[str, object] | None:
+    return {"centre": _centre(stored), "sessions": _sessions(stored)} if stored else None
+
+
+def _level_text(edit: MetricEdit, stored: MetricBaseline | None) -> str:
+    if stored is None:
         return "-"
-    beside = edit.before.centre if edit.before else None
-    value = format_value(edit.metric, level.centre, beside=beside)
-    return f"{value} ({counted(level.sessions, 'session')})"
+    value = format_value(edit.metric, centre_of(stored), beside=_centre(edit.before))
+    return f"{value} ({counted(len(stored.current), 'session')})"
 
 
 def _change_text(edit: MetricEdit) -> str:
     if edit.before is None or edit.after is None:
         return "-"
-    if edit.change is None and edit.before.centre:
+    if edit.change is None and centre_of(edit.before):
         return "not comparable"
     return change_in_words(Verdict(edit.metric, Outcome.WITHIN, change=edit.change))
 
@@ -154,12 +154,12 @@ _COLUMNS: Final[Columns[tuple[Edit, MetricEdit]]] = Columns(
     Column("metric", lambda row: row[1].metric.name, "metric", fit=METRIC),
     Column("what", lambda row: row[1].what),
     Column("unit", lambda row: row[1].metric.unit),
-    Column("before", lambda row: row[1].before and row[1].before.centre, "before",
-           lambda row: _level(row[1], row[1].before), right=True, fit=Fit(drop=1)),
-    Column("before_sessions", lambda row: row[1].before and row[1].before.sessions),
-    Column("after", lambda row: row[1].after and row[1].after.centre, "after",
-           lambda row: _level(row[1], row[1].after), right=True),
-    Column("after_sessions", lambda row: row[1].after and row[1].after.sessions),
+    Column("before", lambda row: _centre(row[1].before), "before",
+           lambda row: _level_text(row[1], row[1].before), right=True, fit=Fit(drop=1)),
+    Column("before_sessions", lambda row: _sessions(row[1].before)),
+    Column("after", lambda row: _centre(row[1].after), "after",
+           lambda row: _level_text(row[1], row[1].after), right=True),
+    Column("after_sessions", lambda row: _sessions(row[1].after)),
     Column("change", lambda row: row[1].change, "change", lambda row: _change_text(row[1])),
     Column("", lambda row: row[1].what, "what", fit=Fit(least=10)),
 )  # fmt: skip
@@ -273,8 +273,8 @@ class Edits:
                             "metric": metric.metric.name,
                             "unit": metric.metric.unit,
                             "what": metric.what,
-                            "before": to_builtins(metric.before),
-                            "after": to_builtins(metric.after),
+                            "before": _level(metric.before),
+                            "after": _level(metric.after),
                             "change": metric.change,
                         }
                         for metric in edit.metrics
@@ -282,7 +282,7 @@ class Edits:
                 }
                 for edit in self.tests
             ],
-            "refused": to_builtins(self.refusals),
+            "refused": [refusal._asdict() for refusal in self.refusals],
             "files": [{"path": path, "fate": fate} for path, fate in files.items()],
             "remarks": self.remarks,
         }

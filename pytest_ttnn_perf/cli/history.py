@@ -471,7 +471,7 @@ def _prune_files(options: argparse.Namespace, folder: Path) -> Result:
         key=lambda each: (each.started_s, each.file),
     )
     newest = [each for each in reversed(found) if each.fate != _NO_RECORD]
-    new = newest[: kept_of([each.started_s for each in newest], options.keep)]
+    new = set(newest[: kept_of([each.started_s for each in newest], options.keep)])
     found = [
         each._replace(fate=_NEW) if each.fate == _REMOVED and each in new else each
         for each in found

@@ -417,7 +417,14 @@ def run_status(options: argparse.Namespace) -> Result:
                 if verdict.outcome in WITHOUT_BASELINE
             ]
         document["without_result"] = list(lost_tests(gated.run, store))
-    document["next"] = list(_next(document))
+    steps = []
+    if document["failed"]:
+        steps.append(command_line("ttnn-perf", "explain", document["failed"][0]["test"]))
+    if not tests or document["without_baseline"]:
+        steps.append("pytest --ttnn-perf-update=new")
+    elif record is None:
+        steps.append("pytest --ttnn-perf")
+    document["next"] = steps
     rows = (
         *(("failed", *each.values()) for each in document["failed"]),
         *(("without_baseline", *each.values()) for each in document["without_baseline"]),
@@ -452,16 +459,6 @@ def _wrong(judged: JudgedTest, settings: Settings) -> Iterator[str]:
             yield f"{verdict.outcome.value}: {sentence(verdict)}"
     for finding in violations(judged, settings.checklist):
         yield f"{finding.code} {finding.name}: {finding.reason or 'found'}"
-
-
-def _next(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the commands that lead on."""
-    if document["failed"]:
-        yield command_line("ttnn-perf", "explain", document["failed"][0]["test"])
-    if not document["baselines"]["tests"] or document["without_baseline"]:
-        yield "pytest --ttnn-perf-update=new"
-    elif document["last_run"] is None:
-        yield "pytest --ttnn-perf"
 
 
 def _status_lines(document: Mapping[str, Any]) -> Iterator[Block]:
