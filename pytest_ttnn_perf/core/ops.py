@@ -451,6 +451,7 @@ def _tensor(text: str, value: Value) -> Tensor:
 _SUFFIXES: Final = ("DeviceOperation", "Operation", "DeviceOp")
 
 
+@lru_cache(maxsize=4096)
 def short_code(op: str) -> str:
     """Return an op's code without namespaces and the word operation.
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: Codes of ops that are many: which, stands in their attributes.
 ELEMENTWISE: Final = ("Unary", "Binary", "Ternary")
-#: Other ops of which a setting tells what they compute.
+#: Other ops with a setting for their function.
 _COMPUTES: Final = {"Reduce": "math_op", "Pool2D": "pool_type"}
 
 
@@ -74,7 +74,7 @@ def calling_shape(signature: Signature, attributes: str = "") -> str:
     """Return the shape to call an op by: its first input.
 
     For a matrix product that is not enough: all projections of a layer take the same. What a
-    convolution or a pooling takes is flattened; its attributes tell the image.
+    convolution or a pooling takes is flattened; its attributes have the image.
     """
     operands = signature.inputs or signature.outputs
     if not operands:
@@ -169,7 +169,7 @@ def neighbours(
 ) -> tuple[int | None, int | None]:
     """Return the places of a conversion's producer and consumer.
 
-    A capture does not tell tensors apart: it is the nearest op before whose output, and the nearest
+    A capture has no ids of tensors: it is the nearest op before whose output, and the nearest
     one after whose input, is as large and in the same format and place. None where there is none.
     """
     own = signature_at(at)
@@ -214,15 +214,15 @@ def between_text(pairs: Mapping[tuple[str | None, ...], int]) -> str:
     >>> between_text({("Matmul", None): 2, ("Slice", "Softmax"): 1}), between_text({})
     ('after Matmul, and 1 elsewhere', '')
     """
-    told = {pair: count for pair, count in pairs.items() if any(pair)}
-    if not told:
+    known = {pair: count for pair, count in pairs.items() if any(pair)}
+    if not known:
         return ""
-    usual = max(told, key=lambda pair: told[pair])
+    usual = max(known, key=lambda pair: known[pair])
     producer, consumer = usual
     text = f"after {producer}" if producer else f"before {consumer}"
     if producer and consumer:
         text = f"between {producer} and {consumer}"
-    others = sum(pairs.values()) - told[usual]
+    others = sum(pairs.values()) - known[usual]
     return f"{text}, and {others} elsewhere" if others else text
 
 
@@ -240,7 +240,7 @@ def _format(tensor: Tensor) -> tuple[int, str, str, str]:
     return prod(tensor.padded), tensor.dtype, tensor.layout, tensor.memory
 
 
-# What the attributes of an op tell: how it is set up, and what it computes.
+# The attributes of an op: its settings and its function.
 #
 # TTNN prints them in spellings of its own, which changed from 2024 to 2026 and do not always close
 # their brackets: they are read key by key.
@@ -284,7 +284,7 @@ _SWITCHES: Final = (
     "use_pack_untilize", "use_low_perf", "bfp8_pack_precise", "preserve_fp32_precision",
     "using_persistent_buffers", "use_noc1_only", "use_optimal_ccl_for_llama",
 )  # fmt: skip
-#: All settings, in the order in which they are told.
+#: All settings, in the order of printing.
 ORDER: Final = {
     key: place
     for place, key in enumerate(

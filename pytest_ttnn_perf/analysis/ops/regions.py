@@ -168,7 +168,7 @@ def lanes_of(table: OpTable) -> tuple[tuple[Lane, ...], Lane]:
 def _lane(c: Columns, rows: Sequence[int]) -> Lane:
     """Put one replay of a trace where the trace ran first.
 
-    A trace whose replays the capture does not tell apart counts as outside.
+    A trace without numbers of replays counts as outside.
     """
     if {c.replay[row] for row in rows} == {None}:
         return Lane(rows, list(map(c.kernel_ns.__getitem__, rows)))
@@ -209,7 +209,7 @@ def _complete(c: Columns, replays: Mapping[int, Sequence[int]]) -> list[Sequence
 
 # Layers: blocks of ops that a model runs several times, one right after the other.
 
-#: So many ops in a row tell where a block begins anew.
+#: So many ops in a row show where a block begins anew.
 _CONTEXT: Final = 4
 #: How many distances between equal contexts are tried as the length of a block.
 _LENGTHS: Final = 12
@@ -485,7 +485,7 @@ _Derived = TypeVar("_Derived")
 def once_per_table(derive: Callable[[OpTable], _Derived]) -> Callable[[OpTable], _Derived]:
     """Cache the result of a function with its table.
 
-    Whoever asks gets the same object: it must be one that nobody changes.
+    All callers get the same object: it must not be changed.
     """
 
     @wraps(derive)
@@ -681,7 +681,7 @@ def region_named(table: OpTable, name: str, file: str) -> Region:
     """Return a region by name; "" for the only one.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no such region.
     """
     regions = regions_of(table).regions
     wanted = region_name(name)

@@ -56,7 +56,7 @@ class Board(NamedTuple):
 
 
 #: From tt-perf-report 1.4. An n300 has two chips, each as that of an n150. Of Blackhole it is the
-#: p150: a p100 has 7 banks and 448 GB/s, and no capture tells which of the two it is of.
+#: p150: a p100 has 7 banks and 448 GB/s, and no capture names which of the two it is.
 _BOARDS: Final = {
     "wormhole": Board(
         288.0, 12, {"LoFi": 262 / 72, "HiFi2": 148 / 72, "HiFi3": 74 / 54, "HiFi4": 74 / 72}
@@ -106,7 +106,7 @@ class Work(NamedTuple):
 class Roofline(NamedTuple):
     """The time of an op and the least time of its work.
 
-    What is ``stale`` has shapes that are not its own, and nothing can be told of it: with them an
+    What is ``stale`` has shapes that are not its own, and has no roofline: with them an
     op would be faster than the chip. Those of a cached program are of the call that made it.
     """
 
@@ -179,7 +179,7 @@ def rooflines(table: OpTable) -> Sequence[Roofline]:
             stale.add(kind[0])
     if not stale:
         return tuple(found)
-    # One that is too fast tells of all with these shapes: some may have them, which is not told.
+    # One that is too fast makes all with these shapes doubtful.
     return tuple(
         line._replace(stale=number in stale)
         for line, number in zip(found, columns.signature, strict=True)
@@ -189,7 +189,7 @@ def rooflines(table: OpTable) -> Sequence[Roofline]:
 def group_rooflines(groups: Sequence[OpGroup], arch: str | None) -> Sequence[Roofline]:
     """Return the roofline of the mean op of each group.
 
-    These do not tell an operand that is only where the result of an elementwise op goes: it counts
+    They do not mark an operand that is only where the result of an elementwise op goes: it counts
     as read.
     """
     board = board_of_arch(arch)
@@ -275,7 +275,7 @@ def is_dram_sharded(attributes: str) -> bool:
     return "DRAMShardedProgramConfig" in attributes
 
 
-#: These touch a part of what their operands hold, and shapes do not tell which.
+#: These touch a part of what their operands hold, and shapes do not show which.
 _PARTIAL: Final = re.compile(
     r"sparse|gather|scatter|cache|decode|paged|rotary|embed|index|fill|sample|non_?zero|moe|"
     r"slice_?write|partial|joint|view",

@@ -161,7 +161,7 @@ def _collective_ends(
 def _waits_ns(table: OpTable, step: Step) -> dict[int, float]:
     """Return how long each collective waits, beyond the fastest device.
 
-    Nothing is told of devices that ran different ops.
+    Nothing is known of devices that ran different ops.
     """
     columns = table.columns
     devices = list(step.values())
@@ -258,7 +258,7 @@ def _threads(spans: Sequence[Span]) -> list[int]:
 def _op_events(
     row: OpRow, span: Span, place: tuple[int, int], ideal_ns: float | None
 ) -> Iterator[Event]:
-    told = {
+    facts = {
         "number": row.number,
         "region": row.region,
         "step": row.step,
@@ -273,7 +273,7 @@ def _op_events(
         "stale": "with these shapes it would be faster than the chip" if row.stale else None,
     }
     args = {
-        name: visible(v) if isinstance(v, str) else v for name, v in told.items() if v is not None
+        name: visible(v) if isinstance(v, str) else v for name, v in facts.items() if v is not None
     }
     yield _complete(row.name, category_of(row.op).value, place, span.start_ns, span.kernel_ns, args)
     if span.waits_ns:

@@ -298,7 +298,7 @@ _VOLATILE_VALUE: Final = re.compile(
 T = TypeVar("T")
 
 _MESH: Final = re.compile(r"[1-9]\d{0,3}(?:x[1-9]\d{0,3})*")
-#: What a configuration of tt-xla begins with that is a result: counts of what was compiled.
+#: Prefix of results in a configuration of tt-xla: counts of compiled ops.
 _RESULTS: Final = "ttnn_"
 
 
@@ -655,7 +655,7 @@ def _of_tt_xla(value: Value) -> BenchmarkRun:
         None,
         run_type=_text(value, "run_type") or "benchmark",
         ml_model_name=_name(value.field("model")),
-        # The step is the model's name: it tells nothing apart.
+        # The step is the model's name: it distinguishes nothing.
         measurements=_measurements(value, "measurement_name", with_step=False),
         device_info=_object(value, "device_info"),
         ml_model_type=_text(value, "model_type"),
@@ -759,7 +759,7 @@ def _numbers_of(value: Value) -> Iterator[Measurement]:
         if name in _NOT_MEASURED or isinstance(raw, (list, dict)) or raw == "n/a":
             continue
         is_number = isinstance(raw, (int, float)) and not isinstance(raw, bool)
-        # Goodput is null where nobody asked for it.
+        # Goodput is null unless requested.
         missing = known_measurement(name) is not None and not name.startswith("request_goodput")
         if is_number or missing:
             yield _measured(name, _number(value, name))

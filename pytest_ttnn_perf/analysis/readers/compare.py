@@ -166,7 +166,7 @@ def line_changes(before: TtlangLog, after: TtlangLog) -> tuple[LineChange, ...]:
     """Return the lines whose cycles changed, the largest change first.
 
     Cycles are sums over cores and iterations. Lines are known by their text: the profiler sums up
-    those that read alike, and numbers move with every edit.
+    equal ones, and numbers move with every edit.
     """
     ours, theirs = _cycles(before), _cycles(after)
     changes = (LineChange(*key, ours.get(key), theirs.get(key)) for key in {**ours, **theirs})
@@ -251,7 +251,7 @@ class ChangedCalls(Struct, frozen=True):
     what: tuple[str, ...] = ()
 
 
-#: Settings of a convolution that a difference is told of.
+#: Settings of a convolution whose differences are reported.
 _CONV: Final = (
     "weights_dtype", "activation", "shard_layout", "act_block_h_override", "act_block_w_div",
     "enable_act_double_buffer", "enable_weights_double_buffer", "deallocate_activation",

@@ -137,7 +137,7 @@ _LONGEST_LINE: Final = 2**16
 _NUMBERS: Final = ("PCIe slot", "core_x", "core_y", "time[cycles since reset]", "run host ID")
 _RISC: Final = "RISC processor type"
 _ZONE: Final = "zone name"
-#: Earlier releases had another name for the column that tells starts from ends, and no traces.
+#: Earlier releases had another name for the column of starts and ends, and no traces.
 _TYPES: Final = ("type", "zone phase")
 _TRACES: Final = ("trace id", "trace id counter")
 _KERNEL: Final = b"-KERNEL"
@@ -255,7 +255,7 @@ class _Execution(Struct):
 class _Programs:
     """Collects programs from the starts and ends of kernels.
 
-    Where nothing else tells two executions of a program apart, the second start of the same
+    Where nothing else separates two executions of a program, the second start of the same
     processor on the same core is of the second execution, and so on.
     """
 
@@ -605,7 +605,7 @@ def _program(
     counted = (len(operations),) if operations and note is None else ()
     yield MetricObservation(count, counted, note=note)
     sizes = {name: peaks.get(kind, 0) for name, kind in named.items()} if peaks else {}
-    # Only some device operations tell: this is what the fullest core held at least.
+    # Only some device operations report it: this is what the fullest core held at least.
     circular = [op.cb_bytes_per_core for op in operations if op.cb_bytes_per_core is not None]
     if circular:
         sizes[CB_PEAK] = max(circular)
@@ -651,7 +651,7 @@ _NAMELESS: Final = re.compile(r"tensor_(?:[0-9]{1,4}|[0-9a-f]{4})")
 def sim_metrics(counters: SimCounters) -> Iterator[MetricObservation]:
     """Yield every counter, in total and by named tensor.
 
-    They tell that a kernel does something else than before, not whether it is slower.
+    They show that a kernel does something else than before, not that it is slower.
     """
     for counter, value in counters.counters.items():
         yield _observed_counter(counter, value)

@@ -192,14 +192,14 @@ def _number(node: Node) -> int:
 
 
 def _error(node: Node, first: Node | None) -> OperationError:
-    def told(name: str) -> str | None:
+    def text(name: str) -> str | None:
         value = node.params.optional(name) if node.params is not None else None
         return None if value is None else str(value.raw)
 
-    message = told("error_message") or told("message") or ""
-    name = told("error_operation") or (first.name if first else None)
+    message = text("error_message") or text("message") or ""
+    name = text("error_operation") or (first.name if first else None)
     number = None if first is None else _number(first)
-    return OperationError(number, name, told("error_type"), reason_in(message))
+    return OperationError(number, name, text("error_type"), reason_in(message))
 
 
 def _operation(
@@ -238,7 +238,7 @@ def _place(buffer: Value) -> tuple[int, BufferType]:
 class _Live:
     """Tracks allocated buffers node by node, except ``programs``.
 
-    Only releases that tell the size per bank can be summed; without it nothing is known.
+    Only releases that report the size per bank can be summed.
     """
 
     def __init__(self, programs: Container[int] = ()) -> None:
@@ -331,7 +331,7 @@ class _Tensors:
             linked = self._nodes.get(number)
             if linked is not None and linked.params is not None:
                 record = _record(number, linked.params)
-                if record.memory is not None:  # those of the host are nobody's business
+                if record.memory is not None:  # tensors of the host do not matter
                     yield record
 
 

@@ -141,10 +141,10 @@ class Operation(Struct, frozen=True):
     ``inputs`` and ``outputs`` are ids of tensors. ``device_operations`` are in the order of their
     calls. ``cb_bytes_per_core`` is what the fullest core held in circular buffers of their own
     memory at one time; those laid over a tensor are counted with the buffers. It is a lower bound:
-    not every device operation tells, and None says that none did. ``fidelity`` is that of the
-    matmuls and convolutions inside, or else of whatever tells one; None if they differ.
+    not every device operation reports it; None if none did. ``fidelity`` is that of the
+    matmuls and convolutions inside, or else of any other op; None if they differ.
     ``bytes_per_bank`` sums all buffers alive at this op, per bank. ``l1_by_core`` are the bytes of
-    tensors in the L1 of each core, by x and y, of the fullest device; empty where not told.
+    tensors in the L1 of each core, by x and y, of the fullest device; empty if unknown.
     ``queues`` are the command queues of its programs, one for each execution.
     """
 
@@ -432,7 +432,7 @@ def in_tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
 def device_tensor(record: TensorRecord | None) -> Tensor | None:
     """Return a tensor as in an op table; None on the host.
 
-    A report tells no padding: tiles are taken to be of 32 by 32.
+    A report has no padding: tiles are taken to be of 32 by 32.
     """
     if record is None or record.shape is None or record.memory is None:
         return None
@@ -484,7 +484,7 @@ def _place(record: TensorRecord) -> object:
 def resident_bytes(report: Report) -> Mapping[BufferType, float]:
     """Return the bytes of weights and inputs on one device.
 
-    Nothing where no call tells what it reads.
+    Nothing if no call has inputs.
     """
     if not any(operation.inputs for operation in report.operations):
         return {}

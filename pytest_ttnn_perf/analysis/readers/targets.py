@@ -124,7 +124,7 @@ _FIRST: Final = (
     "token_out_time_to_first_token",
     "time_to_token.inference_prefill",
 )
-#: What model_targets.yaml calls metrics: the names of what tests record, and the unit there.
+#: Metrics of model_targets.yaml: the names that tests record, and the unit there.
 _METRICS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "prefill_t/s": (_PREFILL, "tok/s"),
     "decode_t/s": (_DECODE, "tok/s"),
@@ -210,9 +210,9 @@ def _is_number(value: object) -> bool:
     return is_number and isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST
 
 
-#: How tests of tt-metal tell the two kinds of Galaxy apart.
+#: The two kinds of Galaxy in tests of tt-metal.
 _GALAXIES: Final = {"4U": System(WORMHOLE, "tg"), "6U": System(WORMHOLE, "galaxy")}
-#: The units of what ``text_demo_targets.json`` has.
+#: The units in ``text_demo_targets.json``.
 _DEMO: Final = {"prefill_pcc": "", "decode_pcc": "", "throughput": "tok/s/user"}
 
 

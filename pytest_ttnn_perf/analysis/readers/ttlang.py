@@ -159,7 +159,7 @@ class Wait(NamedTuple):
 class LineProfile(Struct, frozen=True):
     """A source line of a kernel, with its cycles if it ran.
 
-    ``hits`` is None where the line is told by its ``ops``. ``barriers`` are the circular buffers
+    ``hits`` is None where the line has ``ops``. ``barriers`` are the circular buffers
     that it is a DMA barrier for.
     """
 
@@ -292,7 +292,7 @@ class PipeGraph(NamedTuple):
 class TtlangLog(Struct, frozen=True):
     """The output of tt-lang in one log, in order of calls.
 
-    ``sim`` is what its simulator counted instead, which tells no times.
+    ``sim`` are the counters of its simulator, which has no times.
     """
 
     perf_summaries: tuple[PerfSummary, ...] = ()
@@ -338,7 +338,7 @@ SIGNPOST_PROFILE: Final = "SIGNPOST PROFILE"
 HEADINGS: Final = frozenset({
     PERF_SUMMARY, OLD_PERF_SUMMARY, *FLOW_GRAPHS, PIPE_GRAPH, AUTO_PROFILE, SIGNPOST_PROFILE,
 })  # fmt: skip
-#: So many lines in a row that nobody understands are not part of a section any more.
+#: So many lines in a row that are not understood end a section.
 _MOST_UNREAD: Final = 3
 _SHORTEST_RULE: Final = 60
 _MOST_SHOWN_UNREAD: Final = 80
