@@ -575,7 +575,7 @@ class Channel:
 def _text(document: Mapping[str, object]) -> str:
     """Return a document as JSON; unfit values by their text."""
     try:
-        return json.dumps(document, default=_describe)
+        return _ENCODER.encode(document)
     except _NO_JSON:
         return json.dumps(_plain(document, depth=_DEEPEST))
 
@@ -601,6 +601,9 @@ def _describe(value: object) -> str:
     except Exception:  # noqa: BLE001 (somebody else's class)
         return f"<{type(value).__name__}>"
 
+
+#: Made once: each ``json.dumps`` with an option makes its own.
+_ENCODER: Final = json.JSONEncoder(default=_describe)
 
 #: More than a pipe holds: all that was printed until now. A child of a worker may never stop.
 _PIPE: Final = 1 << 20
@@ -796,21 +799,16 @@ class WorkerProcess:
         return selector
 
     def _ready(self, selector: selectors.BaseSelector) -> set[int]:
-        with self._interruptible():
+        held = self.interrupts.release()
+        try:
             ready = {key.fd for key, _ in selector.select(_POLL_S)}
+        finally:
+            if held:
+                self.interrupts.hold()
         for descriptor in ready & self._outputs.keys():
             if not self._outputs[descriptor].forward():
                 selector.unregister(descriptor)
         return ready
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        held = self.interrupts.release()
-        try:
-            yield
-        finally:
-            if held:
-                self.interrupts.hold()
 
     def _receive(self, flags: int = 0) -> bytes:
         try:
@@ -825,7 +823,9 @@ class WorkerProcess:
             line, _, self._buffer = self._buffer.partition(b"\n")
             if line:
                 self._forward()  # what was printed before was printed first
-                yield from self._document(line)
+                document = self._read(line)
+                if not self.damaged:
+                    yield document
             else:
                 with contextlib.suppress(OSError):
                     self._socket.sendall(json.dumps(self.stop).encode() + b"\n")
@@ -836,16 +836,16 @@ class WorkerProcess:
             pass
         *lines, _ = self._buffer.split(b"\n")
         for line in filter(None, lines):
-            self.unread += self._document(line)
+            document = self._read(line)
+            if not self.damaged:
+                self.unread.append(document)
 
-    def _document(self, text: bytearray) -> Iterator[object]:
-        """Yield the document of a text, unless it is no JSON."""
+    def _read(self, line: bytearray) -> object:
         try:
-            document = json.loads(text.decode(errors="surrogatepass"))
+            return json.loads(line.decode(errors="surrogatepass"))
         except (ValueError, RecursionError):
             self.damaged = True
-        else:
-            yield document
+            return None
 
     def _forward(self) -> None:
         for output in self._outputs.values():
@@ -873,9 +873,14 @@ class WorkerProcess:
                     return
                 if self._socket.fileno() in self._ready(selector) and not self._receive():
                     selector.unregister(self._socket)
-        left_s = None if deadline is None else max(deadline - time.monotonic(), 0)
-        with contextlib.suppress(subprocess.TimeoutExpired), self._interruptible():
-            self.process.wait(left_s)
+        held = self.interrupts.release()
+        try:
+            self.process.wait(None if deadline is None else max(deadline - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            if held:
+                self.interrupts.hold()
 
     def _kill(self) -> int:
         if not self._gone:
