@@ -81,9 +81,9 @@ def _by_raw_sums(x: Array, y: Array, chunk: int) -> Agreement | None:
     """
     size = len(x)
     lane = min(_LANE, chunk, size)
-    x_lanes, d_lanes = np.zeros((2, -(-min(chunk, size) // lane), lane))
-    x_flat, d_flat = x_lanes.reshape(-1), d_lanes.reshape(-1)
-    ones = np.ones(lane)
+    both = np.zeros((2, -(-min(chunk, size) // lane), 1, lane))
+    x_flat, d_flat = both.reshape(2, -1)
+    rows, columns, ones = both, both.reshape(*both.shape[:2], lane, 1), np.ones((lane, 1))
     totals, highest, lowest = np.zeros(5), 0.0, 0.0
     for start in range(0, size, len(x_flat)):
         count = min(len(x_flat), size - start)
@@ -91,14 +91,9 @@ def _by_raw_sums(x: Array, y: Array, chunk: int) -> Agreement | None:
         d_flat[:count] = _slice(y, start, count)
         x_flat[count:] = d_flat[count:] = 0.0  # zeros change no sum and no extreme
         d_flat -= x_flat
-        rows, columns = x_lanes[:, None, :], d_lanes[:, :, None]
-        totals += [
-            (x_lanes @ ones).sum(),
-            (d_lanes @ ones).sum(),
-            (rows @ x_lanes[:, :, None]).sum(),
-            (d_lanes[:, None, :] @ columns).sum(),
-            (rows @ columns).sum(),
-        ]
+        totals[:2] += (rows @ ones).sum(axis=(1, 2, 3))
+        totals[2:4] += (rows @ columns).sum(axis=(1, 2, 3))
+        totals[4] += (rows[0] @ columns[1]).sum()
         highest, lowest = max(highest, d_flat.max()), min(lowest, d_flat.min())
     sum_x, sum_d, xx, dd, xd = totals.tolist()
     largest = float(max(highest, -lowest))
