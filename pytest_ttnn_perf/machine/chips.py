@@ -24,7 +24,7 @@ from msgspec import Struct
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.hardware import System, card_of, system_of_chips
 from pytest_ttnn_perf.machine.environment import devices_of, is_simulated
-from pytest_ttnn_perf.machine.host import ROOT
+from pytest_ttnn_perf.machine.host import ROOT, line_of
 from pytest_ttnn_perf.machine.processes import listener_of
 from pytest_ttnn_perf.machine.ttnn import put_in_place, when_imported
 
@@ -205,7 +205,7 @@ def system_here(environment: Mapping[str, str]) -> System | None:
     if is_simulated(environment):
         return None
     files = {_chip(file): file for file in root.glob(_CARD_FILES)}
-    cards = [card_of(_text(file)) for file in files.values()]
+    cards = [card_of(line_of(file) or "") for file in files.values()]
     system = system_of_chips(
         card for card in cards for _ in range(2 if card in _OF_TWO_CHIPS else 1)
     )
@@ -217,13 +217,6 @@ def system_here(environment: Mapping[str, str]) -> System | None:
 def _chip(file: Path) -> int:
     number = file.parent.name.rpartition("!")[2]
     return int(number) if number.isdecimal() else -1
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 DEVICES: Final = devices_of({})

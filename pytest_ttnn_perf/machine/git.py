@@ -669,7 +669,7 @@ class Lineage(Struct, frozen=True):
 def lineage_of(
     folder: Path, commits: Collection[str], names: Sequence[str], *, all_branches: bool = False
 ) -> Lineage | None:
-    """Return the order of some commits; None where there is no repository.
+    """Return the order of some commits; None without a repository.
 
     A branch is followed by first parents, here and on ``origin``: what was merged into it is not
     it. It is the first of ``names`` that there is.
@@ -680,26 +680,26 @@ def lineage_of(
     top = top_level(folder)
     if top is None:
         return None
+    git = Git(top)
+    words = ("rev-list", "--timestamp", "--topo-order", "--reverse")
     try:
-        return _lineage(Git(top), commits, () if all_branches else names)
+        known = _known(git, commits)
+        if all_branches or not names:
+            given = "".join(f"{commit}\n" for commit in sorted(set(known.values()))).encode()
+            asked = (*words, "--stdin")
+            listed = git.output(*asked, given=given, timeout_s=_TIMEOUT_S) if known else b""
+            return Lineage(known, *_places(listed))
+        for name in names:
+            refs = (f"refs/heads/{name}", f"refs/remotes/origin/{name}")
+            tips = (git.ask("rev-parse", "--verify", "--quiet", f"{r}^{{commit}}") for r in refs)
+            there = [tip for tip in tips if tip]
+            if there:
+                listed = git.output(*words, "--first-parent", *there, "--", timeout_s=_TIMEOUT_S)
+                places, times = _places(listed)
+                return Lineage(known, places, times, name, _cut(git, next(iter(places))))
     except GitError as cause:
         message = f"git cannot tell the order of commits in {top}: {cause}"
         raise UsageError(message) from cause
-
-
-def _lineage(git: Git, commits: Collection[str], names: Sequence[str]) -> Lineage:
-    known = _known(git, commits)
-    words = ("rev-list", "--timestamp", "--topo-order", "--reverse")
-    if not names:
-        asked = "".join(f"{commit}\n" for commit in sorted(set(known.values()))).encode()
-        listed = git.output(*words, "--stdin", given=asked, timeout_s=_TIMEOUT_S) if known else b""
-        return Lineage(known, *_places(listed))
-    for name in names:
-        tips = _tips(git, name)
-        if tips:
-            line = git.output(*words, "--first-parent", *tips, "--", timeout_s=_TIMEOUT_S)
-            places, times = _places(line)
-            return Lineage(known, places, times, name, _cut(git, next(iter(places))))
     return Lineage(known, {}, {})
 
 
@@ -724,12 +724,6 @@ def _known(git: Git, commits: Collection[str]) -> dict[str, str]:
         if len(words) == 3 and words[1] == "commit" and words[0].startswith(commit):
             found[commit] = words[0]
     return found
-
-
-def _tips(git: Git, branch: str) -> list[str]:
-    names = (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}")
-    asked = (git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") for name in names)
-    return [commit for commit in asked if commit]
 
 
 def _places(listed: bytes) -> tuple[dict[str, int], dict[str, int]]:

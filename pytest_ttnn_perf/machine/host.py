@@ -105,7 +105,7 @@ def host_environment(*, now: datetime) -> Environment:
         cpu_count=os.cpu_count(),
         memory_bytes=_memory_bytes(),
         load_1m=_load(),
-        governor=_line(_GOVERNOR),
+        governor=line_of(_GOVERNOR),
         # Runs on one host can be told apart without its name leaving the company.
         host_hash=_host_hash(platform.node()),
         pytest=installed_version("pytest"),
@@ -166,7 +166,7 @@ def host_load(environment: Mapping[str, str]) -> Mapping[str, Scalar]:
     nothing else.
     """
     root = Path(environment.get(ROOT) or "/")
-    words = (_line(root / _LOAD) or "").split()
+    words = (line_of(root / _LOAD) or "").split()
     found: dict[str, Scalar] = {}
     try:
         found["load_1m"] = float(words[0])
@@ -174,7 +174,7 @@ def host_load(environment: Mapping[str, str]) -> Mapping[str, Scalar]:
     except (IndexError, ValueError):
         found = {}
     # All that there are, not those that this process may use: the load is of all as well.
-    known = {"cpu_count": os.cpu_count(), "governor": _line(root / _GOVERNOR_FILE)}
+    known = {"cpu_count": os.cpu_count(), "governor": line_of(root / _GOVERNOR_FILE)}
     return {**found, **{name: value for name, value in known.items() if value is not None}}
 
 
@@ -202,13 +202,13 @@ def machine(
     tenants, known = _tenants(chips, root / "proc")
     cache = kernel_cache(environment)
     locked, dirty = root / LOCKED, root / DIRTY
-    pages = _line(root / _HUGEPAGES)
+    pages = line_of(root / _HUGEPAGES)
     return Machine(
         devices=chips,
-        governor=_line(root / _GOVERNOR_FILE),
+        governor=line_of(root / _GOVERNOR_FILE),
         iommu=_iommu(root),
         hugepages=int(pages) if pages is not None and pages.isdecimal() else None,
-        driver=_line(root / _DRIVER),
+        driver=line_of(root / _DRIVER),
         tenants=tenants,
         tenants_known=known,
         kernel_cache=cache,
@@ -306,7 +306,7 @@ def _command(process: Path) -> str:
 def _iommu(root: Path) -> bool | None:
     """Return whether an IOMMU translates for the chips, not just exists."""
     for pattern in _IOMMU:
-        types = [_line(file) for file in sorted(root.glob(pattern))]
+        types = [line_of(file) for file in sorted(root.glob(pattern))]
         if types:
             return all(kind is not None and kind.startswith("DMA") for kind in types)
     return False if (root / "sys/kernel").is_dir() else None
@@ -332,7 +332,8 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def _line(file: Path) -> str | None:
+def line_of(file: Path) -> str | None:
+    """Return the text of a small file; None where there is nothing."""
     try:
         return file.read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError):
@@ -374,6 +375,6 @@ def _numbers(folders: Iterable[Path], name: str, *, per: float = 1.0) -> Iterato
 def _texts(folders: Iterable[Path], name: str) -> Iterator[str]:
     for folder in folders:
         for file in sorted(folder.glob(name)):
-            text = _line(file)
+            text = line_of(file)
             if text is not None:
                 yield text

@@ -368,11 +368,7 @@ def cause_of(text: str) -> str:
         return _DRIVER.sub("", text)
     info = _INFO.match(text, raised.end())
     # Without words of its own, the condition that failed is all there is.
-    return _one_line(info[1] if info else "") or raised[0].strip()
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join((info[1] if info else "").split()) or raised[0].strip()
 
 
 def installed_ttnn() -> Build:

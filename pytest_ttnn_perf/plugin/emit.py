@@ -183,28 +183,24 @@ class Extensions:
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Ask for them; a mistake stops the run before anything is measured."""
-        try:
-            self._take_rules(config)
-            self._take_formats(config)
+        settings, rules_hook = self.settings, "pytest_ttnn_perf_rules"
+        formats_hook = "pytest_ttnn_perf_capture_formats"
+        named = settings.select or settings.ignore or settings.rules
+        try:  # most runs have none, and pay for none
+            if named or _implementations(config, rules_hook):
+                rules, owners = _all_of(config, rules_hook, CustomRule), dict[str, str]()
+                for rule, owner in rules:
+                    if rule.code in owners:
+                        other = owners[rule.code]
+                        problem = f"returned {rule.code}, which is a rule of {other} already"
+                        raise HookError(owner, rules_hook, problem)
+                    owners[rule.code] = owner
+                wings.call("use_rules", rules)
+                wings.call("select_rules", settings.select, settings.ignore, settings.rules)
+            if _implementations(config, formats_hook):
+                wings.call("use_formats", _all_of(config, formats_hook, CaptureFormat))
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
-
-    def _take_rules(self, config: pytest.Config) -> None:
-        settings = self.settings
-        named = settings.select or settings.ignore or settings.rules
-        # Most runs have none, and pay for none.
-        if not named and not _implementations(config, "pytest_ttnn_perf_rules"):
-            return
-        rules = _all_of(config, "pytest_ttnn_perf_rules", CustomRule)
-        _refuse_double_codes(rules)
-        wings.call("use_rules", rules)
-        wings.call("select_rules", settings.select, settings.ignore, settings.rules)
-
-    def _take_formats(self, config: pytest.Config) -> None:
-        if not _implementations(config, "pytest_ttnn_perf_capture_formats"):
-            return
-        formats = _all_of(config, "pytest_ttnn_perf_capture_formats", CaptureFormat)
-        wings.call("use_formats", formats)
 
 
 def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
@@ -220,18 +216,15 @@ def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
         return replace(observation, problems=(*observation.problems, str(error)))
     if result is None:
         return observation
-    if isinstance(result, Hardware) and _is_named(result):
+    parts = (result.arch, result.board, result.mesh) if isinstance(result, Hardware) else ()
+    named = parts if parts[2:] != ("",) else parts[:2]
+    if named and all(isinstance(part, str) and part.strip() for part in named):
         return replace(observation, hardware=result)
     problem = (
         f"returned {repr_of(result)}: expected Hardware(arch, board, mesh) of non-empty strings"
     )
     refused = str(HookError(owner, name, problem))
     return replace(observation, problems=(*observation.problems, refused))
-
-
-def _is_named(hardware: Hardware) -> bool:
-    parts = (hardware.arch, hardware.board, hardware.mesh)
-    return all(isinstance(part, str) and part.strip() for part in parts[: 2 + bool(hardware.mesh)])
 
 
 def report_run(config: pytest.Config, run: Run) -> list[str]:
@@ -274,15 +267,6 @@ def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[tup
                 raise HookError(owner, name, f"returned something that cannot be used: {mistake}")
             found.append((extension, owner))
     return found
-
-
-def _refuse_double_codes(rules: list[tuple[CustomRule, str]]) -> None:
-    owners: dict[str, str] = {}
-    for rule, owner in rules:
-        if rule.code in owners:
-            problem = f"returned {rule.code}, which is a rule of {owners[rule.code]} already"
-            raise HookError(owner, "pytest_ttnn_perf_rules", problem)
-        owners[rule.code] = owner
 
 
 def _results(
