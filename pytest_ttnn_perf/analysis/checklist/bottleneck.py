@@ -134,10 +134,7 @@ def model_kind(
 
 
 def bottleneck_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Bottleneck | None:
-    """Find the bottleneck of a subject; None if unknown.
-
-    ``settings`` have the limits that a project sets, by the code of their rule.
-    """
+    """Find the bottleneck of a subject; None if unknown."""
 
     def ask(rule: Rule) -> Answer:
         if rule.code in settings:

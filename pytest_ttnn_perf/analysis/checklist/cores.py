@@ -151,10 +151,7 @@ class OnCores(NamedTuple):
 
 
 def available_cores(step: OpTable, report: Report | None) -> int:
-    """Count the cores of a device; 0 if unknown.
-
-    Where nothing tells, they are at least as many as the op with most of them runs on.
-    """
+    """Count the cores of a device; 0 if unknown."""
     devices = report.devices if report is not None else ()
     told = max((device.compute_cores or 0 for device in devices), default=0)
     seen = max((cores or 0 for cores in step.columns.cores), default=0)

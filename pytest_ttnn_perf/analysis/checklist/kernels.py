@@ -25,10 +25,7 @@ _MOVES_GB_S: Final = 1.0
 
 
 class Kernel(NamedTuple):
-    """A program of a log, with cores and clock of its chip.
-
-    None where that is not told.
-    """
+    """A program of a log, with cores and clock of its chip."""
 
     program: ProgramPerf
     cores_there: int | None
@@ -68,10 +65,7 @@ class Kernel(NamedTuple):
 
 
 def kernels_of(log: TtlangLog) -> list[Kernel] | str:
-    """Return the programs, or why there are none to judge.
-
-    Each summary lists the programs of earlier calls again, so that the last word counts.
-    """
+    """Return the programs, or why there are none to judge."""
     problem = _distrust(log)
     if problem is not None:
         return problem

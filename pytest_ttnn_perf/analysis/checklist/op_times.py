@@ -63,10 +63,7 @@ def worst_ops(
     of: float | None,
     unit: str = "ns",
 ) -> Iterator[Evidence]:
-    """Yield evidence of ops, those of one signature together, the heaviest first.
-
-    ``of`` is the whole that they are shares of: the kernel time of a table, mostly.
-    """
+    """Yield evidence of ops, those of one signature together, the heaviest first."""
     weights: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for op in ops:
         weights[op_name(op)].append((weight(op), op.number))
@@ -226,10 +223,7 @@ def _replays(table: OpTable) -> _Replays:
 
 
 class Difference(NamedTuple):
-    """An execution unlike the first of its kind, and where it differs.
-
-    ``same_ops``: only their operands differ.
-    """
+    """An execution unlike the first of its kind, and where it differs."""
 
     what: str
     number: int

@@ -56,10 +56,7 @@ def last_name(operation: Operation) -> str:
 
 
 class Operand(NamedTuple):
-    """A tensor that ``times`` ops take or, if ``given``, give.
-
-    ``number`` is its id in a report; an op table does not tell tensors apart.
-    """
+    """A tensor that ``times`` ops take or, if ``given``, give."""
 
     op: str
     tensor: Tensor
@@ -89,10 +86,7 @@ def used_signatures(table: OpTable) -> Sequence[tuple[Signature, int]]:
 def by_weight(
     weights: Iterable[tuple[str, float]], *, unit: str, of: float | None = None
 ) -> Iterator[Evidence]:
-    """Yield evidence by text with summed weights, heaviest first.
-
-    They are shares ``of`` a whole, where one is given.
-    """
+    """Yield evidence by text with summed weights, heaviest first."""
     totals: dict[str, float] = defaultdict(float)
     for text, weight in weights:
         totals[text] += weight
@@ -322,10 +316,7 @@ _MOVES: Final = re.compile(
 
 
 class RoundTrip(NamedTuple):
-    """Two operations in a row that only convert or move a tensor.
-
-    ``before``, ``there`` and ``after`` are the tensor on its way; nobody else reads it there.
-    """
+    """Two operations in a row that only convert or move a tensor."""
 
     out: Operation
     back: Operation
@@ -418,11 +409,7 @@ def budget_bytes(report: Report) -> int | None:
 
 
 def dram_use(table: OpTable) -> float | None:
-    """Share of the DRAM bandwidth in use; None if unknown.
-
-    An op that reads an unknown part of its operands counts as none of it, and so does one whose
-    shapes are not its own.
-    """
+    """Share of the DRAM bandwidth in use; None if unknown."""
     time = kernel_ns(table)
     if board_of(table) is None or not time or not has_operands(table):
         return None

@@ -134,11 +134,7 @@ class Plan(Struct, frozen=True):
 
 
 def plan_of(findings: Iterable[Finding], start: Start) -> Plan:
-    """Return the plan that follows from the findings of one region.
-
-    What two findings would save of the same op counts for the one that saves more; the other shows
-    what it adds.
-    """
+    """Return the plan that follows from the findings of one region."""
     found = [one for one in findings if one.outcome is RuleOutcome.FOUND and one.code[3] in _ADVICE]
     standing = [one for one in found if one.stands]
     told = [one for one in standing if one.saving_ns is not None]
@@ -176,10 +172,7 @@ def is_of_host(code: str) -> bool:
 
 
 def order_of_step(finding: Finding, *, waits: bool) -> tuple[bool, bool, bool, float, str]:
-    """Sort key: a host that ``waits``, then the sure, then the large.
-
-    Upper bounds come last, and what is only for information before them.
-    """
+    """Sort key: a host that ``waits``, then the sure, then the large."""
     is_host = waits and is_of_host(finding.code)
     bound, info = finding.at_most, finding.severity is Severity.INFO
     return not is_host, bound, info, -_adds(finding), finding.code
@@ -196,10 +189,7 @@ class Chance(Enum):
 
 
 class Reach(NamedTuple):
-    """The chance of reaching a target, and the step that does.
-
-    ``metric`` is what a test has the target for, "" where the command line does.
-    """
+    """The chance of reaching a target, and the step that does."""
 
     metric: str
     target_ns: float
@@ -274,10 +264,7 @@ def starts_of_test(observation: Observation, arch: str | None) -> Iterator[Start
 def reaches_of(
     observation: Observation, findings: Sequence[Finding], plan: Plan, *, alone: bool
 ) -> Iterator[Reach]:
-    """Yield the reach of the targets of a test for a region.
-
-    Those of whole calls as well where the region stands ``alone``: what it saves, they save.
-    """
+    """Yield the reach of the targets of a test for a region."""
     region = plan.start.region
     metrics = {metric_in(region, name): name for name in (*_CALL_TIMES, KERNEL_TIME)}
     if alone:
@@ -319,10 +306,7 @@ def _time_ns(observation: Observation, metric: str) -> float | None:
 
 
 def ideal_of_step(step: OpTable) -> float | None:
-    """Return the least time of a step in ns; None if unknown.
-
-    Its work is spread evenly over its devices.
-    """
+    """Return the least time of a step in ns; None if unknown."""
     board, columns = board_of(step), step.columns
     if board is None or not step.devices:
         return None
@@ -371,11 +355,7 @@ def _ideal_ns(board: Board, signature: Signature, cores: int) -> float:
 
 
 class Planned(Struct, frozen=True):
-    """A plan of a region, or ``why_not``: the reason without one.
-
-    ``source`` is the file or the test, "" where the command names nothing else. ``unanswered`` is
-    how many rules could not tell, ``look`` the command that says what they need.
-    """
+    """A plan of a region, or ``why_not``: the reason without one."""
 
     source: str
     plan: Plan | None = None
@@ -568,10 +548,7 @@ _FEW_STEPS: Final = 3
 
 
 def bounded_document(planned: Sequence[Planned], *, most_bytes: int = MOST_BYTES) -> object:
-    """Return plans as JSON of bounded size; ``cut`` counts the rest.
-
-    Steps go first, the last ones of the longest plan; then plans, the last ones.
-    """
+    """Return plans as JSON of bounded size; ``cut`` counts the rest."""
     plans = [_document(one) for one in planned[:_MOST_PLANS]]
     beyond = [one.plan for one in planned[_MOST_PLANS:]]
     cut = {"plans": len(beyond), "steps": sum(len(plan.steps) for plan in beyond if plan)}

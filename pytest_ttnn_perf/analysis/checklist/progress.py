@@ -71,10 +71,7 @@ def progress_of(
     has_baseline: bool | None,
     kind: ModelKind | None = None,
 ) -> Progress:
-    """Return the progress of a model; ``has_baseline`` None is unknown.
-
-    ``kind`` is what kind of model it is; None where that is not known.
-    """
+    """Return the progress of a model; ``has_baseline`` None is unknown."""
     listed = tuple(findings)
     told: list[tuple[str, State | None]]
     told = [(code, _WITHOUT_ANSWER[each.outcome]) for each in unanswered for code in each.codes]

@@ -228,11 +228,7 @@ def _select_rules(
 def run_rules(
     rules: Iterable[Rule], subject: Subject, waived: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """Return a finding per rule; ``waived`` rules claim no saving.
-
-    Raises:
-        RuleError: one raised.
-    """
+    """Return a finding per rule; ``waived`` rules claim no saving."""
     answers: dict[str, tuple[Rule, Answer]] = {}
     listed = list(rules)
     for rule in sorted(listed, key=lambda rule: rule.looks_at_others):
@@ -244,11 +240,7 @@ def run_rules(
 
 
 def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str] = ()) -> Answers:
-    """Return the findings, and the reasons of rules without an answer.
-
-    Raises:
-        RuleError: one raised.
-    """
+    """Return the findings, and the reasons of rules without an answer."""
     answers: list[tuple[Rule, Answer]] = []
     without: dict[tuple[RuleOutcome, str], tuple[str, ...]] = defaultdict(tuple)
 
@@ -280,11 +272,7 @@ def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str]
 def run_in_regions(
     rules: Sequence[Rule], subject: Subject, waived: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """Return findings: of rules on ops by region, of others once.
-
-    Raises:
-        RuleError: one raised.
-    """
+    """Return findings: of rules on ops by region, of others once."""
     regions = in_regions(subject)
     if regions == (subject,):
         return run_rules(rules, subject, waived)
@@ -297,11 +285,7 @@ def run_in_regions(
 def ask_in_regions(
     groups: Sequence[Group], subject: Subject, waived: Collection[str] = ()
 ) -> Answers:
-    """Ask rules on ops for each region, the others once.
-
-    Raises:
-        RuleError: one raised.
-    """
+    """Ask rules on ops for each region, the others once."""
     regions = in_regions(subject)
     if regions == (subject,):
         return ask_rules(groups, subject, waived)
@@ -337,10 +321,7 @@ def find(subject: Subject, settings: Settings, *, only: Collection[str] | None =
 
 
 def trusted(subject: Subject) -> Subject:
-    """Return a subject without an op table that is invalid.
-
-    Only the rules of validity look at such a table.
-    """
+    """Return a subject without an op table that is invalid."""
     if subject.ops is None:
         return subject
     from pytest_ttnn_perf.analysis.ops.validity import why_invalid

@@ -170,10 +170,7 @@ def check_savings(
     arithmetic: str,
     name: Callable[[Placed], str] = lambda placed: op_name(placed.op),
 ) -> Answer:
-    """Compare a saving with a share of the step.
-
-    The evidence are the ops that it is saved of, those of one name together.
-    """
+    """Compare a saving with a share of the step."""
     whole = step_ns(step)
     part = sum(saved.values()) / whole if whole else 0.0
     answer = share.at_most(part, sentence, _evidence(step, saved, whole, name))
@@ -388,10 +385,7 @@ class Waiting(NamedTuple):
 
 @once_per_table
 def waiting_in(step: OpTable) -> Waiting:
-    """Return the gaps of a step, without those of compilation.
-
-    The gap before its first op belongs to what came before it.
-    """
+    """Return the gaps of a step, without those of compilation."""
     gaps = (Gap(op, max(op.gap_ns or 0.0, 0.0)) for _, op in critical_ops(step)[1:])
     return Waiting(tuple(gap for gap in gaps if gap.ns < COMPILING_NS), step_ns(step))
 

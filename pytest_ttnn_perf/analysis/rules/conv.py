@@ -281,11 +281,7 @@ def _moves_between(step: OpTable) -> dict[int, float]:
 
 
 class ActBlock(NamedTuple):
-    """The rows of a block and of a core; None if unknown.
-
-    ``tensor_bytes`` and ``buffer_bytes`` are what tensors and circular buffers take of
-    ``l1_bytes``, the L1 of a core.
-    """
+    """The rows of a block and of a core; None if unknown."""
 
     name: str
     rows: int | None

@@ -120,10 +120,7 @@ def matmul_not_dram_sharded(
 
 
 def _sharding_advice(slow: Sequence[Product], board: Board, *, on_few: bool) -> str:
-    """Return the missing pieces of a DRAM-sharded matmul.
-
-    Of fidelities it is the highest with which computing takes no longer than reading.
-    """
+    """Return the missing pieces of a DRAM-sharded matmul."""
     weights = [each.weights for each in slow if each.weights is not None]
     placed = [each for each in weights if "SHARDED" in each.memory]
     faster = [(each.op.fidelity, _fast_enough(each, board)) for each in slow]

@@ -497,10 +497,7 @@ def _text(error: OperationError) -> str:
 
 
 def _memory(error: OperationError) -> str | None:
-    """Describe an out-of-memory error; None for another.
-
-    Sizes are said as people say them: a message has nine digits in bytes.
-    """
+    """Describe an out-of-memory error; None for another."""
     reason = error.reason or ""
     found = _NO_ROOM.search(reason)
     if found is not None:

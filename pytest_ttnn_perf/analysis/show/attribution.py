@@ -231,10 +231,7 @@ def op_times_sentence(attribution: Attribution) -> str | None:
 
 
 def waterfall_of(attribution: Attribution, metric: str) -> dict[str, Any]:
-    """Return the steps of a change as JSON, exact to the nanosecond.
-
-    What is not worth a step of its own is summed up, as in a table.
-    """
+    """Return the steps of a change as JSON, exact to the nanosecond."""
     parts, rest, _ = _shown(attribution, most=_IN_TABLE, digits=_DIGITS_IN_TABLE)
     steps = [(_label(part), part.delta_ns, _why(part, most=_CAUSES_IN_TABLE)) for part in parts]
     if rest:
@@ -290,10 +287,7 @@ _FIELDS: Final = ("change", "op", "signature", "count", "delta_ns", "causes", "r
 
 
 def op_comparison_listing(comparison: CaptureComparison) -> Listing:
-    """Lay out a comparison of captures, region by region.
-
-    In JSON the figures of one region stand at the top; of several, their sums.
-    """
+    """Lay out a comparison of captures, region by region."""
     lines: list[Block] = list(comparison.notes)
     for attribution in comparison.regions:
         lines += [""] if lines else []
@@ -365,10 +359,7 @@ def _rows(attribution: Attribution) -> Iterator[tuple[object, ...]]:
 
 
 def _shown(attribution: Attribution, *, most: int, digits: int) -> Shown:
-    """Split parts into named and summed, with rounded figures.
-
-    One part more is named rather than "1 smaller one".
-    """
+    """Split parts into named and summed, with rounded figures."""
     end = most if len(attribution.parts) > most + 1 else most + 1
     parts, rest = list(attribution.parts[:end]), list(attribution.parts[end:])
     figures = [part.delta_ns for part in parts]

@@ -105,10 +105,7 @@ class Row(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """Rows in the order in which they are worth reading.
-
-    Values are in ``unit``, and shares are fractions ``of`` something, such as "of kernel time".
-    """
+    """Rows in the order in which they are worth reading."""
 
     heading: str
     unit: str
@@ -138,10 +135,7 @@ Told = Figure | Section | str | Answer
 
 
 class AnalysesKind(Struct, frozen=True):
-    """An analysis. ``look`` is asked if one of ``needs`` is there.
-
-    ``why`` says why nothing else will do, where that is not plain.
-    """
+    """An analysis. ``look`` is asked if one of ``needs`` is there."""
 
     name: str
     title: str
@@ -218,10 +212,7 @@ def _section(
     whole: float | None = None,
     ranked: bool = True,
 ) -> Section:
-    """Sum parts by label; shares are of ``whole`` or all.
-
-    The heaviest comes first, or if not ``ranked``, what was met first.
-    """
+    """Sum parts by label; shares are of ``whole`` or all."""
     weights: dict[str, float] = {}
     counts: dict[str, int] = {}
     for label, weight, times in parts:
@@ -243,10 +234,7 @@ def _by_time(
     only: Callable[[Signature], bool] = lambda _: True,
     of: str = _OF_TIME,
 ) -> Section:
-    """Group the kernel time of ops, or ``only`` of some.
-
-    Shares are of the time of all ops, or by another name of that of those that are grouped.
-    """
+    """Group the kernel time of ops, or ``only`` of some."""
     if subject.ops is None:
         return Section(heading, "ns", ())
     chosen = (op for op in device_ops(subject.ops) if only(op.signature))
