@@ -18,12 +18,9 @@ from pytest_ttnn_perf.analysis.checklist.cores import (
 )
 from pytest_ttnn_perf.analysis.checklist.matmuls import (
     dram_sharded_ns,
-    is_convolution,
-    is_dense_matmul,
     is_matmul,
     matmuls_of,
     none_long_enough,
-    setting,
 )
 from pytest_ttnn_perf.analysis.checklist.op_times import (
     has_operands,
@@ -46,7 +43,6 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     step_ns,
 )
 from pytest_ttnn_perf.analysis.ops.names import (
-    function_in,
     neighbours,
     op_and_function,
 )
@@ -619,122 +615,6 @@ def loops_of_small_ops(
         f"{microseconds(sum(saved.values()))}{gaps_text(gaps, len(saved))}",
         waiting_ns=gaps,
     )
-
-
-#: What matmuls, convolutions and multiplies can compute on their way.
-_FUSABLE: Final = frozenset({"GELU", "SILU", "RELU", "RELU6", "SIGMOID", "TANH"})
-#: What an activation or a bias adds to the product that computes it: real ones 2.6 µs.
-_IN_PRODUCT_NS: Final = 2_500.0
-#: What is left to gain where an elementwise op computes it: real ones take as long together as
-#: apart, 1.8 to 1.9 µs for each tile of a core, and fetch the tensor once.
-_ELSEWHERE_NS: Final = 1_000.0
-#: Elementwise ops compute it while they write, in no time.
-_FREE: Final = "RELU"
-_ASKED: Final = re.compile(r"user_fused_activation'?\s*[=:]\s*'?[^;]*op_type=UnaryOpType::(\w+)")
-_ONE_ROW: Final = re.compile(r"subtile_broadcast_type'?\s*[=:]\s*'?(?:\w+::)?ROW_B\b")
-_IN_MULTIPLY: Final = (
-    "compute the activation in the multiply that follows: "
-    "`ttnn.mul(..., input_tensor_a_activations=[ttnn.UnaryOpType.{function}])`"
-)
-_IN_BINARY: Final = (
-    "compute the activation in the op before it: `activations=[ttnn.UnaryOpType.{function}]`"
-)
-_IN_MATMUL: Final = "compute the activation in the matmul: `fused_activation` of its program config"
-_IN_CONVOLUTION: Final = "compute the activation in the convolution: `activation` of `Conv2dConfig`"
-_BIAS: Final = "add the bias in the matmul: `bias` of `ttnn.linear`"
-
-
-@rule("TTP310", "unfused-activations", Severity.WARNING, Input.OPS)
-def unfused_activations(step: OpTable, *, share: Limit = SHARE) -> Answer:
-    """Activations and biases run as ops of their own, beside ops that could compute them.
-
-    ## What it finds
-    GELU, SILU, RELU, sigmoid and tanh right behind the matmul, the convolution or the elementwise
-    op whose result they take, or right before the multiply that takes theirs. An activation that a
-    matmul was asked for and its program config lacks. An addition of one row right behind a matmul
-    that has no bias.
-
-    ## Why it matters
-    Such an op reads a whole tensor and writes it again.
-
-    ## What to do
-    Compute the activation in a neighbouring op: `fused_activation` in the program config of a
-    matmul, `activation` of a convolution, `activations` of an elementwise op,
-    `input_tensor_a_activations` of a multiply. Give a bias to `ttnn.linear`.
-
-    ## What it saves
-    In a matmul or a convolution, and of RELU behind an elementwise op, the time of the op, less
-    2.5 µs. Other activations take as long in an elementwise op as alone, and about 1 µs is saved.
-    Inside a replay the gap before the op goes with it.
-
-    ## When it is no problem
-    Where the result is needed without the activation as well. A matmul that is bound by computing
-    may lose as much as is gained: measure both.
-
-    ## Where it looks
-    OP CODE, the function in ATTRIBUTES, operands and the kernel time of the op table, in their
-    order on the slowest device.
-    """
-    ops, lines = critical_ops(step), rooflines(step)
-    found: dict[int, tuple[str, float]] = {}
-    for at, (row, _) in enumerate(ops):
-        fused = _next_to_product(ops, at) or (None if lines[row].stale else _activation(ops, at))
-        if fused is not None and fused[1] > 0:
-            found[row] = fused
-    saved = {row: ns for row, (_, ns) in found.items()}
-    took = sum(op.kernel_ns for row, op in ops if row in found)
-    gaps = launch_gaps_ns(step, saved)
-    biases = sum(advice == _BIAS for advice, _ in found.values())
-    counts = {"activation": len(found) - biases, "bias addition": biases}
-    kinds = " and ".join(counted(count, noun) for noun, count in counts.items() if count)
-    arithmetic = (
-        f"{microseconds(took)} → {microseconds(took - sum(saved.values()))} in a neighbouring op"
-        f"{gaps_text(gaps, len(saved))}"
-    )
-    time = share_of_step(step, took)
-    sentence = f"{time} of a step goes into {kinds} that a neighbouring op could compute"
-    answer = check_savings(step, saved, share, sentence=sentence, arithmetic=arithmetic)
-    answer = answer.saving(saved, arithmetic, waiting_ns=gaps)
-    return answer.with_fix(advice_for(found.values()))
-
-
-def _next_to_product(ops: Sequence[Placed], at: int) -> tuple[str, float] | None:
-    if not at or not is_matmul(ops[at - 1].op.signature):
-        return None
-    own, product = ops[at].op, ops[at - 1].op
-    code, function = own.signature.code, function_in(own.attributes)
-    in_product_ns = own.kernel_ns - _IN_PRODUCT_NS
-    asked = _ASKED.search(product.attributes)
-    if code.startswith("Unary") and asked is not None and asked[1] == function:
-        has_it = setting(product.attributes, "fused_activation")
-        return None if has_it else (_IN_MATMUL, in_product_ns)
-    adds = code.startswith("Binary") and function == "ADD" and _ONE_ROW.search(own.attributes)
-    return (_BIAS, in_product_ns) if adds and len(product.signature.inputs) == 2 else None
-
-
-def _activation(ops: Sequence[Placed], at: int) -> tuple[str, float] | None:
-    own = ops[at].op
-    function = function_in(own.attributes)
-    if not own.signature.code.startswith("Unary") or function not in _FUSABLE:
-        return None
-    before, after = neighbours(at, len(ops), lambda place: ops[place].op.signature)
-    producer = ops[before].op if before is not None and at - before <= 2 else None
-    consumer = ops[after].op if after is not None and after - at <= 2 else None
-    in_binary = _IN_BINARY.format(function=function)
-    follows_binary = producer is not None and producer.signature.code.startswith("Binary")
-    if producer is not None and not setting(producer.attributes, "fused_activation"):
-        in_product_ns = own.kernel_ns - _IN_PRODUCT_NS
-        if is_dense_matmul(producer.signature):
-            return _IN_MATMUL, in_product_ns
-        if is_convolution(producer.signature):
-            return _IN_CONVOLUTION, in_product_ns
-        if function == _FREE and follows_binary:
-            return in_binary, in_product_ns
-    left_ns = min(own.kernel_ns, _ELSEWHERE_NS)
-    multiplies = consumer is not None and "MUL" in function_in(consumer.attributes)
-    if consumer is not None and multiplies and consumer.signature.code.startswith("Binary"):
-        return _IN_MULTIPLY.format(function=function), left_ns
-    return (in_binary, left_ns) if follows_binary else None
 
 
 #: A part of the time in which an op could not have moved or computed all that it works on.
