@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, text
 
-from pytest_ttnn_perf.core.database_url import database_url
 from pytest_ttnn_perf.core.observation import Run, decode_run
+from pytest_ttnn_perf.core.settings import database_url
 from pytest_ttnn_perf.history.database import RUN, Database, RunFilter, Sent, prune, read_runs, send
 from pytest_ttnn_perf.history.runs import RecordFile, Wanted
 from pytest_ttnn_perf.report.run import run_text

@@ -33,12 +33,17 @@ from pytest_ttnn_perf.cli.common import (
     select_tests,
 )
 from pytest_ttnn_perf.cli.records import Gate
-from pytest_ttnn_perf.core.database_url import INSTALL, check_installed
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import check_writable, read_text, write_text
 from pytest_ttnn_perf.core.finding import Input
 from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Run
-from pytest_ttnn_perf.core.settings import project_settings, read_database, with_environment
+from pytest_ttnn_perf.core.settings import (
+    INSTALL,
+    check_installed,
+    project_settings,
+    read_database,
+    with_environment,
+)
 from pytest_ttnn_perf.core.text import counted, inert, inert_lines
 from pytest_ttnn_perf.experiments.journal import journals_of
 from pytest_ttnn_perf.gate.store import BaselineStore
@@ -87,9 +92,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pytest_ttnn_perf.cli.common import Capture
-    from pytest_ttnn_perf.core.database_url import DatabaseUrl
     from pytest_ttnn_perf.core.ops import OpTable
-    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.core.settings import DatabaseUrl, Settings
     from pytest_ttnn_perf.gate.store import StoredFile
     from pytest_ttnn_perf.history.database import Database
     from pytest_ttnn_perf.history.runs import Renamed

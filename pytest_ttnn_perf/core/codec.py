@@ -270,7 +270,7 @@ class _Codec:
         self._key: str | None = None
         self._absent: dict[str, Any] = {}
         self._fields: list[_Field] = []
-        defaults = defaults_of(kind)
+        defaults = _defaults(kind)
         for base in reversed(kind.__mro__[:-1]):
             annotations: dict[str, Any] = get_annotations(base, eval_str=True)
             for name, hint in annotations.items():
@@ -338,8 +338,7 @@ class _Codec:
 _codec_of: Final[Callable[[Any], _Codec]] = cache(_Codec)
 
 
-def defaults_of(kind: type[Struct]) -> dict[str, object]:
-    """Return the defaults of a record's fields."""
+def _defaults(kind: type[Struct]) -> dict[str, object]:
     names, values = kind.__struct_fields__, kind.__struct_defaults__
     defaults = zip(names[len(names) - len(values) :], values, strict=True)
     return {

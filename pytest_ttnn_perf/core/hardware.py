@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.codec import Omit
+from pytest_ttnn_perf.core.codec import Coding, Mark, Omit
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.text import did_you_mean
 
@@ -25,6 +25,10 @@ UNKNOWN: Final = "unknown"
 Scalar = str | int | float | bool | None
 
 
+#: A name that may be missing; an empty one is.
+_Name = Annotated[str | None, Mark.OMIT, Coding(lambda value: value.string() or None)]
+
+
 class Hardware(Struct, frozen=True):
     """A system and the mesh that a test opened on it.
 
@@ -34,22 +38,9 @@ class Hardware(Struct, frozen=True):
 
     arch: str
     board: str
-    mesh: Omit[str | None] = None
+    mesh: _Name = None
     simulated: Omit[bool] = False
-    host: Omit[str | None] = None
-
-    @classmethod
-    def from_json(
-        cls,
-        arch: str,
-        board: str,
-        mesh: str | None = None,
-        *,
-        simulated: bool = False,
-        host: str | None = None,
-    ) -> Hardware:
-        """Return hardware; an empty mesh or host means none."""
-        return cls(arch, board, mesh or None, simulated, host or None)
+    host: _Name = None
 
     @classmethod
     def from_key(cls, key: str) -> Hardware | None:

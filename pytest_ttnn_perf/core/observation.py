@@ -94,14 +94,10 @@ Samples = Annotated[tuple[float, ...], Coding(_read_samples, _write_samples)]
 
 
 def _read_moves(value: Value) -> tuple[float | None, ...]:
-    return tuple(None if item.raw is None else _read_move(item) for item in value.array())
-
-
-def _read_move(value: Value) -> float:
-    move = value.number()
-    if move <= -1:
-        raise value.refusal("a change above -1")
-    return move
+    for move in value.array():
+        if move.raw is not None and move.number() <= -1:
+            raise move.refusal("a change above -1")
+    return tuple(value.raw)  # type: ignore[arg-type]
 
 
 class MetricObservation(Struct, frozen=True):

@@ -51,12 +51,12 @@ from sqlalchemy.pool import NullPool
 
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf.core.codec import Value, decode, decode_known, encode
-from pytest_ttnn_perf.core.database_url import INSTALL
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.core.files import LARGEST_RECORD_BYTES, parse_json
 from pytest_ttnn_perf.core.hardware import Environment
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import decode_run
+from pytest_ttnn_perf.core.settings import INSTALL
 from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.history.runs import (
@@ -75,8 +75,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from pytest_ttnn_perf.core.database_url import DatabaseUrl
     from pytest_ttnn_perf.core.observation import Run
+    from pytest_ttnn_perf.core.settings import DatabaseUrl
     from pytest_ttnn_perf.history.runs import Keep, RunHistory, Wanted
 
     Row = dict[str, Any]

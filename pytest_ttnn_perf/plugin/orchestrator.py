@@ -66,8 +66,7 @@ from pytest_ttnn_perf.report.terminal import shift_line, suspicion_line
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.core.database_url import DatabaseUrl
-    from pytest_ttnn_perf.core.settings import ProfilerKind
+    from pytest_ttnn_perf.core.settings import DatabaseUrl, ProfilerKind
     from pytest_ttnn_perf.gate.gated_run import GateRun
     from pytest_ttnn_perf.plugin.emit import TestCollection
     from pytest_ttnn_perf.plugin.workers import Event

@@ -140,7 +140,7 @@ def check_paths(settings: Settings) -> None:
     _check_file(settings.html, "the page")
     _check_file(settings.gitlab, "the code quality report")
     if settings.history is not None:
-        from pytest_ttnn_perf.core.database_url import check_installed
+        from pytest_ttnn_perf.core.settings import check_installed
 
         check_installed(settings.history)
     if settings.targets is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.core.database_url import database_url
+from pytest_ttnn_perf.core.settings import database_url
 from pytest_ttnn_perf.history import database as databases
 from pytest_ttnn_perf.history.database import Database, Sent, send
 from pytest_ttnn_perf.history.runs import RecordFile
@@ -334,7 +334,7 @@ def test_a_missing_extra_is_named_before_any_test_runs(
     write_latency(project, 10.0)
     find = importlib.util.find_spec
     monkeypatch.setattr(
-        "pytest_ttnn_perf.core.database_url.find_spec",
+        "pytest_ttnn_perf.core.settings.find_spec",
         lambda name: None if name == missing else find(name),
     )
     expected = (

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.core.database_url import VARIABLE, database_url
+from pytest_ttnn_perf.core.settings import HISTORY_VARIABLE, database_url
 from pytest_ttnn_perf.history import database as databases
 from pytest_ttnn_perf.history.database import (
     Database,
@@ -43,7 +43,8 @@ def dying(self, *, writes):
     event.listen(engine, "commit", lambda _: os.kill(os.getpid(), signal.SIGKILL))
     return engine
 Database._new_engine = dying
-send(Database(database_url(os.environ[VARIABLE], Path.cwd())), run_of(0, 1), RecordFile(Path("-")))
+url = database_url(os.environ[HISTORY_VARIABLE], Path.cwd())
+send(Database(url), run_of(0, 1), RecordFile(Path("-")))
 """
 
 
@@ -184,7 +185,7 @@ def test_a_file_that_others_read_is_not_made_smaller_and_that_is_said(database: 
 
 
 def test_a_run_whose_sender_is_killed_is_not_there_and_can_be_sent(database: Database) -> None:
-    environment = {**os.environ, VARIABLE: "sqlite:///perf.db", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, HISTORY_VARIABLE: "sqlite:///perf.db", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", DYING], env=environment, check=False)
     assert done.returncode == -signal.SIGKILL
     assert Path("perf.db-journal").stat().st_size > 0
@@ -195,7 +196,7 @@ def test_a_run_whose_sender_is_killed_is_not_there_and_can_be_sent(database: Dat
 
 def test_runs_of_processes_that_write_at_once_arrive_whole(database: Database) -> None:
     Path("perf.db").unlink()  # who makes the tables is not agreed either
-    environment = {**os.environ, VARIABLE: "sqlite:///perf.db", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, HISTORY_VARIABLE: "sqlite:///perf.db", "PYTHONPATH": str(ROOT)}
     writers = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.harness.history_writer", str(writer), "10"],

@@ -9,8 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from pytest_ttnn_perf.core.database_url import VARIABLE, database_url
 from pytest_ttnn_perf.core.observation import Run, decode_run
+from pytest_ttnn_perf.core.settings import HISTORY_VARIABLE, database_url
 from pytest_ttnn_perf.history.database import Database, HistoryError, send
 from pytest_ttnn_perf.history.runs import RecordFile
 
@@ -66,7 +66,7 @@ def value_of(writer: int, number: int, test: int) -> float:
 def main() -> int:
     """Send the runs of one writer."""
     writer, count = int(sys.argv[1]), int(sys.argv[2])
-    database = Database(database_url(os.environ[VARIABLE], Path.cwd()))
+    database = Database(database_url(os.environ[HISTORY_VARIABLE], Path.cwd()))
     for number in range(count):
         problem = problem_of_sending(database, run_of(writer, number))
         if problem is not None:

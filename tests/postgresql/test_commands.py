@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core.database_url import VARIABLE, database_url
+from pytest_ttnn_perf.core.settings import HISTORY_VARIABLE, database_url
 from pytest_ttnn_perf.history import database as databases
 from pytest_ttnn_perf.history.database import Database, Sent, send
 from pytest_ttnn_perf.history.runs import RecordFile
@@ -85,7 +85,7 @@ def test_gated_runs_keep_the_password_to_themselves(
         options = ["--ttnn-perf-isolate=process", "--ttnn-perf-update=new"]
         options += ["-p", "no:cacheprovider"]
         if given == "variable":
-            monkeypatch.setenv(VARIABLE, each)
+            monkeypatch.setenv(HISTORY_VARIABLE, each)
         else:
             options.append(f"--ttnn-perf-history={each}")
         ran = project.pytest(*options)
@@ -94,7 +94,7 @@ def test_gated_runs_keep_the_password_to_themselves(
         assert ("--history URL" in ran.text) == (given == "option" and each == wrong)
         outputs.append(ran)
     assert (project.path / "seen.txt").exists()
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(HISTORY_VARIABLE, raising=False)
     assert_secret(project, *outputs)
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.core.database_url import VARIABLE, database_url
+from pytest_ttnn_perf.core.settings import HISTORY_VARIABLE, database_url
 from pytest_ttnn_perf.history.database import Database, RunFilter, Sent, read_runs, send
 from pytest_ttnn_perf.history.runs import RecordFile, Wanted
 from tests.harness.history_writer import METRICS, TESTS, run_of, value_of
@@ -26,7 +26,7 @@ ARRIVED = 200
 def test_all_runs_arrive_once_though_the_server_is_killed_meanwhile(
     server: Server, url: str, tmp_path: Path
 ) -> None:
-    environment = {**os.environ, VARIABLE: url}
+    environment = {**os.environ, HISTORY_VARIABLE: url}
     writers = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.harness.history_writer", str(writer), str(RUNS)],
