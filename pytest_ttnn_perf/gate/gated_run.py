@@ -39,7 +39,8 @@ from pytest_ttnn_perf.gate.judging import (
 from pytest_ttnn_perf.gate.machine_shift import bears_out, explain_by_shift
 from pytest_ttnn_perf.gate.record import Journal, RunContext, environment_of
 from pytest_ttnn_perf.gate.store import BaselineStore
-from pytest_ttnn_perf.gate.update import Updates, acceptance_now, with_targets
+from pytest_ttnn_perf.gate.targets import with_targets
+from pytest_ttnn_perf.gate.update import Updates, acceptance_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

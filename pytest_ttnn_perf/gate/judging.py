@@ -22,7 +22,7 @@ from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, doubt_gains, judge_test,
 from pytest_ttnn_perf.gate.machine_shift import Drifting, drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
-from pytest_ttnn_perf.gate.update import with_targets
+from pytest_ttnn_perf.gate.targets import with_targets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

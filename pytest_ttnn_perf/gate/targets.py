@@ -1,19 +1,24 @@
-"""The file of targets for models, ``ttnn_perf_targets.json``."""
+"""Targets for models from a file, and the tests that they fit."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import Omit, Value, decode, decode_format, encode
+from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, parse_json, read_text
 from pytest_ttnn_perf.core.metric import Kind, Metric, split_metric
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Hardware, Scalar
+    from pytest_ttnn_perf.core.observation import MetricObservation, Observation, Run
 
 #: The version of the file that this code writes.
 TARGETS_FORMAT: Final = 1
@@ -112,3 +117,79 @@ def decode_targets(document: object) -> tuple[TargetEntry, ...]:
 def encode_targets(entries: Iterable[TargetEntry]) -> dict[str, object]:
     """Encode a file of targets."""
     return {"format": TARGETS_FORMAT, **encode(_File(tuple(entries)))}
+
+
+@cache
+def read_targets(file: Path) -> tuple[TargetEntry, ...]:
+    """Read a file of targets, once in a run.
+
+    Raises:
+        InputError: it is not such a file.
+    """
+    return parse_json(read_text(file, most_bytes=LARGEST_TEXT_BYTES), decode_targets, file=file)
+
+
+def with_targets(
+    observation: Observation, hardware: Hardware | None, file: Path | None
+) -> Observation:
+    """Add targets to an observation, unless the test names them.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    hardware = observation.hardware or hardware
+    if file is None or hardware is None:
+        return observation
+    facts = _facts(observation)
+    fitting = [entry for entry in read_targets(file) if entry.fits(facts, hardware)]
+    # The most specific one first, of this very board.
+    fitting.sort(key=lambda entry: (-entry.specificity, entry.board != hardware.board))
+    metrics = {name: _aimed(seen, fitting) for name, seen in observation.metrics.items()}
+    return replace(observation, metrics=metrics) if fitting else observation
+
+
+#: The facts of the environment that describe a model.
+_DESCRIBED: Final = ("batch", "ml_model_name", "batch_size", "input_sequence_length")
+
+
+def _facts(observation: Observation) -> Mapping[str, Scalar]:
+    around = observation.environment
+    described = {name: around[name] for name in _DESCRIBED if around.get(name) is not None}
+    return {**described, **observation.setting}
+
+
+def _aimed(observed: MetricObservation, entries: list[TargetEntry]) -> MetricObservation:
+    if observed.limits.target is not None:
+        return observed
+    for entry in entries:
+        for target in entry.targets:
+            goal = target.in_unit_of(observed.metric) if target.is_of(observed.metric) else None
+            if goal is not None:
+                return replace(observed, limits=replace(observed.limits, target=goal))
+    return observed
+
+
+def unmatched(run: Run, file: Path | None) -> Iterator[str]:
+    """Yield the targets that no test of a run has met."""
+    if file is None:
+        return
+    tests = [judged.observation for judged in run.tests.values()]
+    for entry in read_targets(file):
+        of_model = [
+            (test, hardware)
+            for test in tests
+            if (hardware := test.hardware or run.hardware) is not None
+            and entry.is_for_model(_facts(test), hardware)
+        ]
+        if not of_model:
+            continue
+        fitting = [test for test, hardware in of_model if entry.fits(_facts(test), hardware)]
+        if not fitting:
+            yield f"target of {entry.title}: no test states this batch and length"
+            continue
+        metrics = [seen.metric for test in fitting for seen in test.metrics.values()]
+        for target in entry.targets:
+            named = [metric for metric in metrics if target.is_of(metric)]
+            if not any(target.in_unit_of(metric) is not None for metric in named):
+                unit = f" in {target.unit}" if named else ""
+                yield f"target of {entry.title}: no test records {target.names[0]}{unit}"

@@ -543,7 +543,7 @@ class RunSummary:
         session.config.stash[_RESULT] = result
         if session.exitstatus == pytest.ExitCode.OK:
             shifted = result.shift_text()
-            if result.errors or result.health.lost or not (complete or looks):
+            if result.errors or result.options.health.lost or not (complete or looks):
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             elif shifted is not None:
                 session.exitstatus = EXIT_SHIFTED

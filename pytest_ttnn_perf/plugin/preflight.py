@@ -144,7 +144,7 @@ def check_paths(settings: Settings) -> None:
 
         check_installed(settings.history)
     if settings.targets is not None:
-        from pytest_ttnn_perf.gate.update import read_targets
+        from pytest_ttnn_perf.gate.targets import read_targets
 
         read_targets(settings.targets)
     results = settings.benchmark_json

@@ -19,7 +19,7 @@ from pytest_ttnn_perf.core.finding import ModelKind, NeedlessWaiver, RuleOutcome
 from pytest_ttnn_perf.core.observation import encode_heading
 from pytest_ttnn_perf.core.settings import Checklist, Missing
 from pytest_ttnn_perf.core.verdict import QUIET, WITHOUT_BASELINE
-from pytest_ttnn_perf.gate.health import HEALTHY, BaselineHealth, find_orphans, health_of
+from pytest_ttnn_perf.gate.health import find_orphans, health_of
 from pytest_ttnn_perf.gate.judging import (
     differences_of,
     drifts_of,
@@ -29,7 +29,7 @@ from pytest_ttnn_perf.gate.judging import (
     violations,
 )
 from pytest_ttnn_perf.gate.rules_on_numbers import axis_without_effect
-from pytest_ttnn_perf.gate.update import unmatched
+from pytest_ttnn_perf.gate.targets import unmatched
 from pytest_ttnn_perf.report.ci import CiReport, annotation_lines, gitlab_text, property_pairs
 from pytest_ttnn_perf.report.findings import title
 from pytest_ttnn_perf.report.sentences import sentence
@@ -226,13 +226,21 @@ class RunReport:
             from pytest_ttnn_perf.report.benchmark_json import write_benchmarks
 
             gate.attempt(partial(write_benchmarks, run, settings.benchmark_json))
-        health = health_of(run, gate.store, settings)
-        result = RunResult(
-            gate.context, run, gate.store, self.rerun, health, written, records, gate.errors
-        ).with_ci_report()
-        if result.ci_report is not None:
-            self._write_reports(result.ci_report)
-        return result
+        tests = list(run.tests.values())
+        options = summary_options_of(tests, settings, rerun=self.rerun, shift=run.shift)
+        options = replace(options, health=health_of(run, gate.store, settings))
+        report = None
+        job, files = gate.context.job, settings.markdown or settings.gitlab or settings.html
+        shown = settings.step_summary and job.step_summary
+        if files or shown or (job.annotates and settings.annotations):
+            record = shown_path(records[0], gate.context.cwd) if records else None
+            report = ci_report(
+                run, settings, gate.store, summary_options=options, job=job, record=record
+            )
+            self._write_reports(report)
+        return RunResult(
+            gate.context, run, gate.store, options, written, records, gate.errors, report
+        )
 
     def _write_reports(self, report: CiReport) -> None:
         settings, summary = self.gate.settings, report.job.step_summary
@@ -251,7 +259,8 @@ class RunReport:
         """Delete the journal of a run that was refused."""
         gate = self.gate
         gate.abandon()
-        return RunResult(gate.context, gate.run, gate.store, self.rerun, errors=gate.errors)
+        options = SummaryOptions(rerun=self.rerun)
+        return RunResult(gate.context, gate.run, gate.store, options, errors=gate.errors)
 
 
 def _add_to_step_summary(file: Path, report: CiReport) -> None:
@@ -272,8 +281,7 @@ class RunResult(Struct, frozen=True):
     context: RunContext
     run: Run
     store: BaselineStore
-    rerun: Rerun
-    health: BaselineHealth = HEALTHY
+    options: SummaryOptions
     #: The baseline files that were changed.
     written: Sequence[Path] = ()
     records: Sequence[Path] = ()
@@ -282,29 +290,6 @@ class RunResult(Struct, frozen=True):
     ci_report: CiReport | None = None
     #: The page for a browser, if one was written.
     page: Path | None = None
-
-    def _summary_options(self) -> SummaryOptions:
-        tests, settings = list(self.run.tests.values()), self.context.settings
-        options = summary_options_of(tests, settings, rerun=self.rerun, shift=self.run.shift)
-        return replace(options, health=self.health)
-
-    def with_ci_report(self) -> RunResult:
-        """Add the report for CI, if one is wanted in any form."""
-        settings, job = self.context.settings, self.context.job
-        files = settings.markdown or settings.gitlab or settings.html
-        shown = settings.step_summary and job.step_summary
-        if not (files or shown or (job.annotates and settings.annotations)):
-            return self
-        record = shown_path(self.records[0], self.context.cwd) if self.records else None
-        report = ci_report(
-            self.run,
-            settings,
-            self.store,
-            summary_options=self._summary_options(),
-            job=job,
-            record=record,
-        )
-        return replace(self, ci_report=report)
 
     def summary(
         self, *, told: frozenset[str] = frozenset(), verbosity: int = 0
@@ -315,13 +300,13 @@ class RunResult(Struct, frozen=True):
         """
         settings, run = self.context.settings, self.run
         if not run.tests:
-            return health_lines(self.health)
+            return health_lines(self.options.health)
         orphans = find_orphans(run, self.store)
         if orphans is not None:  # what the commands about them must be given
             record = os.path.relpath(self.records[0], self.context.cwd) if self.records else None
-            orphans = replace(orphans, record=record, options=self.rerun.baselines_option)
+            orphans = replace(orphans, record=record, options=self.options.rerun.baselines_option)
         options = replace(
-            self._summary_options(),
+            self.options,
             update=settings.update,
             orphaned=orphans,
             told=told,
@@ -355,7 +340,7 @@ class RunResult(Struct, frozen=True):
         shift = self.run.shift
         if shift is None or not shift.worse:
             return None
-        advice = shift_advice(shift, self.rerun.accept_all(), failed=False)
+        advice = shift_advice(shift, self.options.rerun.accept_all(), failed=False)
         return "\n  ".join([shift_size(shift), *advice])
 
     def axes_text(self) -> str | None:
