@@ -3,7 +3,7 @@
 The gate's rooms (core, machine, gate, measure, report, plugin) never import a wing (analysis,
 experiments, history, agents, cli). They call a function of one by the name of a door:
 
-    artifact: Artifact = wings.call("read_capture", file, choice)
+    artifact: Artifact = wings.call("read_attached", file, choice, began_s=0.0)
 
 Which function is behind a door stands in one table, ``WINGS`` in ``plugin/activation.py``, as
 "module:function". There are doors of three kinds: read a capture, find what is wrong or changed

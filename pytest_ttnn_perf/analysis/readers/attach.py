@@ -1,4 +1,4 @@
-"""Read captures for the gate: formats by content, metrics and ops, replays, printed profiles."""
+"""Read captures for the gate: attached, printed, or recorded for a replay."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _op_table(file: Path, choice: RegionChoice) -> Artifact:
 
 
 def measured_ops(table: OpTable, file: str) -> Artifact:
-    """Return the metrics and ops of a table; those of an invalid one have no samples."""
+    """Return the metrics and ops of a table."""
     return Artifact(tuple(device_metrics(table, file=file)), ops=gated_ops(table), table=table)
 
 
@@ -202,7 +202,7 @@ def use_capture_formats(formats: Sequence[tuple[CaptureFormat, str]]) -> None:
 
 
 def _read_custom_format(file: Path) -> Artifact | None:
-    """Read a file of another plugin's format; None if none of them recognises it.
+    """Read a file of another plugin's format, if one recognises it.
 
     Raises:
         InputError: several recognise it, or its reader failed.
@@ -246,7 +246,7 @@ def _recognises(custom: CaptureFormat, owner: str, file: Path, head: bytes) -> b
 
 
 def read_attached(file: Path, choice: RegionChoice, *, began_s: float) -> Artifact:
-    """Read an artifact; one from before a moment is named by its content.
+    """Read an artifact; name an older one by its content.
 
     Raises:
         InputError, UsageError: as ``read_artifact``.
@@ -258,7 +258,7 @@ def read_attached(file: Path, choice: RegionChoice, *, began_s: float) -> Artifa
 
 
 def _named_by_content(artifact: Artifact, file: Path) -> Artifact:
-    """Name metrics by the content of their file: it is the same however often it is read."""
+    """Name metrics by the content of their file."""
     digest = blake2b(digest_size=6)
     with reading(file), open_file(file) as stream:
         while part := stream.read(2**20):
@@ -268,7 +268,7 @@ def _named_by_content(artifact: Artifact, file: Path) -> Artifact:
 
 
 def read_captured_call(database: Path, graph: Path) -> Artifact:
-    """Read the report database of one call of a model, and the graph it is made of.
+    """Read the report database and the graph of one call.
 
     Raises:
         InputError: one of them is damaged, or has no call.
@@ -288,7 +288,7 @@ def printed_artifact(text: str) -> Artifact:
 
 
 def read_recorded(root: Path, names: Sequence[str], region: str | None = None) -> Artifact:
-    """Read all that was recorded of a test as one artifact; a device's numbers as replayed.
+    """Read all that was recorded of a test as one artifact.
 
     It may be recorded under any of its ``names``; the first that has files counts. Of op tables, a
     ``region`` may be chosen. A test of which nothing was recorded, or something that is damaged,
@@ -346,7 +346,7 @@ def _read_all(files: Sequence[Path], region: str | None) -> dict[Path, Artifact]
 
 
 def _places(root: Path, test: str) -> Iterator[Path]:
-    """Yield the places of a test's artifacts: by its name, or as baselines spell it."""
+    """Yield the places where a test's artifacts may be."""
     test_file, name = split_test_id(test)
     if "/" not in name and len(name.encode()) < 200:
         yield root / test_file.removesuffix(".py") / name
@@ -355,7 +355,7 @@ def _places(root: Path, test: str) -> Iterator[Path]:
 
 
 def recorded_files(root: Path, test: str) -> list[Path]:
-    """Return the files of a test: in the folder of its name, or named as it."""
+    """Return the files in a test's folder, or of its name."""
     for place in _places(root, test):
         if place.is_dir():
             return sorted(file for file in place.rglob("*") if file.is_file())
@@ -379,7 +379,7 @@ def _nothing(why: str) -> Artifact:
 
 
 def read_window(file: Path, window: HelperWindow, region: str) -> Artifact:
-    """Read a helper's window of a report; a time without samples says why it cannot."""
+    """Read a helper's window of a report."""
     time = recorded_metric(metric_in(region, KERNEL_TIME), Kind.TIME)
     try:
         whole = op_table_of(file)
@@ -412,7 +412,7 @@ def _between_signposts(table: OpTable) -> OpTable:
 
 
 def _as_helper_sums(part: OpTable, window: HelperWindow, region: str) -> OpTable:
-    """Return the ops that a helper sums, as one measured call, or as one for each execution.
+    """Return the ops that a helper sums, as one call or several.
 
     Replays of traces are not kept apart: the helpers do not either.
 
@@ -451,7 +451,7 @@ def _as_helper_sums(part: OpTable, window: HelperWindow, region: str) -> OpTable
 
 
 def _named(table: OpTable, rows: Sequence[int], name: str) -> list[int]:
-    """Return the rows of an op, by its code, the end of it, or a part of it."""
+    """Return the rows of an op, by its code or part of it."""
     for matches in (
         lambda code: code == name,
         lambda code: code.endswith(f"::{name}"),
