@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Final, NamedTuple
@@ -278,10 +279,11 @@ def _inline(members: Mapping[str, object]) -> str:
 
 # Test file ↔ place of its baseline: any test id has one safe file, and no two share one.
 
-#: Characters that mean the same on every file system. Upper case is escaped: on file systems that
-#: fold case, TestA and testa must not meet in one file.
-_SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
-_DOT: Final = "."
+#: All but characters that mean the same on every file system. Upper case is escaped: on file
+#: systems that fold case, TestA and testa must not meet in one file.
+_UNSAFE: Final = re.compile(r"[^a-z0-9_-]")
+_UNSAFE_BUT_DOTS: Final = re.compile(r"[^a-z0-9_.-]")
+_OUTER_DOTS: Final = re.compile(r"^\.+|\.+$")
 _SUFFIX: Final = ".json"
 #: Longest name in bytes, and what is kept of a longer one before its hash. "~" is never produced
 #: by escaping, so a shortened name cannot meet a whole one.
@@ -327,7 +329,7 @@ def relative_path(test_file: str) -> PurePosixPath:
         escaped = _escape(name[: -len(".py")])
     else:
         escaped = _escape(name, keep_dots=True)
-        if _DOT not in escaped:
+        if "." not in escaped:
             escaped += "%"
     return PurePosixPath(
         *(_shorten(_escape(folder)) for folder in folders), _shorten(escaped) + _SUFFIX
@@ -351,7 +353,7 @@ def test_file_of(place: PurePosixPath) -> str | None:
     if any("~" in part for part in (*place.parent.parts, name)):
         return None
     folders = [_unescape(part) for part in place.parent.parts]
-    if _DOT in name or name.endswith("%"):
+    if "." in name or name.endswith("%"):
         return "/".join([*folders, _unescape(name.removesuffix("%"))])
     return "/".join([*folders, _unescape(name) + ".py"])
 
@@ -359,22 +361,14 @@ def test_file_of(place: PurePosixPath) -> str | None:
 def _escape(name: str, *, keep_dots: bool = False) -> str:
     if not name:
         return "%"  # an empty part, as in an absolute path, must not vanish
-    # surrogatepass: a file name that is not valid UTF-8 still has a place of its own.
-    escaped = "".join(
-        character
-        if character in _SAFE or (keep_dots and character == _DOT)
-        else _percent(character)
-        for character in name
-    )
+    escaped = (_UNSAFE_BUT_DOTS if keep_dots else _UNSAFE).sub(_percent, name)
     # Leading and trailing dots hide files, climb folders, or vanish on Windows.
-    body = escaped.strip(_DOT)
-    lead = len(escaped) - len(escaped.lstrip(_DOT))
-    trail = len(escaped) - lead - len(body)
-    return "%2E" * lead + body + "%2E" * trail
+    return _OUTER_DOTS.sub(lambda dots: "%2E" * len(dots[0]), escaped)
 
 
-def _percent(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+def _percent(character: re.Match[str]) -> str:
+    # surrogatepass: a file name that is not valid UTF-8 still has a place of its own.
+    return "".join(f"%{byte:02X}" for byte in character[0].encode("utf-8", "surrogatepass"))
 
 
 def _unescape(name: str) -> str:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 #: Name, kind, choices or the word for the value in ``--help``, and help: a phrase without full
-#: stop. ``update`` is ``--ttnn-perf-update`` on the command line. ``records.settings.Settings``
-#: has a field of the same name with the type and the default; ``run.settings`` reads the kinds.
+#: stop. ``update`` is ``--ttnn-perf-update`` on the command line. ``Settings`` has a
+#: field of the same name with the type and the default; ``core.settings`` reads the kinds.
 OPTIONS: Final = (
     ("enabled", "flag", "", "Turn the performance gate on"),
     ("all", "flag", "", "Measure every collected test"),
