@@ -218,18 +218,6 @@ def _first_shape(name: str, table: OpGroups, other: OpGroups) -> str:
     return f" {more[0]}" if len(more) == 1 else ""
 
 
-def op_list_sentence(attribution: Attribution) -> str | None:
-    """Say that other ops ran; None where the same did."""
-    changes = _sum_up(attribution, {ChangeKind.ADDED: "added", ChangeKind.REMOVED: "removed"})
-    return f"the op list changed: {changes}" if changes else None
-
-
-def op_times_sentence(attribution: Attribution) -> str | None:
-    """Say that the same ops took another time; None where none did."""
-    words = {ChangeKind.SLOWER: "got slower", ChangeKind.FASTER: "got faster"}
-    return _sum_up(attribution, words) or None
-
-
 def waterfall_of(attribution: Attribution, metric: str) -> dict[str, Any]:
     """Return the steps of a change as JSON, exact to the nanosecond."""
     parts, rest, _ = _shown(attribution, most=_IN_TABLE, digits=_DIGITS_IN_TABLE)
@@ -252,19 +240,24 @@ def waterfall_of(attribution: Attribution, metric: str) -> dict[str, Any]:
     }
 
 
-def attribution_document(attribution: Attribution) -> dict[str, object]:
-    """Return a comparison as JSON; parts and the rest add up."""
+def _document(changes: Sequence[Attribution]) -> dict[str, object]:
+    """Return the sums over regions as JSON; parts and the rest add up."""
+    several = len(changes) > 1
     return {
-        "before_ns": attribution.before_ns,
-        "after_ns": attribution.after_ns,
-        "delta_ns": attribution.delta_ns,
-        "parts": [_part_document(part) for part in attribution.parts],
-        "unexplained_ns": attribution.unexplained_ns,
-        "unexplained_ops": attribution.unexplained_ops,
-        "op_list_changed": attribution.op_list_changed,
-        "devices": list(attribution.devices),
-        "one_replay_per_trace": attribution.replayed,
-        "region": attribution.region,
+        "before_ns": math.fsum(each.before_ns for each in changes),
+        "after_ns": math.fsum(each.after_ns for each in changes),
+        "delta_ns": math.fsum(each.delta_ns for each in changes),
+        "parts": [
+            _part_document(part) | ({"region": each.region} if several else {})
+            for each in changes
+            for part in each.parts
+        ],
+        "unexplained_ns": math.fsum(each.unexplained_ns for each in changes),
+        "unexplained_ops": sum(each.unexplained_ops for each in changes),
+        "op_list_changed": any(each.op_list_changed for each in changes),
+        "devices": list(changes[0].devices),
+        "one_replay_per_trace": any(each.replayed for each in changes),
+        "region": None if several else changes[0].region,
     }
 
 
@@ -297,35 +290,16 @@ def op_comparison_listing(comparison: CaptureComparison) -> Listing:
         time = format_value(_TIME, alone.step_ns)
         lines.append(f"only {alone.side}: {alone.region or 'unnamed'}, {time} a step")
     rows = tuple(row for each in comparison.regions for row in _rows(each))
-    return Listing(tuple(lines), _comparison_document(comparison), _FIELDS, rows)
-
-
-def _comparison_document(comparison: CaptureComparison) -> dict[str, object]:
-    regions = [attribution_document(each) for each in comparison.regions]
-    document = regions[0]
-    if len(regions) > 1:
-        changes = comparison.regions
-        document = {
-            "before_ns": math.fsum(each.before_ns for each in changes),
-            "after_ns": math.fsum(each.after_ns for each in changes),
-            "delta_ns": math.fsum(each.delta_ns for each in changes),
-            "parts": [
-                _part_document(part) | {"region": each.region}
-                for each in changes
-                for part in each.parts
-            ],
-            "unexplained_ns": math.fsum(each.unexplained_ns for each in changes),
-            "unexplained_ops": sum(each.unexplained_ops for each in changes),
-            "op_list_changed": any(each.op_list_changed for each in changes),
-            "devices": list(changes[0].devices),
-            "one_replay_per_trace": any(each.replayed for each in changes),
-            "region": None,
-        }
-    alone = [
-        {"side": each.side, "region": each.region, "step_ns": each.step_ns}
-        for each in comparison.unmatched
-    ]
-    return {**document, "regions": regions, "unmatched": alone, "notes": list(comparison.notes)}
+    document = {
+        **_document(comparison.regions),
+        "regions": [_document([each]) for each in comparison.regions],
+        "unmatched": [
+            {"side": each.side, "region": each.region, "step_ns": each.step_ns}
+            for each in comparison.unmatched
+        ],
+        "notes": list(comparison.notes),
+    }
+    return Listing(tuple(lines), document, _FIELDS, rows)
 
 
 def _lines(attribution: Attribution) -> Iterator[Block]:
@@ -334,11 +308,20 @@ def _lines(attribution: Attribution) -> Iterator[Block]:
     after = format_value(_TIME, attribution.after_ns, beside=attribution.before_ns)
     what = f"{attribution.region}: kernel time" if attribution.region else "kernel time"
     yield f"{what}{_basis(attribution)} {before} → {after}: {_head(attribution, figures)}"
-    yield from filter(None, (op_list_sentence(attribution), op_times_sentence(attribution)))
-    cells = [
-        (figure, _relative(part), _label(part), _why(part, most=_CAUSES_IN_TABLE) or _still(part))
-        for part, figure in zip(parts, figures.terms, strict=False)
-    ]
+    came = _sum_up(attribution, {ChangeKind.ADDED: "added", ChangeKind.REMOVED: "removed"})
+    if came:
+        yield f"the op list changed: {came}"
+    slower = {ChangeKind.SLOWER: "got slower", ChangeKind.FASTER: "got faster"}
+    yield from filter(None, [_sum_up(attribution, slower)])
+    cells = []
+    for part, figure in zip(parts, figures.terms, strict=False):
+        matched = part.change in {ChangeKind.SLOWER, ChangeKind.FASTER}
+        changed_alone = "no setting changed" if matched and part.signature else ""
+        relative = part.change.value
+        if matched and part.before_ns:
+            relative = format_change(part.delta_ns / part.before_ns)
+        why = _why(part, most=_CAUSES_IN_TABLE) or changed_alone
+        cells.append((figure, relative, _label(part), why))
     if rest:
         cells.append((figures.terms[-2], "", f"{len(rest)} smaller ones", ""))
     if parts:
@@ -424,14 +407,3 @@ def _others(attribution: Attribution) -> str:
 def _why(part: Part, *, most: int) -> str:
     causes = [cause for cause in part.causes if cause.what != "count"]
     return causes_text(causes, most=most) or part.beside
-
-
-def _still(part: Part) -> str:
-    matched = part.change in {ChangeKind.SLOWER, ChangeKind.FASTER}
-    return "no setting changed" if matched and part.signature else ""
-
-
-def _relative(part: Part) -> str:
-    if part.change in {ChangeKind.ADDED, ChangeKind.REMOVED} or not part.before_ns:
-        return part.change.value
-    return format_change(part.delta_ns / part.before_ns)
