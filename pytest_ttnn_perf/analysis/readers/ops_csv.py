@@ -77,6 +77,8 @@ _EXTENT: Final = re.compile(r"([0-9]{1,18})(?:\.0*)?(?:\[([0-9]{1,18})\])?")
 _MESH_DEVICE: Final = re.compile(r"^DEV_[0-9]+_")
 _NOTHING: Final = frozenset({"", "none", "nan"})
 _NO_TEXT: Final = ("", "None")
+#: The name of no column: names are stripped.
+_ABSENT: Final = "\n"
 _MOST_SHOWN: Final = 40
 
 NO_KERNEL_TIME: Final = "no kernel duration"
@@ -187,11 +189,10 @@ class CsvRows:
         self.last_cell_may_be_cut = False
         self._stream = stream
         header = stream.readline(_LONGEST_HEADER)
+        if not header:
+            raise InputError(file, "the file is empty", line=1)
         if not header.strip():
-            problem = (
-                "the file is empty" if not header else "expected a header, found an empty line"
-            )
-            raise InputError(file, problem, line=1)
+            raise InputError(file, "expected a header, found an empty line", line=1)
         if len(header) >= _LONGEST_HEADER or "\0" in header:
             raise InputError(file, "not a CSV file: no line of column names", line=1)
         try:
@@ -340,12 +341,12 @@ class _Layout:
 
         def first_present(*choices: tuple[str, ...]) -> list[str]:
             present = [[name for name in names if name in columns] for names in choices]
-            return next(filter(None, present), [""])
+            return next(filter(None, present), [_ABSENT])
 
         kernel = first_present(kernel_times)
         fw = first_present((FW_TIME,), _KERNEL_TIMES[2])
         gap = first_present((GAP,), ("OP TO OP DM LATENCY [ns]",))
-        per_core = PER_CORE if columns.keys() >= {*PER_CORE} else ("", "")
+        per_core = PER_CORE if columns.keys() >= {*PER_CORE} else (_ABSENT, _ABSENT)
         self.kernel_time = kernel[0]
         if len(kernel) > 1:
             self.kernel_time = f"the longer of {' and '.join(kernel)}"

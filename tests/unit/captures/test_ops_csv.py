@@ -425,3 +425,8 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
     assert refusal(tmp_path, content).startswith(
         "2: OP CODE: expected UTF-8 text, found other bytes: "
     )
+
+
+def test_a_column_without_a_name_is_none_that_is_missing(tmp_path: Path) -> None:
+    table = read(tmp_path, text([op() | {"": "x"}], header=(*LEAST, "")))
+    assert (table.columns.fw_ns, table.columns.gap_ns) == ([None], [None])
