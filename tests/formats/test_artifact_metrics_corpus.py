@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers.device_csv import graph_metrics, report_metrics, sim_metrics
+from pytest_ttnn_perf.analysis.readers.device_csv import (
+    graph_metrics,
+    kernel_metrics,
+    report_metrics,
+    sim_metrics,
+    summary_metrics,
+)
 from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from pytest_ttnn_perf.analysis.readers.ttlang import (
-    kernel_metrics,
     read_perf_summary_json,
     read_ttlang_log,
-    summary_metrics,
 )
 from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
 from tests.formats.test_report_db_corpus import CAPTURED, FILES, query

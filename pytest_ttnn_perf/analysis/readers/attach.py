@@ -30,22 +30,22 @@ from pytest_ttnn_perf.analysis.readers.device_csv import (
     device_metrics,
     gated_ops,
     graph_metrics,
+    kernel_metrics,
     log_metrics,
     missing_region,
     read_device_log,
     report_metrics,
     sim_metrics,
+    summary_metrics,
 )
 from pytest_ttnn_perf.analysis.readers.graph import read_graph_json, read_held
 from pytest_ttnn_perf.analysis.readers.report_db import group_calls, read_report_db
 from pytest_ttnn_perf.analysis.readers.tt_smi import board_facts, board_of, read_tt_smi
 from pytest_ttnn_perf.analysis.readers.ttlang import (
     is_ttlang_log,
-    kernel_metrics,
     parse_ttlang,
     read_perf_summary_json,
     read_ttlang_log,
-    summary_metrics,
 )
 from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.core.baseline import CAPTURE, ops_path, split_test_id

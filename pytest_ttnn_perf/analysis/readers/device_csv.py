@@ -1,4 +1,4 @@
-"""Metrics of captures: op tables, device logs, reports, graphs and the simulator."""
+"""Device logs, device reports, and the metrics of all captures."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ from pytest_ttnn_perf.analysis.readers.report_db import (
     Scope,
     resident_bytes,
 )
+from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.files import reading, unpacked
 from pytest_ttnn_perf.core.finding import region_name
@@ -80,12 +81,19 @@ from pytest_ttnn_perf.core.ops import (
 from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.ops.regions import Region
     from pytest_ttnn_perf.analysis.readers.report_db import Comparison, OperationError, Report
-    from pytest_ttnn_perf.analysis.readers.ttlang import SimCounters
+    from pytest_ttnn_perf.analysis.readers.ttlang import (
+        AutoProfile,
+        PerfSummary,
+        ProgramPerf,
+        SignpostProfile,
+        SimCounters,
+        TtlangLog,
+    )
     from pytest_ttnn_perf.core.finding import RegionChoice
 
 
@@ -666,3 +674,163 @@ def _observed_counter(counter: str, count: int, *, of: str = "") -> MetricObserv
     kind = Kind.BYTES if counter.endswith("_bytes") else Kind.COUNT
     metric = recorded_metric(name, kind, better=Better.EQUAL, source=Source.SIM)
     return MetricObservation(metric, (count,))
+
+
+# The metrics of tt-lang kernels.
+
+_OF_TTLANG: Final = "kernel_time"
+#: The gated numbers of a program, in the order of ``_numbers_of``.
+_KERNEL_KINDS: Final = {
+    _OF_TTLANG: Kind.TIME,
+    "kernel_dram_read_bytes": Kind.BYTES,
+    "kernel_dram_write_bytes": Kind.BYTES,
+    "kernel_dram_transfers": Kind.COUNT,
+    "kernel_barriers": Kind.COUNT,
+}
+#: After these no number of a log is known to be whole, or of this run.
+_LOSSES: Final = (ProblemKind.DROPPED, ProblemKind.STALE)
+_NO_SUMMARY: Final = (
+    "no PERF SUMMARY: it takes TTLANG_PERF_DUMP=1 and TT_METAL_DEVICE_PROFILER_NOC_EVENTS=1"
+)
+_Numbers = tuple[float | None, ...]
+
+
+def kernel_metrics(log: TtlangLog, *, file: str) -> Iterator[MetricObservation]:
+    """Yield the metrics of each kernel: time, DRAM traffic, barriers, profiled cycles.
+
+    Text rounds: bytes are right within 5 %, and the same in every run that moves the same. A log
+    that is cut, or whose data were dropped, gives the kernel time without samples, and says why.
+    Traffic inside L1 is no metric: to fetch from a neighbour instead of DRAM is no regression.
+    """
+    lost = next((f"line {p.line}: {p.text}" for p in log.problems if p.kind in _LOSSES), None)
+    if lost is None and not all(summary.complete for summary in log.perf_summaries):
+        lost = "a PERF SUMMARY is cut, or lacks lines"
+    cycles = tuple(_cycle_metrics(log, file=file, lost=lost))
+    if lost is not None:
+        yield _no_kernel_time(f"{file}: {lost}")
+    elif log.perf_summaries:
+        doubts = {problem.kind for problem in log.problems}
+        yield from _kernel_call_metrics(log.perf_summaries, doubts, file)
+    elif log.flow_graphs or log.pipe_graphs or not cycles:
+        # Graphs are printed with a summary, by one option; a log of profiles alone may have none.
+        alone = ", without TTLANG_AUTO_PROFILE" if log.auto_profiles else ""
+        yield _no_kernel_time(f"{file}: {_NO_SUMMARY}{alone}")
+    yield from cycles
+
+
+def summary_metrics(summary: PerfSummary, *, file: str) -> Iterator[MetricObservation]:
+    """Yield the metrics of an exact summary."""
+    if summary.complete:
+        # It has a clock unless tt-lang did not know the chip, and then its times are made up.
+        yield from _kernel_call_metrics([summary], {ProblemKind.UNKNOWN_CHIP}, file)
+    else:
+        yield _no_kernel_time(f"{file}: the summary is not whole")
+
+
+def _no_kernel_time(note: str) -> MetricObservation:
+    return MetricObservation(recorded_metric(_OF_TTLANG, Kind.TIME), (), note=note)
+
+
+def _kernel_call_metrics(
+    summaries: Sequence[PerfSummary], doubts: Collection[ProblemKind], file: str
+) -> Iterator[MetricObservation]:
+    """Yield the metrics of the kernels of all calls.
+
+    Their names end with nothing for the only kernel; else with the name of its operation, where
+    there are several, and its place in the call. Ids count all that the process ran before, so they
+    would name another program as soon as an op is added; their order stays.
+    """
+    calls = list(_kernel_calls(summaries, doubts))
+    lengths: dict[str | None, set[int]] = defaultdict(set)
+    samples: dict[str, list[_Numbers]] = defaultdict(list)
+    several = len({name for name, _ in calls}) > 1
+    for name, programs in calls:
+        lengths[name].add(len(programs))
+        label = f"_{name or 'unnamed'}" if several else ""
+        for place, numbers in enumerate(programs, start=1):
+            samples[label if len(programs) == 1 else f"{label}_{place}"].append(numbers)
+    if not calls:
+        yield _no_kernel_time(f"{file}: no program ran")
+        return
+    if any(len(found) > 1 for found in lengths.values()):
+        yield _no_kernel_time(f"{file}: calls of one operation ran different numbers of programs")
+        return
+    for label, own in samples.items():
+        for (name, kind), values in zip(_KERNEL_KINDS.items(), zip(*own, strict=True), strict=True):
+            known = tuple(value for value in values if value is not None)
+            note = None
+            if len(known) < len(values):
+                clock = "the clock of the chip is not known"
+                known, note = (), f"{file}: {clock if kind is Kind.TIME else 'it is unknown'}"
+            yield MetricObservation(recorded_metric(name + label, kind), known, note=note)
+
+
+def _kernel_calls(
+    summaries: Sequence[PerfSummary], doubts: Collection[ProblemKind]
+) -> Iterator[tuple[str | None, list[_Numbers]]]:
+    """Yield the calls of summaries with the numbers of their programs.
+
+    Traces of earlier calls stay, so each summary repeats them; what it repeats is left out.
+    """
+    seen: set[ProgramPerf] = set()
+    for summary in summaries:
+        # The name of the operation stands at the program whose trace sorts first as text, 10240
+        # before 2048: it names the call, and no program of it.
+        names = {program.name for program in summary.programs if program.name is not None}
+        nameless = [replace(program, name=None) for program in summary.programs]
+        new = [program for program in nameless if program not in seen]
+        seen.update(new)
+        if new:
+            new.sort(key=lambda program: program.program_id)
+            numbers = [_numbers_of(program, summary.clock_mhz, doubts) for program in new]
+            yield names.pop() if len(names) == 1 else None, numbers
+
+
+def _numbers_of(
+    program: ProgramPerf, clock_mhz: float | None, doubts: Collection[ProblemKind]
+) -> _Numbers:
+    time_ns: float | None = None
+    if clock_mhz is not None:
+        time_ns = program.duration.cycles * 1000 / clock_mhz
+    elif ProblemKind.UNKNOWN_CHIP not in doubts:
+        # Of a log that begins below the line of the clock, the time as it was printed.
+        time_ns = program.duration.us * 1000
+    read, write = program.dram_read, program.dram_write
+    transfers = None
+    if read.transfers is not None and write.transfers is not None:
+        transfers = read.transfers + write.transfers
+    waits = (program.read_barriers, program.write_barriers)
+    # A log has no line of barriers where there are none, or where it was not understood.
+    known = ProblemKind.UNREAD not in doubts or None not in waits
+    barriers = sum(wait.barriers for wait in waits if wait is not None) if known else None
+    return time_ns, read.size.bytes, write.size.bytes, transfers, barriers
+
+
+def _cycle_metrics(log: TtlangLog, *, file: str, lost: str | None) -> Iterator[MetricObservation]:
+    """Yield the cycles of the slowest thread, in total and by zone.
+
+    Sums over cores and iterations, with the profiler's own cycles among them. ``lost`` is why no
+    number of the log can be trusted.
+    """
+    found: dict[str, int | None] = {}
+    for report in log.auto_profiles[:1]:
+        found["auto_profile_cycles"] = report.longest_thread_cycles
+    for profile in log.signpost_profiles:
+        for zone in profile.signposts:
+            name = f"signpost_cycles_{zone.name}"
+            found[name] = max(zone.total_cycles, found.get(name) or 0)
+    for name, cycles in found.items():
+        profiles: Sequence[AutoProfile | SignpostProfile] = log.signpost_profiles
+        if name == "auto_profile_cycles":
+            profiles = log.auto_profiles
+        flaw = lost
+        if flaw is None and not all(profile.complete for profile in profiles):
+            flaw = "the profile is cut"
+        elif flaw is None and len(profiles) > 1:
+            flaw = "several profiles, each of all calls until then"
+        elif flaw is None and cycles is None:
+            flaw = "it is unknown"
+        metric = Metric(name, unit="cycles", source=Source.DEVICE)
+        samples = () if cycles is None or flaw is not None else (cycles,)
+        note = None if flaw is None else f"{file}: {flaw}"
+        yield MetricObservation(metric, samples, gated=False, note=note)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.analysis.readers.device_csv import kernel_metrics, summary_metrics
 from pytest_ttnn_perf.analysis.readers.ttlang import (
     AutoProfile,
     Barriers,
@@ -21,8 +22,6 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     Span,
     Transfers,
     TtlangLog,
-    kernel_metrics,
-    summary_metrics,
 )
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import MetricObservation
