@@ -19,7 +19,7 @@ from pytest_ttnn_perf.core.ops import CALLS
 from pytest_ttnn_perf.core.settings import Checklist, Missing
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, doubt_gains, judge_test, settled_value
-from pytest_ttnn_perf.gate.machine_shift import Drifting, drift_of, explain_by_shift, shift_of
+from pytest_ttnn_perf.gate.machine_shift import DriftReport, drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
 from pytest_ttnn_perf.gate.targets import with_targets
@@ -358,7 +358,7 @@ def differences_of(
     return tuple(differs for differs, count in found.most_common() if count >= compared / 2)
 
 
-def drifts_of(tests: Iterable[JudgedTest]) -> Iterator[Drifting]:
+def drifts_of(tests: Iterable[JudgedTest]) -> Iterator[DriftReport]:
     """Yield the times that drifted, then the run if it did.
 
     Times only: a throughput that was derived from one would say the same again.
@@ -373,12 +373,12 @@ def drifts_of(tests: Iterable[JudgedTest]) -> Iterator[Drifting]:
             drift = drift_of(observed.samples)
             if drift is not None:
                 samples = len(observed.samples)
-                yield Drifting(judged.observation.test, verdict.metric.name, samples, drift)
+                yield DriftReport(judged.observation.test, verdict.metric.name, samples, drift)
             changes += [] if verdict.change is None else [verdict.change]
         ratios += [1 + max(changes, key=abs)] if changes else []
     drift = drift_of(ratios)
     if drift is not None:
-        yield Drifting(None, None, len(ratios), drift)
+        yield DriftReport(None, None, len(ratios), drift)
 
 
 def failing_verdicts(judged: JudgedTest, settings: Settings) -> tuple[Verdict, ...]:

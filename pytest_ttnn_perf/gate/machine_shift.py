@@ -42,7 +42,7 @@ class Drift(Struct, frozen=True):
     position: int = 0
 
 
-class Drifting(Struct, frozen=True):
+class DriftReport(Struct, frozen=True):
     """A drift of a metric, or, without one, of the run."""
 
     test: str | None

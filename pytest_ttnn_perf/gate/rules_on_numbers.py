@@ -239,12 +239,6 @@ def worst_of(observed: MetricObservation) -> float:
     return highest if observed.metric.better is Better.LOWER else lowest
 
 
-def _is_not_finite(observed: MetricObservation) -> bool:
-    if not math.isnan(worst_of(observed)):
-        return False
-    return observed.note is None or _NOT_FINITE.search(observed.note) is not None
-
-
 #: Times of one call each, which are meant to be cold.
 _COLD: Final = frozenset({"first_call_time", "second_call_time", "call_time", "compile_time"})
 #: Times of a measured callable, whose warm-up is known even where there was none.
@@ -290,7 +284,12 @@ def cold_samples(
     ]
     if not timed:
         return Answer.not_applicable("no time was sampled")
-    troubles = [*_growth({**observation.environment, **facts})]
+    known = {**observation.environment, **facts}
+    before, after = (known.get(f"program_cache_entries_{when}") for when in ("before", "after"))
+    troubles = []
+    if isinstance(before, int) and isinstance(after, int) and after > before:
+        text = f"the program cache grew from {before} to {after} while samples were taken"
+        troubles.append(Trouble(text, after - before, 0, "programs"))
     for observed in timed:
         one, *others = observed.samples
         usual = median(others) if len(observed.samples) >= _ENOUGH else 0.0
@@ -315,14 +314,6 @@ def cold_samples(
     if troubles:
         return found_troubles(troubles)
     return warmup.clean(min(warmed.values(), default=None))
-
-
-def _growth(environment: Mapping[str, Scalar]) -> Iterator[Trouble]:
-    before = environment.get("program_cache_entries_before")
-    after = environment.get("program_cache_entries_after")
-    if isinstance(before, int) and isinstance(after, int) and after > before:
-        text = f"the program cache grew from {before} to {after} while samples were taken"
-        yield Trouble(text, after - before, 0, "programs")
 
 
 #: The facts that are looked at.
@@ -797,7 +788,12 @@ def non_finite_output(observation: Observation) -> Answer:
     checked = accuracies(observation)
     if not checked:
         return Answer.not_measured("the test checks no output")
-    bad = [output for output in checked if _is_not_finite(output)]
+    bad = [
+        output
+        for output in checked
+        if math.isnan(worst_of(output))
+        and (output.note is None or _NOT_FINITE.search(output.note) is not None)
+    ]
     problems = [f"{output.metric.name}: {output.note or 'not a number'}" for output in bad]
     evidence = (Evidence(output.metric.name) for output in bad)
     limit = Limit(0, "outputs", "NaN and infinity are never right")

@@ -58,7 +58,7 @@ def _read_before(value: Value) -> str:
     return value.string()
 
 
-class _Touched(Struct, frozen=True):
+class _FileChange(Struct, frozen=True):
     """A file that is changed; None for one that does not exist.
 
     ``before`` is its text, bytes that are no UTF-8 as surrogates; ``after`` is the SHA-256 of the
@@ -73,7 +73,7 @@ class _Touched(Struct, frozen=True):
 class _Undo(Struct, frozen=True):
     """The content of ``.undo.json``."""
 
-    files: tuple[_Touched, ...]
+    files: tuple[_FileChange, ...]
 
 
 def change_files(root: Path, texts: Mapping[Path, str | None]) -> None:
@@ -91,7 +91,7 @@ def change_files(root: Path, texts: Mapping[Path, str | None]) -> None:
         return
     undo = _Undo(
         tuple(
-            _Touched(
+            _FileChange(
                 file.relative_to(root).as_posix(),
                 None if before is None else before.decode("utf-8", "surrogateescape"),
                 _digest(after),

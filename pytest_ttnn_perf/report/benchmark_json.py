@@ -129,6 +129,17 @@ def _benchmark(
         found = (known.get(name) for name in names)
         return next((value for value in found if type(value) is int), None)
 
+    info: dict[str, Any] | None = None
+    if hardware is not None:
+        info = {
+            "arch": hardware.arch,
+            "card_type": hardware.board,
+            "device_name": hardware.board,
+            "simulated": hardware.simulated,
+        }
+        if hardware.mesh is not None:
+            shape = [int(extent) for extent in re.findall(r"\d+", hardware.mesh)]
+            info |= {"mesh_shape": shape, "device_count": prod(shape)}
     measured = {
         name: value
         for name, observed in observation.metrics.items()
@@ -141,7 +152,7 @@ def _benchmark(
             _measurement(observation.metrics[name], value, known, origin)
             for name, value in measured.items()
         ),
-        device_info=_device_info(hardware),
+        device_info=info,
         ml_model_type=text("model_type", "ml_model_type") or observation.model_kind,
         num_layers=count("num_layers", "layers"),
         batch_size=count("batch", "batch_size"),
@@ -221,21 +232,6 @@ def _own_members(
         },
         "without_value": sorted(observation.metrics.keys() - measured),
     }
-
-
-def _device_info(hardware: Hardware | None) -> dict[str, Any] | None:
-    if hardware is None:
-        return None
-    info: dict[str, Any] = {
-        "arch": hardware.arch,
-        "card_type": hardware.board,
-        "device_name": hardware.board,
-        "simulated": hardware.simulated,
-    }
-    if hardware.mesh is not None:
-        shape = [int(extent) for extent in re.findall(r"\d+", hardware.mesh)]
-        info |= {"mesh_shape": shape, "device_count": prod(shape)}
-    return info
 
 
 def _origin(run: Run, variables: Mapping[str, str], *, now: datetime) -> dict[str, Any]:

@@ -282,13 +282,13 @@ class Remedy(NamedTuple):
         return ": ".join(filter(None, self))
 
 
-def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
+def remedy_of(verdict: Verdict, updates: UpdateCommands) -> Remedy | None:
     """Return the remedy for a verdict, unless it was just tried."""
     found = _remedy_of(verdict, updates)
     return None if found is not None and found.command in updates.just_run else found
 
 
-def _remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
+def _remedy_of(verdict: Verdict, updates: UpdateCommands) -> Remedy | None:
     match verdict.outcome:
         case Outcome.WITHIN | Outcome.SHIFTED:
             return None
@@ -316,7 +316,7 @@ def _remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
             return Remedy(advice.format(file=updates.file))
 
 
-def _change_remedy(verdict: Verdict, updates: Updating) -> Remedy:
+def _change_remedy(verdict: Verdict, updates: UpdateCommands) -> Remedy:
     match verdict.reason:
         case Reason.OTHER_KEY:
             return Remedy("record it with", updates.record)
@@ -331,7 +331,7 @@ def _change_remedy(verdict: Verdict, updates: Updating) -> Remedy:
     return Remedy("accept it with", updates.accept)
 
 
-def _noise_remedy(verdict: Verdict, updates: Updating) -> Remedy:
+def _noise_remedy(verdict: Verdict, updates: UpdateCommands) -> Remedy:
     if verdict.reason is Reason.SAMPLES_DIFFER:
         return Remedy('make it repeatable, or record it with better="lower" or "higher"')
     if verdict.provisional:
@@ -382,7 +382,7 @@ def place_of(path: str) -> str:
     return f"./{path}" if path.startswith("-") else path
 
 
-class Updating(NamedTuple):
+class UpdateCommands(NamedTuple):
     """Commands that change the baseline of a test.
 
     They keep a gain, record a new test, accept any result, forget the test or rename it. ``file``
@@ -444,7 +444,7 @@ class Rerun(Struct, frozen=True):
     tracy: bool = False
     update: Update | None = None
 
-    def updates(self, test: str, hardware: Hardware | None = None) -> Updating:
+    def updates(self, test: str, hardware: Hardware | None = None) -> UpdateCommands:
         """Return the commands that change the baseline of a test."""
         accept, rename = self.accept(test), None
         if test in self.renamed:
@@ -455,14 +455,14 @@ class Rerun(Struct, frozen=True):
         if self.records:
             # A gain that one process measured is kept by a decision only.
             new = accept_command(self.records, (test,), self.baselines_option, update="new")
-            return Updating(accept, new, accept, forget, file, rename)
+            return UpdateCommands(accept, new, accept, forget, file, rename)
         place = self._place(test)
         keep = f"{command_line('pytest', place, *self.options)} --ttnn-perf-update"
         record = f"{keep}=new"
         just_run: tuple[str, ...] = ()
         if self.update is not None:
             just_run = (record,) if self.update is Update.NEW else (record, keep)
-        return Updating(keep, record, accept, forget, file, rename, just_run)
+        return UpdateCommands(keep, record, accept, forget, file, rename, just_run)
 
     def accept(self, *tests: str) -> str:
         """Return the command that accepts the recorded results of tests."""

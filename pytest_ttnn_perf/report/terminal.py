@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import JudgedTest
     from pytest_ttnn_perf.core.verdict import Shift, Verdict
     from pytest_ttnn_perf.gate.health import Orphan, Orphans
-    from pytest_ttnn_perf.gate.machine_shift import Drifting
+    from pytest_ttnn_perf.gate.machine_shift import DriftReport
     from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.report.sentences import Remedy
     from pytest_ttnn_perf.report.tables import Table
@@ -274,7 +274,7 @@ def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
     yield f"if it should stay: {accept}"
 
 
-def drift_line(drifting: Drifting) -> str:
+def drift_line(drifting: DriftReport) -> str:
     """Say how samples, or the tests of a run, drifted."""
     drift, noun = drifting.drift, "test" if drifting.metric is None else "sample"
     way = f"{format_fraction(abs(drift.change))} {'slower' if drift.change > 0 else 'faster'}"
@@ -332,7 +332,7 @@ class SummaryOptions(Struct, frozen=True):
     rerun: Rerun = Rerun()
     silent: frozenset[Outcome] = QUIET
     shift: Shift | None = None
-    drifts: tuple[Drifting, ...] = ()
+    drifts: tuple[DriftReport, ...] = ()
     update: Update | None = None
     progress: tuple[tuple[str, Progress], ...] = ()
     needless: tuple[NeedlessWaiver, ...] = ()
