@@ -1,1 +1,4 @@
-"""One module per capture format: its records, its reader, its metrics."""
+"""Readers of captures: records, reader and metrics of each format.
+
+All raise InputError, with file and line, for a file that is damaged, cut or of another kind.
+"""

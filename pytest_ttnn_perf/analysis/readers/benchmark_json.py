@@ -311,11 +311,7 @@ class System(NamedTuple):
 
 
 def read_benchmark_run(file: Path, hardware: Hardware | None = None) -> Run:
-    """Read benchmark results as a run, on ``hardware`` if given.
-
-    Raises:
-        InputError: it is damaged, or has two results of one test that differ in their settings.
-    """
+    """Read benchmark results as a run, on ``hardware`` if given."""
     benchmarks = read_benchmarks(file)
     try:
         tests = [_observation(benchmark, hardware) for benchmark in benchmarks]
@@ -336,11 +332,7 @@ def read_benchmark_run(file: Path, hardware: Hardware | None = None) -> Run:
 
 
 def read_comparable_run(file: Path, hardware: Hardware | None = None) -> Run:
-    """Read benchmark results as a run to compare with baselines.
-
-    Raises:
-        InputError: as ``read_benchmark_run``, or it does not say what hardware it is of.
-    """
+    """Read benchmark results as a run to compare with baselines."""
     run = read_benchmark_run(file, hardware)
     if all(judged.observation.hardware for judged in run.tests.values()):
         return run
@@ -350,11 +342,7 @@ def read_comparable_run(file: Path, hardware: Hardware | None = None) -> Run:
 
 
 def joined_run(files: Sequence[Path], hardware: Hardware | None = None) -> Run:
-    """Read several files as one run; repeated tests add samples.
-
-    Raises:
-        InputError: as ``read_comparable_run``.
-    """
+    """Read several files as one run; repeated tests add samples."""
     runs = [read_comparable_run(file, hardware) for file in files]
     tests: dict[str, Observation] = {}
     for file, run in zip(files, runs, strict=True):
@@ -579,11 +567,7 @@ def is_benchmark_json(head: str) -> bool:
 
 
 def read_benchmarks(file: Path) -> tuple[BenchmarkRun, ...]:
-    """Read the runs of a file, at least one.
-
-    Raises:
-        InputError: with file, line and what was expected.
-    """
+    """Read the runs of a file, at least one."""
     text = bounded_text(file, largest=_LARGEST_FILE)
     if "\n{" in text:  # one run per line: within a run, nothing stands at the start of a line
         text = "[" + text.strip().replace("\n{", ",\n{") + "]"

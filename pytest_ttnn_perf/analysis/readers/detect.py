@@ -54,9 +54,6 @@ def read_run(file: Path) -> Run:
 
     A journal has one line for the run and one per test; its last line may be cut off, which says
     that the run was killed while writing it, and costs that test only.
-
-    Raises:
-        InputError: with file, line and what was expected.
     """
     text = read_text(file)
     if _is_journal(text):
@@ -139,11 +136,7 @@ _TESTS: Final[tuple[tuple[ArtifactKind, Callable[[str], bool]], ...]] = (
 
 
 def kind_of(file: Path) -> ArtifactKind:
-    """Return the format of a file.
-
-    Raises:
-        InputError: it cannot be read, is empty, or has none of the formats.
-    """
+    """Return the format of a file."""
     head = head_of(file)
     if not head:
         raise InputError(file, "expected a capture or a run record, found an empty file")
@@ -165,11 +158,7 @@ def _problem(text: str) -> str:
 
 
 def head_of(file: Path) -> bytes:
-    """Return the beginning of a file, unpacked, to detect its format.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Return the beginning of a file, unpacked, to detect its format."""
     try:
         with reading(file), unpacked(file) as stream:
             return stream.read(_HEAD)
@@ -213,11 +202,7 @@ def part_of(table: OpTable, choice: RegionChoice, *, file: str) -> OpTable:
 
 
 def kernels_in(file: Path) -> TtlangLog:
-    """Read what tt-lang printed or counted, in any of its formats.
-
-    Raises:
-        InputError: it cannot be read, or is nothing of tt-lang's.
-    """
+    """Read what tt-lang printed or counted, in any of its formats."""
     head = head_of(file).decode("utf-8-sig", errors="replace")
     if is_sim_trace(head):
         return TtlangLog(sim=read_sim_trace(file))
@@ -234,9 +219,6 @@ def report_of(file: Path) -> Report:
     """Read a report database or a captured graph.
 
     A folder stands for the database in it.
-
-    Raises:
-        InputError: it is neither, or damaged.
     """
     if (file / DATABASE).is_file():
         file = file / DATABASE

@@ -164,9 +164,6 @@ def read_device_log(file: Path) -> DeviceLog:
 
     Only the zones of whole kernels are timed. A program's time is from the first start to the last
     end over all its cores and processors, as in the profiler's own reports.
-
-    Raises:
-        InputError: with file and line; also for a log that is cut inside a line, or has no row.
     """
     with reading(file), unpacked(file) as stream:
         return _LogReader(file, stream).read()
@@ -344,11 +341,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], float | str | None]]]] = 
 
 
 def read_cpp_report(file: Path) -> OpTable:
-    """Read a report into an op table, without operands and attributes.
-
-    Raises:
-        InputError: with file and line; also for a file that is cut, or has no row.
-    """
+    """Read a report into an op table, without operands and attributes."""
     with open_csv(file) as rows:
         if not _is_header(rows.names):
             problem = f"expected a header with {', '.join(_REQUIRED)}: no device perf report"

@@ -67,9 +67,6 @@ def read_graph_json(file: Path) -> Report:
     Operations and tensors are numbered by their nodes; a graph does not name the arguments as the
     program did. A tensor is known by where it lies, so one at an address is the same until an
     operation puts another one there.
-
-    Raises:
-        InputError: with file, line and what was expected; also for a file that is too large.
     """
     return parse_json(_text(file), _decode, file=file)
 
@@ -79,9 +76,6 @@ def read_held(file: Path) -> Mapping[BufferType, int]:
 
     The buffers of a program, such as its kernels, are not among them: they stay on the device, so
     that only the first call which runs the program has them. No tensor lies in them.
-
-    Raises:
-        InputError: as ``read_graph_json``.
     """
     return parse_json(_text(file), _held, file=file)
 

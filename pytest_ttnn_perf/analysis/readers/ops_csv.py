@@ -119,9 +119,6 @@ def read_ops_csv(file: Path) -> OpTable:
 
     Where the profiler has a column for the time of an op but never filled it, as for Quasar, the
     next best one is taken; the table's ``kernel_time`` names it.
-
-    Raises:
-        InputError: with file and line; also for a file that is cut, or has no row at all.
     """
     with open_csv(file) as rows:
         columns = _checked_columns(file, rows.names)

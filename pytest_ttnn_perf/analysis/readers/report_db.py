@@ -937,9 +937,6 @@ def read_report_db(file: Path) -> Report:
     """Read the lowest rank of a report.
 
     The user's sources, which a report may embed, are not read.
-
-    Raises:
-        InputError: also for a database that is cut, damaged, still written, or of something else.
     """
     with open_database(file) as connection:
         tables = Tables(file, connection)

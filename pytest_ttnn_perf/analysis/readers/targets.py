@@ -55,11 +55,7 @@ def is_target_file(file: Path, head: str) -> bool:
 def read_target_file(
     file: Path, *, model: str | None = None, hardware: Hardware | None = None
 ) -> ReadTargets:
-    """Read targets; files of one model need ``model`` and ``hardware``.
-
-    Raises:
-        InputError: it is of no known format, or does not say what it is of.
-    """
+    """Read targets; files of one model need ``model`` and ``hardware``."""
     document = _document(file)
     if not isinstance(document, dict):
         raise InputError(file, "expected targets by model, found something else")

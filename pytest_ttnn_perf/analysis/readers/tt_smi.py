@@ -55,11 +55,7 @@ def is_tt_smi(head: str) -> bool:
 
 
 def read_tt_smi(file: Path) -> TtSmi:
-    """Read a snapshot; missing values and N/A are None.
-
-    Raises:
-        InputError: with file, line and what was expected.
-    """
+    """Read a snapshot; missing values and N/A are None."""
     return parse_json(bounded_text(file, largest=_LARGEST_FILE), _snapshot, file=file)
 
 

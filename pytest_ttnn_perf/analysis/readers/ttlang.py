@@ -348,11 +348,7 @@ LARGEST_FILE: Final = 2**28
 
 
 def bounded_text(file: Path, *, largest: int = LARGEST_FILE) -> str:
-    """Read a text that is not absurdly long.
-
-    Raises:
-        InputError: it is, or cannot be read, or is no text, or is empty.
-    """
+    """Read a text that is not absurdly long."""
     with reading(file):
         with unpacked(file) as stream:
             content = stream.read(largest + 1)
@@ -914,11 +910,7 @@ def is_perf_summary_json(head: str) -> bool:
 
 
 def read_perf_summary_json(file: Path) -> PerfSummary:
-    """Read the exact form. It has no kernel times, semaphores or bandwidth.
-
-    Raises:
-        InputError: with file, line and what was expected.
-    """
+    """Read the exact form. It has no kernel times, semaphores or bandwidth."""
     return parse_json(bounded_text(file), _summary, file=file)
 
 
@@ -1136,11 +1128,7 @@ def is_ttlang_log(head: str) -> bool:
 
 
 def read_ttlang_log(file: Path) -> TtlangLog:
-    """Read a log.
-
-    Raises:
-        InputError: it cannot be read, or tt-lang left no trace in it.
-    """
+    """Read a log."""
     log = parse_ttlang(bounded_text(file), file)
     if log.is_empty:
         problem = f"no output of tt-lang: expected a section such as {PERF_SUMMARY!r}"
@@ -1149,11 +1137,7 @@ def read_ttlang_log(file: Path) -> TtlangLog:
 
 
 def parse_ttlang(text: str, file: Path) -> TtlangLog:
-    """Read the output of a program; damage is among the problems.
-
-    Raises:
-        InputError: it is no text; ``file`` is where it came from.
-    """
+    """Read the output of a program; damage is among the problems."""
     if "\0" in text:
         raise InputError(file, "expected text, found a NUL byte")
     numbered: list[tuple[int, str]] = []

@@ -251,11 +251,7 @@ def is_sim_stats(head: str) -> bool:
 
 
 def read_sim_trace(file: Path) -> SimCounters:
-    """Read a trace: a JSON document per line.
-
-    Raises:
-        InputError: with file and line; also for a trace that is cut, or has no event.
-    """
+    """Read a trace: a JSON document per line."""
     events = Events()
     number = 0
     with reading(file), unpacked(file) as stream:
@@ -280,9 +276,5 @@ def read_sim_trace(file: Path) -> SimCounters:
 
 
 def read_sim_stats(file: Path) -> SimCounters:
-    """Read the tables of ``tt-lang-sim-stats``. They have no ticks.
-
-    Raises:
-        InputError: with file and line; also for a table that is cut or does not add up.
-    """
+    """Read the tables of ``tt-lang-sim-stats``. They have no ticks."""
     return read_tables(plain_lines(bounded_text(file)), file)
