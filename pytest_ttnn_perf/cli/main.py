@@ -149,72 +149,46 @@ _TAKE_IDS: Final = {("baseline", action) for action in ("accept", "list", "refre
 #: imported when its command is asked for. A command of two words is looked for first.
 _COMMANDS: Final = {
     "gate": ("records", "add_gate", "judge a run record against baselines; exit 1 when it fails"),
-    "merge": (
-        "records", "add_merge", "judge the run records of several shards and systems together"
-    ),
-    "ab": (
-        "experiments", "add_ab",
-        "compare the working tree with a commit on this machine; exit 1 when it is worse",
-    ),
-    "try": (
-        "experiments", "add_try",
-        "measure a change against the last kept state: keep, revert, or cannot tell",
-    ),
+    "merge": ("records", "add_merge",
+        "judge the run records of several shards and systems together"),
+    "ab": ("experiments", "add_ab",
+        "compare the working tree with a commit on this machine; exit 1 when it is worse"),
+    "try": ("experiments", "add_try",
+        "measure a change against the last kept state: keep, revert, or cannot tell"),
     "journal": ("experiments", "add_journal", "show what the steps tried so far amount to"),
     "bisect": ("experiments", "add_bisect", "find the commit that made a test slower"),
     "history": ("history", "add_history", "show what recorded runs measured, run after run"),
     "history import": ("history", "add_import", "send run records to a database"),
     "history export": ("history", "add_export", "write the run records of a database"),
-    "history prune": (
-        "history", "add_prune", "remove old run records, or old runs of a database"
-    ),
-    "trends": (
-        "history", "add_trends", "find when tests became slower or faster, and what changed then"
-    ),
+    "history prune": ("history", "add_prune", "remove old run records, or old runs of a database"),
+    "trends": ("history", "add_trends",
+        "find when tests became slower or faster, and what changed then"),
     "report": ("history", "add_report", "write a page for a browser, of a run or of captures"),
-    "check": (
-        "captures", "add_check",
-        "check captures against the optimization checklist; exit 1 on errors",
-    ),
-    "analyze": (
-        "captures", "add_analyze",
-        "show the numbers behind the checklist: an overview, or one topic in full",
-    ),
-    "plan": (
-        "captures", "add_plan",
-        "order what was found into a plan: what each step saves, and what is left",
-    ),
-    "rules": (
-        "captures", "add_rules", "list the rules of the optimization checklist, or explain one"
-    ),
-    "calibrate": (
-        "experiments", "add_calibrate",
-        "measure how noisy tests are, and how small a regression a gate can detect",
-    ),
+    "check": ("captures", "add_check",
+        "check captures against the optimization checklist; exit 1 on errors"),
+    "analyze": ("captures", "add_analyze",
+        "show the numbers behind the checklist: an overview, or one topic in full"),
+    "plan": ("captures", "add_plan",
+        "order what was found into a plan: what each step saves, and what is left"),
+    "rules": ("captures", "add_rules",
+        "list the rules of the optimization checklist, or explain one"),
+    "calibrate": ("experiments", "add_calibrate",
+        "measure how noisy tests are, and how small a regression a gate can detect"),
     "show": ("files", "add_show", "show what is in a run record or a capture"),
-    "compare": (
-        "files", "add_compare", "show what changed between two run records or two captures"
-    ),
-    "import": (
-        "files", "add_import",
-        "turn results of benchmarks into a run record, and targets into a file",
-    ),
-    "baseline": (
-        "baseline", "add_baseline",
-        "list, accept, refresh, forget, prune, rename and merge baselines",
-    ),
-    "doctor": (
-        "doctor", "add_doctor",
-        "report what this machine can measure; exit 1 when a gate would fail",
-    ),
+    "compare": ("files", "add_compare",
+        "show what changed between two run records or two captures"),
+    "import": ("files", "add_import",
+        "turn results of benchmarks into a run record, and targets into a file"),
+    "baseline": ("baseline", "add_baseline",
+        "list, accept, refresh, forget, prune, rename and merge baselines"),
+    "doctor": ("doctor", "add_doctor",
+        "report what this machine can measure; exit 1 when a gate would fail"),
     "status": ("records", "add_status", "show what is stored, and what the last run said of it"),
-    "explain": (
-        "records", "add_explain", "show what is known of a rule, a test, a run or a capture"
-    ),
+    "explain": ("records", "add_explain",
+        "show what is known of a rule, a test, a run or a capture"),
     "mcp": ("records", "add_mcp", "serve these commands to coding agents, on stdin and stdout"),
-    "skill": (
-        "records", "add_skill", "print how to optimize with these commands, for coding agents"
-    ),
+    "skill": ("records", "add_skill",
+        "print how to optimize with these commands, for coding agents"),
 }  # fmt: skip
 
 
