@@ -31,6 +31,8 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     rooflines,
     work_of,
 )
+from pytest_ttnn_perf.analysis.rules.cores import unexplained_time
+from pytest_ttnn_perf.analysis.rules.host import trace_not_used
 from pytest_ttnn_perf.core.finding import ModelKind, RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import (
     KERNEL_TIME,
@@ -43,6 +45,11 @@ from pytest_ttnn_perf.core.metric import (
 )
 from pytest_ttnn_perf.core.ops import CALLS, Category
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, counted, shortened
+from pytest_ttnn_perf.gate.rules_on_numbers import (
+    device_behind_e2e,
+    low_io_overlap,
+    transfer_bound,
+)
 from pytest_ttnn_perf.report.markdown import code as in_code
 from pytest_ttnn_perf.report.markdown import heading_rows, prose, spans, table_row
 from pytest_ttnn_perf.report.tables import DROPPED, NAME, Fit, Listing, Row, Table, json_text
@@ -59,10 +66,10 @@ if TYPE_CHECKING:
 
 #: The first digits of the rules that say how a model gets faster.
 _ADVICE: Final = frozenset("12345678")
-#: Findings on what a call takes by the clock, beyond the kernels.
-_OF_CALLS: Final = frozenset({"TTP402", "TTP404", "TTP502", "TTP503"})
-#: Says what no rule explains: there is no change to make.
-_UNEXPLAINED: Final = "TTP315"
+#: Rules on what a call takes by the clock, beyond the kernels.
+_OF_CALLS: Final = frozenset(
+    rule.code for rule in (trace_not_used, device_behind_e2e, low_io_overlap, transfer_bound)
+)
 _BY_CLOCK: Final = (WALL_TIME, THROUGHPUT_TIME)
 #: What whole calls take, also by the clock of a simulated device.
 _CALL_TIMES: Final = (*_BY_CLOCK, SIM_TIME, SIM_THROUGHPUT_TIME)
@@ -470,7 +477,7 @@ def _notes(one: Planned, plan: Plan) -> Iterator[str]:
         yield "findings add up to more than that: the plan stops at the roofline"
     if plan.start.waits and len(plan.steps) > 1:
         yield "the host holds this up: what later steps save shows once step 1 is done"
-    untold = [each for each in plan.untold if each.code != _UNEXPLAINED]
+    untold = [each for each in plan.untold if each.code != unexplained_time.code]
     if untold:
         yield f"no saving known: {named(untold)}; make the change and measure it: ttnn-perf try"
     yield from (f"{each.code}: {each.reason}" for each in plan.untold if each not in untold)

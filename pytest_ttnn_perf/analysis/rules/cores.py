@@ -234,8 +234,8 @@ def data_movement(
     ## What it finds
     The part of a step in ops that compute nothing: reshape, slice, concat, transpose, permute, pad,
     fill, repeat, move. Reshards and copies between memories are for TTP302, conversions of the
-    layout for TTP203, what comes after the first search of sampling for TTP308. Halo and the
-    slices of convolutions, embeddings and gathers do not count.
+    layout for TTP203, sampling for TTP308. Halo and the slices of convolutions, embeddings and
+    gathers do not count.
 
     ## Why it matters
     Each of these reads and writes a whole tensor. In tiles, a reshape that changes the last two
@@ -642,9 +642,8 @@ def unexplained_time(
 
     ## What it finds
     All ops of one code together, where they take more than 15 % of a step, at least four times as
-    long as moving and computing their operands takes at the peaks of the chip, and other rules
-    would save less than a tenth of them. So it does where that least time is not known, as of ops
-    that read a part of their operands, or whose operands are all in L1.
+    long as moving and computing their operands takes at the peaks of the chip, if that is known,
+    and other rules would save less than a tenth of them.
 
     ## Why it matters
     Where rules are silent about most of a step, nothing is known to be wrong, and nothing to be

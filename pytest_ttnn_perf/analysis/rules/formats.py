@@ -96,8 +96,7 @@ def weights_not_bfloat8(
     ## What to do
     Load weights with `dtype=ttnn.bfloat8_b` (convolutions: `weights_dtype` of Conv2dConfig; matmuls
     of up to 32 rows on Blackhole: with DRAM-sharded weights, TTP311, or little is gained), then
-    check PCC again. Feed-forward weights often stand bfloat4_b as well. Interleaved bfloat8_b is
-    read slower on Blackhole than interleaved bfloat16.
+    check PCC again. Feed-forward weights often stand bfloat4_b as well.
 
     ## What it saves
     The bytes saved, as often as they are read, by the peak bandwidth of DRAM: at most down to what

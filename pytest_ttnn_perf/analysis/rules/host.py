@@ -60,9 +60,9 @@ def host_bound(
     faster.
 
     ## What to do
-    Fuse small ops, and replay a trace where there is none yet. Inside a replay gaps are what it
-    takes to start kernels, and fewer, larger ops are the only way. Outside of one, a trace saves
-    the host from sending every op; move its other work out of the model.
+    Fuse small ops, and replay a trace where there is none yet. Inside a replay, fewer, larger ops
+    are the only way. Outside of one, a trace saves the host from sending every op; move its other
+    work out of the model.
 
     ## What it saves
     In a replay the gaps before ops of less than 5 µs, which may be part of another op. In a window

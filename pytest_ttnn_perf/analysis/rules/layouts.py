@@ -170,8 +170,7 @@ def tile_padding(
 
     ## What to do
     Make the last two extents multiples of 32: larger batches, sequences padded once outside the
-    model, heads and channels in multiples of 32, or a permutation that brings an extent of 1
-    forward.
+    model, or a permutation that brings an extent of 1 forward.
 
     ## What it saves
     Of each op, the part of the tiles of its largest operand that would go if all rows were one
@@ -185,8 +184,7 @@ def tile_padding(
     ## Where it looks
     The padded and logical shapes of tiled operands and the kernel time of the op table, on the
     slowest device. Captures of before August 2025 tell no logical shapes. A report database tells
-    only those: there tiles are taken to be of 32 by 32, and padding that is moved in less than
-    launching an op takes is no finding.
+    only those: there tiles are taken to be of 32 by 32.
     """
     if subject.ops is not None and has_operands(subject.ops):
         return _padding_of_step(step_of(subject.ops), share)
@@ -340,9 +338,9 @@ def layout_conversions(
 
     ## What to do
     Keep tensors in one layout from op to op: convert weights and tables once when they are loaded,
-    ask for the layout an op works in, and remove conversions between ops that both take tiles.
-    De-interleave weights when they are loaded instead of slicing every other element. Send images
-    as bfloat16, row-major, with channels padded to 8 or 16.
+    and remove conversions between ops that both take tiles. De-interleave weights when they are
+    loaded instead of slicing every other element. Send images row-major, with channels padded to 8
+    or 16.
 
     ## What it saves
     The time of the conversions and, inside replays, the gaps before them. Of a slow conversion of

@@ -430,8 +430,7 @@ def low_matmul_efficiency(
 
     ## What it finds
     Matmuls that take more than twice what the chip allows for their operands and their cores, and
-    for which no other rule has a reason: not few cores (TTP305), the placement of weights (TTP311),
-    small blocks (TTP312) or a missing program config (TTP313).
+    for which TTP305, TTP311, TTP312 and TTP313 have no reason.
 
     ## Why it matters
     Matmuls are most of the work of a transformer. What they fall short of is what can be gained.

@@ -302,8 +302,7 @@ def hot_data_in_dram(
     ## What it saves
     The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes.
     No elementwise op gets shorter than 0.65 µs for each tile of a core. Nothing of ops that use
-    less than 40 % of that bandwidth, of those that are bound by computing, nor of conversions,
-    which TTP203 and TTP302 remove.
+    less than 40 % of that bandwidth or are bound by computing, nor of conversions.
 
     ## When it is no problem
     Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Those that are

@@ -241,7 +241,7 @@ def waterfall_of(attribution: Attribution, metric: str) -> dict[str, Any]:
 
 
 def _document(changes: Sequence[Attribution]) -> dict[str, object]:
-    """Return the sums over regions as JSON; parts and the rest add up."""
+    """Return sums over regions as JSON; all parts add up."""
     several = len(changes) > 1
     return {
         "before_ns": math.fsum(each.before_ns for each in changes),
