@@ -370,45 +370,32 @@ def _document(steps: Sequence[Step], ways: Sequence[Way]) -> dict[str, object]:
         "format": STEP_FORMAT,
         "steps": [
             {
-                "id": step.id,
-                "at": step.at,
-                "message": step.message,
+                **_members(step, "id", "at", "message"),
                 "decision": step.decision.value,
                 "reasons": list(step.reasons),
                 "refusals": [each.edit for each in step.refusals],
-                "base": step.base,
-                "state": step.state,
+                **_members(step, "base", "state"),
                 "predictions": [
-                    {
-                        "test": each.test,
-                        "codes": list(each.codes),
-                        "metric": each.metric,
-                        "predicted_ns": each.predicted_ns,
-                        "measured_ns": each.measured_ns,
-                    }
+                    _members(each, "test", "codes", "metric", "predicted_ns", "measured_ns")
                     for each in step.predictions
                 ],
             }
             for step in steps
         ],
-        "tests": [_way_document(way) for way in ways],
+        "tests": [
+            {
+                "test": way.test,
+                "metric": way.metric.name,
+                "unit": way.metric.unit,
+                **_members(way, "first", "now", "change"),
+                "parts": _PARTS.objects(way.parts),
+                **_members(way, "unexplained", "target", "to_target"),
+                **_members(way.situation, "kernel_ns", "roofline_ns", "bottleneck"),
+            }
+            for way in ways
+        ],
     }
 
 
-def _way_document(way: Way) -> dict[str, object]:
-    situation = way.situation
-    return {
-        "test": way.test,
-        "metric": way.metric.name,
-        "unit": way.metric.unit,
-        "first": way.first,
-        "now": way.now,
-        "change": way.change,
-        "parts": _PARTS.objects(way.parts),
-        "unexplained": way.unexplained,
-        "target": way.target,
-        "to_target": way.to_target,
-        "kernel_ns": situation and situation.kernel_ns,
-        "roofline_ns": situation and situation.roofline_ns,
-        "bottleneck": situation and situation.bottleneck,
-    }
+def _members(record: object, *names: str) -> dict[str, object]:
+    return {name: getattr(record, name, None) for name in names}

@@ -58,7 +58,8 @@ def test_all_runs_arrive_once_though_the_server_is_killed_meanwhile(
     }
     again = {send(database, run_of(3, number), RecordFile(Path("-"))) for number in range(10)}
     assert again == {Sent.THERE}
-    counts = {"run": WRITERS * RUNS, "record": WRITERS * RUNS, "series": TESTS * 2}
+    runs = WRITERS * RUNS
+    counts = {"run": runs, "record": runs, "observation": runs * TESTS * len(METRICS)}
     for table, count in counts.items():
         assert server.psql(f"SELECT count(*) FROM ttnn_perf_{table}", name) == str(count)
 
