@@ -992,8 +992,7 @@ def attribute(
 
     before_ns = mean_ns(sum(sum(pairing.before.units) for pairing in pairings))
     after_ns = mean_ns(sum(sum(pairing.after.units) for pairing in pairings))
-    operands_of = cache(operands_text)  # many parts may be of one op
-    parts = sorted((_part(group, mean_ns, operands_of) for group in groups), key=_part_order)
+    parts = sorted((_part(group, mean_ns) for group in groups), key=_part_order)
     others = Counter(change.lane for change in changes)
     others.subtract(change.lane for group in groups for change in group)
     return Attribution(
@@ -1008,9 +1007,7 @@ def attribute(
     )
 
 
-def _part(
-    group: list[Change], mean_ns: Callable[[int], float], operands_of: Callable[[Signature], str]
-) -> Part:
+def _part(group: list[Change], mean_ns: Callable[[int], float]) -> Part:
     kind = group[0].kind
     signature, _, _, attributes = kind.variant
     before = sum(change.before for change in group)
@@ -1018,7 +1015,7 @@ def _part(
     return Part(
         kind.listed or (ChangeKind.SLOWER if delta > 0 else ChangeKind.FASTER),
         signature.op,
-        operands_of(signature),
+        operands_text(signature),
         _most_on_a_lane(group),
         mean_ns(delta),
         kind.causes,

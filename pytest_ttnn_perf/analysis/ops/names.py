@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.ops.regions import Layers, Region
-    from pytest_ttnn_perf.analysis.ops.roofline import Roofline
-    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
+    from pytest_ttnn_perf.core.ops import OpTable, Signature, Tensor
 
 
 # Ops as people call them, the same wherever one is named.
@@ -88,6 +87,7 @@ def calling_shape(signature: Signature, attributes: str = "") -> str:
     return shape_text(first)
 
 
+@lru_cache(maxsize=1024)
 def operands_text(signature: Signature) -> str:
     """Return all operands in one line, ``32[1]`` for 1 padded to 32."""
     sides = (signature.inputs, signature.outputs)
@@ -524,22 +524,7 @@ class OpView(Struct, frozen=True):
 
 def op_rows(table: OpTable) -> list[OpRow]:
     """Return all ops of a table, in their order."""
-    lines, places = rooflines(table), _places(table)
-    names: dict[tuple[int, int], tuple[str, str]] = {}
-    found = []
-    for at, op in enumerate(table):
-        key = table.columns.signature[at], table.columns.attributes[at]
-        words = names.get(key)
-        if words is None:
-            operands = operands_text(op.signature)
-            words = names[key] = (op_name(op.signature, op.attributes), operands)
-        found.append(_row(op, words, places.get(at, (None, None)), lines[at]))
-    return found
-
-
-def _places(table: OpTable) -> Mapping[int, tuple[str, int]]:
-    """Return region and step of each row."""
-    return {
+    places: dict[int, tuple[str | None, int | None]] = {
         row: (region.name, number)
         for region in regions_of(table).regions
         for number, step in enumerate(region.steps, start=1)
@@ -547,34 +532,42 @@ def _places(table: OpTable) -> Mapping[int, tuple[str, int]]:
         for row in rows
     }
 
+    @cache
+    def names(signature: int, attributes: int) -> tuple[str, str]:
+        text = "" if attributes < 0 else table.attribute_texts[attributes]
+        operands = table.signatures[signature]
+        return op_name(operands, text), operands_text(operands)
 
-def _row(
-    op: Op, words: tuple[str, str], place: tuple[str | None, int | None], line: Roofline
-) -> OpRow:
-    moved = None if line.work.at_most else line.work.dram_bytes
-    flops, kernel_ns = line.work.flops, line.kernel_ns
-    known = bool(kernel_ns) and not line.stale
-    return OpRow(
-        number=op.number,
-        region=place[0],
-        step=place[1],
-        device=op.device,
-        op=op.signature.op,
-        name=words[0],
-        operands=words[1],
-        kernel_ns=kernel_ns,
-        gap_ns=op.gap_ns,
-        cores=op.cores,
-        fidelity=op.fidelity,
-        dram_bytes=moved,
-        dram_gb_s=moved / kernel_ns if known and moved is not None else None,
-        dram_fraction=line.dram_fraction,
-        flops=flops,
-        tflops=flops / kernel_ns / 1000 if known and flops is not None else None,
-        compute_fraction=line.compute_fraction,
-        bound=line.bound.value if line.bound else None,
-        stale=line.stale,
-    )
+    found = []
+    for at, (op, line) in enumerate(zip(table, rooflines(table), strict=True)):
+        region, step = places.get(at, (None, None))
+        name, operands = names(table.columns.signature[at], table.columns.attributes[at])
+        moved = None if line.work.at_most else line.work.dram_bytes
+        flops, kernel_ns = line.work.flops, line.kernel_ns
+        known = bool(kernel_ns) and not line.stale
+        row = OpRow(
+            number=op.number,
+            region=region,
+            step=step,
+            device=op.device,
+            op=op.signature.op,
+            name=name,
+            operands=operands,
+            kernel_ns=kernel_ns,
+            gap_ns=op.gap_ns,
+            cores=op.cores,
+            fidelity=op.fidelity,
+            dram_bytes=moved,
+            dram_gb_s=moved / kernel_ns if known and moved is not None else None,
+            dram_fraction=line.dram_fraction,
+            flops=flops,
+            tflops=flops / kernel_ns / 1000 if known and flops is not None else None,
+            compute_fraction=line.compute_fraction,
+            bound=line.bound.value if line.bound else None,
+            stale=line.stale,
+        )
+        found.append(row)
+    return found
 
 
 def op_views(table: OpTable, rows: Sequence[OpRow]) -> Iterator[OpView]:
@@ -594,19 +587,19 @@ def op_views(table: OpTable, rows: Sequence[OpRow]) -> Iterator[OpView]:
 def layer_rows(view: OpView, layers: Layers) -> list[OpRow]:
     """Return the ops of a layer with medians over its repeats."""
     block = view.rows[layers.start : layers.stop]
-    return [_middle(block[at :: layers.length]) for at in range(layers.length)]
-
-
-def _middle(rows: Sequence[OpRow]) -> OpRow:
-    return rows[0]._replace(
-        kernel_ns=median(row.kernel_ns for row in rows),
-        gap_ns=_median(row.gap_ns for row in rows),
-        dram_gb_s=_median(row.dram_gb_s for row in rows),
-        dram_fraction=_median(row.dram_fraction for row in rows),
-        tflops=_median(row.tflops for row in rows),
-        compute_fraction=_median(row.compute_fraction for row in rows),
-        bound=Counter(row.bound for row in rows).most_common(1)[0][0],
-    )
+    repeats = [block[at :: layers.length] for at in range(layers.length)]
+    return [
+        rows[0]._replace(
+            kernel_ns=median(row.kernel_ns for row in rows),
+            gap_ns=_median(row.gap_ns for row in rows),
+            dram_gb_s=_median(row.dram_gb_s for row in rows),
+            dram_fraction=_median(row.dram_fraction for row in rows),
+            tflops=_median(row.tflops for row in rows),
+            compute_fraction=_median(row.compute_fraction for row in rows),
+            bound=Counter(row.bound for row in rows).most_common(1)[0][0],
+        )
+        for rows in repeats
+    ]
 
 
 def _median(values: Iterable[float | None]) -> float | None:
