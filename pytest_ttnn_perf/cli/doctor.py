@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pytest_ttnn_perf.analysis.readers.tt_smi import TtSmi
-    from pytest_ttnn_perf.core.hardware import Build
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.machine.host import Machine
+    from pytest_ttnn_perf.machine.ttnn import Build
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:

@@ -169,21 +169,6 @@ _LASTING: Final = (
 )
 
 
-class Build(Struct, frozen=True):
-    """The installed ttnn, without a ``version`` if it is missing.
-
-    ``tracy`` and ``arch`` are None where unknown, ``arch`` also without hardware. ``problem`` says
-    in one line why ttnn cannot be used. ``timed_out``: it did not answer in time.
-    """
-
-    version: str | None
-    location: str | None = None
-    tracy: bool | None = None
-    arch: str | None = None
-    problem: str | None = None
-    timed_out: bool = False
-
-
 class Conflict(Struct, frozen=True):
     """An environment variable that makes times meaningless; several joined by ``+``.
 

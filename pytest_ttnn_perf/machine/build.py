@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.codec import Value
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.files import read_json, write_text
-from pytest_ttnn_perf.core.hardware import Build, member_name
+from pytest_ttnn_perf.core.hardware import member_name
 from pytest_ttnn_perf.machine.chips import DEVICES
 from pytest_ttnn_perf.machine.environment import is_simulated
 from pytest_ttnn_perf.machine.processes import run_bounded
-from pytest_ttnn_perf.machine.ttnn import cause_of, installed_ttnn
+from pytest_ttnn_perf.machine.ttnn import Build, cause_of, installed_ttnn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 
-from pytest_ttnn_perf.core.hardware import Build, Hardware
+from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.machine.environment import MOCK, SIMULATOR, SLOW_DISPATCH, is_simulated
 from pytest_ttnn_perf.machine.host import installed_version
 
@@ -28,6 +28,21 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from pytest_ttnn_perf.core.hardware import Scalar
+
+
+class Build(Struct, frozen=True):
+    """The installed ttnn, without a ``version`` if it is missing.
+
+    ``tracy`` and ``arch`` are None where unknown, ``arch`` also without hardware. ``problem`` says
+    in one line why ttnn cannot be used. ``timed_out``: it did not answer in time.
+    """
+
+    version: str | None
+    location: str | None = None
+    tracy: bool | None = None
+    arch: str | None = None
+    problem: str | None = None
+    timed_out: bool = False
 
 
 _UNKNOWN: Final = "unknown"

@@ -23,9 +23,9 @@ from pytest_ttnn_perf.machine.ttnn import installed_ttnn
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
 
-    from pytest_ttnn_perf.core.hardware import Build
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.machine.chips import Lease
+    from pytest_ttnn_perf.machine.ttnn import Build
 
 
 #: Those that need a pass of their own, and a build with Tracy: they slow down what they look at.

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core.hardware import Build
 from pytest_ttnn_perf.machine import build as module
 from pytest_ttnn_perf.machine.build import preflight
-from pytest_ttnn_perf.machine.ttnn import installed_ttnn
+from pytest_ttnn_perf.machine.ttnn import Build, installed_ttnn
 from tests.harness.fake_packages import write_package, write_ttnn
 
 if TYPE_CHECKING:

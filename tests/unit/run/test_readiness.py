@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError, WriteError
-from pytest_ttnn_perf.core.hardware import Build
 from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
 from pytest_ttnn_perf.machine.environment import devices_of
+from pytest_ttnn_perf.machine.ttnn import Build
 from pytest_ttnn_perf.plugin import preflight as readiness
 from pytest_ttnn_perf.plugin.preflight import (
     ProfilerChoice,
