@@ -216,9 +216,11 @@ def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
         return replace(observation, problems=(*observation.problems, str(error)))
     if result is None:
         return observation
-    parts = (result.arch, result.board, result.mesh) if isinstance(result, Hardware) else ()
-    named = parts if parts[2:] != ("",) else parts[:2]
-    if named and all(isinstance(part, str) and part.strip() for part in named):
+    # A mesh may be missing.
+    parts = (
+        (result.arch, result.board, result.mesh or "1x1") if isinstance(result, Hardware) else ()
+    )
+    if parts and all(isinstance(part, str) and part.strip() for part in parts):
         return replace(observation, hardware=result)
     problem = (
         f"returned {repr_of(result)}: expected Hardware(arch, board, mesh) of non-empty strings"
