@@ -264,7 +264,7 @@ class Argument(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True):
-    """A command for agents; a word ``<name>`` of it is replaced by texts.
+    """A command for agents, with places ``<name>`` for texts.
 
     ``changes``: it writes something; ``replaces``: it changes baselines.
     """

@@ -534,7 +534,7 @@ def run_rename(options: argparse.Namespace) -> Result:
 
 
 def _put(moved: TestBaseline, refusal: str, taken: TestBaseline | None) -> TestBaseline:
-    """Put a baseline under its new id; a rename that was cut short may be ended."""
+    """Put a baseline under its new id, unless another one is there."""
     if taken is not None and _content(taken) != _content(moved):
         message = f"{refusal}, accepted {taken.accepted.at}"
         hint = "remove it with ttnn-perf baseline forget first, or leave both"

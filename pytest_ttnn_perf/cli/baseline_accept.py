@@ -176,7 +176,7 @@ def _refuse_options(words: Sequence[str]) -> None:
 
 
 def _check_records(runs: Mapping[Path, Run], *, named: bool) -> None:
-    """Refuse records of different commits or of one run, and cut ones unless tests are named."""
+    """Refuse records that cannot be accepted together, or as a whole."""
     first, run = next(iter(runs.items()))
     seen: dict[str, Path] = {}
     for path, other in runs.items():
@@ -394,7 +394,7 @@ _WORDS: Final = {
 def _add_change(
     edits: Edits, hardware: Hardware, change: Change, measured: Sequence[Measured]
 ) -> None:
-    """Add a change whose timings are sessions of several records, each of its own run."""
+    """Add a change; the timings of each record are sessions."""
     records = [(result.run, result.judged) for result in measured]
     timings = {
         name: sessions
