@@ -122,13 +122,10 @@ def no_processor(table: OpTable) -> str | None:
 
     A profiler that was asked for the kernel duration alone leaves out the firmware's, too.
     """
-    if table.processors is not False or not _has_firmware_times(table):
+    has_firmware_times = any(fw_ns is not None for fw_ns in table.columns.fw_ns)
+    if table.processors is not False or not has_firmware_times:
         return None
     return "no processor ran a kernel, though ops have kernel durations"
-
-
-def _has_firmware_times(table: OpTable) -> bool:
-    return any(fw_ns is not None for fw_ns in table.columns.fw_ns)
 
 
 class DeviceDifference(NamedTuple):

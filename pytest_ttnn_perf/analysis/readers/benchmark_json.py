@@ -607,10 +607,10 @@ def _complete(value: Value) -> BenchmarkRun:
         run_type=_text(value, "run_type") or "benchmark",
         ml_model_name=_name(value.field("ml_model_name")),
         measurements=_measurements(value, "name"),
-        device_info=_object(value, "device_info") or _device(value, "device_info"),
-        config_params=_object(value, "config_params"),
-        perf_analysis=_flag(value, "perf_analysis"),
-        training=_flag(value, "training"),
+        device_info=_typed(value, "device_info", dict) or _device(value, "device_info"),
+        config_params=_typed(value, "config_params", dict),
+        perf_analysis=_typed(value, "perf_analysis", bool),
+        training=_typed(value, "training", bool),
         **texts,
         **counts,
     )
@@ -629,7 +629,7 @@ _COUNTS: Final = (
 
 def _of_tt_xla(value: Value) -> BenchmarkRun:
     """Read a tt-xla result; -1 and "" mean unknown."""
-    config = dict(_object(value, "config") or {})
+    config = dict(_typed(value, "config", dict) or {})
     measured = [item.members() for item in value.field("measurements").array()]
     # The total time is of so many samples: their number is a setting.
     samples = [m.get("value") for m in measured if m.get("measurement_name") == "total_samples"]
@@ -641,7 +641,7 @@ def _of_tt_xla(value: Value) -> BenchmarkRun:
         ml_model_name=_name(value.field("model")),
         # The step is the model's name: it distinguishes nothing.
         measurements=_measurements(value, "measurement_name", with_step=False),
-        device_info=_object(value, "device_info"),
+        device_info=_typed(value, "device_info", dict),
         ml_model_type=_text(value, "model_type"),
         num_layers=_count(value, "num_layers", at_least=1),
         batch_size=_count(value, "batch_size", at_least=1),
@@ -798,14 +798,9 @@ def _first(value: Value, *names: str) -> int | None:
     return next((count for count in found if count is not None), None)
 
 
-def _flag(value: Value, name: str) -> bool | None:
+def _typed(value: Value, name: str, kind: type[T]) -> T | None:
     raw = value.members().get(name)
-    return raw if isinstance(raw, bool) else None
-
-
-def _object(value: Value, name: str) -> dict[str, Any] | None:
-    raw = value.members().get(name)
-    return raw if isinstance(raw, dict) else None
+    return raw if isinstance(raw, kind) else None
 
 
 def _number(value: Value, name: str) -> float:
