@@ -170,7 +170,8 @@ def tile_padding(
 
     ## What to do
     Make the last two extents multiples of 32: larger batches, sequences padded once outside the
-    model, or a permutation that brings an extent of 1 forward.
+    model, heads and channels in multiples of 32, or a permutation that brings an extent of 1
+    forward.
 
     ## What it saves
     Of each op, the part of the tiles of its largest operand that would go if all rows were one
@@ -338,9 +339,9 @@ def layout_conversions(
 
     ## What to do
     Keep tensors in one layout from op to op: convert weights and tables once when they are loaded,
-    and remove conversions between ops that both take tiles. De-interleave weights when they are
-    loaded instead of slicing every other element. Send images row-major, with channels padded to 8
-    or 16.
+    ask for the layout an op works in, and remove conversions between ops that both take tiles.
+    De-interleave weights when they are loaded instead of slicing every other element. Send images
+    row-major, with channels padded to 8 or 16.
 
     ## What it saves
     The time of the conversions and, inside replays, the gaps before them. Of a slow conversion of

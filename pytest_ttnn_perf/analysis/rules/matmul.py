@@ -204,7 +204,7 @@ def matmul_not_dram_sharded(
     ## What to do
     Store the weights `DRAM_WIDTH_SHARDED`, keep the input in L1, and use
     `MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig`; with bfloat8_b and bfloat4_b, HiFi2, or
-    LoFi where these cores compute longer than they read at HiFi2.
+    LoFi where these cores compute longer than they read at HiFi2: one for each bank computes.
 
     ## What it saves
     The time of the matmul, less what it takes with DRAM-sharded weights: reading these at 90 % of
