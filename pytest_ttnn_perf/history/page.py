@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -190,7 +190,6 @@ def page_of(source: PageSource) -> Page:
                 "name": each.name,
                 "before": str(each.before),
                 "now": "" if each.now is None else str(each.now),
-                "note": "",
             }
             for each in differences
         ),
@@ -605,13 +604,6 @@ def _trend(group: Sequence[SeriesChange]) -> Part:
 # Ops: the time of each kind, and what the roofline allows.
 
 
-class Chip(NamedTuple):
-    """Architecture and compute cores of a chip; None where unknown."""
-
-    arch: str | None
-    cores: int | None = None
-
-
 def _regions(
     source: PageSource, judged: JudgedTest, table: OpTable | None, most: int
 ) -> Iterator[Part]:
@@ -621,8 +613,8 @@ def _regions(
     if observation.ops is None:
         return
     arch = hardware.arch if hardware else table.arch if table else None
-    chip = Chip(arch, table.available_cores if table else None)
-    known = list(regions_of_groups(observation.ops, chip, most=most))
+    cores = table.available_cores if table else None
+    known = list(regions_of_groups(observation.ops, arch, cores, most=most))
     if table is not None:
         own = {region["name"] for region in known}
         known = [each for each in regions_of_table(table, most=most) if each["name"] in own]
@@ -633,15 +625,17 @@ def _regions(
         yield {**region, "bottleneck": next(said, "").removeprefix(start)}
 
 
-def regions_of_groups(ops: OpGroups, chip: Chip, *, most: int) -> Iterator[Part]:
+def regions_of_groups(
+    ops: OpGroups, arch: str | None, cores: int | None, *, most: int
+) -> Iterator[Part]:
     """Yield the regions of op groups that have times."""
-    board = board_of_arch(chip.arch)
+    board = board_of_arch(arch)
     roof = board and {
         "dram_gb_s": board.dram_gb_s,
         "peaks_tflops": [
-            (fidelity, round(tflops * chip.cores, 1))
+            (fidelity, round(tflops * cores, 1))
             for fidelity, tflops in board.tflops.items()
-            if chip.cores
+            if cores
         ],
     }
     for region in () if ops.kernel_time == CALLS else ops.regions:
@@ -651,7 +645,7 @@ def regions_of_groups(ops: OpGroups, chip: Chip, *, most: int) -> Iterator[Part]
                 "name": region,
                 "time_us": _us(sum(group.total_ns for group in groups)),
                 "calls": 1,
-                "ops": list(_page_ops(groups, chip, most=most)),
+                "ops": list(_page_ops(groups, arch, most=most)),
                 "roof": roof,
                 "bottleneck": "",
             }
@@ -660,22 +654,22 @@ def regions_of_groups(ops: OpGroups, chip: Chip, *, most: int) -> Iterator[Part]
 def regions_of_table(table: OpTable, *, most: int) -> list[Part]:
     """Regions of a capture: the middle step on its slowest device."""
     found: list[Part] = []
-    chip = Chip(table.arch, table.available_cores)
     for region in regions_of(table).regions:
         groups = group_ops(table, middle_lanes(table, region)).groups
         named = tuple(replace(group, region=region.name) for group in groups)
-        pages = regions_of_groups(OpGroups(table.kernel_time, named), chip, most=most)
+        ops = OpGroups(table.kernel_time, named)
+        pages = regions_of_groups(ops, table.arch, table.available_cores, most=most)
         found += [{**page, "calls": len(region.steps)} for page in pages]
     return found
 
 
-def _page_ops(groups: Sequence[OpGroup], chip: Chip, *, most: int) -> Iterator[Part]:
+def _page_ops(groups: Sequence[OpGroup], arch: str | None, *, most: int) -> Iterator[Part]:
     """Yield op kinds, longest first, then the rest as one.
 
     Their times add up to that of the region.
     """
     kinds: dict[Any, list[tuple[OpGroup, Roofline]]] = defaultdict(list)
-    for group, line in zip(groups, group_rooflines(groups, chip.arch), strict=True):
+    for group, line in zip(groups, group_rooflines(groups, arch), strict=True):
         name = op_and_function(group.signature.op, group.settings)
         shape = op_name(group.signature, group.settings).removeprefix(name).strip()
         kinds[name, shape, group.cores, group.fidelity].append((group, line))
@@ -795,8 +789,6 @@ def _lane(table: OpTable, device: int, spans: Sequence[Span], names: dict[str, i
 #: So many files are read for a page: each takes a moment.
 _MOST_FILES: Final = 50
 _gated: Final = once_per_table(gated_ops)
-#: What ttnn-visualizer needs beside the database.
-_CONFIG: Final = "config.json"
 
 
 class CaptureSearch(Struct):
@@ -855,7 +847,7 @@ class CaptureSearch(Struct):
 
 def is_report_folder(folder: Path) -> bool:
     """Check that ttnn-visualizer can open a folder."""
-    return (folder / DATABASE).is_file() and (folder / _CONFIG).is_file()
+    return (folder / DATABASE).is_file() and (folder / "config.json").is_file()
 
 
 def is_of(ops: OpGroups, table: OpTable) -> bool:

@@ -152,11 +152,7 @@ def _plain(value: Any) -> Any:
 
 
 def tone(outcome: str) -> str:
-    """The colour class of an outcome; "none" if unknown.
-
-    >>> tone("NO_BASELINE"), tone("skipped")
-    ('unsure', 'none')
-    """
+    """The colour class of an outcome; "none" if unknown."""
     return TONES.get(_canonical(outcome), "none")
 
 
@@ -182,9 +178,6 @@ def _canonical(outcome: str) -> str:
 _ASSETS: Final = Path(__file__).parent / "assets"
 #: One script, in the order in which its parts are read.
 _SCRIPTS: Final = ("data", "charts", "page")
-#: The size of a sparkline, in its own pixels.
-_WIDTH: Final = 120
-_HEIGHT: Final = 20
 
 
 def page_html(page: Page) -> str:
@@ -224,26 +217,12 @@ def _row(test: PageTest) -> Part:
         "metric": metric,
         "value": _amount(metric, metric.value) if metric else "",
         "baseline": _amount(metric, metric.baseline) if metric else "",
-        "points": _points(metric.history) if metric else "",
         "summary": test.summary or "\n".join(one.sentence for one in others if one.sentence),
     }
 
 
 def _amount(metric: PageMetric, value: float | None) -> str:
     return "" if value is None else f"{digits(value * metric.scale)} {metric.unit}".strip()
-
-
-def _points(history: PageHistory) -> str:
-    """Corners of a sparkline; empty for fewer than two values."""
-    values = [value for value in history.values if isfinite(value)]
-    if len(values) < 2:
-        return ""
-    low, high = min(values), max(values)
-    across, up = _WIDTH / (len(values) - 1), (_HEIGHT - 4) / ((high - low) or 1)
-    return " ".join(
-        f"{place * across:.0f},{_HEIGHT - 2 - (value - low) * up:.0f}"
-        for place, value in enumerate(values)
-    )
 
 
 def _hash(text: str) -> str:

@@ -51,13 +51,11 @@ def small() -> Page:
                 "name": "firmware",
                 "before": "18.2",
                 "now": "18.4",
-                "note": "changed in all runs since 2026-11-12",
             },
             {
                 "name": "TT_METAL_SLOW_DISPATCH_MODE",
                 "before": "not set",
                 "now": "0",
-                "note": "",
             },
         ),
         trends=(

@@ -406,7 +406,6 @@ function differencesSection() {
     ["What", (difference) => difference.name],
     ["Before", (difference) => difference.before],
     ["Now", (difference) => difference.now],
-    ["", (difference) => difference.note],
   ], page.differences)));
 }
 
