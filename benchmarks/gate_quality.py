@@ -189,7 +189,7 @@ def gated(folder: Path, passes: Sequence[Array], *, keeps: bool) -> tuple[set[in
     _confirm(gate, tests, measured)
     judged = [gate.judged(test) for test in tests]
     red = {at for at, each in enumerate(judged) if each is None or is_failed(each, settings)}
-    slower = gate.shift is not None and gate.shift.worse
+    slower = gate.run.shift is not None and gate.run.shift.worse
     if keeps:
         gate.finish(complete=True)
     gate.abandon()
@@ -211,7 +211,7 @@ def _confirm(gate: GateRun, tests: list[str], measured: list[dict[str, Observati
         both = gate.first_moves(), moves
         for test in asked:
             gate.confirm(test, again[test], number=number, profiled=False, moves=both)
-        if doubted and gate.shift is None:
+        if doubted and gate.run.shift is None:
             passes = 1 + gate.settings.confirm
 
 

@@ -275,11 +275,6 @@ class GateRun:
         observation = self._tests[test].observation
         return self._record(mark_unconfirmed(observation, self.in_question(test), why))
 
-    @property
-    def shift(self) -> Shift | None:
-        """The shift of the whole machine, if there is one."""
-        return self.run.shift
-
     def assess_machine(self) -> Shift | None:
         """Return the shift of the machine, once all tests are measured.
 

@@ -457,8 +457,9 @@ def nothing_gated(observation: Observation) -> Answer:
     Such a test passes however slow it becomes, and looks as if it were gated.
 
     ## What to do
-    Measure with `ttnn_perf.measure(...)` or `ttnn_perf.record(...)`, or report through an observed
-    helper under a known name; for the time of the whole call set `gate_call_time = true`.
+    Measure with `ttnn_perf.measure(...)` or `ttnn_perf.record(...)`, or report through a helper
+    that is observed, under a name that is known; for the time of the whole call set
+    `gate_call_time = true`.
 
     ## When it is no problem
     Never for a test that asks for it itself: take the marker away. Where tests share a marker with

@@ -258,7 +258,7 @@ def run_confirm_passes(
             if one.stopped:
                 progress(f"ttnn-perf: a worker {one.stopped}", True)  # noqa: FBT003
                 return
-        if doubted and gate.shift is None:
+        if doubted and gate.run.shift is None:
             passes = max(passes, 1 + gate.settings.confirm)
 
 
