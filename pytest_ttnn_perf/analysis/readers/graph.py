@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -18,17 +19,15 @@ from pytest_ttnn_perf.analysis.readers.report_db import (
     OperationError,
     Report,
     TensorRecord,
-    bare_name,
     buffer_type,
     device_of,
     edges_of,
     fullest_device,
-    memory_of,
     nodes_of,
+    place_of,
     reason_in,
     reshard_of,
-    shape_of,
-    shard_of,
+    tensor_record,
     whole,
 )
 from pytest_ttnn_perf.core.codec import Value
@@ -143,11 +142,17 @@ def _graph(document: Value) -> Value:
 
 
 def _device(device: Value) -> Device:
-    def read(name: str) -> int | None:
-        value = device.optional(name)
-        return None if value is None else whole(value)
+    return device_of(whole(device.field("device_id")), partial(_whole_in, device))
 
-    return device_of(whole(device.field("device_id")), read)
+
+def _text_in(value: Value, name: str) -> str | None:
+    found = value.optional(name)
+    return None if found is None else str(found.raw)
+
+
+def _whole_in(value: Value, name: str) -> int | None:
+    found = value.optional(name)
+    return None if found is None else whole(found)
 
 
 def _calls(
@@ -186,10 +191,7 @@ def _number(node: Node) -> int:
 
 
 def _error(node: Node, first: Node | None) -> OperationError:
-    def text(name: str) -> str | None:
-        value = node.params.optional(name) if node.params is not None else None
-        return None if value is None else str(value.raw)
-
+    text = partial(_text_in, node.params or Value({}))
     message = text("error_message") or text("message") or ""
     name = text("error_operation") or (first.name if first else None)
     number = None if first is None else _number(first)
@@ -324,35 +326,14 @@ class _Tensors:
         for number in () if numbers is None else map(whole, numbers.array()):
             linked = self._nodes.get(number)
             if linked is not None and linked.params is not None:
-                record = _record(number, linked.params)
+                own = linked.params
+                record = tensor_record(number, partial(_text_in, own), partial(_whole_in, own))
                 if record.memory is not None:  # tensors of the host do not matter
                     yield record
-
-
-def _record(number: int, params: Value) -> TensorRecord:
-    def text(name: str) -> str | None:
-        value = params.optional(name)
-        return None if value is None else str(value.raw)
-
-    def integer(name: str) -> int | None:
-        value = params.optional(name)
-        return None if value is None else whole(value)
-
-    config = text("memory_config")
-    return TensorRecord(
-        id=number,
-        shape=shape_of(text("shape")),
-        dtype=bare_name(text("dtype")),
-        layout=bare_name(text("layout")),
-        memory=memory_of(config),
-        shard=shard_of(config),
-        device=integer("device_id"),
-        address=integer("address"),
-    )
 
 
 def _place_of(record: TensorRecord) -> object:
     """Return the place of a tensor; its format if without address."""
     if record.address is None:
         return record.shape, record.dtype, record.layout, record.memory
-    return record.device, (record.memory or "").partition("_")[0], record.address
+    return place_of(record)

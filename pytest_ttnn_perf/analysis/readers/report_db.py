@@ -469,15 +469,16 @@ def tensors_from_before(report: Report) -> Iterator[TensorRecord]:
             record = report.tensors.get(number)
             if record is None or record.address is None or device_tensor(record) is None:
                 continue
-            place = _place(record)
+            place = place_of(record)
             if place not in made and place not in seen:
                 seen.add(place)
                 yield record
         outputs = filter(None, map(report.tensors.get, operation.outputs))
-        made.update(_place(record) for record in outputs)
+        made.update(place_of(record) for record in outputs)
 
 
-def _place(record: TensorRecord) -> object:
+def place_of(record: TensorRecord) -> object:
+    """Return where a tensor lies."""
     return record.device, (record.memory or "").partition("_")[0], record.address
 
 
@@ -985,20 +986,28 @@ def _tensors(tables: Tables) -> dict[int, TensorRecord]:
 
 
 def _tensor(row: Row) -> TensorRecord:
-    config, address = row.text("memory_config"), row.whole("address")
-    memory, kind = memory_of(config), row.text("buffer_type")
+    record = tensor_record(row.identity("tensor_id"), row.text, row.whole)
+    kind = row.text("buffer_type")
     # Releases before 3.5 wrote DRAM for whatever had no buffer at all.
-    if memory is None and kind is not None and address is not None:
-        memory = buffer_type(kind).value
+    if record.memory is None and kind is not None and record.address is not None:
+        return record._replace(memory=buffer_type(kind).value)
+    return record
+
+
+def tensor_record(
+    number: int, text: Callable[[str], str | None], integer: Callable[[str], int | None]
+) -> TensorRecord:
+    """Return a tensor from the fields that databases and captures name alike."""
+    config = text("memory_config")
     return TensorRecord(
-        id=row.identity("tensor_id"),
-        shape=shape_of(row.text("shape")),
-        dtype=bare_name(row.text("dtype")),
-        layout=bare_name(row.text("layout")),
-        memory=memory,
+        id=number,
+        shape=shape_of(text("shape")),
+        dtype=bare_name(text("dtype")),
+        layout=bare_name(text("layout")),
+        memory=memory_of(config),
         shard=shard_of(config),
-        device=row.whole("device_id"),
-        address=address,
+        device=integer("device_id"),
+        address=integer("address"),
     )
 
 
