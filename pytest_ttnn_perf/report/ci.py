@@ -286,20 +286,18 @@ def _issues(report: CiReport, judged: JudgedTest) -> Iterator[dict[str, object]]
             text = f"{verdict.outcome.value}: {sentence(verdict)}"
             if judged.by_op and verdict.is_of_changed_time:
                 text += f"; by op: {judged.by_op}"
-            severity = "info" if level is Level.WARNING else _severity(verdict)
+            # A model that is wrong is worse than one that is slow.
+            wrong = verdict.outcome is Outcome.REGRESSED and verdict.metric.kind is Kind.ACCURACY
+            severity = "critical" if wrong else "major"
+            if verdict.outcome in WITHOUT_BASELINE:
+                severity = "minor"
+            if level is Level.WARNING:
+                severity = "info"
             yield issue("metric", verdict.metric.name, verdict.outcome.value, text, severity)
     for finding in judged.findings:
         if finding.stands:
             severity = _OF_FINDING[finding.severity]
             yield issue("rule", finding.code, finding.code, title(finding), severity)
-
-
-def _severity(verdict: Verdict) -> str:
-    if verdict.outcome in WITHOUT_BASELINE:
-        return "minor"
-    # A model that is wrong is worse than one that is slow.
-    wrong = verdict.outcome is Outcome.REGRESSED and verdict.metric.kind is Kind.ACCURACY
-    return "critical" if wrong else "major"
 
 
 _NO_METRIC: Final = "-"
