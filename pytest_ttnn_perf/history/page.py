@@ -130,11 +130,7 @@ class PageSource(Struct, frozen=True):
 def write_page_of_run(
     result: RunResult, journals: tuple[dict[str, Any], ...], notes: tuple[str, ...]
 ) -> Path:
-    """Write the page of a finished run with its recorded history.
-
-    Raises:
-        WriteError: the folder or the disk refused.
-    """
+    """Write the page of a finished run with its recorded history."""
     settings, cwd, report = result.context.settings, result.context.cwd, result.ci_report
     assert settings.html is not None
     assert report is not None, "a page is one of the reports"
