@@ -35,7 +35,7 @@ class Row:
 OLDEST = "pytest==7.4.*"
 NEWEST = "pytest"
 ROWS = (
-    Row("3.10", (OLDEST, "numpy<2", "pandas<2.3", "filelock==3.12.*")),
+    Row("3.10", (OLDEST, "numpy<2", "pandas<2.3", "filelock==3.12.*", "msgspec==0.19.*")),
     Row("3.10", (NEWEST,)),
     Row("3.11", (OLDEST,)),
     Row("3.11", (NEWEST, "numpy<2")),
