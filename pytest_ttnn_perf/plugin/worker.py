@@ -356,7 +356,7 @@ class Worker:
 
 
 def checked(observer: Observer, raised: str | None = None) -> Observation:
-    """Return the observation of a test that has ended, with the answers of the checklist."""
+    """Return the observation of a finished test, with the checklist's answers."""
     from pytest_ttnn_perf.measure.checklist import check_test
 
     observation = observer.finish(raised=raised)
