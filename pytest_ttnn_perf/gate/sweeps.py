@@ -149,7 +149,16 @@ def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
         observations = [each.observation for each in points if not _ended(each.observation)]
         metrics = tuple(_metrics(observations))
         numbers = {each.observation.test: _numbers(each, metrics) for each in points}
-        results = tuple(_point(each, numbers[each.observation.test]) for each in points)
+        results = []
+        for each in points:
+            own = each.observation
+            state = PointState.FAILED if _ended(own) else PointState.MEASURED
+            if own.out_of_memory is not None:
+                state = PointState.OUT_OF_MEMORY
+            values = {role.value: number.value for role, number in numbers[own.test].items()}
+            unmet = tuple(_unmet(each)) if state is PointState.MEASURED else ()
+            result = PointResult(own.test, _axes(each), state, values, _ended(own), unmet)
+            results.append(result)
         measured = {role for values in numbers.values() for role in values}
         by = next((role for role in (Role.THROUGHPUT, Role.LATENCY) if role in measured), None)
         first = points[0].observation.sweep
@@ -157,7 +166,7 @@ def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
             name,
             axes=tuple(_effects(points)),
             metrics=metrics,
-            points=results,
+            points=tuple(results),
             best=_best(results, numbers, by) if by else (),
             best_by=by,
             require=first.require if first else {},
@@ -237,21 +246,6 @@ def _numbers(judged: JudgedTest, metrics: Sequence[SweepMetric]) -> Mapping[Role
     return found
 
 
-def _point(judged: JudgedTest, numbers: Mapping[Role, Estimate]) -> PointResult:
-    observation = judged.observation
-    state = PointState.FAILED if _ended(observation) else PointState.MEASURED
-    if observation.out_of_memory is not None:
-        state = PointState.OUT_OF_MEMORY
-    return PointResult(
-        observation.test,
-        _axes(judged),
-        state,
-        {role.value: number.value for role, number in numbers.items()},
-        _ended(observation),
-        tuple(_unmet(judged)) if state is PointState.MEASURED else (),
-    )
-
-
 def _unmet(judged: JudgedTest) -> Iterator[str]:
     """Yield the reasons why a point cannot be the best."""
     observation = judged.observation
@@ -295,7 +289,7 @@ def _best(
 
 
 def _effects(tests: Sequence[JudgedTest]) -> Iterator[AxisEffect]:
-    """Yield the effect of each axis, by points that differ only in it."""
+    """Yield the effect of each axis on otherwise equal points."""
     points = [each for each in tests if not (each.observation.raised or each.observation.lost)]
     for axis in _axes(tests[0]):
         values: dict[Scalar, None] = dict.fromkeys(_axes(each)[axis] for each in tests)
