@@ -28,7 +28,7 @@ from pytest_ttnn_perf.experiments.rounds import after_is_first
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ttnn_perf.experiments.paired import Paired
+    from pytest_ttnn_perf.experiments.paired import Comparison
 
 TIME: Final = Metric("wall_time", "ns")
 MORE: Final = 0.05
@@ -117,8 +117,8 @@ class Rates:
 def simulate(machine: Machine, tests: int, *, count: int, seeds: range) -> Rates:
     """Return the rates of commands with ``count`` tests altogether of each seed."""
     plan = Plan(USUAL_ROUNDS, tests)
-    commands: list[list[Paired]] = []
-    slower: list[Paired] = []
+    commands: list[list[Comparison]] = []
+    slower: list[Comparison] = []
     for seed in seeds:
         chance = random.Random(f"{seed} {machine.name} {tests}")
         for _ in range(count // tests):
@@ -132,11 +132,11 @@ def simulate(machine: Machine, tests: int, *, count: int, seeds: range) -> Rates
         len(commands),
         wrong=fmean(any(p.verdict.outcome in _VERDICTS for p in each) for each in commands),
         known=fmean(not paired.is_undecided for paired in same),
-        rounds=fmean(paired.rounds or 0 for paired in same),
-        early=fmean((paired.rounds or 0) <= 6 for paired in [*same, *slower]),
+        rounds=fmean(paired.rounds for paired in same),
+        early=fmean(paired.rounds <= 6 for paired in [*same, *slower]),
         found=fmean(paired.verdict.outcome is Outcome.REGRESSED for paired in slower),
         missed=fmean(paired.verdict.outcome is Outcome.WITHIN for paired in slower),
-        found_rounds=fmean(paired.rounds or 0 for paired in slower),
+        found_rounds=fmean(paired.rounds for paired in slower),
     )
 
 

@@ -17,8 +17,8 @@ from pytest_ttnn_perf.core.settings import MAX_ROUNDS, MIN_ROUNDS, load_settings
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.experiments.calibrate import bar, duration
+from pytest_ttnn_perf.experiments.paired import INCONCLUSIVE
 from pytest_ttnn_perf.experiments.rounds import (
-    INCONCLUSIVE,
     Measuring,
     Move,
     StrayedError,
@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.core.verdict import Verdict
-    from pytest_ttnn_perf.experiments.rounds import Compared, InTurns, RoundProgress
+    from pytest_ttnn_perf.experiments.paired import Comparison
+    from pytest_ttnn_perf.experiments.rounds import InTurns, RoundProgress
     from pytest_ttnn_perf.experiments.sessions import Sessions
     from pytest_ttnn_perf.machine.git import Commit, WorkingTree
     from pytest_ttnn_perf.report.tables import Block
@@ -80,7 +81,7 @@ class AbResult(Struct, frozen=True):
     after: WorkingTree
     wanted: int
     whole: int
-    compared: tuple[Compared, ...] = ()
+    compared: tuple[Comparison, ...] = ()
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
     troubles: Mapping[str, str] = {}
@@ -100,7 +101,7 @@ class AbResult(Struct, frozen=True):
         return nothing or bool(self.troubles) or not outcomes.isdisjoint(_FAILING)
 
 
-def ab_sentence(compared: Compared, ref: str, *, after: str = WORKING_TREE) -> str:
+def ab_sentence(compared: Comparison, ref: str, *, after: str = WORKING_TREE) -> str:
     """Return the sentence of one metric, against the commit ``ref``."""
     verdict = compared.verdict
     name = verdict.metric.name
@@ -126,10 +127,10 @@ def ab_sentence(compared: Compared, ref: str, *, after: str = WORKING_TREE) -> s
     return f"{start}: {change_in_words(verdict)}{_limit_text(compared, verdict)}"
 
 
-def _limit_text(compared: Compared, verdict: Verdict) -> str:
+def _limit_text(compared: Comparison, verdict: Verdict) -> str:
     rounds = counted(compared.rounds, "round")
     limit = format_fraction(verdict.limit_as_read) if verdict.limit else "no change"
-    low, high, least = compared.paired.low, compared.paired.high or 0.0, verdict.limit or 0.0
+    low, high, least = compared.low, compared.high or 0.0, verdict.limit or 0.0
     if low is None:
         return f", limit {limit}"
     if compared.is_undecided:
@@ -215,7 +216,7 @@ def commit_object(commit: Commit | None) -> dict[str, object]:
     return {"commit": commit and commit.id, "subject": commit and commit.subject}
 
 
-def _columns(ref: str) -> Columns[Compared]:
+def _columns(ref: str) -> Columns[Comparison]:
     return Columns(
         id_column(lambda c: c.test),
         Column("metric", lambda c: c.verdict.metric.name, "metric", fit=METRIC),
@@ -228,9 +229,9 @@ def _columns(ref: str) -> Columns[Compared]:
                                       beside=c.verdict.centre), right=True, fit=Fit(least=10)),
         Column("change", lambda c: c.verdict.change, "change",
                lambda c: format_change(c.verdict.change_as_read), right=True),
-        Column("low", lambda c: c.paired.low, "interval", interval_text, right=True,
+        Column("low", lambda c: c.low, "interval", interval_text, right=True,
                fit=DROPPED[1]),
-        Column("high", lambda c: c.paired.high),
+        Column("high", lambda c: c.high),
         Column("limit", lambda c: c.verdict.limit),
         Column("outcome", lambda c: c.word, "verdict",
                colour=lambda c: OUTCOME_COLOURS.get(c.outcome)),
@@ -240,10 +241,10 @@ def _columns(ref: str) -> Columns[Compared]:
     )  # fmt: skip
 
 
-def interval_text(compared: Compared) -> str:
+def interval_text(compared: Comparison) -> str:
     """Return the interval as read from two values, the lower end first."""
-    metric, paired = compared.verdict.metric, compared.paired
-    ends = [end for end in map(metric.as_read, (paired.low, paired.high)) if end is not None]
+    as_read = compared.verdict.metric.as_read
+    ends = [end for end in map(as_read, (compared.low, compared.high)) if end is not None]
     return " to ".join(map(format_change, sorted(ends))) if len(ends) == 2 else "-"
 
 
@@ -365,7 +366,7 @@ def _measure(
 ) -> AbResult:
     """Run the rounds, and return the result."""
 
-    def compare() -> list[Compared]:
+    def compare() -> list[Comparison]:
         return compare_tests(turns.before.good(), turns.after.good(), rounds=asked.rounds)
 
     def look(number: int) -> tuple[str, ...]:

@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.experiments.paired import Round
-    from pytest_ttnn_perf.experiments.rounds import Compared, InTurns, RoundProgress
+    from pytest_ttnn_perf.experiments.paired import Comparison, Round
+    from pytest_ttnn_perf.experiments.rounds import InTurns, RoundProgress
     from pytest_ttnn_perf.machine.git import Commit, DatedCommit
     from pytest_ttnn_perf.report.tables import Block
 
@@ -196,7 +196,7 @@ class Found(Struct, frozen=True):
     state: State
     suspects: tuple[Commit, ...]
     before: Commit
-    effects: tuple[Compared, ...] = ()
+    effects: tuple[Comparison, ...] = ()
     why: str | None = None
 
     @property
@@ -363,7 +363,7 @@ class Hunt:
         fast = self.search.fast
         return self.good if fast < 0 else self.history[fast].commit
 
-    def found(self, end: End, effects: Sequence[Compared] = (), why: str | None = None) -> Found:
+    def found(self, end: End, effects: Sequence[Comparison] = (), why: str | None = None) -> Found:
         """Return the result as it is by now."""
         suspects = tuple(self._by_id[commit] for commit in self.search.suspects)
         return Found(
@@ -401,7 +401,7 @@ class Hunt:
         )
         return self.found(End.FOUND if confirmed else End.NOT_CONFIRMED, effects)
 
-    def _verify(self) -> list[Compared]:
+    def _verify(self) -> list[Comparison]:
         """Compare bad with good, and follow what is slower."""
         bad = self.history[-1].commit
         with self.open_turns(self.good, bad, None) as turns:
@@ -431,7 +431,7 @@ class Hunt:
                 self.print_line(f"{bad.short} is slower than {self.good.short}: {text}")
             return compared
 
-    def _followed(self, turns: InTurns, slower: Sequence[Compared]) -> Followed:
+    def _followed(self, turns: InTurns, slower: Sequence[Comparison]) -> Followed:
         """Return the clearest change, by all rounds so far."""
         test, metric = slower[0].test, slower[0].verdict.metric
         found = interval_of(metric, _rounds(turns, test, metric.name), plan=Plan(self.asked.rounds))
@@ -480,7 +480,7 @@ class Hunt:
             troubles = troubles_of(((commit.short, turns.after), (self.good.short, turns.before)))
             why = troubles.get(test, f"it does not measure {name} of {test}")
             return Step(commit.id, What.SKIPPED, why=why)
-        if compared.paired.low is None:
+        if compared.low is None:
             why = ab_sentence(compared, self.good.short, after=commit.short)
             return Step(commit.id, What.SKIPPED, why=why)
         metric, plan = compared.verdict.metric, Plan(self.asked.rounds)
@@ -495,7 +495,7 @@ class Hunt:
         if stopped is not None:
             raise _StoppedError(stopped)
 
-    def _compare(self, turns: InTurns) -> list[Compared]:
+    def _compare(self, turns: InTurns) -> list[Comparison]:
         """Judge the times and throughputs, or the metric that was asked for."""
         wanted = self.asked.metric
         return [
@@ -503,7 +503,7 @@ class Hunt:
             for each in compare_tests(
                 turns.before.good(), turns.after.good(), rounds=self.asked.rounds
             )
-            if each.paired.low is not None and wanted in {None, each.verdict.metric.name}
+            if each.low is not None and wanted in {None, each.verdict.metric.name}
         ]
 
     def _keep(self, state: State) -> None:
@@ -527,19 +527,19 @@ def _rounds(turns: InTurns, test: str, metric: str) -> list[Round]:
     return list(rounds_of(metric, before[:whole], after[:whole]))
 
 
-def _slower(compared: Sequence[Compared]) -> list[Compared]:
+def _slower(compared: Sequence[Comparison]) -> list[Comparison]:
     """Return what is slower: times first, then what is clearest."""
 
-    def clearness(one: Compared) -> tuple[bool, float]:
+    def clearness(one: Comparison) -> tuple[bool, float]:
         # A time before a rate, which is often computed from it.
         is_time = one.verdict.metric.better is Better.LOWER
-        return is_time, log1p(one.paired.low or 0.0) / log1p(one.verdict.change or 0.0)
+        return is_time, log1p(one.low or 0.0) / log1p(one.verdict.change or 0.0)
 
     slower = [each for each in compared if each.outcome is Outcome.REGRESSED]
     return sorted(slower, key=clearness, reverse=True)
 
 
-def _is_of(compared: Compared, followed: Followed) -> bool:
+def _is_of(compared: Comparison, followed: Followed) -> bool:
     return (compared.test, compared.verdict.metric.name) == (followed.test, followed.metric)
 
 
@@ -601,8 +601,8 @@ def _columns(followed: Followed | None) -> Columns[tuple[DatedCommit, Step]]:
     )  # fmt: skip
 
 
-def _effect(compared: Compared, ref: str) -> dict[str, object]:
-    verdict, paired = compared.verdict, compared.paired
+def _effect(compared: Comparison, ref: str) -> dict[str, object]:
+    verdict = compared.verdict
     return {
         "test": compared.test,
         "metric": verdict.metric.name,
@@ -610,8 +610,8 @@ def _effect(compared: Compared, ref: str) -> dict[str, object]:
         "before": verdict.centre,
         "after": verdict.observed,
         "change": verdict.change,
-        "low": paired.low,
-        "high": paired.high,
+        "low": compared.low,
+        "high": compared.high,
         "rounds": compared.rounds,
         "outcome": compared.word,
         "sentence": ab_sentence(compared, ref),

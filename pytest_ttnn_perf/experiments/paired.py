@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from pytest_ttnn_perf.core.metric import Better, median
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
 from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad, t_quantile
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.baseline import MetricBaseline
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import Limits
+    from pytest_ttnn_perf.experiments.compare_runs import Difference
 
 
 class Round(NamedTuple):
@@ -65,22 +66,44 @@ class Plan(NamedTuple):
             yield look, (look - before) / max(self.rounds, done)
 
 
-class Paired(NamedTuple):
+#: The word for metrics that are undecided after all rounds.
+INCONCLUSIVE: Final = "INCONCLUSIVE"
+
+
+class Comparison(Struct, frozen=True):
     """A verdict on rounds, and the interval of its change.
 
     ``low`` and ``high`` are fractions as the verdict's ``change`` is one: plus is worse. None where
-    a metric is not compared by ratio. ``rounds`` are those it took.
+    a metric is not compared by ratio. The verdict rests on the first ``rounds`` of the values
+    ``before`` and ``after``. ``obstacle`` forbids comparing. ``by_op`` names the ops behind the
+    change of a time. ``limits`` are those of the author of the test.
     """
 
     verdict: Verdict
     low: float | None = None
     high: float | None = None
-    rounds: int | None = None
+    rounds: int = 0
+    test: str = ""
+    before: tuple[float, ...] = ()
+    after: tuple[float, ...] = ()
+    obstacle: Difference | None = None
+    by_op: str | None = None
+    limits: Limits = NO_LIMITS
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the verdict."""
+        return self.verdict.outcome
 
     @property
     def is_undecided(self) -> bool:
         """More rounds could decide."""
         return self.verdict.reason is Reason.UNDECIDED
+
+    @property
+    def word(self) -> str:
+        """The outcome as users read it."""
+        return INCONCLUSIVE if self.is_undecided else self.outcome.value
 
 
 #: The chance that any metric of a command gets a verdict without having changed.
@@ -103,7 +126,7 @@ def judge_rounds(
     *,
     plan: Plan,
     policy: Policy = DEFAULT_POLICY,
-) -> Paired:
+) -> Comparison:
     """Judge a time or a throughput by three rounds or more.
 
     All samples are above zero. A decision of one look stays, whatever later rounds would say.
@@ -125,7 +148,7 @@ def _judge(
     share: float,
     comparisons: int,
     policy: Policy,
-) -> Paired:
+) -> Comparison:
     noise = found.reach(share * _FALSE_ALARM / 2 / comparisons)
     reach = found.reach(share * _FALSE_ALL_CLEAR)
     floor = policy.floor if limits.tolerance is None else limits.tolerance
@@ -155,7 +178,7 @@ def _judge(
         sessions=found.rounds,
     )
     low, high = found.change - reach, found.change + reach
-    return Paired(verdict, fraction(low), fraction(high), found.rounds)
+    return Comparison(verdict, fraction(low), fraction(high), found.rounds)
 
 
 class Interval(NamedTuple):

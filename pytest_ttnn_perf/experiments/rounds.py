@@ -20,12 +20,12 @@ from pytest_ttnn_perf.core.assignment import ComparedVersions, PassKind
 from pytest_ttnn_perf.core.baseline import Accepted, TestBaseline
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import Better, median
-from pytest_ttnn_perf.core.observation import NO_LIMITS, JudgedTest, Limits, Run
+from pytest_ttnn_perf.core.observation import NO_LIMITS, JudgedTest, Run
 from pytest_ttnn_perf.core.settings import MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
-from pytest_ttnn_perf.experiments.paired import Paired, Plan, Round, judge_rounds
+from pytest_ttnn_perf.experiments.paired import Comparison, Plan, Round, judge_rounds
 from pytest_ttnn_perf.experiments.sessions import (
     Session,
     Sessions,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
-    from pytest_ttnn_perf.experiments.compare_runs import Difference, Pair
+    from pytest_ttnn_perf.experiments.compare_runs import Pair
     from pytest_ttnn_perf.measure.strays import Stray
     from pytest_ttnn_perf.plugin.wire import Collected
     from pytest_ttnn_perf.plugin.workers import Workers
@@ -205,47 +205,6 @@ class Version(Struct):
 
 # Judging: every gated metric of the tests that both versions have.
 
-#: The word for metrics that are undecided after all rounds.
-INCONCLUSIVE: Final = "INCONCLUSIVE"
-
-
-class Compared(Struct, frozen=True):
-    """One metric of one test on both sides; ``obstacle`` forbids comparing.
-
-    ``before`` and ``after`` are the values of the rounds, in the order in which these were run;
-    the verdict may rest on the first ``rounds`` of them. ``by_op`` names the ops behind the change
-    of a time. ``limits`` are those of the author of the test.
-    """
-
-    test: str
-    paired: Paired
-    rounds: int
-    before: tuple[float, ...] = ()
-    after: tuple[float, ...] = ()
-    obstacle: Difference | None = None
-    by_op: str | None = None
-    limits: Limits = NO_LIMITS
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict by the rounds."""
-        return self.paired.verdict
-
-    @property
-    def outcome(self) -> Outcome:
-        """Its outcome."""
-        return self.paired.verdict.outcome
-
-    @property
-    def word(self) -> str:
-        """The outcome as users read it."""
-        return INCONCLUSIVE if self.is_undecided else self.outcome.value
-
-    @property
-    def is_undecided(self) -> bool:
-        """More rounds could decide."""
-        return self.paired.is_undecided
-
 
 def is_exact(before: Seen, after: Seen) -> bool:
     """One round is enough: on a simulated device no time is judged."""
@@ -263,7 +222,7 @@ def after_is_first(number: int) -> bool:
 
 def compare_tests(
     before: Mapping[str, Seen], after: Mapping[str, Seen], *, rounds: int
-) -> list[Compared]:
+) -> list[Comparison]:
     """Judge every gated metric of the tests with enough rounds.
 
     ``rounds`` are the most that there may be. The comparisons share one chance of a false alarm.
@@ -279,7 +238,7 @@ def compare_tests(
     return [compared for test in tests for compared in test.judge(plan)]
 
 
-def undecided_tests(compared: Sequence[Compared]) -> tuple[str, ...]:
+def undecided_tests(compared: Sequence[Comparison]) -> tuple[str, ...]:
     """Return the tests that more rounds could decide."""
     return tuple(dict.fromkeys(each.test for each in compared if each.is_undecided))
 
@@ -316,7 +275,7 @@ class _TestRounds:
             if pair.before is not None and pair.after is not None and pair.obstacle is None
         )
 
-    def judge(self, plan: Plan) -> Iterator[Compared]:
+    def judge(self, plan: Plan) -> Iterator[Comparison]:
         """Yield each metric with its verdict."""
         # With its own setting: one that differs is an obstacle, in the words of this command.
         stored = TestBaseline(Accepted(""), baselines_of(list(self.before)), self.now.setting)
@@ -333,29 +292,30 @@ class _TestRounds:
                 for seen in (self.before, self.after)
             )
             own = self.now.metrics.get(pair.metric)
-            yield Compared(
-                self.test,
-                paired._replace(verdict=verdict),
-                paired.rounds or len(self.after),
-                before,
-                after,
+            yield replace(
+                paired,
+                verdict=verdict,
+                rounds=paired.rounds or len(self.after),
+                test=self.test,
+                before=before,
+                after=after,
                 obstacle=pair.obstacle,
                 by_op=self.by_op if verdict.is_of_changed_time else None,
                 limits=own.limits if own else NO_LIMITS,
             )
 
-    def _judge(self, pair: Pair, exact: Mapping[str, Verdict], plan: Plan) -> Paired:
+    def _judge(self, pair: Pair, exact: Mapping[str, Verdict], plan: Plan) -> Comparison:
         name, then, now = pair.metric, pair.before, pair.after
         if then is None or now is None:
             reason = Reason.NEW_METRIC if now else Reason.NOT_RECORDED
             verdict = Verdict((now or then).metric, Outcome.NOT_COMPARABLE, reason)  # type: ignore[union-attr]
             observed, centre = (side.value if side else None for side in (now, then))
-            return Paired(replace(verdict, observed=observed, centre=centre))
+            return Comparison(replace(verdict, observed=observed, centre=centre))
         if any(name not in observation.metrics for observation in (*self.before, *self.after)):
-            return Paired(Verdict(now.metric, Outcome.NO_DATA, Reason.NOT_RECORDED))
+            return Comparison(Verdict(now.metric, Outcome.NO_DATA, Reason.NOT_RECORDED))
         if pair.obstacle is not None:
             verdict = Verdict(now.metric, Outcome.NOT_COMPARABLE, Reason.OTHER_CONFIGURATION)
-            return Paired(replace(verdict, observed=now.value, centre=then.value))
+            return Comparison(replace(verdict, observed=now.value, centre=then.value))
         if now.metric.compared_by_ratio:
             rounds, limits = (
                 rounds_of(name, self.before, self.after),
@@ -366,8 +326,10 @@ class _TestRounds:
         if then.metric.better is Better.EQUAL and min(values) != max(values):
             detail = f"{min(values)!r} to {max(values)!r}"
             reason = Reason.SAMPLES_DIFFER
-            return Paired(Verdict(then.metric, Outcome.TOO_NOISY, reason, detail, centre=values[0]))
-        return Paired(exact[name])
+            return Comparison(
+                Verdict(then.metric, Outcome.TOO_NOISY, reason, detail, centre=values[0])
+            )
+        return Comparison(exact[name])
 
 
 def rounds_of(name: str, before: Seen, after: Seen) -> Iterator[Round]:

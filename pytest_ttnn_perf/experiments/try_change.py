@@ -78,7 +78,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.finding import Finding
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.experiments.rounds import Compared, InTurns
+    from pytest_ttnn_perf.experiments.paired import Comparison
+    from pytest_ttnn_perf.experiments.rounds import InTurns
     from pytest_ttnn_perf.machine.git import ChangedFile, State
     from pytest_ttnn_perf.report.tables import Block
 
@@ -501,9 +502,7 @@ def decide(
     better = [
         compared
         for compared in result.compared
-        if compared.outcome is Outcome.IMPROVED
-        and compared.paired.high is not None
-        and compared.paired.high < 0
+        if compared.outcome is Outcome.IMPROVED and compared.high is not None and compared.high < 0
     ]
     if better:
         return Decision.KEEP, [_sentence(compared, result) for compared in better]
@@ -512,13 +511,13 @@ def decide(
     return Decision.REVERT, [_no_gain(result)]
 
 
-def _is_worse(compared: Compared) -> bool:
+def _is_worse(compared: Comparison) -> bool:
     """Check for a regression; an accuracy is judged by its limit."""
     regressed = compared.outcome is Outcome.REGRESSED and not compared.is_undecided
     return regressed and not _holds_its_limit(compared)
 
 
-def _holds_its_limit(compared: Compared) -> bool:
+def _holds_its_limit(compared: Comparison) -> bool:
     verdict, limits = compared.verdict, compared.limits
     if verdict.metric.kind is not Kind.ACCURACY or verdict.observed is None:
         return False
@@ -547,9 +546,9 @@ def _open_questions(sides: Sides) -> Iterator[str]:
         yield "no metric could be compared"
 
 
-def _sentence(compared: Compared, result: AbResult) -> str:
+def _sentence(compared: Comparison, result: AbResult) -> str:
     verdict = compared.verdict
-    if compared.is_undecided or compared.paired.low is None:
+    if compared.is_undecided or compared.low is None:
         return f"{compared.test}: {ab_sentence(compared, result.ref)}"
     now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
     return (
@@ -577,7 +576,7 @@ def _no_times(sides: Sides) -> str:
 
 
 def _no_gain(result: AbResult) -> str:
-    timed = [c for c in result.compared if c.paired.low is not None]
+    timed = [c for c in result.compared if c.low is not None]
     if not timed:
         return "no gain: no time or throughput was compared"
     best = min(timed, key=lambda compared: compared.verdict.change or 0.0)
@@ -593,7 +592,7 @@ def _no_gain(result: AbResult) -> str:
     )
 
 
-def _only_explains(compared: Compared, names: set[tuple[str, str]]) -> bool:
+def _only_explains(compared: Comparison, names: set[tuple[str, str]]) -> bool:
     """Check that a metric only explains another.
 
     A part that only one side has is of ops that came or went.
@@ -612,9 +611,11 @@ def effects_of(result: AbResult) -> tuple[Effect, ...]:
     for compared in result.compared:
         if _only_explains(compared, names):
             continue
-        verdict, paired, limits = compared.verdict, compared.paired, compared.limits
+        verdict, limits = compared.verdict, compared.limits
         metric = verdict.metric
-        ends = [end for end in map(metric.as_read, (paired.low, paired.high)) if end is not None]
+        ends = [
+            end for end in map(metric.as_read, (compared.low, compared.high)) if end is not None
+        ]
         low, high = sorted(ends) if len(ends) == 2 else (None, None)
         holds = compared.outcome is Outcome.REGRESSED and not _is_worse(compared)
         found.append(

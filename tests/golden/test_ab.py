@@ -12,8 +12,7 @@ from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.ab import AbResult, ab_listing
 from pytest_ttnn_perf.experiments.compare_runs import Difference
-from pytest_ttnn_perf.experiments.paired import Paired
-from pytest_ttnn_perf.experiments.rounds import Compared
+from pytest_ttnn_perf.experiments.paired import Comparison
 from pytest_ttnn_perf.machine.git import Commit, WorkingTree
 from tests.harness.golden import assert_golden
 from tests.harness.versions import Versions
@@ -158,16 +157,16 @@ def result(**more: object) -> AbResult:
     differ = Verdict(OPS, NOISY, Reason.SAMPLES_DIFFER, "7 to 8", centre=7)
     changed = Verdict(OPS, WORSE, Reason.VALUE_CHANGED, observed=8, centre=7)
     compared = (
-        Compared(t, Paired(verdict(KERNEL, WORSE, 1e6, 1.5e6, 0.5), 0.4, 0.6), 3,
-                 (1e6, 1e6, 1e6), (1.4e6, 1.5e6, 1.6e6), by_op="+50.0 % = Matmul +500 us"),
-        Compared(t, Paired(verdict(TOKENS, BETTER, 100, 200, -0.5), -0.6, -0.4), 3),
-        Compared(t, Paired(noisy, -0.2, 0.4), 3),
-        Compared(u, Paired(apart), 3, obstacle=Difference("num_command_queues", 1, 2)),
-        Compared(u, Paired(differ), 3),
-        Compared(u, Paired(changed), 3),
-        Compared(u, Paired(Verdict(KERNEL, APART, Reason.NEW_METRIC, observed=5.0)), 3),
-        Compared(u, Paired(Verdict(TOKENS, APART, Reason.NOT_RECORDED, centre=5.0)), 3),
-        Compared(u, Paired(Verdict(TIME, Outcome.NO_DATA, Reason.NOT_RECORDED)), 3),
+        Comparison(verdict(KERNEL, WORSE, 1e6, 1.5e6, 0.5), 0.4, 0.6, 3, t,
+                   (1e6, 1e6, 1e6), (1.4e6, 1.5e6, 1.6e6), by_op="+50.0 % = Matmul +500 us"),
+        Comparison(verdict(TOKENS, BETTER, 100, 200, -0.5), -0.6, -0.4, rounds=3, test=t),
+        Comparison(noisy, -0.2, 0.4, rounds=3, test=t),
+        Comparison(apart, rounds=3, test=u, obstacle=Difference("num_command_queues", 1, 2)),
+        Comparison(differ, rounds=3, test=u),
+        Comparison(changed, rounds=3, test=u),
+        Comparison(Verdict(KERNEL, APART, Reason.NEW_METRIC, observed=5.0), rounds=3, test=u),
+        Comparison(Verdict(TOKENS, APART, Reason.NOT_RECORDED, centre=5.0), rounds=3, test=u),
+        Comparison(Verdict(TIME, Outcome.NO_DATA, Reason.NOT_RECORDED), rounds=3, test=u),
     )  # fmt: skip
     known = {
         "compared": compared, "only_before": ("t.py::test_old",), "only_after": ("t.py::test_new",),

@@ -19,8 +19,7 @@ from pytest_ttnn_perf.experiments.bisect import (
     What,
     bisect_listing,
 )
-from pytest_ttnn_perf.experiments.paired import Paired
-from pytest_ttnn_perf.experiments.rounds import Compared
+from pytest_ttnn_perf.experiments.paired import Comparison
 from pytest_ttnn_perf.machine.git import Commit, DatedCommit
 from tests.harness.golden import assert_golden
 
@@ -43,12 +42,12 @@ STEPS = (
 )
 
 
-def effect(metric: Metric, outcome: Outcome, change: float, **more: object) -> Compared:
+def effect(metric: Metric, outcome: Outcome, change: float, **more: object) -> Comparison:
     verdict = Verdict(metric, outcome, observed=110e6, centre=100e6, change=change, limit=0.03)
     if outcome is Outcome.TOO_NOISY:
         verdict = replace(verdict, reason=Reason.UNDECIDED)
     test = "t.py::test_t" if metric is RATE else "t.py::test_u"
-    return Compared(test, Paired(verdict, change - 0.02, change + 0.02), 8, **more)  # type: ignore[arg-type]
+    return Comparison(verdict, change - 0.02, change + 0.02, rounds=8, test=test, **more)  # type: ignore[arg-type]
 
 
 WORSE = effect(RATE, Outcome.REGRESSED, 0.1)
@@ -57,7 +56,7 @@ SAME = effect(KERNEL, Outcome.WITHIN, 0.0)
 NOISY = effect(KERNEL, Outcome.TOO_NOISY, 0.02)
 
 
-def found(end: End, suspects: slice, *effects: Compared, **more: object) -> Found:
+def found(end: End, suspects: slice, *effects: Comparison, **more: object) -> Found:
     parents = {5: ["4" * 40, "a" * 40]}
     history = [
         DatedCommit(commit, f"2026-11-1{n}T10:00:00+01:00", parents.get(n, ["p"]))

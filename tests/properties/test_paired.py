@@ -13,7 +13,7 @@ from pytest_ttnn_perf.core.metric import Better, Metric, Source
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits
 from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.experiments.paired import (
-    Paired,
+    Comparison,
     Plan,
     Round,
     estimate,
@@ -47,13 +47,13 @@ def turns(draw: DrawFn, *, spread: float = 0.1, least: int = 3) -> list[Round]:
     return [Round(samples(0), samples(off), first ^ bool(n % 2)) for n in range(count)]
 
 
-def numbers(paired: Paired) -> list[float]:
+def numbers(paired: Comparison) -> list[float]:
     """Return what was judged, as logarithms: each is as exact as the others."""
     told = (paired.verdict.change, paired.low, paired.high, paired.verdict.limit)
     return [math.log1p(each) for each in told if each is not None]
 
 
-def judged(metric: Metric, rounds: Sequence[Round], limits: Limits = NO_LIMITS) -> Paired:
+def judged(metric: Metric, rounds: Sequence[Round], limits: Limits = NO_LIMITS) -> Comparison:
     """Judge rounds that are all there may be."""
     return judge_rounds(metric, rounds, limits, plan=Plan(len(rounds)))
 
@@ -172,7 +172,7 @@ def test_being_second_changes_nothing(data: st.DataObject, effect: float) -> Non
     assert then.reach(0.01) == pytest.approx(there.reach(0.01), abs=1e-9)
 
 
-def steady(before: Sequence[float], after: Sequence[float], metric: Metric = TIME) -> Paired:
+def steady(before: Sequence[float], after: Sequence[float], metric: Metric = TIME) -> Comparison:
     sides = zip(before, after, strict=True)
     rounds = [Round((a,), (b,), bool(n % 2)) for n, (a, b) in enumerate(sides)]
     return judged(metric, rounds)

@@ -12,8 +12,7 @@ from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, Sour
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.ab import AbResult, ab_sentence
-from pytest_ttnn_perf.experiments.paired import Paired
-from pytest_ttnn_perf.experiments.rounds import Compared
+from pytest_ttnn_perf.experiments.paired import Comparison
 from pytest_ttnn_perf.experiments.sessions import Sessions
 from pytest_ttnn_perf.experiments.steps import Decision, Effect, Prediction, StepFinding
 from pytest_ttnn_perf.experiments.try_change import (
@@ -175,7 +174,7 @@ def test_a_large_part_of_a_short_time_is_said_to_be_short(
     verdict = Verdict(
         metric, Outcome.WITHIN, observed=after_ns, centre=before_ns, change=change, limit=0.02
     )
-    compared = Compared(TEST, Paired(verdict, change, change, 4), 4)
+    compared = Comparison(verdict, change, change, rounds=4, test=TEST)
     both = sides(Observation(TEST), Observation(TEST))
     both = replace(both, result=replace(both.result, compared=(compared,)))
     decision, (reason,) = decide(both, (), edited=False)
@@ -188,7 +187,7 @@ def test_fewer_ops_alone_are_no_gain() -> None:
     metric = Metric("op_count", "count", Better.LOWER, Kind.COUNT)
     verdict = Verdict(metric, Outcome.IMPROVED, observed=8.0, centre=10.0, change=-0.2)
     both = sides(Observation(TEST), Observation(TEST))
-    compared = Compared(TEST, Paired(verdict), 4)
+    compared = Comparison(verdict, rounds=4, test=TEST)
     both = replace(both, result=replace(both.result, compared=(compared,)))
     assert decide(both, (), edited=False) == (
         Decision.REVERT,
@@ -212,5 +211,5 @@ def test_what_is_open_is_told_by_what_it_may_be(low: float, high: float, told: s
         Metric("wall_time", "ns"), Outcome.TOO_NOISY, Reason.UNDECIDED,
         observed=5e5, centre=1e6, change=(low + high) / 2, limit=0.03,
     )  # fmt: skip
-    sentence = ab_sentence(Compared(TEST, Paired(verdict, low, high, 3), 3), "HEAD")
+    sentence = ab_sentence(Comparison(verdict, low, high, rounds=3, test=TEST), "HEAD")
     assert sentence.endswith(f"; after 3 rounds it may be {told}")

@@ -11,9 +11,8 @@ from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.ab import AbResult
-from pytest_ttnn_perf.experiments.paired import Paired
+from pytest_ttnn_perf.experiments.paired import Comparison
 from pytest_ttnn_perf.experiments.rounds import (
-    Compared,
     compare_tests,
     movement,
     run_rounds,
@@ -46,13 +45,13 @@ def seen(*values: float | None, metric: Metric = TIME, **more: object) -> list[O
     ]
 
 
-def judged(before: Sequence[Observation], after: Sequence[Observation]) -> list[Compared]:
+def judged(before: Sequence[Observation], after: Sequence[Observation]) -> list[Comparison]:
     return compare_tests({TEST: before}, {TEST: after}, rounds=20)
 
 
 def outcome(before: Sequence[Observation], after: Sequence[Observation]) -> tuple[str, str | None]:
     (only,) = judged(before, after)
-    reason = only.paired.verdict.reason
+    reason = only.verdict.reason
     return only.outcome.value, reason and reason.value
 
 
@@ -83,7 +82,7 @@ def test_counts_and_accuracies_are_judged_by_the_gates_own_rules(
     """By difference, however many rounds agree; of an accuracy the worst one counts."""
     found = judged(seen(*before, metric=metric), seen(*after, metric=metric))
     assert [each.outcome.value for each in found] == [expected]
-    assert (found[0].paired.low, found[0].paired.high) == (None, None)
+    assert (found[0].low, found[0].high) == (None, None)
 
 
 def test_a_value_that_must_not_change_must_not_do_so_on_either_side() -> None:
@@ -98,7 +97,7 @@ def test_a_value_that_must_not_change_must_not_do_so_on_either_side() -> None:
 
 def test_metrics_of_one_side_are_told_and_not_judged() -> None:
     new, old = judged(seen(7, 7, 7, metric=COUNT), seen(1, 1, 1))
-    assert {new.paired.verdict.reason, old.paired.verdict.reason} == {
+    assert {new.verdict.reason, old.verdict.reason} == {
         Reason.NEW_METRIC,
         Reason.NOT_RECORDED,
     }
@@ -215,8 +214,8 @@ def test_ctrl_c_keeps_what_was_measured() -> None:
     ],
 )
 def test_what_nobody_can_tell_is_no_pass(outcomes: list[str], failed: bool) -> None:
-    verdicts = (Paired(Verdict(TIME, Outcome(each))) for each in outcomes)
-    all_of_them = tuple(Compared(TEST, each, 3) for each in verdicts)
+    verdicts = (Verdict(TIME, Outcome(each)) for each in outcomes)
+    all_of_them = tuple(Comparison(each, rounds=3, test=TEST) for each in verdicts)
     result = AbResult("main", START, WorkingTree(START), 3, 3, all_of_them)
     assert result.failed is failed
     assert not result.inconclusive
@@ -228,13 +227,13 @@ def test_what_nobody_can_tell_is_no_pass(outcomes: list[str], failed: bool) -> N
 def test_what_is_not_known_is_neither_a_pass_nor_a_failure(others: list[str], failed: bool) -> None:
     undecided = Verdict(TIME, Outcome.TOO_NOISY, Reason.UNDECIDED)
     verdicts = [undecided, *(Verdict(TIME, Outcome(each)) for each in others)]
-    compared = tuple(Compared(TEST, Paired(verdict), 3) for verdict in verdicts)
+    compared = tuple(Comparison(verdict, rounds=3, test=TEST) for verdict in verdicts)
     result = AbResult("main", START, WorkingTree(START), 3, 3, compared)
     assert (result.inconclusive, result.failed) == (True, failed)
 
 
 def test_a_test_that_failed_is_no_pass() -> None:
-    within = (Compared(TEST, Paired(Verdict(TIME, Outcome.WITHIN)), 3),)
+    within = (Comparison(Verdict(TIME, Outcome.WITHIN), rounds=3, test=TEST),)
     troubles = {TEST: "main, round 1: ValueError"}
     result = AbResult("main", START, WorkingTree(START), 3, 3, within, troubles=troubles)
     assert result.failed

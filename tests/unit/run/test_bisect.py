@@ -13,8 +13,7 @@ from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.verdict import Outcome, Verdict
 from pytest_ttnn_perf.experiments.bisect import Bisect, End, Found, Hunt, What, _slower
-from pytest_ttnn_perf.experiments.paired import Paired
-from pytest_ttnn_perf.experiments.rounds import Compared
+from pytest_ttnn_perf.experiments.paired import Comparison
 from pytest_ttnn_perf.experiments.sessions import Sessions
 from pytest_ttnn_perf.machine.git import Commit, DatedCommit
 
@@ -213,9 +212,9 @@ def test_the_clearest_of_several_tests_is_followed_and_all_are_compared_in_the_e
 
 
 def test_a_time_is_followed_before_the_rate_that_is_computed_from_it() -> None:
-    def slower(metric: Metric, low: float) -> Compared:
+    def slower(metric: Metric, low: float) -> Comparison:
         verdict = Verdict(metric, Outcome.REGRESSED, change=0.1)
-        return Compared("t", Paired(verdict, low, 0.2), 4)
+        return Comparison(verdict, low, 0.2, rounds=4, test="t")
 
     rate, time, vague = slower(RATE, 0.09), slower(TIME, 0.08), slower(TIME, 0.01)
     assert _slower([vague, rate, time]) == [time, vague, rate]
