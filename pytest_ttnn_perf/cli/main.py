@@ -48,7 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> ExitCode:
     wings.register("pytest_ttnn_perf.plugin.activation:WINGS")
-    wings.register("pytest_ttnn_perf.plugin.activation:WINGS")
     options = parse(words)
     failed = False
     try:

@@ -451,7 +451,7 @@ def _as_helper_sums(part: OpTable, window: HelperWindow, region: str) -> OpTable
 
 
 def _named(table: OpTable, rows: Sequence[int], name: str) -> list[int]:
-    """Return the rows of an op, by its code or part of it."""
+    """Return the rows of an op, by its code or a part."""
     for matches in (
         lambda code: code == name,
         lambda code: code.endswith(f"::{name}"),
