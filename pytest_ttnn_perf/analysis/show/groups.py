@@ -7,7 +7,7 @@ from collections import defaultdict
 from enum import Enum
 from math import prod
 from statistics import median
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -57,8 +57,6 @@ from pytest_ttnn_perf.core.text import counted, unit_for
 from pytest_ttnn_perf.gate.rules_on_numbers import NO_IO_TIMES
 from pytest_ttnn_perf.report.tables import (
     NAME,
-    Column,
-    Columns,
     Fit,
     Listing,
     format_fraction,
@@ -77,6 +75,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.finding import Subject
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.report.tables import Block
+
+    Look = Callable[[Subject], Iterable["Part"]]
 
 
 class AnalysisOutcome(Enum):
@@ -113,7 +113,7 @@ class Section(Struct, frozen=True):
     of: str = ""
 
 
-class Analysis(Struct, frozen=True):
+class Analysis(Struct, frozen=True, rename={"name": "analysis"}):
     """The result of an analysis; ``reason`` says why it is empty."""
 
     name: str
@@ -125,62 +125,55 @@ class Analysis(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-_NO_OPS: Final = "the capture has no op that ran on a device"
-_UNKNOWN: Final = "unknown"
-_OF_TIME: Final = "of kernel time"
-_OF_BYTES: Final = "of operand bytes"
-
-#: What an analysis has to tell: numbers, notes on them, or in their place the answer why not.
-Told = Figure | Section | str | Answer
+#: A part of a result: numbers, a note on them, or the answer if there are no numbers.
+Part = Figure | Section | str | Answer
 
 
-class AnalysesKind(Struct, frozen=True):
-    """An analysis. ``look`` is asked if one of ``needs`` is there."""
+class AnalysisKind(Struct, frozen=True):
+    """An analysis, for which one of ``needs`` has to be there."""
 
     name: str
     title: str
     needs: tuple[Input, ...]
-    look: Callable[[Subject], Iterable[Told]]
-    why: str = ""
+    look: Look
+    why: str
 
     def analysis(self, subject: Subject) -> Analysis:
         """Analyse a subject; empty sections are left out."""
         if subject.ops is not None and not subject.ops.devices:
-            subject = replace(subject, ops=None, absent={**subject.absent, Input.OPS: _NO_OPS})
+            no_ops = "the capture has no op that ran on a device"
+            subject = replace(subject, ops=None, absent={**subject.absent, Input.OPS: no_ops})
         if any(map(subject.has, self.needs)):
-            told = list(self.look(subject))
+            parts = list(self.look(subject))
         else:
             needed = " or ".join(each.value for each in self.needs)
-            why = f"needs {needed}{self.why and f': {self.why}'}"
-            known = next((each for each in self.needs if each in subject.absent), None)
-            told = [Answer.not_measured(why if known is None else subject.absent[known])]
-        figures = tuple(each for each in told if isinstance(each, Figure))
-        sections = tuple(each for each in told if isinstance(each, Section) and each.rows)
-        notes = [each for each in told if isinstance(each, str)]
+            reasons = [subject.absent[each] for each in self.needs if each in subject.absent]
+            reasons.append(f"needs {needed}: {self.why}" if self.why else f"needs {needed}")
+            parts = [Answer.not_measured(reasons[0])]
+        figures = tuple(each for each in parts if isinstance(each, Figure))
+        sections = tuple(each for each in parts if isinstance(each, Section) and each.rows)
+        notes = [each for each in parts if isinstance(each, str)]
         if not figures and not sections:
-            untold = "; ".join(notes) or "what there is to look at does not say"
-            answers = (each for each in told if isinstance(each, Answer))
-            answer = next(answers, Answer.not_measured(untold))
+            reason = "; ".join(notes) or "what there is to look at does not say"
+            answers = (each for each in parts if isinstance(each, Answer))
+            answer = next(answers, Answer.not_measured(reason))
             outcome = AnalysisOutcome(answer.outcome.value)
             return Analysis(self.name, self.title, outcome, answer.reason)
         if subject.ops is not None and Input.OPS in self.needs:
             notes += capture_notes(subject.ops)
-        return Analysis(
-            self.name, self.title, figures=figures, sections=sections, notes=tuple(notes)
-        )
+        outcome = AnalysisOutcome.MEASURED
+        return Analysis(self.name, self.title, outcome, None, figures, sections, tuple(notes))
 
 
 #: All analyses, in the order in which they are listed: that of this file.
-ANALYSES: Final[dict[str, AnalysesKind]] = {}
+ANALYSES: Final[dict[str, AnalysisKind]] = {}
 
 
-def _analysis(
-    name: str, title: str, *needs: Input, why: str = ""
-) -> Callable[[Callable[[Subject], Iterable[Told]]], None]:
+def _analysis(name: str, title: str, *needs: Input, why: str = "") -> Callable[[Look], None]:
     """Make an analysis of the function that looks at a subject."""
 
-    def make(look: Callable[[Subject], Iterable[Told]]) -> None:
-        ANALYSES[name] = AnalysesKind(name, title, needs, look, why)
+    def make(look: Look) -> None:
+        ANALYSES[name] = AnalysisKind(name, title, needs, look, why)
 
     return make
 
@@ -195,36 +188,29 @@ def capture_notes(table: OpTable) -> Iterator[str]:
         yield f"no time of this capture can be trusted: {flaw}"
 
 
-class Part(NamedTuple):
-    """A labelled weight of ``times`` ops, tensors or calls."""
-
-    label: str
-    weight: float
-    times: int = 1
+_UNKNOWN: Final = "unknown"
+_OF_TIME: Final = "of kernel time"
 
 
 def _section(
-    heading: str,
-    parts: Iterable[Part],
-    unit: str,
-    of: str,
-    *,
-    whole: float | None = None,
-    ranked: bool = True,
+    heading: str, rows: Iterable[Row], unit: str, of: str, whole: float | None = None
 ) -> Section:
-    """Sum parts by label; shares are of ``whole`` or all."""
-    weights: dict[str, float] = {}
-    counts: dict[str, int] = {}
-    for label, weight, times in parts:
-        weights[label] = weights.get(label, 0.0) + weight
-        counts[label] = counts.get(label, 0) + times
-    total = sum(weights.values()) if whole is None else whole
-    labels = sorted(weights, key=lambda label: (-weights[label], label)) if ranked else weights
-    rows = tuple(
-        Row(label, weights[label], weights[label] / total if total else None, counts[label])
-        for label in labels
+    """Sum rows by label, the largest first; shares are of ``whole`` or all."""
+    values: dict[str, float] = defaultdict(float)
+    counts: dict[str, int] = defaultdict(int)
+    for row in rows:
+        values[row.label] += row.value
+        counts[row.label] += row.count
+    total = sum(values.values()) if whole is None else whole
+    summed = tuple(
+        Row(label, value, value / total if total else None, counts[label])
+        for label, value in sorted(values.items(), key=lambda each: (-each[1], each[0]))
     )
-    return Section(heading, unit, rows, of)
+    return Section(heading, unit, summed, of)
+
+
+def _counts(heading: str, labels: Iterable[str], unit: str) -> Section:
+    return _section(heading, (Row(label, 1) for label in labels), unit, f"of {unit}")
 
 
 def _by_time(
@@ -237,50 +223,47 @@ def _by_time(
     """Group the kernel time of ops, or ``only`` of some."""
     if subject.ops is None:
         return Section(heading, "ns", ())
-    chosen = (op for op in device_ops(subject.ops) if only(op.signature))
-    parts = (Part(label(op), op.kernel_ns) for op in chosen)
-    whole = kernel_ns(subject.ops) if of == _OF_TIME else None
-    return _section(heading, parts, "ns", of, whole=whole)
+    rows = (Row(label(op), op.kernel_ns) for op in device_ops(subject.ops) if only(op.signature))
+    return _section(heading, rows, "ns", of, kernel_ns(subject.ops) if of == _OF_TIME else None)
 
 
 def _by_bytes(
-    heading: str, operands: Iterable[Operand], label: Callable[[Operand], str], of: str = _OF_BYTES
+    heading: str, operands: Iterable[Operand], label: Callable[[Operand], str], of: str
 ) -> Section:
-    return _section(
-        heading, (Part(label(each), each.size, each.times) for each in operands), "B", of
-    )
+    rows = (Row(label(each), each.size, count=each.times) for each in operands)
+    return _section(heading, rows, "B", of)
 
 
 def _by_operands(
     subject: Subject, label: Callable[[Operand], str], *others: Section
-) -> Iterator[Told]:
+) -> Iterator[Part]:
     """Group what ops take and give: alone, and by op."""
-    operands = operands_of(subject)
+    operands, of = operands_of(subject), "of operand bytes"
     if not operands:
         yield Answer.not_measured(NO_OPERANDS)
-    yield _by_bytes("operands", operands, label)
-    yield _by_bytes("ops", operands, lambda each: f"{each.op} {label(each)}")
+    yield _by_bytes("operands", operands, label, of)
+    yield _by_bytes("ops", operands, lambda each: f"{each.op} {label(each)}", of)
     yield from others
     unsized = sorted({each.tensor.dtype for each in operands} - set(BYTES))
     if unsized:
         yield f"of unknown size: {', '.join(unsized)}"
 
 
-def _kernels_in(subject: Subject, untold: str = "") -> tuple[Sequence[Kernel], str]:
-    found = kernels_of(subject.kernels) if subject.kernels is not None else untold
+def _kernels_in(subject: Subject, why_not: str = "") -> tuple[Sequence[Kernel], str]:
+    found = kernels_of(subject.kernels) if subject.kernels is not None else why_not
     return ((), found) if isinstance(found, str) else (found, "")
 
 
 def _kernel_times(kernels: Iterable[Kernel]) -> Section:
-    parts = (
-        Part(f"{each}, {counted(each.program.cores, 'core')}", each.program.duration.cycles)
+    rows = (
+        Row(f"{each}, {counted(each.program.cores, 'core')}", each.program.duration.cycles)
         for each in kernels
     )
-    return _section("kernels", parts, "cycles", _OF_TIME)
+    return _section("kernels", rows, "cycles", _OF_TIME)
 
 
 @_analysis("dtype", "data formats of what ops take and give", Input.OPS, Input.REPORT)
-def _dtype(subject: Subject) -> Iterator[Told]:
+def _dtype(subject: Subject) -> Iterator[Part]:
     def dtype(operand: Operand) -> str:
         return operand.tensor.dtype
 
@@ -292,19 +275,19 @@ def _dtype(subject: Subject) -> Iterator[Told]:
         weights = weights_in_report(subject.report)
     if not weights and subject.ops is not None:
         weights, heading = weights_in_table(subject.ops), "weights, alike ones once"
-    parts = (Part(each.tensor.dtype, size_of(each.tensor)) for each in weights or ())
+    rows = (Row(each.tensor.dtype, size_of(each.tensor)) for each in weights or ())
     handed_on = activation_operands(subject)
     yield from _by_operands(
         subject,
         dtype,
-        _section(heading, parts, "B", "of weight bytes"),
+        _section(heading, rows, "B", "of weight bytes"),
         _by_bytes("activations that ops hand on", handed_on, dtype, "of activation bytes"),
         _by_time(subject, "matmuls and convolutions", both_dtypes, is_product, "of their time"),
     )
 
 
 @_analysis("fidelity", "math fidelity of matmuls and convolutions", Input.OPS)
-def _fidelity(subject: Subject) -> Iterator[Told]:
+def _fidelity(subject: Subject) -> Iterator[Part]:
     def fidelity(op: Op) -> str:
         return op.fidelity or _UNKNOWN
 
@@ -313,25 +296,24 @@ def _fidelity(subject: Subject) -> Iterator[Told]:
         return f"{fidelity(op)}, {second[0].dtype if second else 'weights unknown'}"
 
     of = "of matmul and conv time"
-    told = _by_time(subject, "fidelity", fidelity, is_product, of)
-    labels = {row.label for row in told.rows}
-    if not labels:
+    section = _by_time(subject, "fidelity", fidelity, is_product, of)
+    if not section.rows:
         yield Answer.not_applicable("no matmul and no convolution ran")
-    elif labels == {_UNKNOWN}:
+    elif all(row.label == _UNKNOWN for row in section.rows):
         yield Answer.not_measured("no matmul or convolution gives its fidelity")
     else:
-        yield told
+        yield section
         yield _by_time(subject, "fidelity and weights", with_weights, is_product, of)
         yield _by_time(subject, "ops", lambda op: f"{fidelity(op)} {op_name(op)}", is_product, of)
 
 
 @_analysis("layout", "layouts of what ops take and give", Input.OPS, Input.REPORT)
-def _layout(subject: Subject) -> Iterator[Told]:
+def _layout(subject: Subject) -> Iterator[Part]:
     return _by_operands(subject, lambda each: each.tensor.layout)
 
 
 @_analysis("padding", "padding of tiled tensors", Input.OPS, Input.REPORT)
-def _padding(subject: Subject) -> Iterator[Told]:
+def _padding(subject: Subject) -> Iterator[Part]:
     operands = operands_of(subject)
     tiled = [each for each in operands if each.tensor.layout == "TILE"]
     known = [(each, each.tensor.logical) for each in tiled if each.tensor.logical is not None]
@@ -348,10 +330,9 @@ def _padding(subject: Subject) -> Iterator[Told]:
             added = each.times * (prod(each.tensor.padded) - prod(logical))
             if added > 0:
                 shape = f"{shape_text(logical)} in {shape_text(each.tensor.padded)}"
-                ops.append(Part(each.op, added, each.times))
-                shapes.append(Part(f"{each.op} {shape}", added, each.times))
-        extra = sum(part.weight for part in ops)
-        yield Figure("padding adds", extra / wanted, "of the elements")
+                ops.append(Row(each.op, added, count=each.times))
+                shapes.append(Row(f"{each.op} {shape}", added, count=each.times))
+        yield Figure("padding adds", sum(row.value for row in ops) / wanted, "of the elements")
         yield _section("ops", ops, "elements", "of the padding")
         yield _section("shapes", shapes, "elements", "of the padding")
 
@@ -361,14 +342,14 @@ def _memory(operand: Operand) -> str:
 
 
 @_analysis("sharding", "memory layouts of operands and activations", Input.OPS, Input.REPORT)
-def _sharding(subject: Subject) -> Iterator[Told]:
+def _sharding(subject: Subject) -> Iterator[Part]:
     reads = activation_operands(subject)
     read = _by_bytes("activations that ops read", reads, _memory, "of activation bytes")
     return _by_operands(subject, _memory, read)
 
 
 _MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
-_WORDS: Final = {
+_RESHARDS: Final = {
     Reshard.NONE: "no reshard",
     Reshard.EXPLICIT: "asked for",
     Reshard.HIDDEN: "hidden inside another operation",
@@ -377,7 +358,7 @@ _WORDS: Final = {
 
 
 @_analysis("reshards", "ops that only cut tensors anew", Input.OPS, Input.REPORT)
-def _reshards(subject: Subject) -> Iterator[Told]:
+def _reshards(subject: Subject) -> Iterator[Part]:
     def moves(signature: Signature) -> bool:
         return _MOVES.search(signature.op) is not None
 
@@ -391,10 +372,10 @@ def _reshards(subject: Subject) -> Iterator[Told]:
     report = subject.report
     if report is None:
         return
-    kinds = (Part(_WORDS[each.reshard], 1) for each in report.operations)
-    yield _section("operations of the report", kinds, "operations", "of operations")
+    kinds = (_RESHARDS[each.reshard] for each in report.operations)
+    yield _counts("operations of the report", kinds, "operations")
     moved = tuple(
-        Row(f"{operation_name(report, each)}, {_WORDS[each.reshard]}", 1.0)
+        Row(f"{operation_name(report, each)}, {_RESHARDS[each.reshard]}", 1.0)
         for each in report.operations
         if each.reshard in {Reshard.EXPLICIT, Reshard.HIDDEN}
     )
@@ -402,15 +383,15 @@ def _reshards(subject: Subject) -> Iterator[Told]:
 
 
 @_analysis("memory", "where tensors lie, and how much is alive at once", Input.OPS, Input.REPORT)
-def _places(subject: Subject) -> Iterator[Told]:
+def _places(subject: Subject) -> Iterator[Part]:
     peaks = subject.report.peak_bytes_per_bank if subject.report is not None else {}
-    kinds = sorted(peaks, key=lambda kind: kind.value)
-    rows = tuple(Row(kind.value, float(peaks[kind])) for kind in kinds)
+    peak_of = {kind.value: float(peak) for kind, peak in peaks.items()}
+    rows = tuple(Row(*each) for each in sorted(peak_of.items()))
     alive = Section("most alive at one operation, per bank", "B", rows)
     return _by_operands(subject, lambda each: _memory(each).partition("_")[0], alive)
 
 
-#: What gaps are called up to how many nanoseconds.
+#: Names of gaps up to so many nanoseconds.
 _LENGTHS: Final = {
     "below 1 us": 1e3,
     "1 to 10 us": 1e4,
@@ -421,20 +402,24 @@ _LENGTHS: Final = {
 
 
 @_analysis("host-overhead", "how long devices wait for their next op", Input.OPS)
-def _host_overhead(subject: Subject) -> Iterator[Told]:
+def _host_overhead(subject: Subject) -> Iterator[Part]:
+    def length(ns: float) -> str:
+        return next(name for name, most in _LENGTHS.items() if ns < most)
+
     table, gaps = subject.ops, gaps_of(subject)
     assert table is not None
     if isinstance(gaps, str):
         yield Answer.not_measured(gaps)
         return
     waits = [(table.op(at), max(table.columns.gap_ns[at] or 0.0, 0.0)) for at in gaps.waits]
-    found = [(next(name for name, most in _LENGTHS.items() if ns < most), ns) for _, ns in waits]
-    lengths = (Part(*each) for each in sorted(found, key=lambda each: _LENGTHS[each[0]]))
-    before = (Part(op_name(op), ns) for op, ns in waits)
+    lengths = _section(
+        "lengths of gaps", (Row(length(ns), ns) for _, ns in waits), "ns", "of the gaps"
+    )
     yield Figure(f"devices wait{'' if gaps.replayed else ' at most'}", gaps.share, "of the time")
     yield Figure("waited, all devices", gaps.waited_ns, "ns")
     yield Figure("worked, all devices", gaps.worked_ns, "ns")
-    yield _section("lengths of gaps", lengths, "ns", "of the gaps", ranked=False)
+    yield replace(lengths, rows=tuple(sorted(lengths.rows, key=lambda row: _LENGTHS[row.label])))
+    before = (Row(op_name(op), ns) for op, ns in waits)
     yield _section("waits before", before, "ns", "of the gaps")
     yield f"counted in {gaps.place}, without the gap before the first op of each"
     if gaps.caveat:
@@ -442,81 +427,71 @@ def _host_overhead(subject: Subject) -> Iterator[Told]:
 
 
 @_analysis("trace", "what runs from a trace, and its replays", Input.OPS)
-def _trace(subject: Subject) -> Iterator[Told]:
+def _trace(subject: Subject) -> Iterator[Part]:
     def origin(op: Op) -> str:
         return "not traced" if op.trace is None else f"trace {op.trace}, device {op.device}"
 
     assert subject.ops is not None
     times = subject.ops.columns.kernel_ns
-    repeated = tuple(
-        Row(
-            what.rpartition(", ")[0],
-            median(sum(times[at] for at in run) for run in runs),
-            count=len(runs),
-        )
-        for what, runs in sorted(executions(subject.ops).items())
-    )
+    repeated = []
+    for what, runs in sorted(executions(subject.ops).items()):
+        middle = median(sum(times[at] for at in run) for run in runs)
+        repeated.append(Row(what.rpartition(", ")[0], middle, count=len(runs)))
     yield _by_time(subject, "ops", origin)
-    yield Section("executions, median time of one", "ns", repeated)
+    yield Section("executions, median time of one", "ns", tuple(repeated))
 
 
 @_analysis(
     "queues", "transfers between host and device, and their command queues", Input.REPORT,
     why="op tables have no transfers or command queues",
 )  # fmt: skip
-def _queues(subject: Subject) -> Iterator[Told]:
+def _queues(subject: Subject) -> Iterator[Part]:
     assert subject.report is not None
-    crossing = crossings(subject.report)
-    if not crossing:
+    transfers = crossings(subject.report)
+    if not transfers:
         yield Answer.not_applicable("the report has no transfer between host and device")
         return
-    yield _ways("ways", crossing)
-    tensors = (Part(str(each), each.sent) for each in crossing)
+    yield _ways("ways", transfers)
+    tensors = (Row(str(each), each.sent) for each in transfers)
     yield _section("transfers", tensors, "B", "of the bytes")
     yield f"times of transfers: not measured: {NO_IO_TIMES}"
 
 
 def _ways(heading: str, transfers: Iterable[Crossing]) -> Section:
-    parts = (
-        Part(
-            f"{'to the host' if each.outward else 'to the device'}, queue "
-            f"{_UNKNOWN if each.queue is None else each.queue}",
-            each.sent,
-        )
-        for each in transfers
-    )
-    return _section(heading, parts, "B", "of the bytes")
+    rows = []
+    for each in transfers:
+        way = "to the host" if each.outward else "to the device"
+        queue = _UNKNOWN if each.queue is None else each.queue
+        rows.append(Row(f"{way}, queue {queue}", each.sent))
+    return _section(heading, rows, "B", "of the bytes")
 
 
 _SWITCH: Final = {True: "on", False: "off", None: _UNKNOWN}
 
 
 @_analysis("conv", "sharding, blocks, buffers and times of convolutions", Input.OPS, Input.REPORT)
-def _conv(subject: Subject) -> Iterator[Told]:
-    listed = convolutions(subject)
-    if not listed:
+def _conv(subject: Subject) -> Iterator[Part]:
+    found = convolutions(subject)
+    if not found:
         yield Answer.not_applicable(NO_CONVOLUTIONS)
         return
     blocks = () if subject.report is None else blocks_in_report(subject.report)
     if subject.ops is not None:
         blocks = blocks_in_table(subject.ops)
-    labels = {
-        "sharding": [each.sharding or _UNKNOWN for each in listed],
-        "activation double buffer": [_SWITCH[each.act_double_buffer] for each in listed],
-        "weight double buffer": [_SWITCH[each.weights_double_buffer] for each in listed],
-        "act_block_h": [
-            f"{each.rows} of {each.most_rows} rows" if each.is_known else _UNKNOWN
-            for each in blocks
-        ],
-    }
-    for heading, own in labels.items():
-        parts = (Part(label, 1) for label in own)
-        yield _section(heading, parts, "convolutions", "of convolutions")
+    heights = (
+        f"{each.rows} of {each.most_rows} rows" if each.is_known else _UNKNOWN for each in blocks
+    )
+    activations = (_SWITCH[each.act_double_buffer] for each in found)
+    weights = (_SWITCH[each.weights_double_buffer] for each in found)
+    yield _counts("sharding", (each.sharding or _UNKNOWN for each in found), "convolutions")
+    yield _counts("activation double buffer", activations, "convolutions")
+    yield _counts("weight double buffer", weights, "convolutions")
+    yield _counts("act_block_h", heights, "convolutions")
     yield _by_time(subject, "convolutions", op_name, is_convolution)
 
 
 @_analysis("matmul", "program configs, blocks and times of matmuls", Input.OPS)
-def _matmul(subject: Subject) -> Iterator[Told]:
+def _matmul(subject: Subject) -> Iterator[Part]:
     def config(op: Op) -> str:
         found = program_config(op)
         if found is None:
@@ -534,7 +509,7 @@ def _matmul(subject: Subject) -> Iterator[Told]:
 
 
 @_analysis("devices", "kernel time by device, and collectives", Input.OPS)
-def _devices(subject: Subject) -> Iterator[Told]:
+def _devices(subject: Subject) -> Iterator[Part]:
     def device(op: Op) -> str:
         return f"device {op.device}"
 
@@ -550,7 +525,7 @@ def _devices(subject: Subject) -> Iterator[Told]:
 
 
 @_analysis("cores", "cores that ops and kernels run on", Input.OPS, Input.KERNELS)
-def _cores(subject: Subject) -> Iterator[Told]:
+def _cores(subject: Subject) -> Iterator[Part]:
     def cores(op: Op) -> str:
         return _UNKNOWN if op.cores is None else counted(op.cores, "core")
 
@@ -579,7 +554,7 @@ _ESTIMATE: Final = (
 
 
 @_analysis("dram", "traffic between DRAM and cores", Input.OPS, Input.KERNELS)
-def _dram(subject: Subject) -> Iterator[Told]:
+def _dram(subject: Subject) -> Iterator[Part]:
     table = subject.ops
     operands = operands_of(subject) if table is not None else ()
     kernels, why = _kernels_in(subject, NO_OPERANDS)
@@ -597,31 +572,33 @@ def _dram(subject: Subject) -> Iterator[Told]:
             yield _ESTIMATE
     stored = (each for each in operands if in_dram(each.tensor))
     yield _by_bytes("operands in DRAM", stored, lambda each: each.op, "of such bytes")
-    parts, rates = [], []
+    moved, rates = [], []
     for kernel in kernels:
         program = kernel.program
-        for way, moved in (("read", program.dram_read), ("written", program.dram_write)):
-            parts.append(Part(f"{kernel}, {way}", moved.size.bytes, moved.transfers or 0))
+        for way, dram in (("read", program.dram_read), ("written", program.dram_write)):
+            moved.append(Row(f"{kernel}, {way}", dram.size.bytes, count=dram.transfers or 0))
         if program.bandwidth_gb_s is not None:
             rates.append(Row(str(kernel), program.bandwidth_gb_s))
-    yield _section("bytes that kernels move", parts, "B", "of such bytes")
+    yield _section("bytes that kernels move", moved, "B", "of such bytes")
     yield Section("effective bandwidth of kernels", "GB/s", tuple(rates))
 
 
 def _bandwidth(table: OpTable) -> Section:
-    """Return what part of the bandwidth ops use while they run."""
+    """Return the part of the bandwidth that ops use while they run."""
     places: dict[str, list[int]] = defaultdict(list)
     for at, number in enumerate(table.columns.signature):
         if not table.columns.host[at]:
             places[table.signatures[number].code].append(at)
-    uses = {code: (dram_use(table.select(each)) or 0.0) for code, each in places.items()}
-    ranked = sorted(uses, key=lambda code: (-uses[code], code))
-    rows = tuple(Row(code, uses[code], uses[code], len(places[code])) for code in ranked)
-    return Section("bandwidth while ops run", _OF_BANDWIDTH, rows, _OF_BANDWIDTH)
+    rows = []
+    for code, own in places.items():
+        use = dram_use(table.select(own)) or 0.0
+        rows.append(Row(code, use, use, len(own)))
+    rows.sort(key=lambda row: (-row.value, row.label))
+    return Section("bandwidth while ops run", _OF_BANDWIDTH, tuple(rows), _OF_BANDWIDTH)
 
 
 @_analysis("bottlenecks", "where the time of a program goes", Input.OPS, Input.KERNELS)
-def _bottlenecks(subject: Subject) -> Iterator[Told]:
+def _bottlenecks(subject: Subject) -> Iterator[Part]:
     kernels, why = _kernels_in(subject)
     yield Answer.not_measured(why)
     yield _by_time(subject, "kinds of work", lambda op: op.signature.category.value)
@@ -631,48 +608,48 @@ def _bottlenecks(subject: Subject) -> Iterator[Told]:
 
 
 _MESH: Final = re.compile(r"mesh_shape=MeshShape\(\[([\d, ]+)\]\)")
+_SHAPE: Final = re.compile(r"shape=Shape\(\[([\d, ]+)\]\)")
 _COPIED: Final = "replicated"
-_UNTOLD: Final = (
+_NO_PLACEMENTS: Final = (
     "the report does not say how tensors are placed on the mesh: calls have no arguments, as in a "
     "captured graph, or of a release that does not say"
 )
 
 
 @_analysis("mesh", "what is replicated on a mesh and what is sharded", Input.REPORT)
-def _mesh(subject: Subject) -> Iterator[Told]:
+def _mesh(subject: Subject) -> Iterator[Part]:
     report = subject.report
     assert report is not None
-    weights = {weight.key for weight in weights_in_report(report)}
-    computed = {edge.tensor for edge in report.edges}
+    roles = {edge.tensor: "activation" for edge in report.edges}
+    roles |= {weight.key: "weight" for weight in weights_in_report(report)}
     arguments = ((op.name, text) for op in report.operations for text in op.arguments.values())
     extents: tuple[int, ...] = (1,)
-    kinds: list[Part] = []
-    tensors: dict[object, Part] = {}
+    kinds: list[Row] = []
+    tensors: dict[object, Row] = {}
     copied = 0.0
     for name, text in arguments:
         spread = placed_in(text)
         if spread is None:
             continue
-        told = _MESH.search(text)
-        own = told[1].split(",") if told else [extent for extent, _ in spread.spread]
+        mesh = _MESH.search(text)
+        own = mesh[1].split(",") if mesh else [extent for extent, _ in spread.spread]
         extents = max(extents, tuple(map(int, own)), key=prod)
         key = spread.tensor if spread.tensor is not None else text
         if key in tensors:
             continue
-        role = "activation" if spread.tensor in computed else "input"
-        role = "weight" if spread.tensor in weights else role
+        role = roles.get(key, "input")
         record = report.tensors.get(spread.tensor) if spread.tensor is not None else None
         size = 0.0 if record is None else allocated_bytes(record)
-        shape = re.search(r"shape=Shape\(\[([\d, ]+)\]\)", text)
+        shape = _SHAPE.search(text)
         dtype = f" {record.dtype}" if record is not None and record.dtype else ""
         what = f"{name} {shape[1].replace(', ', 'x') if shape else '?'}{dtype}"
         how = _how_spread(spread)
-        kinds.append(Part(f"{role}, {how}", size))
-        tensors[key] = Part(f"{how}, {role} of {what}", size)
+        kinds.append(Row(f"{role}, {how}", size))
+        tensors[key] = Row(f"{how}, {role} of {what}", size)
         copied += size if role == "weight" and how == _COPIED else 0.0
     devices = prod(extents)
     if not tensors:
-        yield Answer.not_measured(_UNTOLD)
+        yield Answer.not_measured(_NO_PLACEMENTS)
     elif devices == 1:
         yield Answer.not_applicable("one device: nothing is spread over a mesh")
     else:
@@ -690,69 +667,62 @@ def _how_spread(operand: MeshOperand) -> str:
     return f"sharded: {', '.join(cuts)}" + (f", {copies} copies" if copies > 1 else "")
 
 
-_AT_LEAST: Final = (
-    "circular buffers are not given by {} of {}: programs from the cache give none, and dataflow "
-    "buffers are not captured; there is less free than what is shown"
-)
-
-
 @_analysis("l1", "what is in L1 at each operation, and on each core", Input.REPORT)
-def _l1(subject: Subject) -> Iterator[Told]:
+def _l1(subject: Subject) -> Iterator[Part]:
     report = subject.report
     assert report is not None
     budget = budget_bytes(report)
+    running = [each for each in report.operations if each.device_operations]
     if budget is None:
         yield Answer.not_measured("the report does not say how much L1 a core has")
         return
-    running = [each for each in report.operations if each.device_operations]
     if not running:
         yield Answer.not_measured("the report does not say what ran inside its operations")
         return
-    parts: dict[str, list[Part]] = defaultdict(list)
+    rows: dict[str, list[Row]] = defaultdict(list)
     for each in running:
         name, by_core = operation_name(report, each), each.l1_by_core
-        in_bank = each.bytes_per_bank.get(BufferType.L1, 0)
-        tensors = max(by_core.values()) if by_core else in_bank
+        tensors = max(by_core.values(), default=each.bytes_per_bank.get(BufferType.L1, 0))
         circular = each.cb_bytes_per_core or 0
-        parts["in use on the fullest core"].append(Part(name, tensors + circular))
-        parts["tensors, on the fullest core"].append(Part(name, tensors))
-        parts["circular buffers, on the fullest core"].append(Part(name, circular))
-        parts["tensors by core"] += (
-            Part(f"{name}, core {x}-{y}", held) for (x, y), held in sorted(by_core.items())
+        rows["in use on the fullest core"].append(Row(name, tensors + circular))
+        rows["tensors, on the fullest core"].append(Row(name, tensors))
+        rows["circular buffers, on the fullest core"].append(Row(name, circular))
+        rows["tensors by core"] += (
+            Row(f"{name}, core {x}-{y}", held) for (x, y), held in sorted(by_core.items())
         )
-    used = [part.weight for part in parts["in use on the fullest core"]]
+    used = [row.value for row in rows["in use on the fullest core"]]
     most = max(used)
     yield Figure(f"most in use, at {running[used.index(most)].name}", most, "B")
     yield Figure("left free there", max(budget - most, 0), "B")
     yield Figure("L1 of a core for tensors and circular buffers", budget, "B")
-    for heading, own in parts.items():
-        held = (part for part in own if part.weight)
-        yield _section(heading, held, "B", "of L1", whole=budget)
+    for heading, own in rows.items():
+        yield _section(heading, (row for row in own if row.value), "B", "of L1", budget)
     silent = sum(each.cb_bytes_per_core is None for each in running)
     if silent:
-        yield _AT_LEAST.format(silent, counted(len(running), "operation"))
+        yield (
+            f"circular buffers are not given by {silent} of {counted(len(running), 'operation')}: "
+            "programs from the cache give none, and dataflow buffers are not captured; there is "
+            "less free than what is shown"
+        )
 
 
 @_analysis(
     "overlap", "command queues of programs and transfers", Input.REPORT,
     why="no row of an op table is a transfer, and none names its command queue",
 )  # fmt: skip
-def _overlap(subject: Subject) -> Iterator[Told]:
-    report = subject.report
-    assert report is not None
-    programs = [(op, queue) for op in report.operations for queue in op.queues]
+def _overlap(subject: Subject) -> Iterator[Part]:
+    assert subject.report is not None
+    programs = [(op.name, queue) for op in subject.report.operations for queue in op.queues]
     if not programs:
         yield Answer.not_measured(
             "no program gives its command queue; measure with ttnn_perf.measure_io_overlap instead"
         )
         return
-    transfers = crossings(report)
+    transfers = crossings(subject.report)
     queues = {queue for _, queue in programs} | {t.queue for t in transfers if t.queue is not None}
-    by_queue = (Part(f"queue {queue}", 1) for _, queue in programs)
-    calls = (Part(f"queue {queue}, {op.name}", 1) for op, queue in programs)
     yield Figure("command queues in use", len(queues), "queues")
-    yield _section("programs", by_queue, "programs", "of programs")
-    yield _section("calls", calls, "programs", "of programs")
+    yield _counts("programs", (f"queue {queue}" for _, queue in programs), "programs")
+    yield _counts("calls", (f"queue {queue}, {name}" for name, queue in programs), "programs")
     yield _ways("transfers", transfers)
     yield f"whether transfers and programs overlap: not measured: {NO_IO_TIMES}"
 
@@ -774,16 +744,13 @@ def analysis_listing(analyses: Sequence[tuple[str, Analysis]]) -> Listing:
     """
     lines: list[Block] = []
     rows: list[tuple[object, ...]] = []
-    documents = []
     for region, analysis in analyses:
         lines += [""] if lines else []
         lines += [f"region {region}"] if region else []
         lines += _lines(analysis)
         name, outcome = analysis.name, analysis.outcome.value
         rows += ((name, outcome, *cells, region) for cells in _rows(analysis))
-        document = to_builtins(analysis)
-        del document["name"]
-        documents.append({"analysis": name, **document, "outcome": outcome, "region": region})
+    documents = [to_builtins(analysis) | {"region": region} for region, analysis in analyses]
     return Listing(tuple(lines), {**documents[0], "regions": documents}, _FIELDS, tuple(rows))
 
 
@@ -853,77 +820,66 @@ def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
             yield (section.heading, row.label, row.value, section.unit, row.share, row.count)
 
 
-class First(NamedTuple):
-    """The first figure or row of an analysis; None without one."""
-
-    region: str
-    analysis: Analysis
-    section: str | None = None
-    label: str | None = None
-    value: float | None = None
-    unit: str | None = None
-
-    @property
-    def what(self) -> str:
-        """The subject of the number."""
-        label = ", ".join(filter(None, (self.section, " ".join((self.label or "").split()))))
-        return f"{self.unit}: {label}" if _is_fraction(self.unit or "") else label
-
-
-_COLUMNS: Final[Columns[First]] = Columns(
-    Column("analysis", lambda e: e.analysis.name, "analysis"),
-    Column("outcome", lambda e: e.analysis.outcome.value),
-    Column("reason", lambda e: e.analysis.reason),
-    Column("section", lambda e: e.section),
-    Column("label", lambda e: e.label),
-    Column("value", lambda e: e.value),
-    Column("unit", lambda e: e.unit),
-    Column("region", lambda e: e.region),
-    Column("", lambda e: _number(e.value or 0.0, e.unit or ""), "figure", right=True),
-    Column("", lambda e: e.what, "what", fit=NAME),
+_OVERVIEW: Final = (
+    *("analysis", "outcome", "reason", "section", "label", "value", "unit", "region"),
 )
-
-
-def _number(value: float, unit: str) -> str:
-    return _value_text(value, unit, bare=_is_fraction(unit))
 
 
 def overview_listing(
     analyses: Iterable[tuple[str, Analysis]], notes: Sequence[str], more: str
 ) -> Listing:
     """Lay out the first result of each analysis, by region."""
-    found = [_first(region, analysis) for region, analysis in analyses]
+    by_region: dict[str, list[Analysis]] = defaultdict(list)
+    rows = []
+    for region, analysis in analyses:
+        by_region[region].append(analysis)
+        first = _first(analysis) or (None,) * 4
+        rows.append((analysis.name, analysis.outcome.value, analysis.reason, *first, region))
     lines: list[Block] = [f"note: {note}" for note in notes]
-    for region in dict.fromkeys(each.region for each in found):
-        own = [each for each in found if each.region == region]
+    for region, own in by_region.items():
         lines += [""] if lines else []
         lines += [f"region {region}"] if region else []
-        lines += _COLUMNS.table(each for each in own if each.value is not None)
+        lines += _overview_table(own)
         lines += _not_made(own)
     lines.append(f"all of one: {more}")
-    document = {"analyses": _COLUMNS.objects(found), "notes": list(notes)}
-    return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(found))
+    objects = [dict(zip(_OVERVIEW, row, strict=True)) for row in rows]
+    return Listing(tuple(lines), {"analyses": objects, "notes": notes}, _OVERVIEW, tuple(rows))
 
 
-def _first(region: str, analysis: Analysis) -> First:
+def _first(analysis: Analysis) -> tuple[str | None, str, float, str] | None:
+    """Return section, label, value and unit of the first result."""
     if analysis.figures:
         figure = analysis.figures[0]
-        return First(region, analysis, None, figure.label, figure.value, figure.unit)
+        return None, figure.label, figure.value, figure.unit
     if not analysis.sections:
-        return First(region, analysis)
+        return None
     section, row = analysis.sections[0], analysis.sections[0].rows[0]
     value, unit = (row.value, section.unit) if row.share is None else (row.share, section.of)
-    return First(region, analysis, section.heading, row.label, value, unit)
+    return section.heading, row.label, value, unit
 
 
-def _not_made(entries: Iterable[First]) -> Iterator[str]:
+def _overview_table(analyses: Iterable[Analysis]) -> Iterator[Block]:
+    cells = []
+    for analysis in analyses:
+        if first := _first(analysis):
+            section, label, value, unit = first
+            what = ", ".join(filter(None, (section, " ".join(label.split()))))
+            what = f"{unit}: {what}" if _is_fraction(unit) else what
+            figure = _value_text(value, unit, bare=_is_fraction(unit))
+            cells.append((analysis.name, figure, what))
+    if cells:
+        headings, fits = ("analysis", "figure", "what"), (Fit(), Fit(), NAME)
+        yield table_of(headings, cells, right=frozenset({1}), fits=fits)
+
+
+def _not_made(analyses: Iterable[Analysis]) -> Iterator[str]:
     """Say in one line for each reason which analyses were not made."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for each in entries:
-        reason = each.analysis.reason
-        if reason is not None:
+    names: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for each in analyses:
+        if each.reason is not None:
             # Why nothing else than what is needed will do is said by the analysis itself.
-            short = reason.partition(":")[0] if reason.startswith("needs ") else reason
-            names.setdefault((each.analysis.outcome.value, short), []).append(each.analysis.name)
+            needs = each.reason.startswith("needs ")
+            short = each.reason.partition(":")[0] if needs else each.reason
+            names[each.outcome.value, short].append(each.name)
     for (outcome, reason), own in names.items():
         yield f"{outcome} {', '.join(own)}: {reason}"
