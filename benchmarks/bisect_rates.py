@@ -26,8 +26,9 @@ from benchmarks.ab_rates import Machine
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
-from pytest_ttnn_perf.core.settings import MAX_ROUNDS
-from pytest_ttnn_perf.experiments.bisect import Bisect, End, Hunt
+from pytest_ttnn_perf.core.settings import MAX_ROUNDS, Settings
+from pytest_ttnn_perf.experiments.bisect import End, Hunt
+from pytest_ttnn_perf.experiments.rounds import Experiment
 from pytest_ttnn_perf.experiments.sessions import Sessions
 from pytest_ttnn_perf.machine.git import Repository
 
@@ -135,10 +136,10 @@ def search(repository: Repository, machine: Machine, broken: int, seed: str) -> 
         planted,
         frozenset(chance.sample(others, broken)),
     )
-    asked = Bisect("good", "bad", [], MAX_ROUNDS, repository.root)
     with tempfile.TemporaryDirectory() as folder:
-        file = asked.state_file(Path(folder), good, bad)
-        found = Hunt(good, history, asked, world.turns, file, lambda _: None).run()
+        asked = Experiment(("bisect",), [], MAX_ROUNDS, Path(folder), Settings(), lambda *_: None)
+        file = Path(folder) / "bisect" / "state.json"
+        found = Hunt(good, history, asked, world.turns, file).run()
     return world.outcome(found), world
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.experiments.rounds import Experiment
 
 # Tests are not declared as arguments: pytest's options and their values stay in order.
 
@@ -64,12 +65,20 @@ def _pass_on(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace]
 
 def run_ab(options: argparse.Namespace) -> Result:
     """Run the rounds; Ctrl-C ends them early and loses nothing."""
-    from pytest_ttnn_perf.experiments.ab import Ab, ab
+    from pytest_ttnn_perf.experiments.ab import ab
 
-    ref, same, command = options.ref, tuple(options.same), ("ab", options.ref)
-    asked = Ab(ref, options.rest, options.rounds, Path.cwd(), same, command)
     with closing(Ticker()) as ticker:
-        return ab(asked, _settings_of(options.rest), progress=ticker.show, shape=options.format)
+        asked = _experiment(options, ("ab", options.ref), options.rest, ticker)
+        return ab(asked, options.ref, shape=options.format)
+
+
+def _experiment(
+    options: argparse.Namespace, command: tuple[str, ...], argv: Sequence[str], ticker: Ticker
+) -> Experiment:
+    from pytest_ttnn_perf.experiments.rounds import Experiment
+
+    settings, same = _settings_of(argv), tuple(options.same)
+    return Experiment(command, argv, options.rounds, Path.cwd(), settings, ticker.show, same)
 
 
 #: Options of pytest that decide which processes are started: pytest reads them in these alone.
@@ -115,15 +124,12 @@ def add_bisect(parser: argparse.ArgumentParser) -> None:
 
 def run_bisect(options: argparse.Namespace) -> Result:
     """Look for the commit; after Ctrl-C the same command goes on."""
-    from pytest_ttnn_perf.experiments.bisect import Bisect, bisect
+    from pytest_ttnn_perf.experiments.bisect import bisect
 
-    cwd = Path.cwd()
-    bad, argv = split_bad(options.rest, cwd)
-    asked = Bisect(
-        options.good, bad, argv, options.rounds, cwd, tuple(options.same), options.metric
-    )
+    bad, argv = split_bad(options.rest, Path.cwd())
     with closing(Ticker()) as ticker:
-        return bisect(asked, _settings_of(argv), progress=ticker.show, shape=options.format)
+        asked = _experiment(options, ("bisect", options.good, bad), argv, ticker)
+        return bisect(asked, options.good, bad, options.metric, shape=options.format)
 
 
 def split_bad(words: Sequence[str], cwd: Path) -> tuple[str, list[str]]:
@@ -228,20 +234,15 @@ def add_try(parser: argparse.ArgumentParser) -> None:
 def run_try(options: argparse.Namespace) -> Result:
     """Measure the change, record the step, and say what to do."""
     from pytest_ttnn_perf.experiments.steps import Decision
-    from pytest_ttnn_perf.experiments.try_change import (
-        Try,
-        try_change,
-        try_document,
-        try_lines,
-    )
+    from pytest_ttnn_perf.experiments.try_change import try_change, try_document, try_lines
 
     message, cwd = options.message.strip(), Path.cwd()
     if not message:
         raise UsageError("-m: expected a few words on what was changed, found nothing")
-    same = tuple(options.same)
-    asked = Try(message, options.rest, options.rounds, cwd, same, options.base)
+    given = ("--base", options.base) if options.base is not None else ()
     with closing(Ticker()) as ticker:
-        tried = try_change(asked, _settings_of(options.rest), progress=ticker.show)
+        asked = _experiment(options, ("try", "-m", message, *given), options.rest, ticker)
+        tried = try_change(asked, message, options.base)
     if options.format == "json":
         text = json_text(try_document(tried, cwd))
     else:

@@ -19,7 +19,6 @@ from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.experiments.calibrate import bar, duration
 from pytest_ttnn_perf.experiments.paired import INCONCLUSIVE
 from pytest_ttnn_perf.experiments.rounds import (
-    Measuring,
     Move,
     StrayedError,
     Turns,
@@ -51,12 +50,11 @@ from pytest_ttnn_perf.report.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.core.verdict import Verdict
     from pytest_ttnn_perf.experiments.paired import Comparison
-    from pytest_ttnn_perf.experiments.rounds import InTurns, RoundProgress
+    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns, RoundProgress
     from pytest_ttnn_perf.experiments.sessions import Sessions
     from pytest_ttnn_perf.machine.git import Commit, WorkingTree
     from pytest_ttnn_perf.report.tables import Block
@@ -275,81 +273,50 @@ def _count_line(result: AbResult) -> str:
     return "; ".join(parts)
 
 
-_ENDED: Final = True
 #: Settings that say where things are, not how they are measured.
 _PLACES: Final = frozenset({"baselines", "artifacts", "json", "replay", "lock_folder", "label"})
 
 
-class Ab(Struct, frozen=True):
-    """The arguments of the command.
-
-    ``shared`` is what both sides take from the working tree, ``command`` the words before pytest's
-    arguments, as the user would type them again.
-    """
-
-    ref: str
-    argv: Sequence[str]
-    rounds: int
-    cwd: Path
-    shared: tuple[str, ...] = ()
-    command: tuple[str, ...] = ("ab",)
-
-
-def ab(
-    asked: Ab, settings: Settings, *, progress: Callable[[str, bool], None], shape: str
-) -> Result:
+def ab(asked: Experiment, ref: str, *, shape: str) -> Result:
     """Measure both sides in turns, and compare them.
-
-    ``progress`` is called with a line, and whether a side has just been measured.
 
     Raises:
         UsageError: there is no such commit, or no test can be measured on both sides.
         InputError: the commit cannot be checked out.
     """
-    commit = Repository.around(asked.cwd).commit(asked.ref)
-    result = compare_with(commit, asked, settings, progress=progress)
+    result = compare_with(Repository.around(asked.cwd).commit(ref), ref, asked)
     text = ab_listing(result).text(shape)
     return Result(text, failed=result.failed, inconclusive=result.inconclusive)
 
 
 def compare_with(
-    commit: Commit,
-    asked: Ab,
-    settings: Settings,
-    *,
-    progress: Callable[[str, bool], None],
-    watch: Callable[[InTurns], InTurns] | None = None,
+    commit: Commit, ref: str, asked: Experiment, watch: Callable[[InTurns], InTurns] | None = None
 ) -> AbResult:
     """Measure the working tree and a commit in turns.
 
-    ``watch`` may stand in for the rounds; then it is recorded how times are taken.
+    ``ref`` names the commit. ``watch`` may stand in for the rounds; then it is recorded how times
+    are taken.
     """
     repository = Repository.around(asked.cwd)
-    root, tree = repository.root, repository.working_tree()
+    root, tree, cwd = repository.root, repository.working_tree(), asked.cwd.resolve()
     shared = shared_within(root, asked.cwd, asked.shared)
-    check_writable(settings.artifacts)
-    result = AbResult(asked.ref, commit, tree, asked.rounds, 0, stopped="interrupted")
-
-    def print_line(text: str) -> None:
-        progress(text, _ENDED)
+    asked = replace(asked, shared=shared, receipts=watch is not None)
+    check_writable(asked.settings.artifacts)
+    result = AbResult(ref, commit, tree, asked.rounds, 0, stopped="interrupted")
 
     def report(now: RoundProgress) -> None:
         tests = "" if now.tests is None else f", test {now.done} of {now.tests}"
         left = "" if now.left_s is None else f", up to {duration(now.left_s)} left"
         where = f"round {now.number}, look at {now.next_look}, {now.version}"
-        progress(f"{bar(now.fraction, width=12)} {where}{tests}{left}", now.done == now.tests)
+        asked.progress(f"{bar(now.fraction, width=12)} {where}{tests}{left}", now.done == now.tests)
 
-    name, receipts = asked.command[0], watch is not None
-    measuring = Measuring(name, asked.argv, settings, print_line, shared, receipts=receipts)
     try:
-        with hold_machine(root, settings, print_line), temporary_checkout(root, commit.id) as other:
-            cwd = asked.cwd.resolve()
-            there = Move(root, other, cwd)
-            after = Version(WORKING_TREE, "working-tree", Move(root, root, cwd), other, measuring)
-            before = Version(asked.ref, "ref", there, root, measuring)
-            turns: InTurns = Turns(before, after, rounds=asked.rounds, progress=report)
-            turns = watch(turns) if watch is not None else turns
-            result = _measure(asked, turns, there, result, print_line)
+        with hold_machine(root, asked), temporary_checkout(root, commit.id) as other:
+            here, there = Move(root, root, cwd), Move(root, other, cwd)
+            after = Version(WORKING_TREE, "working-tree", here, other, asked, chooses=True)
+            before = Version(ref, "ref", there, root, asked)
+            turns: InTurns = Turns(before, after, asked.rounds, report)
+            result = _measure(asked, watch(turns) if watch else turns, there, result)
         differing = repository.differs_from(commit, shared)
     except KeyboardInterrupt:
         differing = ()
@@ -361,9 +328,7 @@ def compare_with(
     return replace(result, remarks=(*result.remarks, *remarks))
 
 
-def _measure(
-    asked: Ab, turns: InTurns, move: Move, result: AbResult, print_line: Callable[[str], None]
-) -> AbResult:
+def _measure(asked: Experiment, turns: InTurns, move: Move, result: AbResult) -> AbResult:
     """Run the rounds, and return the result."""
 
     def compare() -> list[Comparison]:
@@ -377,14 +342,13 @@ def _measure(
         if number < asked.rounds:
             on = f"continuing, at most {asked.rounds} rounds"
         known = f"{len(undecided)} of {of} undecided, {on}" if undecided else f"{of} decided"
-        print_line(f"look after {counted(number, 'round')}: {known}")
+        asked.print_line(f"look after {counted(number, 'round')}: {known}")
         return undecided
 
     try:
         stopped = run_rounds(turns, rounds=asked.rounds, look=look)
     except StrayedError as error:
-        command = ("ttnn-perf", *asked.command, *asked.argv)
-        raise UsageError(strayed_text(error, command)) from error
+        raise UsageError(strayed_text(error, asked)) from error
     before, after = turns.before, turns.after
     if not (after.measured or before.measured or stopped):
         none = "none was chosen: name others"
@@ -408,8 +372,11 @@ def _measure(
         compared=tuple(compare()),
         only_before=tuple(t for t in left if t not in after.measured) if finished else (),
         only_after=tuple(t for t in right if t not in before.measured) if finished else (),
-        troubles={**no_longer_fitting, **troubles_of(((WORKING_TREE, after), (asked.ref, before)))},
-        remarks=tuple(_remarks(asked.ref, turns, move)),
+        troubles={
+            **no_longer_fitting,
+            **troubles_of(((WORKING_TREE, after), (result.ref, before))),
+        },
+        remarks=tuple(_remarks(result.ref, turns, move)),
     )
 
 
@@ -460,10 +427,10 @@ def troubles_of(sides: Iterable[tuple[str, Sessions]]) -> dict[str, str]:
     return troubles
 
 
-def strayed_text(error: StrayedError, command: Sequence[str]) -> str:
+def strayed_text(error: StrayedError, asked: Experiment) -> str:
     """Return the error of a version that ran foreign code."""
     first, move, side = error.strays[0], error.version.move, error.version.name
-    file, again = Path(first.file), command_line(*command)
+    file, again = Path(first.file), command_line("ttnn-perf", *asked.command, *asked.argv)
     others = counted(len(error.strays) - 1, "other module")
     more = f" and {others}" if len(error.strays) > 1 else ""
     of = f"the {side}" if side == WORKING_TREE else side

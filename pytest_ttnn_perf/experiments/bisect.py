@@ -39,7 +39,6 @@ from pytest_ttnn_perf.experiments.ab import (
 from pytest_ttnn_perf.experiments.calibrate import duration
 from pytest_ttnn_perf.experiments.paired import Plan, interval_of
 from pytest_ttnn_perf.experiments.rounds import (
-    Measuring,
     Move,
     StrayedError,
     Turns,
@@ -68,16 +67,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.experiments.paired import Comparison, Round
-    from pytest_ttnn_perf.experiments.rounds import InTurns, RoundProgress
+    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns, RoundProgress
     from pytest_ttnn_perf.machine.git import Commit, DatedCommit
     from pytest_ttnn_perf.report.tables import Block
 
     OpenTurns = Callable[[Commit, Commit, Sequence[str] | None], AbstractContextManager[InTurns]]
 
 _FORMAT: Final = 1
-_ENDED: Final = True
 #: The slowdown is known well enough to halve it once it may be off by this part of it at most.
 _PRECISE: Final = 0.4
 
@@ -153,36 +150,6 @@ class End(Enum):
     INTERRUPTED = "interrupted"
 
 
-class Bisect(Struct, frozen=True):
-    """The arguments of the command.
-
-    ``metric`` is the one to follow; None for the clearest one. ``shared`` is what all commits take
-    from the working tree.
-    """
-
-    good: str
-    bad: str
-    argv: Sequence[str]
-    rounds: int
-    cwd: Path
-    shared: tuple[str, ...] = ()
-    metric: str | None = None
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The arguments after the commits."""
-        metric = ("--metric", self.metric) if self.metric is not None else ()
-        rounds = ("--rounds", str(self.rounds)) if self.rounds != MAX_ROUNDS else ()
-        same = (word for folder in self.shared for word in ("--same", folder))
-        return (*metric, *rounds, *same, *self.argv)
-
-    def state_file(self, artifacts: Path, good: Commit, bad: Commit) -> Path:
-        """Return the file of the results for these arguments."""
-        words = json.dumps([*self.argv, self.metric, *self.shared])
-        digest = hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-        return artifacts / "bisect" / f"{good.id[:12]}-{bad.id[:12]}-{digest}.json"
-
-
 class Found(Struct, frozen=True):
     """The result: one of ``suspects`` made it slower, ``before`` precedes them.
 
@@ -211,73 +178,75 @@ class Found(Struct, frozen=True):
 
 
 def bisect(
-    asked: Bisect, settings: Settings, *, progress: Callable[[str, bool], None], shape: str
+    asked: Experiment, good: str, bad: str, metric: str | None = None, *, shape: str
 ) -> Result:
     """Find the commit that made a test slower.
 
-    ``progress`` is called with a line, and whether a commit has just been measured.
+    ``metric`` is the one to follow; None for the clearest one.
 
     Raises:
         UsageError: there are no such commits, or the tests cannot be measured in both of them.
         InputError: one of them cannot be checked out.
     """
     repository = Repository.around(asked.cwd)
-    root = repository.root
-    good, bad = repository.commit(asked.good), repository.commit(asked.bad)
-    history = repository.between(good, bad)
+    root, cwd = repository.root, asked.cwd.resolve()
+    first, last = repository.commit(good), repository.commit(bad)
+    history = repository.between(first, last)
     if not history:
-        message = f"{asked.good} and {asked.bad} are the same commit: nothing to look for"
+        message = f"{good} and {bad} are the same commit: nothing to look for"
         raise UsageError(message)
     asked = replace(asked, shared=shared_within(root, asked.cwd, asked.shared))
-    check_writable(settings.artifacts)
-
-    def print_line(text: str) -> None:
-        progress(text, _ENDED)
+    check_writable(asked.settings.artifacts)
 
     def report(now: RoundProgress) -> None:
         where = f"{now.version}, round {now.number}, look at {now.next_look}"
-        progress(f"{hunt.status}: {where}", not _ENDED)
+        asked.progress(f"{hunt.status}: {where}", False)  # noqa: FBT003
 
-    measuring = Measuring("bisect", asked.argv, settings, print_line, asked.shared)
-    file = asked.state_file(settings.artifacts, good, bad)
-    with ExitStack() as stack:
-        kept: list[Path] = []  # the good commit stays checked out for the whole command
+    @contextmanager
+    def open_turns(one: Commit, two: Commit, tests: Sequence[str] | None) -> Iterator[InTurns]:
+        with ExitStack() as own:
+            trees = (
+                good_tree
+                if commit == first
+                else own.enter_context(temporary_checkout(root, commit.id))
+                for commit in (one, two)
+            )
+            before, after = (Move(root, tree, cwd) for tree in trees)
+            yield Turns(
+                Version(one.short, "before", before, root, asked, tests=tests),
+                Version(two.short, "after", after, root, asked, tests=tests, chooses=True),
+                asked.rounds,
+                report,
+            )
 
-        def tree_of(commit: Commit, own: ExitStack) -> Path:
-            if commit != good:
-                return own.enter_context(temporary_checkout(root, commit.id))
-            if not kept:
-                kept.append(stack.enter_context(temporary_checkout(root, commit.id)))
-            return kept[0]
-
-        @contextmanager
-        def open_turns(one: Commit, two: Commit, tests: Sequence[str] | None) -> Iterator[InTurns]:
-            with ExitStack() as own:
-                before, after = (
-                    Version(
-                        commit.short,
-                        label,
-                        Move(root, tree_of(commit, own), asked.cwd.resolve()),
-                        root,
-                        measuring,
-                        tests,
-                    )
-                    for commit, label in ((one, "before"), (two, "after"))
-                )
-                yield Turns(before, after, rounds=asked.rounds, progress=report)
-
-        hunt = Hunt(good, history, asked, open_turns, file, print_line)
-        try:
-            stack.enter_context(hold_machine(root, settings, print_line))
+    file = state_file(asked, metric, first, last)
+    hunt = Hunt(first, history, asked, open_turns, file, metric)
+    try:
+        with hold_machine(root, asked), temporary_checkout(root, first.id) as good_tree:
             found = hunt.run()
-        except KeyboardInterrupt:
-            found = hunt.found(End.INTERRUPTED)
-        except StrayedError as error:
-            words = ("ttnn-perf", "bisect", asked.good, asked.bad, *asked.argv)
-            raise UsageError(strayed_text(error, words)) from error
-    text = bisect_listing(found, asked, file).text(shape)
+    except KeyboardInterrupt:
+        found = hunt.found(End.INTERRUPTED)
+    except StrayedError as error:
+        raise UsageError(strayed_text(error, asked)) from error
+    text = bisect_listing(found, arguments_again(asked, metric), file).text(shape)
     ended = found.end
     return Result(text, failed=ended is End.NOT_SLOWER, inconclusive=ended is not End.FOUND)
+
+
+def state_file(asked: Experiment, metric: str | None, good: Commit, bad: Commit) -> Path:
+    """Return the file of the results for these arguments."""
+    words = json.dumps([*asked.argv, metric, *asked.shared])
+    digest = hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    name = f"{good.id[:12]}-{bad.id[:12]}-{digest}.json"
+    return asked.settings.artifacts / "bisect" / name
+
+
+def arguments_again(asked: Experiment, metric: str | None) -> tuple[str, ...]:
+    """Return the arguments after the commits."""
+    given = ("--metric", metric) if metric is not None else ()
+    rounds = ("--rounds", str(asked.rounds)) if asked.rounds != MAX_ROUNDS else ()
+    same = (word for folder in asked.shared for word in ("--same", folder))
+    return (*given, *rounds, *same, *asked.argv)
 
 
 class Search:
@@ -332,13 +301,13 @@ class Hunt:
         self,
         good: Commit,
         history: Sequence[DatedCommit],
-        asked: Bisect,
+        asked: Experiment,
         open_turns: OpenTurns,
         file: Path,
-        print_line: Callable[[str], None],
+        metric: str | None = None,
     ) -> None:
-        self.good, self.history, self.asked = good, history, asked
-        self.open_turns, self.file, self.print_line = open_turns, file, print_line
+        self.good, self.history, self.asked, self.metric = good, history, asked, metric
+        self.open_turns, self.file = open_turns, file
         self.state = read_json(file, _decode_state) if os.path.lexists(file) else State()
         self.search = Search([each.commit.id for each in history], self.state.steps)
         self._by_id = {each.commit.id: each.commit for each in history}
@@ -373,7 +342,7 @@ class Hunt:
     def run(self) -> Found:
         """Look for the commit."""
         if self.state.steps or self.state.followed:
-            self.print_line(f"continuing with what is in {os.path.relpath(self.file)}")
+            self.asked.print_line(f"continuing with what is in {os.path.relpath(self.file)}")
         try:
             found = self._run()
         except _StoppedError as stopped:
@@ -422,13 +391,13 @@ class Hunt:
             if not compared:
                 raise UsageError(self._why_nothing(turns))
             for test, why in troubles.items():
-                self.print_line(f"failed {test}: {why}")
+                self.asked.print_line(f"failed {test}: {why}")
             slower = _slower(compared)
             if slower:
                 followed = self._followed(turns, slower)
                 self._keep(replace(self.state, followed=followed))
                 text = f"{followed.test} {followed.metric} {_numbers(followed, followed)}"
-                self.print_line(f"{bad.short} is slower than {self.good.short}: {text}")
+                self.asked.print_line(f"{bad.short} is slower than {self.good.short}: {text}")
             return compared
 
     def _followed(self, turns: InTurns, slower: Sequence[Comparison]) -> Followed:
@@ -445,8 +414,8 @@ class Hunt:
         sides = ((self.good.short, turns.before), (bad.short, turns.after))
         for test, why in troubles_of(sides).items():
             return f"{test} cannot be compared: {why}"
-        if self.asked.metric is not None and turns.before.measured:
-            return f"no test records {self.asked.metric} in both commits, as a time or a rate"
+        if self.metric is not None and turns.before.measured:
+            return f"no test records {self.metric} in both commits, as a time or a rate"
         return "no test was measured in both commits: name others, or mark them with ttnn_perf"
 
     def _try(self, commit: Commit, followed: Followed) -> None:
@@ -468,8 +437,8 @@ class Hunt:
         self.search.results[commit.id] = step.what
         self._keep(replace(self.state, steps=(*self.state.steps, step)))
         text = step.why if step.what is What.SKIPPED else _numbers(step, followed)
-        self.print_line(f"{step.what.value} {commit.short} {commit.subject}: {text}")
-        self.print_line(self.status)
+        self.asked.print_line(f"{step.what.value} {commit.short} {commit.subject}: {text}")
+        self.asked.print_line(self.status)
 
     def _step(self, turns: InTurns, commit: Commit, followed: Followed) -> Step:
         """Judge a commit by the rounds so far."""
@@ -497,13 +466,12 @@ class Hunt:
 
     def _compare(self, turns: InTurns) -> list[Comparison]:
         """Judge the times and throughputs, or the metric that was asked for."""
-        wanted = self.asked.metric
         return [
             each
             for each in compare_tests(
                 turns.before.good(), turns.after.good(), rounds=self.asked.rounds
             )
-            if each.low is not None and wanted in {None, each.verdict.metric.name}
+            if each.low is not None and self.metric in {None, each.verdict.metric.name}
         ]
 
     def _keep(self, state: State) -> None:
@@ -543,9 +511,12 @@ def _is_of(compared: Comparison, followed: Followed) -> bool:
     return (compared.test, compared.verdict.metric.name) == (followed.test, followed.metric)
 
 
-def bisect_listing(found: Found, asked: Bisect, file: Path) -> Listing:
-    """Lay out a search; ``file`` keeps the results of an interrupted one."""
-    resume = command_line("ttnn-perf", "bisect", found.good.short, found.bad.short, *asked.words)
+def bisect_listing(found: Found, words: Sequence[str], file: Path) -> Listing:
+    """Lay out a search; ``file`` keeps the results of an interrupted one.
+
+    ``words`` are the arguments after the commits.
+    """
+    resume = command_line("ttnn-perf", "bisect", found.good.short, found.bad.short, *words)
     steps = {step.commit: step for step in found.state.steps}
     rows = [(d, steps[d.commit.id]) for d in found.history if d.commit.id in steps]
     is_known = found.end in {End.FOUND, End.RANGE, End.NOT_CONFIRMED}
@@ -581,7 +552,7 @@ def bisect_listing(found: Found, asked: Bisect, file: Path) -> Listing:
     if rows:
         lines += [*columns.table(rows), ""]
         lines += [f"skipped {d.commit.short}: {s.why}" for d, s in rows if s.why is not None]
-    lines += _conclusion(found, asked, file, resume)
+    lines += _conclusion(found, words, file, resume)
     return Listing(tuple(lines), document, columns.names, columns.rows(rows))
 
 
@@ -637,7 +608,7 @@ def _as_read(change: float | None, followed: Followed | None) -> str:
     return format_change(-change / (1 + change) if is_rate and change is not None else change)
 
 
-def _conclusion(found: Found, asked: Bisect, file: Path, resume: str) -> Iterator[str]:
+def _conclusion(found: Found, words: Sequence[str], file: Path, resume: str) -> Iterator[str]:
     first, last = found.suspects[0], found.suspects[-1]
     match found.end:
         case End.INTERRUPTED:
@@ -668,8 +639,7 @@ def _conclusion(found: Found, asked: Bisect, file: Path, resume: str) -> Iterato
     yield from _effects(found)
     if found.end is End.FOUND and len(found.first_slow.parents) > 1:
         one, two = (parent[:12] for parent in found.first_slow.parents[:2])
-        words = command_line(two, *asked.words)
-        branch = f"ttnn-perf bisect $(git merge-base {one} {two}) {words}"
+        branch = f"ttnn-perf bisect $(git merge-base {one} {two}) {command_line(two, *words)}"
         yield f"  it is a merge; to look into its branch: {branch}"
 
 

@@ -43,11 +43,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.observation import Observation
-    from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
+    from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.experiments.compare_runs import Pair
     from pytest_ttnn_perf.measure.strays import Stray
     from pytest_ttnn_perf.plugin.wire import Collected
-    from pytest_ttnn_perf.plugin.workers import Workers
 
     Seen = Sequence[Observation]
 
@@ -127,80 +126,74 @@ class Move(Struct, frozen=True):
         return moved
 
 
-class Measuring(Struct, frozen=True):
-    """Parameters of all versions that a command measures.
+class Experiment(Struct, frozen=True):
+    """The arguments of a command that measures versions in turns.
 
-    ``argv`` are pytest's arguments as the user gave them, ``shared`` what all take from the
-    working tree. ``receipts``: it is recorded how times are taken.
+    ``command`` are the words before pytest's arguments ``argv``, as the user would type them again.
+    ``progress`` is called with a line, and whether something has just been measured. ``shared`` is
+    what all versions take from the working tree. ``receipts``: it is recorded how times are taken.
     """
 
-    command: str
+    command: tuple[str, ...]
     argv: Sequence[str]
+    rounds: int
+    cwd: Path
     settings: Settings
-    print_line: Callable[[str], None]
+    progress: Callable[[str, bool], None]
     shared: tuple[str, ...] = ()
     receipts: bool = False
 
-    @property
-    def profiler(self) -> ProfilerKind:
-        """The profiler of its passes."""
-        chosen = choose_profiler(self.settings, os.environ)
-        return restrict_to_passes(chosen, self.settings, isolated=True).kind
+    def print_line(self, text: str) -> None:
+        """Print a line that stays."""
+        self.progress(text, True)  # noqa: FBT003
 
 
-class Version(Struct):
-    """A version that is measured.
+class Version:
+    """A version that is measured, its workers, and its results so far.
 
     ``other`` is a folder whose code it must not run. ``tests`` are those to run at first; None for
-    all that are collected. ``rootdir`` is pytest's root folder, once it is known.
+    all that are collected. The tests of the one that ``chooses`` run in both. ``rootdir`` is
+    pytest's root folder, once it is known.
     """
 
-    name: str
-    label: str
-    move: Move
-    other: Path
-    measuring: Measuring
-    tests: Sequence[str] | None = None
-    rootdir: str | None = None
-
-    def workers(self, *, chooses: bool) -> Workers:
-        """Return its workers; the tests that ``chooses`` collects run in both."""
-        move, measuring = self.move, self.measuring
+    def __init__(  # noqa: PLR0913 (two keywords)
+        self,
+        name: str,
+        label: str,
+        move: Move,
+        other: Path,
+        asked: Experiment,
+        *,
+        tests: Sequence[str] | None = None,
+        chooses: bool = False,
+    ) -> None:
+        self.name, self.move, self.other, self.tests = name, move, other, tests
+        self.shared = () if move.is_users else asked.shared
+        self.rootdir: str | None = None
+        self.found = Sessions(asked.rounds)
         if not move.there.is_dir():
-            message = f"{self.name} has no folder {move.cwd.name}: nothing to compare"
+            message = f"{name} has no folder {move.cwd.name}: nothing to compare"
             raise UsageError(message)
-        argv, _ = move.argv(measuring.argv, chooses=chooses and self.tests is None)
+        argv, self.is_narrowed = move.argv(asked.argv, chooses=chooses and tests is None)
         given = any(word.startswith("--rootdir") for word in argv)
 
         def arguments() -> tuple[str, ...]:
             known = [] if given or self.rootdir is None else [f"--rootdir={self.rootdir}"]
             return (*known, *argv)
 
-        workers = experiment_workers(
-            measuring.command,
-            measuring.settings,
+        self.workers = experiment_workers(
+            asked.command[0],
+            asked.settings,
             move.there,
             arguments,
-            label=f"-{self.label}",
-            print_line=measuring.print_line,
+            label=f"-{label}",
+            print_line=asked.print_line,
         )
-        workers.profiler = measuring.profiler
-        workers.versions = ComparedVersions(
-            move.tree, self.other, self.shared, receipts=measuring.receipts
-        )
-        workers.cwd_on_path = finds_modules_in(move.cwd)
-        workers.environment = move.environment(workers.environment)
-        return workers
-
-    @property
-    def shared(self) -> tuple[str, ...]:
-        """The folders that it takes from the working tree."""
-        return () if self.move.is_users else self.measuring.shared
-
-    @property
-    def is_narrowed(self) -> bool:
-        """Its arguments choose more tests than the user did."""
-        return self.move.argv(self.measuring.argv)[1]
+        chosen = choose_profiler(asked.settings, os.environ)
+        self.workers.profiler = restrict_to_passes(chosen, asked.settings, isolated=True).kind
+        self.versions = ComparedVersions(move.tree, other, self.shared, receipts=asked.receipts)
+        self.workers.cwd_on_path = finds_modules_in(move.cwd)
+        self.workers.environment = move.environment(self.workers.environment)
 
 
 # Judging: every gated metric of the tests that both versions have.
@@ -421,14 +414,12 @@ def in_both(turns: InTurns) -> tuple[str, ...]:
 
 
 @contextmanager
-def hold_machine(
-    root: Path, settings: Settings, print_line: Callable[[str], None]
-) -> Iterator[None]:
+def hold_machine(root: Path, asked: Experiment) -> Iterator[None]:
     """Hold the chips, let signals interrupt, and remove leftovers."""
-    with signals_interrupt(), lease(settings, os.environ, print_line):
+    with signals_interrupt(), lease(asked.settings, os.environ, asked.print_line):
         left = remove_leftovers(root)
         if left:
-            print_line(f"removed what {counted(left, 'earlier run')} left behind")
+            asked.print_line(f"removed what {counted(left, 'earlier run')} left behind")
         yield
 
 
@@ -457,28 +448,14 @@ class RoundProgress(NamedTuple):
     left_s: float | None
 
 
-class _Side(NamedTuple):
-    version: Version
-    workers: Workers
-    found: Sessions
-
-
 class Turns:
     """Measures two versions with the settings of the later one."""
 
     def __init__(
-        self,
-        before: Version,
-        after: Version,
-        *,
-        rounds: int,
-        progress: Callable[[RoundProgress], None],
+        self, before: Version, after: Version, rounds: int, report: Callable[[RoundProgress], None]
     ) -> None:
-        self._rounds, self._progress = rounds, progress
-        self._sides = tuple(
-            _Side(version, version.workers(chooses=version is after), Sessions(rounds))
-            for version in (before, after)
-        )
+        self._rounds, self._progress = rounds, report
+        self._versions = before, after
         self._start_s = time.monotonic()
         #: Tests that were run so far in all processes, and in the one under way.
         self._ran = self._running = 0
@@ -486,12 +463,12 @@ class Turns:
     @property
     def before(self) -> Sessions:
         """The results of the earlier version so far."""
-        return self._sides[0].found
+        return self._versions[0].found
 
     @property
     def after(self) -> Sessions:
         """The results of the later version so far."""
-        return self._sides[1].found
+        return self._versions[1].found
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
         """Measure both in turns; return why no other round can follow.
@@ -500,30 +477,33 @@ class Turns:
             UsageError: the tests of a version cannot be collected or run at all.
             StrayedError: tests ran code that is not of their version.
         """
-        order = reversed(self._sides) if after_is_first(number) else self._sides
-        for place, side in enumerate(order):
-            good = in_both(self)
-            asked = [test for test in tests if test in good] if tests is not None else None
-            self._measure(side, number, place, side.version.tests if asked is None else asked)
-            if side.found.stopped is not None:
-                return f"{side.found.stopped}, {side.version.name}"
+        order = reversed(self._versions) if after_is_first(number) else self._versions
+        for place, version in enumerate(order):
+            good, asked = in_both(self), version.tests
+            if tests is not None:
+                asked = [test for test in tests if test in good]
+            self._measure(version, number, place, asked)
+            found = version.found
+            if found.stopped is not None:
+                return f"{found.stopped}, {version.name}"
             self._ran += self._running
-            if number == 1 and place == 0 and not side.found.measured:
+            if number == 1 and place == 0 and not found.measured:
                 return None  # nothing to compare the other side with
         return None
 
-    def _measure(self, side: _Side, number: int, place: int, tests: Sequence[str] | None) -> None:
-        """Measure a side once, as a usual run does."""
-        version, workers, found = side
-        is_later = side is self._sides[1]
+    def _measure(
+        self, version: Version, number: int, place: int, tests: Sequence[str] | None
+    ) -> None:
+        """Measure a version once, as a usual run does."""
+        workers, found = version.workers, version.found
+        is_later = version is self._versions[1]
         report = partial(self._report, number, place, version.name)
         session = Session(
             found, number, report, self._begin if is_later else lambda _: None, is_round=True
         )
-        assert workers.versions is not None, "one of two"
         # Where a step is tried, workers of the first round ask the rules: once is enough.
-        asks = workers.versions.receipts and number == 1
-        workers.versions = replace(workers.versions, checklist=asks)
+        asks = version.versions.receipts and number == 1
+        workers.versions = replace(version.versions, checklist=asks)
         if workers.has_device_pass:
             device = run_device_pass(workers)
             if device.stopped is not None:
@@ -546,16 +526,14 @@ class Turns:
 
     def _begin(self, collected: Collected) -> None:
         """Give the earlier version the later one's settings and root folder."""
-        before, after = self._sides
-        if before.version.is_narrowed:
+        before, after = self._versions
+        if before.is_narrowed:
             identities = collected.identities
-            before.version.tests = tuple(identities.get(test, test) for test in collected.tests)
+            before.tests = tuple(identities.get(test, test) for test in collected.tests)
         if collected.root is not None:
-            versions = before.workers.versions
-            assert versions is not None, "one of two"
-            before.workers.versions = replace(versions, settings=Path(collected.root))
-            there = replace(before.version.move, root=after.version.move.tree)
-            before.version.rootdir = there.path(collected.root)
+            before.versions = replace(before.versions, settings=Path(collected.root))
+            there = replace(before.move, root=after.move.tree)
+            before.rootdir = there.path(collected.root)
 
     def _report(self, number: int, place: int, name: str, done: int, of: int | None) -> None:
         self._running = done

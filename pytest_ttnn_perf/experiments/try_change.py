@@ -31,7 +31,7 @@ from pytest_ttnn_perf.core.observation import JudgedTest
 from pytest_ttnn_perf.core.settings import CONFIGURATION_FILES, MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted, microseconds, shortened
 from pytest_ttnn_perf.core.verdict import Outcome, Reason
-from pytest_ttnn_perf.experiments.ab import Ab, AbResult, ab_sentence, compare_with, interval_text
+from pytest_ttnn_perf.experiments.ab import AbResult, ab_sentence, compare_with, interval_text
 from pytest_ttnn_perf.experiments.rounds import is_exact
 from pytest_ttnn_perf.experiments.sessions import Sessions
 from pytest_ttnn_perf.experiments.steps import (
@@ -73,26 +73,15 @@ from pytest_ttnn_perf.report.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.core.finding import Finding
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.experiments.paired import Comparison
-    from pytest_ttnn_perf.experiments.rounds import InTurns
+    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
     from pytest_ttnn_perf.machine.git import ChangedFile, State
     from pytest_ttnn_perf.report.tables import Block
-
-
-class Try(Struct, frozen=True):
-    """The arguments of the command; ``base`` is a commit to compare with."""
-
-    message: str
-    argv: Sequence[str]
-    rounds: int
-    cwd: Path
-    shared: tuple[str, ...] = ()
-    base: str | None = None
 
 
 class TryResult(Struct, frozen=True):
@@ -112,10 +101,10 @@ class TryResult(Struct, frozen=True):
     is_committed: bool = False
 
 
-def try_change(
-    asked: Try, settings: Settings, *, progress: Callable[[str, bool], None]
-) -> TryResult:
+def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> TryResult:
     """Measure the working tree against the last kept state; record the step.
+
+    ``base_ref`` is a commit to compare with instead.
 
     Raises:
         UsageError: nothing has changed since, or no test can be measured on both sides.
@@ -123,31 +112,29 @@ def try_change(
         WriteError: the record cannot be written.
     """
     repository = states = Repository.around(asked.cwd)
+    settings = asked.settings
     steps = read_steps(settings.artifacts)
     now, head = states.now(), repository.commit("HEAD").id
-    base = base_of(states, now, steps, asked.base)
+    base = base_of(states, now, steps, base_ref)
     watch = _Watch(repository.root, states, base.state, now, settings)
     changed = states.changed_files(base.state, now)
     committed = states.of(head)
     is_committed = committed.tree == now.tree
     if is_committed and all(watch.is_baseline(each.path) for each in changed):
-        message = (
+        wrong = (
             f"nothing to try: but for baselines, which are committed, the working tree is the same "
             f"as {base.words}"
         )
-        raise UsageError(message)
+        raise UsageError(wrong)
     watch.refusals = watch.edited(_named_tests(asked, repository.root))
     commit = repository.commit(base.state.commit)
     if watch.refusals:
         result = AbResult(base.name, commit, repository.working_tree(), asked.rounds, 0)
     else:
-        given = ("--base", asked.base) if asked.base is not None else ()
-        command = ("try", "-m", asked.message, *given)
-        ab = Ab(base.name, asked.argv, asked.rounds, asked.cwd, asked.shared, command)
-        result = compare_with(commit, ab, settings, progress=progress, watch=watch.over)
+        result = compare_with(commit, base.name, asked, watch.over)
     sides = Sides(result, watch.before, watch.after)
     edited = watch.was_edited_meanwhile()
-    step = replace(_step(asked, base, now, sides, watch.refusals, edited=edited), head=head)
+    step = replace(_step(message, base, now, sides, watch.refusals, edited=edited), head=head)
     step = replace(step, receipt=watch.receipt())
     file = write_step(settings.artifacts, step)
     states.keep(step.id, now)
@@ -167,7 +154,7 @@ def try_change(
     return TryResult(step, file, base, repository.root, new, others, remarks, is_committed)
 
 
-def _named_tests(asked: Try, root: Path) -> tuple[str, ...]:
+def _named_tests(asked: Experiment, root: Path) -> tuple[str, ...]:
     """Return the files and folders of the tests; else the user's folder."""
     words = (word.partition("::")[0] for word in asked.argv if not word.startswith("-"))
     named = [place for word in words if (place := asked.cwd / word).exists()] or [asked.cwd]
@@ -175,7 +162,7 @@ def _named_tests(asked: Try, root: Path) -> tuple[str, ...]:
 
 
 def _step(
-    asked: Try, base: Base, now: State, sides: Sides, refusals: Sequence[Refusal], *, edited: bool
+    message: str, base: Base, now: State, sides: Sides, refusals: Sequence[Refusal], *, edited: bool
 ) -> Step:
     decision, reasons = decide(sides, refusals, edited=edited)
     moment = datetime.now(timezone.utc)
@@ -187,7 +174,7 @@ def _step(
         # Sorts by time, also within a second: a step that is refused at once takes less.
         id=f"{moment:%Y%m%dT%H%M%SZ}-{moment.microsecond // 1000:03x}{secrets.randbelow(4096):03x}",
         at=f"{moment:%Y-%m-%dT%H:%M:%SZ}",
-        message=asked.message,
+        message=message,
         decision=decision,
         reasons=tuple(reasons),
         base=base.state.commit,

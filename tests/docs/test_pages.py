@@ -75,7 +75,7 @@ def _follow(page: str, reader: Reader) -> None:
     assert not differences, "\n\n".join(differences)
 
 
-def _turns(test: str, folder: Path, before: Version, after: Version, **_: object) -> InThisProcess:
+def _turns(test: str, folder: Path, before: Version, after: Version, *_: object) -> InThisProcess:
     settings = Settings(
         baselines=folder / "reader/baselines",
         artifacts=folder / "reader/.ttnn_perf",

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.cli.experiments import split_bad
-from pytest_ttnn_perf.experiments.bisect import Bisect
+from pytest_ttnn_perf.core.settings import Settings
+from pytest_ttnn_perf.experiments.bisect import state_file
+from pytest_ttnn_perf.experiments.rounds import Experiment
 from pytest_ttnn_perf.machine.git import Repository
 from tests.harness.project import run_command
 from tests.harness.versions import Versions
@@ -106,8 +108,9 @@ def test_a_damaged_state_is_refused_with_its_place(inside: Versions) -> None:
     """It is not overwritten: hours may be in it."""
     repository = Repository(inside.root)
     good, bad = (repository.commit(name) for name in ("HEAD~2", "HEAD"))
-    asked = Bisect("HEAD~2", "HEAD", ["-x"], 50, inside.root)
-    file = asked.state_file(inside.root / ".ttnn_perf", good, bad)
+    settings = Settings(artifacts=inside.root / ".ttnn_perf")
+    asked = Experiment(("bisect",), ["-x"], 50, inside.root, settings, lambda *_: None)
+    file = state_file(asked, None, good, bad)
     file.parent.mkdir(parents=True)
     file.write_text('{"format": 1, "steps": 3}')
     ran = run_command("bisect", "HEAD~2", "-x")

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.bisect import (
-    Bisect,
     End,
     Followed,
     Found,
@@ -29,7 +28,7 @@ COMMITS = [Commit(f"{n}" * 40, f"{n}" * 7, f"Commit {n}") for n in range(6)]
 GOOD, BAD = COMMITS[0], COMMITS[-1]
 FILE = Path("bisect") / "000-555.json"
 WORDS = ["test_model.py", "-k", "a b"]
-ASKED = Bisect("v1", "HEAD", WORDS, 20, Path(), ("ttnn",), "rate")
+ASKED = ("--metric", "rate", "--rounds", "20", "--same", "ttnn", *WORDS)
 #: A rate that falls to 10/11, which is a time that is 10 % longer.
 FOLLOWED = Followed(
     "t.py::test_t", "rate", 0.1, 0.08, 0.12, 8, ("t.py::test_t", "t.py::test_u"), is_rate=True

@@ -23,9 +23,9 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.settings import Checklist, ProfilerKind, Settings, TestSettings
 from pytest_ttnn_perf.experiments import ab
-from pytest_ttnn_perf.experiments.rounds import after_is_first
+from pytest_ttnn_perf.experiments.rounds import Experiment, after_is_first
 from pytest_ttnn_perf.experiments.sessions import Sessions, _flaw
-from pytest_ttnn_perf.experiments.try_change import Try, try_change
+from pytest_ttnn_perf.experiments.try_change import try_change
 from pytest_ttnn_perf.measure.observer import Observer
 from pytest_ttnn_perf.plugin.worker import checked
 
@@ -164,10 +164,11 @@ class Workshop:
     def attempt(self, message: str, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> TryResult:
         """Try what is in the working tree, with workers that are none."""
         monkeypatch.setattr(ab, "Turns", self._turns)
-        step = Try(message, asked.pop("argv", ()), 20, self.root, **asked)
-        return try_change(step, self.settings, progress=lambda *_: None)
+        argv, base = asked.pop("argv", ()), asked.pop("base", None)
+        step = Experiment(("try",), argv, 20, self.root, self.settings, lambda *_: None, **asked)
+        return try_change(step, message, base)
 
-    def _turns(self, before: Version, after: Version, **_: object) -> InThisProcess:
+    def _turns(self, before: Version, after: Version, *_: object) -> InThisProcess:
         return InThisProcess(TEST, self.observe, before, after)
 
     def observe(self, tree: Path, *, checklist: bool) -> Observation:

@@ -11,9 +11,11 @@ import pytest
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.settings import Settings
 from pytest_ttnn_perf.core.verdict import Outcome, Verdict
-from pytest_ttnn_perf.experiments.bisect import Bisect, End, Found, Hunt, What, _slower
+from pytest_ttnn_perf.experiments.bisect import End, Found, Hunt, What, _slower, state_file
 from pytest_ttnn_perf.experiments.paired import Comparison
+from pytest_ttnn_perf.experiments.rounds import Experiment
 from pytest_ttnn_perf.experiments.sessions import Sessions
 from pytest_ttnn_perf.machine.git import Commit, DatedCommit
 
@@ -92,9 +94,14 @@ class Case:
             DatedCommit(commit(n), f"2026-11-{n + 1:02}T10:00:00Z", ["p"])
             for n in range(1, len(world.times))
         ]
-        asked = Bisect("good", "bad", [], 20, folder, metric=metric)
-        self.file = asked.state_file(folder, commit(0), history[-1].commit)
-        self.hunt = Hunt(commit(0), history, asked, world.turns, self.file, self.lines.append)
+        settings = Settings(artifacts=folder)
+
+        def keep(line: str, _: bool) -> None:
+            self.lines.append(line)
+
+        asked = Experiment(("bisect", "good", "bad"), [], 20, folder, settings, keep)
+        self.file = state_file(asked, metric, commit(0), history[-1].commit)
+        self.hunt = Hunt(commit(0), history, asked, world.turns, self.file, metric)
 
     def run(self) -> Found:
         return self.hunt.run()
