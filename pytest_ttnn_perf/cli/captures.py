@@ -54,7 +54,7 @@ from pytest_ttnn_perf.cli.common import (
     select_tests,
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
-from pytest_ttnn_perf.core.finding import Input, Outside, RuleOutcome
+from pytest_ttnn_perf.core.finding import Family, Input, Outside, RuleOutcome
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted, did_you_mean, quantity
 from pytest_ttnn_perf.experiments.steps import read_steps
@@ -440,7 +440,7 @@ def _plan(capture: Capture, settings: Settings, options: argparse.Namespace) -> 
 
 def _doubt(findings: Iterable[Finding]) -> str:
     for finding in findings:
-        if finding.fails and finding.code.startswith("TTP0"):
+        if finding.fails and Family.VALIDITY.has(finding.code):
             return f"{finding.code} {finding.name}: {finding.reason}: its numbers cannot be trusted"
     return ""
 

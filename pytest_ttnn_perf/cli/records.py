@@ -25,7 +25,7 @@ from pytest_ttnn_perf.cli.common import (
     select_tests,
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
-from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
+from pytest_ttnn_perf.core.finding import Family, RuleOutcome, Severity
 from pytest_ttnn_perf.core.settings import Checklist, Missing, find_root, project_settings
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import WITHOUT_BASELINE, Reason
@@ -37,7 +37,7 @@ from pytest_ttnn_perf.gate.judging import (
 )
 from pytest_ttnn_perf.gate.record import ci_job
 from pytest_ttnn_perf.gate.store import BaselineStore
-from pytest_ttnn_perf.report.findings import VALIDITY, finding_document
+from pytest_ttnn_perf.report.findings import finding_document
 from pytest_ttnn_perf.report.run import ci_report, summary_options_of
 from pytest_ttnn_perf.report.sentences import Rerun, command_line, place_of, sentence
 from pytest_ttnn_perf.report.tables import Column, Columns, Line, Listing, Result, json_text
@@ -557,7 +557,7 @@ def _found_first(document: dict[str, Any]) -> dict[str, Any]:
     # As a table has them: doubts first, upper bounds late.
     found.sort(
         key=lambda each: (
-            not each["code"].startswith(VALIDITY),
+            not Family.VALIDITY.has(each["code"]),
             each["severity"] != Severity.ERROR.value,
             each["saving_ns"] is None,
             each["at_most"],

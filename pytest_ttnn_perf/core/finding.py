@@ -119,7 +119,69 @@ class RuleOutcome(Enum):
     NOT_APPLICABLE = "NOT_APPLICABLE"
 
 
+#: Our own codes; nobody else's begin so.
+OURS: Final = "TTP"
 _CODE: Final = re.compile(r"[A-Z]{3}[0-9]{3}")
+
+
+class Family(Enum):
+    """The subject of rules, in the order of their codes' first digits."""
+
+    VALIDITY = "validity"
+    FORMATS = "data formats"
+    LAYOUTS = "layouts"
+    MEMORY = "memory, sharding and cores"
+    HOST = "trace and host"
+    QUEUES = "command queues and transfers"
+    CONVOLUTIONS = "convolutions"
+    DEVICES = "several devices"
+    KERNELS = "kernels"
+    CORRECTNESS = "correctness and targets"
+
+    @property
+    def is_advice(self) -> bool:
+        """True for rules on making a model or a kernel faster."""
+        return self not in {Family.VALIDITY, Family.CORRECTNESS}
+
+    @property
+    def is_step(self) -> bool:
+        """True for a step of optimizing a model."""
+        return self.is_advice and self is not Family.KERNELS
+
+    def has(self, code: str) -> bool:
+        """Return whether a rule is of the family, and ours."""
+        return code.startswith(OURS) and family_of(code) is self
+
+
+def family_of(code: str) -> Family:
+    """Return the family of a rule, also of another project's."""
+    return list(Family)[int(code[3])]
+
+
+class Role(Enum):
+    """Parts that rules play beyond their own finding, with the rules' numbers.
+
+    They stand here and not at the rules, since a stored finding has a code alone, and reports are
+    made without loading rules.
+    """
+
+    #: It asks what the gate judges too.
+    REPEATS_VERDICT = "901 903 904"
+    #: It repeats the line of a target.
+    REPEATS_TARGET = "905"
+    #: It asks about the machine: what it finds is said once, whichever test met it.
+    ABOUT_MACHINE = "004 006"
+    #: It looks at what its step is about. Others look at settings and at what is left to do: while
+    #: all of these are silent, nothing that the others say makes the step done.
+    DECIDES_STEP = "101 103 201 203 301 303 305 401 402 404 502 503 601 602 603 606 607 703 704 901"
+    #: It keeps the final PCC open.
+    GUARDS_PCC = "901 902 903 904 907"
+    #: It says what no rule explains: where that is most of a step, silence means nothing.
+    NAMES_UNEXPLAINED = "315"
+
+    def has(self, code: str) -> bool:
+        """Return whether the rule of a code plays the part."""
+        return code.removeprefix(OURS) in self.value.split()
 
 
 def _read_code(value: Value) -> str:
@@ -209,9 +271,14 @@ class Finding(Struct, frozen=True):
     gaps_ns: Omit[float] = 0.0
 
     @property
-    def is_advice(self) -> bool:
-        """True for rules about the steps of optimizing a model."""
-        return self.code[3] in "1234567"
+    def family(self) -> Family:
+        """The subject of its rule."""
+        return family_of(self.code)
+
+    @property
+    def added_ns(self) -> float:
+        """The saving beyond findings with a larger one; 0 if unknown."""
+        return (self.saving_ns if self.adds_ns is None else self.adds_ns) or 0.0
 
     @property
     def stands(self) -> bool:
@@ -378,19 +445,6 @@ class Progress(Struct, frozen=True):
 
 #: How many places a finding names; the others are counted.
 MOST_EVIDENCE: Final = 5
-#: What each first digit of a code is about.
-STEPS: Final = {
-    "0": "validity",
-    "1": "data formats",
-    "2": "layouts",
-    "3": "memory, sharding and cores",
-    "4": "trace and host",
-    "5": "command queues and transfers",
-    "6": "convolutions",
-    "7": "several devices",
-    "8": "kernels",
-    "9": "correctness and targets",
-}
 _SENTENCE_END: Final = re.compile(r"(?<=\.)\s")
 #: Inputs of rules that are worked out from a subject, by their names; whoever asks rules adds them.
 #: ``step`` is the op table of one step, on all devices, of the region that ``ops`` are of.
@@ -547,7 +601,7 @@ class Rule(Struct, frozen=True):
     @property
     def step(self) -> str:
         """The optimization step of the rule."""
-        return STEPS[self.code[3]]
+        return family_of(self.code).value
 
     @property
     def page(self) -> str:
@@ -592,10 +646,6 @@ def _part(subject: Subject, name: str) -> object:
     if name == "subject":
         return subject
     return DERIVED[name](subject) if name in DERIVED else getattr(subject, name)
-
-
-#: Our own codes; nobody else's begin so.
-OURS: Final = "TTP"
 
 
 class CustomRule(Struct, frozen=True):

@@ -22,7 +22,7 @@ from pytest_ttnn_perf.core.codec import (
     encode,
 )
 from pytest_ttnn_perf.core.errors import DecodeError
-from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Unanswered
+from pytest_ttnn_perf.core.finding import Finding, Role, RuleOutcome, Unanswered
 from pytest_ttnn_perf.core.hardware import (
     Environment,
     Hardware,
@@ -59,9 +59,6 @@ class Limits(Struct, frozen=True):
     alone: Omit[bool] = False
 
 
-#: Rules that ask what the gate judges too, and one that repeats the line of a target.
-_JUDGED_TOO: Final = frozenset({"TTP901", "TTP903", "TTP904"})
-_OF_TARGET: Final = "TTP905"
 _FAILING: Final = frozenset({Outcome.REGRESSED, Outcome.NO_DATA})
 #: Of two answers to one question the one that knows more comes last: what was found was found.
 TELLS: Final = (
@@ -299,10 +296,10 @@ class JudgedTest(Struct, frozen=True):
 
 
 def _is_said(finding: Finding, metrics: set[str]) -> bool:
-    if finding.code in _JUDGED_TOO and finding.stands:
+    if Role.REPEATS_VERDICT.has(finding.code) and finding.stands:
         named = {evidence.subject for evidence in finding.evidence}
         return bool(named) and named <= metrics
-    return finding.code == _OF_TARGET
+    return Role.REPEATS_TARGET.has(finding.code)
 
 
 class Run(Struct, frozen=True):

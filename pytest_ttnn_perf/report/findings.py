@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, to_builtins
 
-from pytest_ttnn_perf.core.finding import Basis, RuleOutcome, Severity, State
+from pytest_ttnn_perf.core.finding import OURS, Basis, Family, Role, RuleOutcome, Severity, State
 from pytest_ttnn_perf.core.observation import TELLS
 from pytest_ttnn_perf.core.text import counted, microseconds, percent, size, unit_for
 from pytest_ttnn_perf.report.tables import Line, Listing, format_fraction
@@ -86,10 +86,6 @@ _FIELDS: Final = (
 )
 
 
-#: The beginning of the codes of rules that ask whether a capture can be trusted.
-VALIDITY: Final = "TTP0"
-
-
 class Checklist(Struct, frozen=True):
     """The findings about artifacts; ``doubt`` is why there are no more."""
 
@@ -107,7 +103,7 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     found = [finding for finding in findings if finding.outcome is RuleOutcome.FOUND]
     shown_ones = [finding for finding in found if not (hide_quiet and finding.quiet)]
     # Doubts about all numbers come before them.
-    first = [one for one in shown_ones if one.code.startswith(VALIDITY) or not report.regions]
+    first = [one for one in shown_ones if Family.VALIDITY.has(one.code) or not report.regions]
     lines = list(_found_lines(first))
     for time in report.regions:
         lines += ["", step_line(time)] if lines else [step_line(time)]
@@ -208,12 +204,12 @@ def saving_lines(finding: Finding) -> Iterator[str]:
     """Yield the estimated saving of a step, and its arithmetic."""
     if finding.saving_ns is not None:
         saving = microseconds(finding.saving_ns)
-        adds = microseconds(finding.saving_ns if finding.adds_ns is None else finding.adds_ns)
+        adds = microseconds(finding.added_ns)
         most = "at most " if finding.at_most else ""
         beside = "" if adds == saving else f", {adds} of it not already counted above"
         how = f": {finding.arithmetic}" if finding.arithmetic else ""
         # The log of a kernel has programs, and no steps.
-        of = "" if finding.code.startswith("TTP8") else " of a step"
+        of = "" if Family.KERNELS.has(finding.code) else " of a step"
         yield f"    would save {most}{saving}{of}{beside}{how}"
     if finding.also:
         name = "names" if len(finding.also) == 1 else "name"
@@ -251,7 +247,7 @@ def advice_lines(finding: Finding) -> Iterator[str]:
     """Yield what to do about a finding, and where to read more."""
     if finding.fix and finding.waived is None:
         yield f"    fix: {finding.fix}"
-        if finding.code.startswith("TTP"):  # rules of other plugins have no page here
+        if finding.code.startswith(OURS):  # rules of other plugins have no page here
             yield f"    see: ttnn-perf rules {finding.code}"
 
 
@@ -350,10 +346,6 @@ def findings_count(tests: Sequence[JudgedTest]) -> str:
     return counts and f"checklist: {counts}"
 
 
-#: Rules that ask about the machine: what they find is said once, whichever test met it.
-_OF_MACHINE: Final = frozenset({"TTP004", "TTP006"})
-
-
 def _by_finding(tests: Sequence[JudgedTest], told: frozenset[str]) -> dict[Finding, list[str]]:
     found: dict[Finding, list[str]] = {}
     machine: dict[tuple[str, str | None], Finding] = {}
@@ -361,7 +353,7 @@ def _by_finding(tests: Sequence[JudgedTest], told: frozenset[str]) -> dict[Findi
         test = judged.observation.test
         for finding in _found(judged):
             same = finding
-            if finding.code in _OF_MACHINE:
+            if Role.ABOUT_MACHINE.has(finding.code):
                 same = machine.setdefault((finding.code, finding.waived), finding)
             if not (finding.fails and test in told):
                 found.setdefault(same, []).append(test)

@@ -98,7 +98,7 @@ def summary_options_of(
 def _progress(judged: JudgedTest) -> Progress | None:
     """Return the progress of a test's model, if any step is known."""
     observation = judged.observation
-    if not any(finding.is_advice for finding in observation.findings):
+    if not any(finding.family.is_step for finding in observation.findings):
         return None
     compared = any(verdict.centre is not None for verdict in judged.verdicts)
     progress: Progress = wings.call(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 #: Without packages, which are folders.
 ORCHESTRATOR, WORKER = 53, 54
-RULES = "pytest_ttnn_perf.analysis.checklist.runner."
+RULES = "pytest_ttnn_perf.analysis.rules."
 #: Rooms of the orchestrator, and the modules in them that a worker may use as well.
 JUDGING = ("pytest_ttnn_perf.gate.", "pytest_ttnn_perf.report.")
 SHARED = {"pytest_ttnn_perf.gate.rules_on_numbers", "pytest_ttnn_perf.report.tables"}

@@ -28,6 +28,7 @@ from pytest_ttnn_perf.core.finding import (
     Finding,
     Input,
     Limit,
+    Role,
     Rule,
     RuleOutcome,
     Severity,
@@ -211,6 +212,11 @@ def test_the_table_of_rules_says_what_files_there_are_and_what_they_need() -> No
         module = vars(import_module(f"pytest_ttnn_perf.{name}"))
         there = {each.code for each in module.values() if isinstance(each, Rule)}
         assert there == {code for code, of in runner._MODULE_OF.items() if of == name}
+
+
+@pytest.mark.parametrize("role", Role)
+def test_roles_are_of_rules_that_exist(role: Role) -> None:
+    assert sum(map(role.has, runner.codes())) == len(role.value.split())
 
 
 NEEDS = {

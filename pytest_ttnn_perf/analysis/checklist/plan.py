@@ -31,9 +31,8 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     rooflines,
     work_of,
 )
-from pytest_ttnn_perf.analysis.rules.cores import unexplained_time
 from pytest_ttnn_perf.analysis.rules.host import trace_not_used
-from pytest_ttnn_perf.core.finding import ModelKind, RuleOutcome, Severity
+from pytest_ttnn_perf.core.finding import Family, ModelKind, Role, RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import (
     KERNEL_TIME,
     SIM_THROUGHPUT_TIME,
@@ -64,8 +63,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.settings import RuleSettings
     from pytest_ttnn_perf.report.tables import Block
 
-#: The first digits of the rules that say how a model gets faster.
-_ADVICE: Final = frozenset("12345678")
 #: Rules on what a call takes by the clock, beyond the kernels.
 _OF_CALLS: Final = frozenset(
     rule.code for rule in (trace_not_used, device_behind_e2e, low_io_overlap, transfer_bound)
@@ -142,47 +139,43 @@ class Plan(Struct, frozen=True):
 
 def plan_of(findings: Iterable[Finding], start: Start) -> Plan:
     """Return the plan that follows from the findings of one region."""
-    found = [one for one in findings if one.outcome is RuleOutcome.FOUND and one.code[3] in _ADVICE]
+    found = [one for one in findings if one.outcome is RuleOutcome.FOUND and one.family.is_advice]
     standing = [one for one in found if one.stands]
     told = [one for one in standing if one.saving_ns is not None]
     chosen = sorted(filter(is_step, told), key=lambda one: order_of_step(one, waits=start.waits))
     steps: list[PlanStep] = []
     saved = at_best = 0.0
     for finding in chosen:
-        saves = min(_adds(finding), start.room_ns - saved)
+        saves = min(finding.added_ns, start.room_ns - saved)
         saved += 0.0 if finding.at_most else saves
-        at_best = min(at_best + _adds(finding), start.room_ns)
+        at_best = min(at_best + finding.added_ns, start.room_ns)
         steps.append(PlanStep(finding, saves, start.now_ns - saved, start.now_ns - at_best))
     return Plan(
         start,
         tuple(steps),
-        stopped=sum(_adds(one) for one in chosen if not one.at_most) > start.room_ns,
+        stopped=sum(one.added_ns for one in chosen if not one.at_most) > start.room_ns,
         untold=tuple(one for one in standing if one.saving_ns is None and not one.quiet),
         little=tuple(one for one in told if one not in chosen),
         waived=tuple(one for one in found if one.waived is not None),
     )
 
 
-def _adds(finding: Finding) -> float:
-    return (finding.saving_ns if finding.adds_ns is None else finding.adds_ns) or 0.0
-
-
 def is_step(finding: Finding) -> bool:
     """Return whether a finding saves enough for a step."""
-    advises = finding.stands and finding.code[3] in _ADVICE
-    return advises and not finding.quiet and _adds(finding) > 0
+    advises = finding.stands and finding.family.is_advice
+    return advises and not finding.quiet and finding.added_ns > 0
 
 
 def is_of_host(code: str) -> bool:
     """Return whether a rule is about the host side of a call."""
-    return code.startswith(("TTP4", "TTP5"))
+    return Family.HOST.has(code) or Family.QUEUES.has(code)
 
 
 def order_of_step(finding: Finding, *, waits: bool) -> tuple[bool, bool, bool, float, str]:
     """Sort key: a host that ``waits``, then the sure, then the large."""
     is_host = waits and is_of_host(finding.code)
     bound, info = finding.at_most, finding.severity is Severity.INFO
-    return not is_host, bound, info, -_adds(finding), finding.code
+    return not is_host, bound, info, -finding.added_ns, finding.code
 
 
 class Chance(Enum):
@@ -477,7 +470,7 @@ def _notes(one: Planned, plan: Plan) -> Iterator[str]:
         yield "findings add up to more than that: the plan stops at the roofline"
     if plan.start.waits and len(plan.steps) > 1:
         yield "the host holds this up: what later steps save shows once step 1 is done"
-    untold = [each for each in plan.untold if each.code != unexplained_time.code]
+    untold = [each for each in plan.untold if not Role.NAMES_UNEXPLAINED.has(each.code)]
     if untold:
         yield f"no saving known: {named(untold)}; make the change and measure it: ttnn-perf try"
     yield from (f"{each.code}: {each.reason}" for each in plan.untold if each not in untold)

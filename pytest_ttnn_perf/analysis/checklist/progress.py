@@ -6,13 +6,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.core.finding import (
+    Family,
     First,
     ModelKind,
     Progress,
+    Role,
     RuleOutcome,
     Severity,
     State,
     Step,
+    family_of,
 )
 
 if TYPE_CHECKING:
@@ -21,40 +24,19 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.finding import Finding, Unanswered
 
 
-#: The steps, by the first digit of their rules' codes.
-_STEPS: Final = {
-    1: "data formats",
-    2: "layouts",
-    3: "memory and sharding",
-    4: "trace and host",
-    5: "command queues",
-    6: "convolutions",
-    7: "several devices",
-}
-#: The rules that look at what a step is about. Others of it look at settings and at what is left to
-#: do: while all of these are silent, nothing that they say makes the step done.
-_DECIDING: Final[Mapping[int, frozenset[str]]] = {
-    1: frozenset({"TTP101", "TTP103"}),
-    2: frozenset({"TTP201", "TTP203"}),
-    3: frozenset({"TTP301", "TTP303", "TTP305"}),
-    4: frozenset({"TTP401", "TTP402", "TTP404"}),
-    5: frozenset({"TTP502", "TTP503"}),
-    6: frozenset({"TTP601", "TTP602", "TTP603", "TTP606", "TTP607"}),
-    7: frozenset({"TTP703", "TTP704"}),
-}
-_PCC_LIMIT: Final = "TTP901"
-_PCC: Final = frozenset({_PCC_LIMIT, "TTP902", "TTP903", "TTP904", "TTP907"})
-#: Says what no rule explains: where that is most of a step, silence means nothing.
-_UNEXPLAINED: Final = "TTP315"
+_STEPS: Final = tuple(family for family in Family if family.is_step)
+#: Where a family of rules is about more than its step.
+_NAMES: Final = {Family.MEMORY: "memory and sharding", Family.QUEUES: "command queues"}
+#: Unexplained time of more than that part of a step is most of it.
 _MOST: Final = 0.5
 #: What saves that part of the largest saving saves about as much: estimates are not exact.
 _AS_MUCH: Final = 0.95
 #: Which steps pay first, by kind of model; the others follow in their order.
-_FOCUS: Final[Mapping[ModelKind, tuple[int, ...]]] = {
-    ModelKind.HOST_BOUND: (4, 5),
-    ModelKind.LLM: (1, 4, 5),
-    ModelKind.CNN: (3, 6),
-    ModelKind.MEMORY_BOUND: (3, 1),
+_FOCUS: Final[Mapping[ModelKind, tuple[Family, ...]]] = {
+    ModelKind.HOST_BOUND: (Family.HOST, Family.QUEUES),
+    ModelKind.LLM: (Family.FORMATS, Family.HOST, Family.QUEUES),
+    ModelKind.CNN: (Family.MEMORY, Family.CONVOLUTIONS),
+    ModelKind.MEMORY_BOUND: (Family.MEMORY, Family.FORMATS),
 }
 _WITHOUT_ANSWER: Final = {
     RuleOutcome.NOT_MEASURED: State.NOT_MEASURED,
@@ -79,37 +61,30 @@ def progress_of(
     # Of a rule that was asked of several regions, the one where it says most counts.
     states = dict(sorted(told, key=lambda item: _SAYS.index(item[1])))
     states = {code: states[code] for code in sorted(states)}
-    by_step: dict[str, dict[str, State | None]] = defaultdict(dict)
+    by_step: dict[Family, dict[str, State | None]] = defaultdict(dict)
     for code, state in states.items():
-        by_step[code[3]][code] = state
-    steps = {
-        number: _step(name, by_step[str(number)], _DECIDING[number])
-        for number, name in _STEPS.items()
-    }
-    unexplained = [one.code for one in listed if _leaves_most(one)]
-    for code in unexplained:
-        number = int(code[3])
-        if steps[number].state is State.DONE:
-            steps[number] = Step(steps[number].name, State.NOT_MEASURED, (code,))
+        by_step[family_of(code)][code] = state
+    steps = {each: _step(_NAMES.get(each, each.value), by_step[each]) for each in _STEPS}
+    for one in listed:
+        if _leaves_most(one) and steps[one.family].state is State.DONE:
+            steps[one.family] = Step(steps[one.family].name, State.NOT_MEASURED, (one.code,))
     baseline = {True: State.DONE, False: State.OPEN, None: State.NOT_MEASURED}[has_baseline]
     return Progress(
         Step("baseline measured", baseline),
         tuple(steps.values()),
-        _final_pcc({code: state for code, state in states.items() if code in _PCC}),
+        _final_pcc(by_step[Family.CORRECTNESS]),
         kind,
         _first(listed, kind),
-        tuple(each.code for each in listed if each.fails and each.code.startswith("TTP0")),
+        tuple(one.code for one in listed if one.fails and Family.VALIDITY.has(one.code)),
     )
 
 
-def _step(
-    name: str, states: Mapping[str, State | None], deciding: frozenset[str] = frozenset()
-) -> Step:
+def _step(name: str, states: Mapping[str, State | None]) -> Step:
     """Return a step, done only if a deciding rule answered."""
     known = set(states.values())
     if State.OPEN in known:
         return Step(name, State.OPEN, tuple(c for c, s in states.items() if s is State.OPEN))
-    told = {states[code] for code in deciding & states.keys()} - {State.NOT_APPLICABLE}
+    told = set(_only(Role.DECIDES_STEP, states).values()) - {State.NOT_APPLICABLE}
     if State.DONE in known and told != {State.NOT_MEASURED}:
         unmeasured = sum(state is State.NOT_MEASURED for state in states.values())
         return Step(name, State.DONE, unmeasured=unmeasured)
@@ -118,8 +93,13 @@ def _step(
     return Step(name, State.NOT_MEASURED)
 
 
+def _only(role: Role, states: Mapping[str, State | None]) -> dict[str, State | None]:
+    return {code: state for code, state in states.items() if role.has(code)}
+
+
 def _leaves_most(finding: Finding) -> bool:
-    return finding.code == _UNEXPLAINED and finding.stands and (finding.value or 0.0) > _MOST
+    unexplained = Role.NAMES_UNEXPLAINED.has(finding.code) and finding.stands
+    return unexplained and (finding.value or 0.0) > _MOST
 
 
 def _first(findings: Sequence[Finding], kind: ModelKind | None) -> First | None:
@@ -131,7 +111,7 @@ def _first(findings: Sequence[Finding], kind: ModelKind | None) -> First | None:
     chosen = [
         one
         for one in findings
-        if int(one.code[3]) in _STEPS and _state(one) is State.OPEN and one.covered_by is None
+        if one.family.is_step and _state(one) is State.OPEN and one.covered_by is None
     ]
     if not chosen:
         return None
@@ -142,37 +122,27 @@ def _first(findings: Sequence[Finding], kind: ModelKind | None) -> First | None:
 
     surest = min(map(doubt, chosen))
     chosen = [one for one in chosen if doubt(one) == surest]
-    most = max(map(_adds, chosen))
+    most = max(one.added_ns for one in chosen)
     order = tuple(dict.fromkeys((*(_FOCUS[kind] if kind is not None else ()), *_STEPS)))
     best = min(
-        (one for one in chosen if _adds(one) >= _AS_MUCH * most),
-        key=lambda one: (
-            order.index(int(one.code[3])),
-            -_adds(one) / (one.step_ns or 1.0),
-            one.code,
-        ),
+        (one for one in chosen if one.added_ns >= _AS_MUCH * most),
+        key=lambda one: (order.index(one.family), -one.added_ns / (one.step_ns or 1.0), one.code),
     )
-    saving_ns = None if best.saving_ns is None else _adds(best)
+    saving_ns = None if best.saving_ns is None else best.added_ns
     return First(best.code, best.name, best.region, saving_ns, best.step_ns, best.at_most)
-
-
-def _adds(finding: Finding) -> float:
-    return (finding.saving_ns if finding.adds_ns is None else finding.adds_ns) or 0.0
 
 
 def _final_pcc(states: Mapping[str, State | None]) -> Step:
     """Return the last step: done only by a compared PCC."""
-    step = _step("final PCC", states)
-    if step.state is State.OPEN:
-        return step
-    return _step(step.name, {code: states[code] for code in states if code == _PCC_LIMIT})
+    step = _step("final PCC", _only(Role.GUARDS_PCC, states))
+    return step if step.state is State.OPEN else _step(step.name, _only(Role.DECIDES_STEP, states))
 
 
 def _state(finding: Finding) -> State | None:
     if finding.outcome is not RuleOutcome.FOUND:
         clean = finding.outcome is RuleOutcome.CLEAN
         return State.DONE if clean else _WITHOUT_ANSWER[finding.outcome]
-    unexplained = finding.code == _UNEXPLAINED  # nothing to do follows from it
+    unexplained = Role.NAMES_UNEXPLAINED.has(finding.code)  # nothing to do follows from it
     if not finding.stands or (finding.saving_ns is None and (unexplained or finding.quiet)):
         return None
     little = finding.quiet and finding.covered_by is None

@@ -13,15 +13,18 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.errors import RuleError, UsageError
 from pytest_ttnn_perf.core.finding import (
+    OURS,
     Answer,
     Answers,
     Basis,
+    Family,
     Finding,
     Input,
     Rule,
     RuleOutcome,
     Severity,
     Unanswered,
+    family_of,
 )
 from pytest_ttnn_perf.core.settings import RuleSettings
 from pytest_ttnn_perf.core.text import did_you_mean, text_of
@@ -65,19 +68,15 @@ _NEEDS: Final = {
     (Input.SWEEP,): "013",
     (Input.HELPERS,): "908",
 }
-_MODULE_OF: Final = {f"TTP{each}": key for key, codes in _MODULES.items() for each in codes.split()}
-_NEEDS_OF: Final = {f"TTP{each}": key for key, codes in _NEEDS.items() for each in codes.split()}
+_MODULE_OF: Final = {f"{OURS}{n}": key for key, codes in _MODULES.items() for n in codes.split()}
+_NEEDS_OF: Final = {f"{OURS}{n}": key for key, codes in _NEEDS.items() for n in codes.split()}
 #: Rules of other projects, by their code.
 _REGISTERED: Final[dict[str, Rule]] = {}
 #: Whether the rules of other projects are known in this process.
 _known = False
 
-#: The beginning of the codes of rules that ask whether a capture can be trusted.
-_VALIDITY: Final = "TTP0"
 #: The beginning of a code that is not ours.
-_PREFIX: Final = re.compile(r"(?!TTP)[A-Z]{3}\d{0,3}")
-#: The first digits of the rules that say how a model gets faster.
-_ADVICE: Final = "12345678"
+_PREFIX: Final = re.compile(rf"(?!{OURS})[A-Z]{{3}}\d{{0,3}}")
 #: What adds less of a step is below what two runs of it differ by, and not worth a line.
 _WORTH_A_LINE: Final = 0.01
 _USUAL: Final = RuleSettings()
@@ -301,7 +300,7 @@ def ask_in_regions(
 
 def _looks_at_regions(code: str, needs: tuple[Input, ...]) -> bool:
     # Whether a capture is valid is asked of it as a whole.
-    return Input.OPS in needs and not code.startswith(_VALIDITY)
+    return Input.OPS in needs and not Family.VALIDITY.has(code)
 
 
 def _is_on_numbers(code: str) -> bool:
@@ -379,7 +378,7 @@ def _with_claims(subject: Subject, answers: Iterable[tuple[Rule, Answer]]) -> Su
 
 
 def _advises(rule: Rule) -> bool:
-    return Input.OPS in rule.needs and rule.code[3] in _ADVICE
+    return Input.OPS in rule.needs and family_of(rule.code).is_advice
 
 
 def _findings(
