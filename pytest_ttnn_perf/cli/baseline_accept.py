@@ -294,14 +294,11 @@ def join_records(measured: Sequence[Measured]) -> Observation:
 
 
 def _trouble(observation: Observation) -> str | None:
-    troubles = {
-        "its worker {}": observation.lost,
-        "the test raised {}": observation.raised and observation.error,
-        "it ran out of memory: {}": observation.out_of_memory,
-        "it could not be confirmed: {}": observation.unconfirmed,
-        "{}": next(iter(observation.problems), None),
-    }
-    return next((text.format(what) for text, what in troubles.items() if what is not None), None)
+    if observation.ended:
+        return f"{'it ran ' if observation.out_of_memory else ''}{observation.ended}"
+    if observation.unconfirmed is not None:
+        return f"it could not be confirmed: {observation.unconfirmed}"
+    return next(iter(observation.problems), None)
 
 
 def _difference(first: Measured, other: Measured) -> str | None:

@@ -220,6 +220,15 @@ class Observation(Struct, frozen=True):
         return raised[: _LONGEST_ERROR - 1] + "…"
 
     @property
+    def ended(self) -> str | None:
+        """The early end of the test, in words; None without one."""
+        if self.lost is not None:
+            return f"its worker {self.lost}"
+        if self.raised is not None:
+            return f"the test raised {self.error}"
+        return None if self.out_of_memory is None else f"out of memory: {self.out_of_memory}"
+
+    @property
     def device_facts(self) -> Mapping[str, Scalar]:
         """The facts of devices; empty where none was opened or stated."""
         setting = self.setting

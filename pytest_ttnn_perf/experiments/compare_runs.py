@@ -162,12 +162,8 @@ def _other_metric(before: Metric, after: Metric) -> Difference | None:
 def _troubles(name: str, run: Run) -> Iterator[Trouble]:
     for test, judged in run.tests.items():
         observation = judged.observation
-        if observation.lost is not None:
-            yield Trouble(name, test, f"its worker {observation.lost}")
-        elif observation.raised is not None:
-            yield Trouble(name, test, f"the test raised {observation.error}")
-        elif observation.out_of_memory is not None:
-            yield Trouble(name, test, f"out of memory: {observation.out_of_memory}")
+        if observation.ended:
+            yield Trouble(name, test, observation.ended)
         elif observation.unconfirmed is not None:
             yield Trouble(name, test, f"could not be confirmed: {observation.unconfirmed}")
         elif not observation.metrics:

@@ -107,7 +107,7 @@ def choose_controls(
     candidates: list[tuple[bool, float, str]] = []
     for test, judged in tests.items():
         observation = judged.observation
-        broken = observation.problems or observation.raised is not None or observation.unconfirmed
+        broken = observation.problems or observation.ended or observation.unconfirmed
         again = any(seen.confirmations for seen in observation.metrics.values())
         moves = [move for source in sources if (move := vote_of(judged.verdicts, source))]
         if test in suspects or broken or again or not moves or not is_steady(judged):
@@ -153,7 +153,7 @@ def in_question(
     ``shift`` of the whole machine to the worse (a fraction) makes none a suspect.
     """
     observation = judged.observation
-    if observation.problems or observation.raised is not None or observation.unconfirmed:
+    if observation.problems or observation.ended or observation.unconfirmed:
         return frozenset()
     # A gain is measured along with suspects, as if these were bad luck: once they are cleared there
     # may be too few passes left for the gain.
@@ -231,12 +231,8 @@ def why_not_counted(
     observation: Observation, again: Observation, names: Collection[str]
 ) -> str | None:
     """Return why a repeated measurement does not count, if so."""
-    if again.raised is not None:
-        return f"the test raised {again.error}"
-    if again.out_of_memory is not None:
-        return f"out of memory: {again.out_of_memory}"
-    if again.problems:
-        return again.problems[0]
+    if again.ended or again.problems:
+        return again.ended or again.problems[0]
     key, key_before = (
         each.hardware.key if each.hardware else "no device" for each in (again, observation)
     )

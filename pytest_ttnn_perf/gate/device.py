@@ -68,10 +68,8 @@ def unavailable(test: str, why: str, source: Source = Source.DEVICE) -> Observat
 
 
 def _ran_a_model(observation: Observation) -> bool:
-    ended = (observation.lost, observation.raised, observation.out_of_memory)
-    came_through = all(why is None for why in ended)
     called = not observation.metrics.keys().isdisjoint({FIRST_CALL, THROUGHPUT_TIME, COMPILE})
-    return came_through and observation.hardware is not None and called
+    return not observation.ended and observation.hardware is not None and called
 
 
 def with_device(observation: Observation, of_device: Observation) -> Observation:

@@ -751,7 +751,7 @@ def pcc_not_checked(observation: Observation) -> Answer:
     ]
     if held:
         return Answer.clean(reason=f"{', '.join(held)} checked in its place")
-    if observation.raised or observation.lost or observation.out_of_memory:
+    if observation.ended:
         return Answer.not_measured("the test did not reach its end")
     if not observation.metrics:
         return Answer.not_applicable("the test measures nothing")

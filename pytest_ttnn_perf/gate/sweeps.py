@@ -146,19 +146,19 @@ def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
             found.setdefault((point.sweep, tuple(point.axes)), []).append(judged)
     for (name, axes), unordered in found.items():
         points = _in_order(unordered, axes)
-        observations = [each.observation for each in points if not _ended(each.observation)]
+        observations = [each.observation for each in points if not each.observation.ended]
         metrics = tuple(_metrics(observations))
         numbers = {each.observation.test: _numbers(each, metrics) for each in points}
         results = []
         for each in points:
             own = each.observation
-            state = PointState.FAILED if _ended(own) else PointState.MEASURED
+            state = PointState.FAILED if own.ended else PointState.MEASURED
             if own.out_of_memory is not None:
                 state = PointState.OUT_OF_MEMORY
             values = {role.value: number.value for role, number in numbers[own.test].items()}
             unmet = tuple(_unmet(each)) if state is PointState.MEASURED else ()
-            result = PointResult(own.test, _axes(each), state, values, _ended(own), unmet)
-            results.append(result)
+            why = own.out_of_memory or own.error or own.lost
+            results.append(PointResult(own.test, _axes(each), state, values, why, unmet))
         measured = {role for values in numbers.values() for role in values}
         by = next((role for role in (Role.THROUGHPUT, Role.LATENCY) if role in measured), None)
         first = points[0].observation.sweep
@@ -186,10 +186,6 @@ def _in_order(tests: Sequence[JudgedTest], axes: Sequence[str]) -> Sequence[Judg
             values.sort(key=lambda value: float(value or 0))
         order[axis] = values
     return sorted(tests, key=lambda each: [order[axis].index(_axes(each)[axis]) for axis in axes])
-
-
-def _ended(observation: Observation) -> str | None:
-    return observation.out_of_memory or observation.error or observation.lost
 
 
 #: The kind of a role, and what stands for it where a test records it, the first there is.
@@ -233,7 +229,7 @@ def _batch(observation: Observation) -> float:
 
 def _numbers(judged: JudgedTest, metrics: Sequence[SweepMetric]) -> Mapping[Role, Estimate]:
     """Return the estimate of each role at one point."""
-    if _ended(judged.observation):
+    if judged.observation.ended:
         return {}
     estimates = {each.role: _estimate(judged, each.name) for each in metrics}
     found = {role: number for role, number in estimates.items() if number is not None}

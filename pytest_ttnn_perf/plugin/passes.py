@@ -127,14 +127,9 @@ def _is_for_wall(event: Reported | Finished) -> bool:
 
 
 def _profiled(test: str, result: Observation | str) -> Observation:
-    if isinstance(result, str):
-        why = result
-    elif result.raised is not None:
-        why = f"the test raised {result.error}"
-    elif result.out_of_memory is not None:
-        why = f"out of memory: {result.out_of_memory}"
-    else:
+    if isinstance(result, Observation) and not result.ended:
         return result
+    why = result if isinstance(result, str) else result.ended
     return unavailable(test, f"device pass: {why}")
 
 
