@@ -132,7 +132,7 @@ def search(repository: Repository, machine: Machine, broken: int, seed: str) -> 
     world = World(
         machine,
         chance,
-        (good.id, *(each.commit.id for each in history)),
+        (good.id, *(each.id for each in history)),
         planted,
         frozenset(chance.sample(others, broken)),
     )

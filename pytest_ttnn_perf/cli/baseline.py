@@ -39,7 +39,7 @@ from pytest_ttnn_perf.gate.health import (
 from pytest_ttnn_perf.gate.judging import judge_run
 from pytest_ttnn_perf.gate.ratios import RUNS_FOR_SPREAD, centre_of
 from pytest_ttnn_perf.gate.store import BaselineStore
-from pytest_ttnn_perf.machine.git import committed_version, contents, history, top_level
+from pytest_ttnn_perf.machine.git import history, stored_version, top_level
 from pytest_ttnn_perf.report.sentences import runs_seen
 from pytest_ttnn_perf.report.tables import (
     BELOW,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.baseline import Accepted, BaselineFile, MetricBaseline, TestBaseline
     from pytest_ttnn_perf.gate.store import StoredFile
-    from pytest_ttnn_perf.machine.git import Committed
+    from pytest_ttnn_perf.machine.git import Commit
     from pytest_ttnn_perf.report.tables import Block
 
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (has no other name)
@@ -166,7 +166,7 @@ class _Accept(NamedTuple):
     key: str
     test: str
     baseline: TestBaseline
-    committed: Committed | None
+    committed: Commit | None
 
     @property
     def values(self) -> str:
@@ -188,7 +188,7 @@ _ACCEPTS: Final[Columns[_Accept]] = Columns(
            lambda a: a.committed.author if a.committed else "-", fit=Fit(least=10)),
     Column("committed", lambda a: a.committed and a.committed.date, "committed",
            lambda a: a.committed.date[:10] if a.committed else "-", fit=DROPPED[1]),
-    Column("revision", lambda a: a.committed and a.committed.commit),
+    Column("revision", lambda a: a.committed and a.committed.id),
     Column("values", lambda a: a.values, "values", fit=BELOW),
     Column("", lambda a: _or_dash(a.baseline.accepted.reason), "reason", fit=BELOW),
 )  # fmt: skip
@@ -226,19 +226,17 @@ def _accepts(root: Path, tests: Sequence[str], ids: Sequence[str]) -> Listing:
     )
 
 
-def _versions(file: StoredFile) -> list[tuple[BaselineFile, Committed | None]]:
+def _versions(file: StoredFile) -> list[tuple[BaselineFile, Commit | None]]:
     """Return a file now and as each commit left it, newest first.
 
     A version with conflict markers, or of a format that is not known any more, is left out.
     """
-    commits = history(file.path)
-    found: list[tuple[BaselineFile, Committed | None]] = [(file.content, None)]
-    for committed, text in zip(commits, contents(file.path, commits), strict=True):
-        if text is not None:
-            try:
-                found.append((parse_json(text, decode_file, file=file.path), committed))
-            except InputError:
-                continue
+    found: list[tuple[BaselineFile, Commit | None]] = [(file.content, None)]
+    for committed, text in history(file.path):
+        try:
+            found.append((parse_json(text, decode_file, file=file.path), committed))
+        except InputError:
+            continue
     return found
 
 
@@ -303,7 +301,7 @@ def _problems(store: BaselineStore, path: Path) -> Iterator[tuple[str, str, str]
     except InputError as error:
         yield str(error.file), "", error.problem
         return
-    text = committed_version(path.absolute())
+    text = stored_version(path.absolute(), "HEAD:")
     try:
         before = parse_json(text, decode_file, file=path).tests if text is not None else {}
     except InputError:  # it was no baseline then

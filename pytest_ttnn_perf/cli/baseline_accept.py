@@ -50,7 +50,7 @@ from pytest_ttnn_perf.gate.update import (
 )
 from pytest_ttnn_perf.history.runs import LATEST
 from pytest_ttnn_perf.history.trends import find_steps, winsorised
-from pytest_ttnn_perf.machine.git import is_ancestor, is_known, state, work_tree
+from pytest_ttnn_perf.machine.git import Repository, state, work_tree
 from pytest_ttnn_perf.report.sentences import accept_command, command_line, place_of, sentence
 from pytest_ttnn_perf.report.tables import format_value
 from pytest_ttnn_perf.report.terminal import shift_line
@@ -204,9 +204,9 @@ def _check_commit(runs: Mapping[Path, Run]) -> Iterator[str]:
     """Refuse records of other code than is checked out; yield doubts."""
     path, run = next(iter(runs.items()))
     here, of = Path.cwd(), run.environment
-    head = state(here).commit
-    if head is None:
-        if work_tree(here) is not None and of.commit is not None:
+    top, head = work_tree(here), state(here).commit
+    if top is None or head is None:
+        if top is not None and of.commit is not None:
             message = f"git cannot tell what is checked out here, and {path} is of commit"
             raise UsageError(f"{message} {of.commit[:12]}: see git status, or say --other-commit")
         return
@@ -218,11 +218,11 @@ def _check_commit(runs: Mapping[Path, Run]) -> Iterator[str]:
     if head in {of.commit, measured}:
         return
     what = f"{path} is of commit {of.commit[:12]}{f' of {of.branch}' if of.branch else ''}"
-    if is_ancestor(here, measured):
+    if Repository(top).descends_from(measured):
         yield f"{what}, which {head[:12]} follows: what changed since was not measured"
         return
     why = f"which {head[:12]} does not contain: check that commit out"
-    if not is_known(here, measured):
+    if not Repository(top).has(measured):
         why = "which is not known here: fetch it, with git fetch --unshallow in a shallow clone"
     raise UsageError(f"{what}, {why}, or say --other-commit")
 

@@ -32,7 +32,7 @@ from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.gate.transaction import change_files
-from pytest_ttnn_perf.machine.git import posix, set_setting, setting, staged_version, top_level
+from pytest_ttnn_perf.machine.git import Git, stored_version, top_level
 from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.report.tables import Listing, Result, format_value
 
@@ -115,7 +115,7 @@ def run_merge(options: argparse.Namespace) -> Result:
 
 
 def _staged(file: Path) -> list[str]:
-    base, ours, theirs = (staged_version(file, stage) for stage in (1, 2, 3))
+    base, ours, theirs = (stored_version(file, f":{stage}:") for stage in (1, 2, 3))
     if ours is None or theirs is None:
         message = f"git does not have two versions of {file}: expected a file in conflict"
         raise UsageError(f"{message}; git status lists them")
@@ -130,7 +130,7 @@ def _tables(merged: Merged, goal: Path) -> Iterator[tuple[Path, str]]:
         if taken is None or taken.ops is None:
             continue
         table = goal.with_suffix(".ops") / ops_path(f"{goal.name}::{conflict.test}").name
-        text = staged_version(table, 2 if conflict.taken is Take.OURS else 3)
+        text = stored_version(table, ":2:" if conflict.taken is Take.OURS else ":3:")
         if text is not None:
             _refuse_elsewhere(table, goal.parent)
             yield table, text
@@ -410,7 +410,7 @@ def run_install(options: argparse.Namespace) -> Result:
     attributes = root / ".gitattributes"
     _refuse_elsewhere(attributes, root)
     before = read_text(attributes) if attributes.exists() else ""
-    folder = posix(baselines.absolute(), root)
+    folder = os.path.relpath(baselines.absolute(), root)
     patterns = (f"{folder}/**/*.json", f"{folder}/**/*.ops/*.csv")
     wanted = [f"{_quote(pattern)} merge=ttnn-perf" for pattern in patterns]
     new_lines = [line for line in wanted if line not in before.splitlines()]
@@ -420,7 +420,12 @@ def run_install(options: argparse.Namespace) -> Result:
         "merge.ttnn-perf.name": "baselines of ttnn-perf, by test and session",
         "merge.ttnn-perf.driver": f"{command} baseline merge %O %A %B --path %P",
     }
-    new_settings = {name: value for name, value in settings.items() if setting(root, name) != value}
+    config = ("config", "--local")
+    new_settings = {
+        name: value
+        for name, value in settings.items()
+        if Git(root).ask(*config, "--get", name) != value
+    }
     states = {True: "new", False: "is set"}
     rows = [("git config", f"{n} = {v}", states[n in new_settings]) for n, v in settings.items()]
     rows += [(".gitattributes", line, states[line in new_lines]) for line in wanted]
@@ -439,7 +444,7 @@ def run_install(options: argparse.Namespace) -> Result:
 
     def then() -> Result:
         for name, value in new_settings.items():
-            if not set_setting(root, name, value):
+            if Git(root).ask(*config, name, value) is None:
                 raise WriteError(root / ".git" / "config", OSError("git config refused"))
         if new_lines:
             ended = before if not before or before.endswith("\n") else f"{before}\n"

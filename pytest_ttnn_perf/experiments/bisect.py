@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.experiments.paired import Comparison, Round
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns, RoundProgress
-    from pytest_ttnn_perf.machine.git import Commit, DatedCommit
+    from pytest_ttnn_perf.machine.git import Commit
     from pytest_ttnn_perf.report.tables import Block
 
     OpenTurns = Callable[[Commit, Commit, Sequence[str] | None], AbstractContextManager[InTurns]]
@@ -159,7 +159,7 @@ class Found(Struct, frozen=True):
 
     end: End
     good: Commit
-    history: Sequence[DatedCommit]
+    history: Sequence[Commit]
     state: State
     suspects: tuple[Commit, ...]
     before: Commit
@@ -169,12 +169,12 @@ class Found(Struct, frozen=True):
     @property
     def bad(self) -> Commit:
         """The slow commit."""
-        return self.history[-1].commit
+        return self.history[-1]
 
     @property
-    def first_slow(self) -> DatedCommit:
+    def first_slow(self) -> Commit:
         """The first commit that is known to be slow."""
-        return next(each for each in self.history if each.commit == self.suspects[-1])
+        return self.suspects[-1]
 
 
 def bisect(
@@ -300,7 +300,7 @@ class Hunt:
     def __init__(
         self,
         good: Commit,
-        history: Sequence[DatedCommit],
+        history: Sequence[Commit],
         asked: Experiment,
         open_turns: OpenTurns,
         file: Path,
@@ -309,8 +309,8 @@ class Hunt:
         self.good, self.history, self.asked, self.metric = good, history, asked, metric
         self.open_turns, self.file = open_turns, file
         self.state = read_json(file, _decode_state) if os.path.lexists(file) else State()
-        self.search = Search([each.commit.id for each in history], self.state.steps)
-        self._by_id = {each.commit.id: each.commit for each in history}
+        self.search = Search([each.id for each in history], self.state.steps)
+        self._by_id = {each.id: each for each in history}
         self._start_s, self._spent_s = time.monotonic(), self.state.spent_s
 
     @property
@@ -330,7 +330,7 @@ class Hunt:
     def before(self) -> Commit:
         """The commit before the suspects."""
         fast = self.search.fast
-        return self.good if fast < 0 else self.history[fast].commit
+        return self.good if fast < 0 else self.history[fast]
 
     def found(self, end: End, effects: Sequence[Comparison] = (), why: str | None = None) -> Found:
         """Return the result as it is by now."""
@@ -359,7 +359,7 @@ class Hunt:
         while (commit := self.search.next()) is not None:
             self._try(self._by_id[commit], followed)
         if len(self.history) > 1 or not effects:
-            after = self.history[self.search.slow].commit
+            after = self.history[self.search.slow]
             with self.open_turns(self.before, after, followed.tests) as turns:
                 self._run_rounds(turns, lambda: undecided_tests(self._compare(turns)))
                 effects = self._compare(turns)
@@ -372,7 +372,7 @@ class Hunt:
 
     def _verify(self) -> list[Comparison]:
         """Compare bad with good, and follow what is slower."""
-        bad = self.history[-1].commit
+        bad = self.history[-1]
         with self.open_turns(self.good, bad, None) as turns:
 
             def look() -> tuple[str, ...]:
@@ -410,7 +410,7 @@ class Hunt:
 
     def _why_nothing(self, turns: InTurns) -> str:
         """Return why nothing could be compared."""
-        bad = self.history[-1].commit
+        bad = self.history[-1]
         sides = ((self.good.short, turns.before), (bad.short, turns.after))
         for test, why in troubles_of(sides).items():
             return f"{test} cannot be compared: {why}"
@@ -518,7 +518,7 @@ def bisect_listing(found: Found, words: Sequence[str], file: Path) -> Listing:
     """
     resume = command_line("ttnn-perf", "bisect", found.good.short, found.bad.short, *words)
     steps = {step.commit: step for step in found.state.steps}
-    rows = [(d, steps[d.commit.id]) for d in found.history if d.commit.id in steps]
+    rows = [(d, steps[d.id]) for d in found.history if d.id in steps]
     is_known = found.end in {End.FOUND, End.RANGE, End.NOT_CONFIRMED}
     first = found.first_slow if is_known else None
     followed = found.state.followed
@@ -528,7 +528,7 @@ def bisect_listing(found: Found, words: Sequence[str], file: Path) -> Listing:
         "good": commit_object(found.good),
         "bad": commit_object(found.bad),
         "commits": len(found.history),
-        "commit": first and {**commit_object(first.commit), "date": first.date,
+        "commit": first and {**commit_object(first), "date": first.date,
                              "merge": len(first.parents) > 1},
         "before": commit_object(found.before) if is_known else None,
         "suspects": [commit.id for commit in found.suspects],
@@ -551,14 +551,14 @@ def bisect_listing(found: Found, words: Sequence[str], file: Path) -> Listing:
     lines.append("")
     if rows:
         lines += [*columns.table(rows), ""]
-        lines += [f"skipped {d.commit.short}: {s.why}" for d, s in rows if s.why is not None]
+        lines += [f"skipped {d.short}: {s.why}" for d, s in rows if s.why is not None]
     lines += _conclusion(found, words, file, resume)
     return Listing(tuple(lines), document, columns.names, columns.rows(rows))
 
 
-def _columns(followed: Followed | None) -> Columns[tuple[DatedCommit, Step]]:
+def _columns(followed: Followed | None) -> Columns[tuple[Commit, Step]]:
     return Columns(
-        Column("commit", lambda r: r[0].commit.id, "commit", lambda r: r[0].commit.short),
+        Column("commit", lambda r: r[0].id, "commit", lambda r: r[0].short),
         Column("date", lambda r: r[0].date, "date", lambda r: r[0].date[:10], fit=DROPPED[2]),
         Column("change", lambda r: r[1].change, "change",
                lambda r: _as_read(r[1].change, followed), right=True),
@@ -567,7 +567,7 @@ def _columns(followed: Followed | None) -> Columns[tuple[DatedCommit, Step]]:
         Column("high", lambda r: r[1].high),
         Column("rounds", lambda r: r[1].rounds, "rounds", right=True, fit=DROPPED[1]),
         Column("what", lambda r: r[1].what.value, "it is"),
-        Column("subject", lambda r: r[0].commit.subject, "subject", fit=Fit(least=16)),
+        Column("subject", lambda r: r[0].subject, "subject", fit=Fit(least=16)),
         Column("why", lambda r: r[1].why),
     )  # fmt: skip
 

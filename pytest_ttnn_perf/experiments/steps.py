@@ -340,14 +340,14 @@ def _is_undone(states: Repository, step: Step, now: State) -> bool:
     if now.tree == step.state_tree:
         return False
     committed, after = states.of(step.head), states.of(step.state)
-    for file in states.changed_files(states.of(step.base), after):
-        found = states.id_of(now, file.path)
-        if found == states.id_of(committed, file.path) != file.after:
+    for path, (_, changed) in states.changed_files(states.of(step.base), after).items():
+        found = states.id_of(now, path)
+        if found == states.id_of(committed, path) != changed:
             continue
         then, later, lines = (
-            set(states.text(state, file.path).splitlines()) for state in (committed, after, now)
+            set(states.text(state, path).splitlines()) for state in (committed, after, now)
         )
         added, removed = later - then, then - later
-        if found == file.after or not (added or removed) or added & lines or removed - lines:
+        if found == changed or not (added or removed) or added & lines or removed - lines:
             return False
     return True

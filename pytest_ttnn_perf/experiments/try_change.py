@@ -56,7 +56,7 @@ from pytest_ttnn_perf.experiments.steps import (
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.judging import check_numbers
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
-from pytest_ttnn_perf.machine.git import Repository, posix
+from pytest_ttnn_perf.machine.git import Repository
 from pytest_ttnn_perf.report.sentences import command_line
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.experiments.paired import Comparison
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
-    from pytest_ttnn_perf.machine.git import ChangedFile, State
+    from pytest_ttnn_perf.machine.git import State
     from pytest_ttnn_perf.report.tables import Block
 
 
@@ -111,16 +111,16 @@ def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> 
         InputError: a state cannot be taken or checked out, or a step record cannot be read.
         WriteError: the record cannot be written.
     """
-    repository = states = Repository.around(asked.cwd)
+    repository = Repository.around(asked.cwd)
     settings = asked.settings
     steps = read_steps(settings.artifacts)
-    now, head = states.now(), repository.commit("HEAD").id
-    base = base_of(states, now, steps, base_ref)
-    watch = _Watch(repository.root, states, base.state, now, settings)
-    changed = states.changed_files(base.state, now)
-    committed = states.of(head)
+    now, head = repository.now(), repository.commit("HEAD").id
+    base = base_of(repository, now, steps, base_ref)
+    watch = _Watch(repository, base.state, now, settings)
+    changed = repository.changed_files(base.state, now)
+    committed = repository.of(head)
     is_committed = committed.tree == now.tree
-    if is_committed and all(watch.is_baseline(each.path) for each in changed):
+    if is_committed and all(map(watch.is_baseline, changed)):
         wrong = (
             f"nothing to try: but for baselines, which are committed, the working tree is the same "
             f"as {base.words}"
@@ -137,12 +137,12 @@ def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> 
     step = replace(_step(message, base, now, sides, watch.refusals, edited=edited), head=head)
     step = replace(step, receipt=watch.receipt())
     file = write_step(settings.artifacts, step)
-    states.keep(step.id, now)
+    repository.keep(step.id, now)
     # What is tracked, `git restore` removes and `git commit -a` knows.
     new = tuple(
-        each.path
-        for each in changed
-        if each.before is None and states.id_of(committed, each.path) is None
+        path
+        for path, (before, _) in changed.items()
+        if before is None and repository.id_of(committed, path) is None
     )
     remarks = (
         *((base.note,) if base.note is not None else ()),
@@ -150,7 +150,7 @@ def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> 
         *(f"tuned in {test}: {what}" for test, what in watch.tuned.items()),
         *(f"{test} is new: it is no part of the answer" for test in result.only_after),
     )
-    others = tuple(each.path for each in changed if each.path not in new)
+    others = tuple(path for path in changed if path not in new)
     return TryResult(step, file, base, repository.root, new, others, remarks, is_committed)
 
 
@@ -158,7 +158,7 @@ def _named_tests(asked: Experiment, root: Path) -> tuple[str, ...]:
     """Return the files and folders of the tests; else the user's folder."""
     words = (word.partition("::")[0] for word in asked.argv if not word.startswith("-"))
     named = [place for word in words if (place := asked.cwd / word).exists()] or [asked.cwd]
-    return tuple(posix(Path(os.path.realpath(place)), root) for place in named)
+    return tuple(os.path.relpath(os.path.realpath(place), root) for place in named)
 
 
 def _step(
@@ -217,10 +217,8 @@ TUNED: Final = frozenset({
 class _Watch:
     """Runs rounds, and stops them if both sides are not measured alike."""
 
-    def __init__(
-        self, root: Path, states: Repository, before: State, now: State, settings: Settings
-    ) -> None:
-        self._root, self._states = root, states
+    def __init__(self, states: Repository, before: State, now: State, settings: Settings) -> None:
+        self._root, self._states = states.root, states
         self._before, self._now, self._settings = before, now, settings
         self._turns: InTurns | None = None
         self._baselines = self._inside(settings.baselines)
@@ -270,43 +268,42 @@ class _Watch:
     def edited(self, tests: Sequence[str]) -> list[Refusal]:
         """Return the files of the step that decide how it is measured."""
         states, found = self._states, []
-        for file in states.changed_files(self._before, self._now):
-            edit = self._edit_of(file, tests)
-            if edit is Edit.CONFIGURATION and file.path.endswith(_SHARED_FILE):
+        for path, (before, after) in states.changed_files(self._before, self._now).items():
+            edit = self._edit_of(path, tests)
+            if edit is Edit.CONFIGURATION and path.endswith(_SHARED_FILE):
                 sides = (self._before, self._now)
-                texts = {_own_tables(states.text(state, file.path)) for state in sides}
+                texts = {_own_tables(states.text(state, path)) for state in sides}
                 edit = edit if len(texts) > 1 else None
-            if edit is not None:
-                found.append(Refusal(edit.value, self._where(file)))
+            if edit is not None and after is None:
+                found.append(Refusal(edit.value, f"{path} was removed"))
+            elif edit is not None and before is None:
+                found.append(Refusal(edit.value, f"{path} is new"))
+            elif edit is not None:
+                found.append(Refusal(edit.value, self._where(path)))
         return found
 
-    def _edit_of(self, file: ChangedFile, tests: Sequence[str]) -> Edit | None:
-        path = PurePosixPath(file.path)
-        if self.is_baseline(file.path):
+    def _edit_of(self, path: str, tests: Sequence[str]) -> Edit | None:
+        name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
+        if self.is_baseline(path):
             return Edit.BASELINES
-        if file.path == self._targets or path.name in CONFIGURATION_FILES:
+        if path == self._targets or name in CONFIGURATION_FILES:
             return Edit.CONFIGURATION
-        folder = path.parent
-        if path.name == "conftest.py" and any(
+        if name == "conftest.py" and any(
             PurePosixPath(test).is_relative_to(folder) or folder.is_relative_to(test)
             for test in tests
         ):
             return Edit.CONFTEST
-        return Edit.TEST if file.path in tests else None
+        return Edit.TEST if path in tests else None
 
-    def _where(self, file: ChangedFile) -> str:
+    def _where(self, path: str) -> str:
         """Say where a file was changed, and the deciding keywords there."""
-        if file.after is None:
-            return f"{file.path} was removed"
-        if file.before is None:
-            return f"{file.path} is new"
-        lines = list(self._states.new_lines(self._before, self._now, file.path))
+        lines = list(self._states.new_lines(self._before, self._now, path))
         if not lines:
-            return f"{file.path}: lines were removed"
-        words = dict.fromkeys(word for line in lines for word in _DECIDING.findall(line.text))
+            return f"{path}: lines were removed"
+        words = dict.fromkeys(word for _, text in lines for word in _DECIDING.findall(text))
         about = f" ({', '.join(words)})" if words else ""
-        telling = next((line for line in lines if _DECIDING.search(line.text)), lines[0])
-        return f"{file.path}:{telling.number}{about}: {shortened(telling.text.strip(), _SHOWN)}"
+        number, text = next((line for line in lines if _DECIDING.search(line[1])), lines[0])
+        return f"{path}:{number}{about}: {shortened(text.strip(), _SHOWN)}"
 
     def is_baseline(self, path: str) -> bool:
         """Check that a file of the repository is one of the baselines."""
@@ -315,7 +312,9 @@ class _Watch:
 
     def _inside(self, path: Path | None) -> str | None:
         real = Path(os.path.realpath(path)) if path is not None else None
-        return posix(real, self._root) if real and real.is_relative_to(self._root) else None
+        if real is None or not real.is_relative_to(self._root):
+            return None
+        return str(real.relative_to(self._root))
 
     def _measured_files(self) -> list[str]:
         """Return the files of the measured tests, from the repository's root."""

@@ -199,12 +199,11 @@ def environment_of(project: Path, job: CiJob = CiJob()) -> Environment:
     The branch is that of git. CI systems often check out a commit alone: then it is that of the
     job, if it was started for this commit. A job of a pull request measures an unmerged commit.
     """
-    checked_out = state(project)
-    of_job = job.branch if job.commit in {None, checked_out.commit} else None
-    branch = job.branch if job.pull_request else checked_out.branch or of_job
+    here = state(project, host_environment(now=datetime.now(timezone.utc)))
+    of_job = job.branch if job.commit in {None, here.commit} else None
     return replace(
-        host_environment(now=datetime.now(timezone.utc)),
-        **checked_out._asdict() | {"branch": branch},
+        here,
+        branch=job.branch if job.pull_request else here.branch or of_job,
         pull_request=job.pull_request,
         runner=job.runner,
         attempt=job.attempt,

@@ -16,13 +16,15 @@ import subprocess
 import tempfile
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, open_file, read_text
+from pytest_ttnn_perf.core.hardware import Environment
 from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.machine.processes import signals_ignored
 
@@ -82,44 +84,36 @@ def _is_top(folder: Path) -> bool:
     return own.is_file() or os.path.lexists(own / "HEAD")  # linked trees and submodules have a file
 
 
-class Git(Struct, frozen=True):
-    """The git of the working tree that begins in a folder."""
+class Git:
+    """The git of the working tree that begins in ``root``."""
 
-    folder: Path
-
-    def run(self, *words: str, variables: Mapping[str, str] | None = None) -> str:
-        """Run a command, and return what it prints.
-
-        Raises:
-            GitError: it failed, or there is no git, or no working tree begins in the folder.
-        """
-        return self.output(*words, variables=variables).decode(errors="surrogateescape")
+    def __init__(self, root: Path) -> None:
+        self.root = root
 
     def ask(self, *words: str, timeout_s: float | None = None) -> str | None:
         """Return what a command prints; None if it fails."""
         try:
-            printed = self.output(*words, timeout_s=timeout_s)
+            return self.run(*words, timeout_s=timeout_s).rstrip("\n")
         except GitError:
             return None
-        return printed.decode(errors="surrogateescape").rstrip("\n")
 
-    def output(
+    def run(
         self,
         *words: str,
-        given: bytes = b"",
+        given: str = "",
         timeout_s: float | None = None,
         variables: Mapping[str, str] | None = None,
-    ) -> bytes:
+    ) -> str:
         """Run a command that reads ``given``; return what it prints.
 
         ``variables`` are added to its environment. Ctrl-C reaches us alone: we end git, and with it
         whatever it has started.
 
         Raises:
-            GitError: as ``run``, or it took longer than it may.
+            GitError: it failed or took too long, there is no git, or no working tree begins here.
         """
-        if not _is_top(self.folder):
-            message = f"git is not run in {self.folder}: it is not the top of a working tree"
+        if not _is_top(self.root):
+            message = f"git is not run in {self.root}: it is not the top of a working tree"
             raise GitError(message)
         environment = {
             **{k: v for k, v in os.environ.items() if k not in _OF_ONE_REPOSITORY},
@@ -128,12 +122,12 @@ class Git(Struct, frozen=True):
             "GIT_TERMINAL_PROMPT": "0",
             "LC_ALL": "C",
             # Where the .git turns out to be none, there is no other one above it.
-            _CEILINGS: str(self.folder.parent),
+            _CEILINGS: str(self.root.parent),
             **(variables or {}),
         }
         try:
             process = subprocess.Popen(
-                ["git", *_ALWAYS, "-C", str(self.folder), *words],
+                ["git", *_ALWAYS, "-C", str(self.root), *words],
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -144,7 +138,9 @@ class Git(Struct, frozen=True):
             message = f"git cannot be started: {cause.strerror}"
             raise GitError(message) from cause
         try:
-            output, errors = process.communicate(given, timeout=timeout_s)
+            output, errors = process.communicate(
+                given.encode(errors="surrogateescape"), timeout=timeout_s
+            )
         except BaseException as cause:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -156,7 +152,7 @@ class Git(Struct, frozen=True):
         if process.returncode:
             lines = errors.decode(errors="replace").strip().splitlines()
             raise GitError(lines[-1] if lines else f"git ended with code {process.returncode}")
-        return output
+        return output.decode(errors="surrogateescape")
 
 
 def top_level(folder: Path) -> Path | None:
@@ -167,44 +163,26 @@ def top_level(folder: Path) -> Path | None:
     return top
 
 
-def posix(path: Path, folder: Path) -> str:
-    """Return a path as git writes it, from a folder."""
-    return str(PurePosixPath(os.path.relpath(path, folder)))
+def state(folder: Path, environment: Environment = Environment()) -> Environment:
+    """Add what is checked out around a folder to an environment.
 
-
-# What is checked out around a folder.
-
-
-class CheckedOut(NamedTuple):
-    """The commit that is checked out; None where unknown.
-
-    ``branch`` is None as well where a commit is checked out and no branch, as CI systems do it.
     ``dirty``: tracked files differ from the commit. ``parents`` are what the commit itself names,
-    also in a shallow clone, which does not have them.
+    also in a shallow clone, which does not have them. No ``branch``: CI systems check out commits.
     """
-
-    commit: str | None = None
-    dirty: bool | None = None
-    branch: str | None = None
-    committed_at: str | None = None
-    parents: tuple[str, ...] = ()
-
-
-def state(folder: Path) -> CheckedOut:
-    """Return what is checked out in the working tree around a folder."""
     top = work_tree(folder)
     words = ["status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     words.append("--ignore-submodules=dirty")  # looking into large ones takes seconds
     answer = Git(top).ask(*words, timeout_s=_STATE_TIMEOUT_S) if top else None
     if top is None or answer is None:
-        return CheckedOut()
+        return environment
     lines = answer.splitlines()
     about = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# branch."))
     commit, branch = about.get("branch.oid", "(initial)"), about.get("branch.head", "(detached)")
-    found = CheckedOut(
-        None if commit == "(initial)" else commit,
-        any(not line.startswith("#") for line in lines),
-        None if branch == "(detached)" else branch,
+    found = replace(
+        environment,
+        commit=None if commit == "(initial)" else commit,
+        dirty=any(not line.startswith("#") for line in lines),
+        branch=None if branch == "(detached)" else branch,
     )
     # The object itself: of a commit at the end of a shallow clone, a log shows no parents.
     asked = ("--no-replace-objects", "cat-file", "commit", commit)
@@ -212,7 +190,7 @@ def state(folder: Path) -> CheckedOut:
     if not text:
         return found
     committed_at, parents = described_commit(text)
-    return found._replace(committed_at=committed_at, parents=parents)
+    return replace(found, committed_at=committed_at, parents=parents)
 
 
 def described_commit(text: str) -> tuple[str | None, tuple[str, ...]]:
@@ -231,28 +209,35 @@ def described_commit(text: str) -> tuple[str | None, tuple[str, ...]]:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}", parents
 
 
-def is_ancestor(folder: Path, commit: str) -> bool:
-    """Return whether the checked-out commit follows a known commit."""
-    top = work_tree(folder)
-    return top is not None and commit[:1] != "-" and Repository(top).descends_from(commit)
+class Commit(NamedTuple):
+    """A commit: its full and short name, and its printable subject."""
+
+    id: str
+    short: str
+    subject: str
+    author: str = ""
+    date: str = ""
+    parents: tuple[str, ...] = ()
 
 
-def is_known(folder: Path, commit: str) -> bool:
-    """Return whether the repository around a folder has a commit."""
-    top = work_tree(folder)
-    return top is not None and commit[:1] != "-" and Repository(top).has(commit)
+def _log(git: Git, *words: str) -> Iterator[tuple[Commit, list[str]]]:
+    """Yield commits, with the names of files if these are asked for."""
+    safe = ("--no-show-signature", "--no-ext-diff", "--no-textconv")
+    fields = "--format=%x00%H%x00%h%x00%an%x00%aI%x00%P%x00%s"
+    parts = (git.ask("log", "-z", *safe, fields, *words) or "").split("\0")
+    # For each commit an empty part, six fields, and the names of files. Counted, as an author's
+    # name may hold anything but what stands between the parts.
+    position = 0
+    while position + 6 < len(parts):
+        commit, short, author, date, parents, subject = parts[position + 1 : position + 7]
+        position = begin = position + 7
+        while position < len(parts) and parts[position]:
+            position += 1
+        names = [name.removeprefix("\n") for name in parts[begin:position]]
+        yield Commit(commit, short, visible(subject), author, date, tuple(parents.split())), names
 
 
 # Versions of a file.
-
-
-class Committed(Struct, frozen=True):
-    """A commit that changed a file; ``path`` is its name then."""
-
-    commit: str
-    author: str
-    date: str
-    path: str
 
 
 def is_tracked(file: Path) -> bool | None:
@@ -264,95 +249,55 @@ def is_tracked(file: Path) -> bool | None:
     return None if known is None else bool(known)
 
 
-def staged_version(file: Path, stage: int) -> str | None:
-    """Return one side of a conflict: 1 base, 2 ours, 3 theirs.
+def stored_version(file: Path, version: str) -> str | None:
+    """Return a file as git has it, if it does.
+
+    ``version`` is ``HEAD:`` for the last commit, or one side of a conflict: ``:1:`` is the base,
+    ``:2:`` ours and ``:3:`` theirs.
 
     Raises:
         InputError: it is larger than any baseline.
     """
-    return _checked_blob(file, f":{stage}:", "on each side of the conflict")
-
-
-def committed_version(file: Path) -> str | None:
-    """Return a file as in the last commit, if it is there.
-
-    Raises:
-        InputError: it is larger than any baseline.
-    """
-    return _checked_blob(file, "HEAD:", "in the last commit")
-
-
-def _checked_blob(file: Path, version: str, where: str) -> str | None:
     top, name = _locate(file)
-    size_bytes = _blob_size(top, f"{version}{name}")
-    if size_bytes is not None and size_bytes > LARGEST_TEXT_BYTES:
-        expected = f"expected at most {LARGEST_TEXT_BYTES} bytes"
-        raise InputError(file, f"{expected} {where}, found {size_bytes}")
-    return _blob(top, f"{version}{name}")
+    where = "in the last commit" if version == "HEAD:" else "on each side of the conflict"
+    return _text(Git(top), f"{version}{name}", file, where) if top else None
 
 
-def history(file: Path) -> list[Committed]:
-    """Return the commits that changed a file, newest first, across renames."""
-    top, name = _locate(file)
-    words = ("log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--follow")
-    fields = "--format=%x00%H%x00%an%x00%aI"
-    answer = top and Git(top).ask(*words, fields, "--name-only", "-z", "--", name)
-    # For each commit an empty part, three fields, and the names of files. Counted, as an author's
-    # name may hold anything but what stands between the parts.
-    parts = (answer or "").split("\0")
-    found, position = [], 0
-    while position + 3 < len(parts):
-        commit, author, date = parts[position + 1 : position + 4]
-        position += 4
-        begin = position
-        while position < len(parts) and parts[position]:
-            position += 1
-        if position > begin:
-            found.append(Committed(commit, author, date, parts[begin].removeprefix("\n")))
-    return found
+def history(file: Path) -> Iterator[tuple[Commit, str]]:
+    """Yield the commits that changed a file, newest first, and its text.
 
-
-def contents(file: Path, versions: Sequence[Committed]) -> Iterator[str | None]:
-    """Yield a file after each of some commits; None without it.
-
-    What is huge may pack small, so that nobody notices it in a clone.
+    It is followed across renames. A huge version is left out: it may pack small, so that a clone
+    does not show it.
     """
-    top, _ = _locate(file)
-    for version in versions:
-        name = f"{version.commit}:{version.path}"
-        size_bytes = _blob_size(top, name)
-        huge = size_bytes is None or size_bytes > LARGEST_TEXT_BYTES
-        yield None if huge else _blob(top, name)
+    top, name = _locate(file)
+    if top is None:
+        return
+    for commit, names in _log(Git(top), "--follow", "--name-only", "--", name):
+        try:
+            text = _text(Git(top), f"{commit.id}:{names[0]}", file, "in history") if names else None
+        except InputError:
+            continue
+        if text is not None:
+            yield commit, text
 
 
 def _locate(file: Path) -> tuple[Path | None, str]:
     """Return the working tree of a file, and its path there."""
     folder = Path(os.path.realpath(file.parent))
     top = work_tree(folder)
-    return top, "" if top is None else posix(folder / file.name, top)
+    return top, "" if top is None else os.path.relpath(folder / file.name, top)
 
 
-def _blob_size(top: Path | None, name: str) -> int | None:
-    answer = Git(top).ask("cat-file", "-s", name, timeout_s=_TIMEOUT_S) if top else None
-    return None if answer is None else int(answer)
-
-
-def _blob(top: Path | None, name: str) -> str | None:
+def _text(git: Git, name: str, file: Path, where: str) -> str | None:
     try:
-        answer = Git(top).output("cat-file", "blob", name, timeout_s=_TIMEOUT_S) if top else None
+        size_bytes = int(git.run("cat-file", "-s", name, timeout_s=_TIMEOUT_S))
+        if size_bytes > LARGEST_TEXT_BYTES:
+            expected = f"expected at most {LARGEST_TEXT_BYTES} bytes {where}"
+            raise InputError(file, f"{expected}, found {size_bytes}")
+        text = git.run("cat-file", "blob", name, timeout_s=_TIMEOUT_S)
     except GitError:
         return None
-    return None if answer is None else answer.decode("utf-8", "replace")
-
-
-def setting(folder: Path, name: str) -> str | None:
-    """Return a setting of a repository."""
-    return Git(folder).ask("config", "--local", "--get", name, timeout_s=_TIMEOUT_S)
-
-
-def set_setting(folder: Path, name: str, value: str) -> bool:
-    """Set it; return whether git did."""
-    return Git(folder).ask("config", "--local", name, value, timeout_s=_TIMEOUT_S) is not None
+    return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 # Commits of a repository, and states of its working tree.
@@ -373,23 +318,6 @@ _NOBODY: Final = {
     for what, value in (("NAME", "ttnn-perf"), ("EMAIL", "ttnn-perf"), ("DATE", "@0 +0000"))
 }
 _HUNK: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-_ABSENT: Final = re.compile("0+")
-
-
-class Commit(NamedTuple):
-    """A commit: its full and short name, and its printable subject."""
-
-    id: str
-    short: str
-    subject: str
-
-
-class DatedCommit(NamedTuple):
-    """A commit with the author's date and its parents."""
-
-    commit: Commit
-    date: str
-    parents: list[str]
 
 
 class WorkingTree(NamedTuple):
@@ -410,28 +338,8 @@ class State(NamedTuple):
     commit: str
 
 
-class ChangedFile(NamedTuple):
-    """A file that differs in two states, by ids of its content."""
-
-    path: str
-    before: str | None
-    after: str | None
-
-
-class ChangedLine(NamedTuple):
-    """A line that only the later state has."""
-
-    path: str
-    number: int
-    text: str
-
-
-class Repository:
-    """A repository with a working tree in ``root``."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._git = Git(root)
+class Repository(Git):
+    """Commits of a repository, and states of its working tree."""
 
     @classmethod
     def around(cls, folder: Path) -> Repository:
@@ -466,7 +374,7 @@ class Repository:
     def working_tree(self) -> WorkingTree:
         """Return the checked-out commit and the number of changed files."""
         head = self._id("HEAD^{commit}")
-        listed = self._git.ask("status", "--porcelain=v1", "-z", "--no-renames") or ""
+        listed = self.ask("status", "--porcelain=v1", "-z", "--no-renames") or ""
         states = [line[:2] for line in listed.split("\0") if line]
         untracked = states.count("??")
         commit = self._described(head) if head else None
@@ -475,44 +383,39 @@ class Repository:
     def differs_from(self, commit: Commit, paths: Iterable[str]) -> tuple[str, ...]:
         """Return the paths in which the working tree differs from a commit."""
         words = ("diff", "--quiet", "--no-ext-diff", "--no-textconv", commit.id, "--")
-        return tuple(path for path in paths if self._git.ask(*words, path) is None)
+        return tuple(path for path in paths if self.ask(*words, path) is None)
 
-    def between(self, good: Commit, bad: Commit) -> list[DatedCommit]:
+    def between(self, good: Commit, bad: Commit) -> list[Commit]:
         """Return the commits from ``good`` to ``bad`` by first parents, oldest first.
 
         Raises:
             UsageError: ``good`` is not an ancestor of ``bad``.
         """
-        if self._git.ask("merge-base", "--is-ancestor", good.id, bad.id) is None:
-            common = self._git.ask("merge-base", good.id, bad.id)
+        if self.ask("merge-base", "--is-ancestor", good.id, bad.id) is None:
+            common = self.ask("merge-base", good.id, bad.id)
             other = f"try the commit where they part: {common[:12]}" if common else "none is common"
             raise UsageError(f"{good.short} is not an ancestor of {bad.short}: {other}")
-        words = ("log", "--no-show-signature", "--first-parent", "--reverse")
-        fields = "--format=%H%x00%h%x00%aI%x00%P%x00%s"
-        listed = self._git.ask(*words, fields, f"{good.id}..{bad.id}", "--") or ""
-        found = []
-        for line in filter(None, listed.split("\n")):
-            commit, short, date, parents, subject = line.split("\0", 4)
-            known = Commit(commit, short, visible(subject))
-            found.append(DatedCommit(known, date, parents.split()))
-        return found
+        words = ("--first-parent", "--reverse", f"{good.id}..{bad.id}", "--")
+        return [commit for commit, _ in _log(self, *words)]
 
     def merge_base(self) -> str | None:
         """Return where the branch began; None where that is HEAD."""
         head = self._id("HEAD")
         for name in ("@{upstream}", "origin/HEAD", "main", "master"):
-            base = self._git.ask("merge-base", "HEAD", name)
+            base = self.ask("merge-base", "HEAD", name)
             if base and base != head:
                 return base
         return None
 
     def has(self, commit: str) -> bool:
         """Return whether git has a commit."""
-        return self._git.ask("cat-file", "-e", f"{commit}^{{commit}}") is not None
+        words = ("cat-file", "-e", f"{commit}^{{commit}}")
+        return commit[:1] != "-" and self.ask(*words) is not None
 
     def descends_from(self, commit: str) -> bool:
         """Return whether what is checked out is a commit or follows it."""
-        return self._git.ask("merge-base", "--is-ancestor", commit, "HEAD") is not None
+        words = ("merge-base", "--is-ancestor", commit, "HEAD")
+        return commit[:1] != "-" and self.ask(*words) is not None
 
     def now(self, known: State | None = None) -> State:
         """Return the state of the working tree.
@@ -531,15 +434,14 @@ class Repository:
         try:
             with self._own_index() as index:
                 # First what is tracked: an update would take out again what it does not find.
-                self._git.run("add", "--update", variables=index)
-                given = b"".join(os.fsencode(path) + b"\0" for path in untracked)
-                words = ("update-index", "--add", "-z", "--stdin")
-                self._git.output(*words, given=given, variables=index)
-                tree = self._git.run("write-tree", variables=index).strip()
+                self.run("add", "--update", variables=index)
+                given = "".join(f"{path}\0" for path in untracked)
+                self.run("update-index", "--add", "-z", "--stdin", given=given, variables=index)
+                tree = self.run("write-tree", variables=index).strip()
             if self._id(f"{head}^{{tree}}") == tree:
                 return State(tree, head)
             made = ("commit-tree", tree, "-p", head, "-m", "state of the working tree")
-            return State(tree, self._git.run(*made, variables=_NOBODY).strip())
+            return State(tree, self.run(*made, variables=_NOBODY).strip())
         except GitError as cause:
             problem = f"git cannot take its state: {cause}"
             raise InputError(self.root, problem) from cause
@@ -551,49 +453,50 @@ class Repository:
     def keep(self, name: str, state: State) -> None:
         """Keep a state under a name, while the repository lasts."""
         with contextlib.suppress(GitError):  # a repository that others may only read
-            self._git.run("update-ref", f"{_REFS}/{name}", state.commit)
+            self.run("update-ref", f"{_REFS}/{name}", state.commit)
 
-    def changed_files(self, before: State, after: State) -> list[ChangedFile]:
-        """Return the files in which two states differ."""
+    def changed_files(
+        self, before: State, after: State
+    ) -> dict[str, tuple[str | None, str | None]]:
+        """Return the ids of differing files, before and after."""
         words = ("diff-tree", "-r", "-z", "--no-renames", before.tree, after.tree)
-        parts = (self._git.ask(*words) or "").split("\0")
-        found = []
+        parts = (self.ask(*words) or "").split("\0")
+        found = {}
         for described, path in zip(parts[::2], parts[1::2], strict=False):
-            _, _, then, now, _ = described.split(" ")
-            ids = [None if _ABSENT.fullmatch(one) else one for one in (then, now)]
-            found.append(ChangedFile(path, *ids))
+            _, _, then, now, _ = described.split(" ")  # an id of zeros is that of no file
+            found[path] = (then if then.strip("0") else None, now if now.strip("0") else None)
         return found
 
-    def new_lines(self, before: State, after: State, path: str) -> Iterator[ChangedLine]:
-        """Yield the lines of a file that only the later state has."""
+    def new_lines(self, before: State, after: State, path: str) -> Iterator[tuple[int, str]]:
+        """Yield the numbered lines of a file that are new."""
         words = ("diff-tree", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv")
-        printed = self._git.ask(*words, "--no-renames", before.tree, after.tree, "--", path) or ""
+        printed = self.ask(*words, "--no-renames", before.tree, after.tree, "--", path) or ""
         number = None
         for line in printed.splitlines():
             hunk = _HUNK.match(line)
             if hunk:
                 number = int(hunk[1])
             elif number is not None and line.startswith("+"):
-                yield ChangedLine(path, number, line[1:])
+                yield number, line[1:]
                 number += 1
 
     def text(self, state: State, path: str) -> str:
         """Return a file in a state; nothing where it is missing."""
-        return self._git.ask("cat-file", "blob", f"{state.tree}:{path}") or ""
+        return self.ask("cat-file", "blob", f"{state.tree}:{path}") or ""
 
     def id_of(self, state: State, path: str) -> str | None:
         """Return the id of a path's content in a state, if there."""
         return self._id(f"{state.tree}:{path}")
 
     def _untracked(self, known: State | None) -> list[str]:
-        listed = self._git.ask("ls-files", "--others", "--exclude-standard", "-z") or ""
+        listed = self.ask("ls-files", "--others", "--exclude-standard", "-z") or ""
         paths = [
             path
             for path in listed.split("\0")
             if path and not path.endswith("/") and _BY_PRODUCTS.isdisjoint(Path(path).parts)
         ]
         if known is not None and paths:
-            names = self._git.ask("ls-tree", "-r", "-z", "--name-only", known.tree) or ""
+            names = self.ask("ls-tree", "-r", "-z", "--name-only", known.tree) or ""
             paths = [path for path in paths if path in names.split("\0")]
         sizes = {path: os.lstat(self.root / path).st_size for path in paths}
         if sum(sizes.values()) > LARGEST_UNTRACKED_BYTES:
@@ -609,7 +512,7 @@ class Repository:
     @contextmanager
     def _own_index(self) -> Iterator[dict[str, str]]:
         """Yield variables that have git use a copy of the user's index."""
-        own = self._git.run("rev-parse", "--git-path", "index").strip()
+        own = self.run("rev-parse", "--git-path", "index").strip()
         try:
             with tempfile.TemporaryDirectory(prefix="ttnn-perf-index-") as folder:
                 copy = Path(folder) / "index"
@@ -621,12 +524,11 @@ class Repository:
             raise WriteError(Path(tempfile.gettempdir()), cause) from cause
 
     def _id(self, name: str) -> str | None:
-        return self._git.ask("rev-parse", "--verify", "--quiet", name) or None
+        return self.ask("rev-parse", "--verify", "--quiet", name) or None
 
     def _described(self, commit: str) -> Commit:
-        words = ("log", "-1", "--no-show-signature", "--format=%h%n%s", commit, "--")
-        short, _, subject = (self._git.ask(*words) or commit[:12]).partition("\n")
-        return Commit(commit, short, visible(subject))
+        found = (found for found, _ in _log(self, "-1", commit, "--"))
+        return next(found, Commit(commit, commit[:12], ""))
 
 
 # The order of commits, as git has it: clocks of machines and authors do not matter.
@@ -685,16 +587,16 @@ def lineage_of(
     try:
         known = _known(git, commits)
         if all_branches or not names:
-            given = "".join(f"{commit}\n" for commit in sorted(set(known.values()))).encode()
+            given = "".join(f"{commit}\n" for commit in sorted(set(known.values())))
             asked = (*words, "--stdin")
-            listed = git.output(*asked, given=given, timeout_s=_TIMEOUT_S) if known else b""
+            listed = git.run(*asked, given=given, timeout_s=_TIMEOUT_S) if known else ""
             return Lineage(known, *_places(listed))
         for name in names:
             refs = (f"refs/heads/{name}", f"refs/remotes/origin/{name}")
             tips = (git.ask("rev-parse", "--verify", "--quiet", f"{r}^{{commit}}") for r in refs)
             there = [tip for tip in tips if tip]
             if there:
-                listed = git.output(*words, "--first-parent", *there, "--", timeout_s=_TIMEOUT_S)
+                listed = git.run(*words, "--first-parent", *there, "--", timeout_s=_TIMEOUT_S)
                 places, times = _places(listed)
                 return Lineage(known, places, times, name, _cut(git, next(iter(places))))
     except GitError as cause:
@@ -716,18 +618,18 @@ def _known(git: Git, commits: Collection[str]) -> dict[str, str]:
     asked = [commit for commit in commits if _COMMIT.fullmatch(commit)]
     if not asked:
         return {}
-    given = "".join(f"{commit}\n" for commit in asked).encode()
-    answer = git.output("cat-file", "--batch-check", given=given, timeout_s=_TIMEOUT_S)
+    given = "".join(f"{commit}\n" for commit in asked)
+    answer = git.run("cat-file", "--batch-check", given=given, timeout_s=_TIMEOUT_S)
     found = {}
-    for commit, line in zip(asked, answer.decode().splitlines(), strict=False):
+    for commit, line in zip(asked, answer.splitlines(), strict=False):
         words = line.split()
         if len(words) == 3 and words[1] == "commit" and words[0].startswith(commit):
             found[commit] = words[0]
     return found
 
 
-def _places(listed: bytes) -> tuple[dict[str, int], dict[str, int]]:
-    lines = [line.split() for line in listed.decode("ascii").splitlines()]
+def _places(listed: str) -> tuple[dict[str, int], dict[str, int]]:
+    lines = [line.split() for line in listed.splitlines()]
     places = {commit: place for place, (_, commit) in enumerate(lines)}
     return places, {commit: int(made) for made, commit in lines}
 

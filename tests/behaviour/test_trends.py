@@ -50,7 +50,7 @@ def test_a_change_is_between_two_commits(
         assert (options.good, options.metric, options.rest) == (good, "latency", [bad, TEST])
         repository = Repository.around(histories.path)
         found = repository.between(repository.commit(good), repository.commit(bad))
-        assert [each.commit.id for each in found] == [commits[12]]
+        assert [each.id for each in found] == [commits[12]]
 
 
 def test_bisect_is_given_the_id_that_pytest_knows(histories: Histories, project: Project) -> None:

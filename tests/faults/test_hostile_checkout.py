@@ -133,14 +133,14 @@ def test_a_huge_version_in_history_is_left_out(desk: Desk, monkeypatch: pytest.M
     desk.store(A, stored(times(12.0), accepted=LAST))
     repository.commit("again")
     asked: list[int] = []
-    plain = Git.output
+    plain = Git.run
 
-    def output(self: Git, *words: str, **more: Any) -> bytes:
+    def run(self: Git, *words: str, **more: Any) -> str:
         answer = plain(self, *words, **more)
         asked.append(len(answer))
         return answer
 
-    monkeypatch.setattr(Git, "output", output)
+    monkeypatch.setattr(Git, "run", run)
     monkeypatch.setattr(git_module, "LARGEST_TEXT_BYTES", 4000)
 
     rows = json.loads(desk.run("list", "--log", "--format", "json").text)["accepts"]

@@ -19,12 +19,21 @@ from pytest_ttnn_perf.experiments.bisect import (
     bisect_listing,
 )
 from pytest_ttnn_perf.experiments.paired import Comparison
-from pytest_ttnn_perf.machine.git import Commit, DatedCommit
+from pytest_ttnn_perf.machine.git import Commit
 from tests.harness.golden import assert_golden
 
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
 KERNEL = Metric("device_kernel_time", "ns", source=Source.DEVICE)
-COMMITS = [Commit(f"{n}" * 40, f"{n}" * 7, f"Commit {n}") for n in range(6)]
+COMMITS = [
+    Commit(
+        f"{n}" * 40,
+        f"{n}" * 7,
+        f"Commit {n}",
+        date=f"2026-11-1{n}T10:00:00+01:00",
+        parents=("4" * 40, "a" * 40) if n == 5 else ("p",),
+    )
+    for n in range(6)
+]
 GOOD, BAD = COMMITS[0], COMMITS[-1]
 FILE = Path("bisect") / "000-555.json"
 WORDS = ["test_model.py", "-k", "a b"]
@@ -56,15 +65,10 @@ NOISY = effect(KERNEL, Outcome.TOO_NOISY, 0.02)
 
 
 def found(end: End, suspects: slice, *effects: Comparison, **more: object) -> Found:
-    parents = {5: ["4" * 40, "a" * 40]}
-    history = [
-        DatedCommit(commit, f"2026-11-1{n}T10:00:00+01:00", parents.get(n, ["p"]))
-        for n, commit in enumerate(COMMITS)
-    ][1:]
     known = {"state": State(FOLLOWED, STEPS, 60.0), **more}
     chosen = tuple(COMMITS[suspects])
     before = COMMITS[COMMITS.index(chosen[0]) - 1]
-    return Found(end, GOOD, history, suspects=chosen, before=before, effects=effects, **known)  # type: ignore[arg-type]
+    return Found(end, GOOD, COMMITS[1:], suspects=chosen, before=before, effects=effects, **known)  # type: ignore[arg-type]
 
 
 ENDS = {

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.machine import git as snapshots
-from pytest_ttnn_perf.machine.git import ChangedLine, Repository
+from pytest_ttnn_perf.machine.git import Repository
 from tests.harness.versions import Versions
 
 if TYPE_CHECKING:
@@ -42,15 +42,15 @@ def test_a_state_has_what_is_changed_staged_new_and_gone_and_nothing_is_touched(
     now = states.now()
 
     assert versions.state() == before
-    changed = {file.path: (bool(file.before), bool(file.after)) for file in
-               states.changed_files(start, now)}  # fmt: skip
+    changed = {path: tuple(map(bool, ids)) for path, ids in
+               states.changed_files(start, now).items()}  # fmt: skip
     assert changed == {
         "kept.py": (True, True),
         "staged.py": (False, True),
         "a folder/new é.py": (False, True),
         "gone.py": (True, False),
     }
-    assert list(states.new_lines(start, now, "kept.py")) == [ChangedLine("kept.py", 2, "2 2")]
+    assert list(states.new_lines(start, now, "kept.py")) == [(2, "2 2")]
     assert states.text(now, "kept.py") == "one\n2 2"
     assert states.now() == now, "the same files are the same state"
 

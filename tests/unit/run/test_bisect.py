@@ -17,7 +17,7 @@ from pytest_ttnn_perf.experiments.bisect import End, Found, Hunt, What, _slower,
 from pytest_ttnn_perf.experiments.paired import Comparison
 from pytest_ttnn_perf.experiments.rounds import Experiment
 from pytest_ttnn_perf.experiments.sessions import Sessions
-from pytest_ttnn_perf.machine.git import Commit, DatedCommit
+from pytest_ttnn_perf.machine.git import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,9 @@ OFF = (0.003, 0.002, -0.003, -0.004, 0.001, 0.004, -0.001, -0.002)
 
 
 def commit(number: int) -> Commit:
-    return Commit(f"{number:040x}", f"{number:07x}", f"Commit {number}")
+    date = f"2026-11-{number + 1:02}T10:00:00Z"
+    name = f"{number:040x}"
+    return Commit(name, name[-7:], f"Commit {number}", date=date, parents=("p",))
 
 
 class World:
@@ -90,17 +92,14 @@ class Case:
 
     def __init__(self, world: World, folder: Path, *, metric: str | None = None) -> None:
         self.world, self.lines = world, list[str]()
-        history = [
-            DatedCommit(commit(n), f"2026-11-{n + 1:02}T10:00:00Z", ["p"])
-            for n in range(1, len(world.times))
-        ]
+        history = [commit(n) for n in range(1, len(world.times))]
         settings = Settings(artifacts=folder)
 
         def keep(line: str, _: bool) -> None:
             self.lines.append(line)
 
         asked = Experiment(("bisect", "good", "bad"), [], 20, folder, settings, keep)
-        self.file = state_file(asked, metric, commit(0), history[-1].commit)
+        self.file = state_file(asked, metric, commit(0), history[-1])
         self.hunt = Hunt(commit(0), history, asked, world.turns, self.file, metric)
 
     def run(self) -> Found:

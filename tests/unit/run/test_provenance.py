@@ -110,13 +110,13 @@ def test_objects_that_stand_in_for_others_are_not_believed(tmp_path: Path) -> No
 def test_only_one_call_of_git_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository(tmp_path)
     calls: list[tuple[str, ...]] = []
-    output = git_files.Git.output
+    run = git_files.Git.run
 
-    def counted(self: git_files.Git, *words: str, **more: Any) -> bytes:
+    def counted(self: git_files.Git, *words: str, **more: Any) -> str:
         calls.append(words)
-        return output(self, *words, **more)
+        return run(self, *words, **more)
 
-    monkeypatch.setattr(git_files.Git, "output", counted)
+    monkeypatch.setattr(git_files.Git, "run", counted)
     environment_of(tmp_path)
     assert [call[0] for call in calls] == ["status", "--no-replace-objects"]
 
