@@ -15,8 +15,6 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
 from pytest_ttnn_perf.analysis.checklist.plan import (
     Planned,
-    plan_listing,
-    plan_markdown,
     plan_of,
     reach_of,
     reaches_of,
@@ -36,6 +34,12 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
 from pytest_ttnn_perf.analysis.checklist.savings import told_gaps_ns
 from pytest_ttnn_perf.analysis.ops.regions import regions_of, slowest_step_of, step_time
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of, read_run
+from pytest_ttnn_perf.analysis.show.checklist import (
+    Checklist,
+    checklist_listing,
+    plan_listing,
+    plan_markdown,
+)
 from pytest_ttnn_perf.analysis.show.groups import (
     ANALYSES,
     analysis_listing,
@@ -58,7 +62,6 @@ from pytest_ttnn_perf.core.finding import Family, Input, Outside, RuleOutcome
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted, did_you_mean, quantity
 from pytest_ttnn_perf.experiments.steps import read_steps
-from pytest_ttnn_perf.report.findings import Checklist, checklist_listing
 from pytest_ttnn_perf.report.tables import BELOW, DROPPED, NAME, Column, Columns, Listing, Result
 
 if TYPE_CHECKING:

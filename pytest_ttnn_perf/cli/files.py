@@ -53,7 +53,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
 )
 from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.analysis.show.attribution import op_comparison_listing
-from pytest_ttnn_perf.analysis.show.ops import op_listing
+from pytest_ttnn_perf.analysis.show.ops import op_listing, outside_lines, step_line
 from pytest_ttnn_perf.cli.common import add_argument, add_format, add_window, presumed_kind_of
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import InputError, UsageError
@@ -68,7 +68,6 @@ from pytest_ttnn_perf.experiments.compare_runs import Pair, Reading, compare_run
 from pytest_ttnn_perf.gate.judge import representative, session_of
 from pytest_ttnn_perf.gate.sweeps import sweeps_of
 from pytest_ttnn_perf.gate.targets import encode_targets
-from pytest_ttnn_perf.report.findings import outside_lines, step_line
 from pytest_ttnn_perf.report.run import write_run
 from pytest_ttnn_perf.report.sentences import reasons_by_name
 from pytest_ttnn_perf.report.sweeps import sweep_lines

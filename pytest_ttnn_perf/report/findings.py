@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 
-from pytest_ttnn_perf.core.finding import OURS, Basis, Family, Role, RuleOutcome, Severity, State
-from pytest_ttnn_perf.core.observation import TELLS
+from pytest_ttnn_perf.core.finding import OURS, Family, Role, RuleOutcome, Severity, State
 from pytest_ttnn_perf.core.text import counted, microseconds, percent, size, unit_for
-from pytest_ttnn_perf.report.tables import Line, Listing, format_fraction
+from pytest_ttnn_perf.report.tables import Line, format_fraction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.core.finding import Finding, NeedlessWaiver, Outside, Progress, StepTime
+    from pytest_ttnn_perf.core.finding import Finding, NeedlessWaiver, Progress
     from pytest_ttnn_perf.core.observation import JudgedTest
 
 
@@ -40,27 +39,6 @@ def progress_cells(progress: Progress) -> tuple[str, ...]:
     )
 
 
-def progress_block(progress: Progress) -> Iterator[str]:
-    """Lay out the progress of one model, a step in a line."""
-    yield "optimization progress:"
-    for step in progress.all:
-        state = ": ".join(filter(None, (step.state.value, ", ".join(step.open_rules))))
-        if step.unmeasured:
-            rules = counted(step.unmeasured, "rule")
-            state = f"{step.state.value}, as far as known: {rules} not measured"
-        yield f"  {step.name:<20} {state}"
-    yield from first_step(progress)
-
-
-def _progress_document(progress: Progress) -> dict[str, object]:
-    return {
-        "steps": [to_builtins(step) for step in progress.all],
-        "model_kind": progress.kind.value if progress.kind else None,
-        "first": to_builtins(progress.first) if progress.first else None,
-        "invalid": list(progress.invalid),
-    }
-
-
 def first_step(progress: Progress) -> Iterator[str]:
     """Yield the finding to begin with, and its saving."""
     if progress.invalid:
@@ -79,70 +57,6 @@ def first_step(progress: Progress) -> Iterator[str]:
     yield f"first: {first.code} {first.name}{where}{worth}"
 
 
-_FIELDS: Final = (
-    *("code", "name", "severity", "outcome", "reason", "value", "limit", "unit", "fix", "waived"),
-    *("region", "saving_ns", "adds_ns", "arithmetic", "quiet", "step_ns", "at_most"),
-    "covered_by",
-)
-
-
-class Checklist(Struct, frozen=True):
-    """The findings about artifacts; ``doubt`` is why there are no more."""
-
-    findings: tuple[Finding, ...]
-    regions: tuple[StepTime, ...] = ()
-    outside: Outside | None = None
-    bottleneck: str | None = None
-    progress: Progress | None = None
-    doubt: str | None = None
-
-
-def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
-    """Lay findings out region by region, largest savings first."""
-    findings = report.findings
-    found = [finding for finding in findings if finding.outcome is RuleOutcome.FOUND]
-    shown_ones = [finding for finding in found if not (hide_quiet and finding.quiet)]
-    # Doubts about all numbers come before them.
-    first = [one for one in shown_ones if Family.VALIDITY.has(one.code) or not report.regions]
-    lines = list(_found_lines(first))
-    for time in report.regions:
-        lines += ["", step_line(time)] if lines else [step_line(time)]
-        own = [one for one in shown_ones if one.region == time.region and one not in first]
-        lines += _found_lines(own)
-    regions = {time.region for time in report.regions}
-    others = [one for one in shown_ones if one.region not in regions and one not in first]
-    lines += _found_lines(others)
-    lines += outside_lines(report.outside)
-    lines += [""] if lines else []
-    lines += _hidden_lines([one for one in found if one not in shown_ones])
-    if report.doubt:
-        lines += [report.doubt]
-    else:
-        lines += [*_quiet(findings, hide=hide_quiet), ""]
-        lines += [f"bottleneck: {each}" for each in _clauses(report.bottleneck)]
-        lines += progress_block(report.progress) if report.progress else ()
-    documents = [finding_document(finding) for finding in findings]
-    rows = tuple(tuple(each[name] for name in _FIELDS) for each in documents)
-    document = {
-        "rules": documents,
-        "doubt": report.doubt,
-        "bottleneck": report.bottleneck,
-        "progress": _progress_document(report.progress) if report.progress else None,
-        "regions": [to_builtins(each) for each in report.regions],
-        "outside": None if report.outside is None else to_builtins(report.outside),
-    }
-    return Listing((*lines, count_line(findings)), document, _FIELDS, rows)
-
-
-def _clauses(bottleneck: str | None) -> list[str]:
-    return (bottleneck or "").splitlines()  # a region in a line
-
-
-def _found_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    for finding in by_saving(findings):
-        yield from finding_lines(finding, numbered=True)
-
-
 def by_saving(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings: errors, then by saving, then by code."""
     return sorted(
@@ -155,41 +69,6 @@ def by_saving(findings: Iterable[Finding]) -> list[Finding]:
             one.code,
         ),
     )
-
-
-def step_line(time: StepTime) -> str:
-    """Return the time of a step of a region, in words."""
-    name = time.region or "all ops"
-    devices = time.devices_ns
-    on = ""
-    if len(devices) > 1:
-        least = microseconds(min(devices.values()))
-        on = f", on the slowest of {len(devices)} devices ({least} on the fastest)"
-    steps = "" if time.basis is Basis.WHOLE else f", {counted(time.steps, time.basis.value)}"
-    gaps = ""
-    if time.gaps_ns is not None:
-        # Outside a replay the profiler itself makes gaps longer.
-        most = "" if time.basis is Basis.REPLAYS else "at most "
-        gaps = f" and {most}{microseconds(time.gaps_ns)} of gaps"
-    took = f"{microseconds(time.step_ns)} of kernels{gaps}"
-    return f"{name}: {took} in {counted(time.ops, 'op')}{steps}{on}"
-
-
-def outside_lines(outside: Outside | None) -> Iterator[str]:
-    """Yield the time that is in no region."""
-    if outside is not None and outside.ops:
-        ops = counted(outside.ops, "op")
-        took = microseconds(outside.kernel_ns)
-        yield f"in no region: {took} in {ops} (loading, compilation, warm-up)"
-
-
-def _hidden_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    # Those that another finding covers are named there.
-    alone = [finding for finding in findings if finding.covered_by is None]
-    for known, why in ((True, "too little to save"), (False, "no saving known")):
-        codes = sorted({one.code for one in alone if (one.saving_ns is not None) is known})
-        if codes:
-            yield f"not shown, {why}: {', '.join(codes)}; --all shows them"
 
 
 def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
@@ -251,39 +130,6 @@ def advice_lines(finding: Finding) -> Iterator[str]:
             yield f"    see: ttnn-perf rules {finding.code}"
 
 
-def count_line(findings: Iterable[Finding]) -> str:
-    """Count the outcomes of rules over all regions."""
-    outcomes = Counter(finding.outcome for finding in _knowing_most(findings).values())
-    counts = ", ".join(
-        f"{outcomes[outcome]} {outcome.value}" for outcome in RuleOutcome if outcomes[outcome]
-    )
-    return f"{counted(sum(outcomes.values()), 'rule')}: {counts}"
-
-
-def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
-    """Yield the reasons of rules without an answer, or their number."""
-    most = _knowing_most(findings)
-    if hide:
-        unknown = sum(one.outcome is RuleOutcome.NOT_MEASURED for one in most.values())
-        if unknown:
-            rules = counted(unknown, "rule")
-            yield f"{rules} could not be answered from this; check --all says what they need"
-        return
-    for outcome in (RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE):
-        reasons: dict[str, list[str]] = {}
-        for code in sorted(most):
-            if most[code].outcome is outcome:
-                reasons.setdefault(most[code].reason or "", []).append(code)
-        for reason, codes in reasons.items():
-            yield f"{outcome.value} {', '.join(codes)}: {reason}"
-
-
-def _knowing_most(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """Return for each rule the finding that knows most."""
-    ordered = sorted(findings, key=lambda finding: TELLS.index(finding.outcome))
-    return {finding.code: finding for finding in ordered}
-
-
 def finding_document(finding: Finding) -> dict[str, object]:
     """Return a finding as plain JSON."""
     plain = {name: getattr(finding, name) for name in finding.__struct_fields__}
@@ -320,7 +166,7 @@ def findings_lines(
     lines = [
         Line(f"{judged.observation.test}: bottleneck: {clause}")
         for judged in tests
-        for clause in _clauses(judged.observation.bottleneck)
+        for clause in (judged.observation.bottleneck or "").splitlines()
     ]
     advised: set[str] = set()
     shared = _by_finding(tests, told)

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.plan import (
-    MOST_BYTES,
     Chance,
     Plan,
     Planned,
     Reach,
     Start,
-    bounded_document,
     ideal_of_step,
     plan_of,
     reach_of,
@@ -23,6 +21,7 @@ from pytest_ttnn_perf.analysis.checklist.plan import (
 )
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, in_regions, run_rules
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.show.checklist import MOST_BYTES, bounded_document
 from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, Subject
 from pytest_ttnn_perf.core.metric import Kind, Source
 from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Observation

@@ -195,7 +195,7 @@ _OF_TIME: Final = "of kernel time"
 def _section(
     heading: str, rows: Iterable[Row], unit: str, of: str, whole: float | None = None
 ) -> Section:
-    """Sum rows by label, the largest first; shares are of ``whole`` or all."""
+    """Sum rows by label; shares are of ``whole`` or all."""
     values: dict[str, float] = defaultdict(float)
     counts: dict[str, int] = defaultdict(int)
     for row in rows:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf.analysis.ops.names import OpRow, layer_rows, op_rows, op_views
 from pytest_ttnn_perf.analysis.ops.regions import regions_of
 from pytest_ttnn_perf.analysis.ops.validity import why_invalid
-from pytest_ttnn_perf.core.text import counted, inert
+from pytest_ttnn_perf.core.finding import Basis
+from pytest_ttnn_perf.core.text import counted, inert, microseconds
 from pytest_ttnn_perf.report.tables import (
     BOLD,
     CYAN,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.ops.names import OpView
     from pytest_ttnn_perf.analysis.ops.regions import Layers
+    from pytest_ttnn_perf.core.finding import Outside, StepTime
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.report.tables import Block, Style
 
@@ -254,3 +256,29 @@ def _whole(value: float | None) -> str:
 
 def _percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{fraction * 100:.0f}"
+
+
+def step_line(time: StepTime) -> str:
+    """Return the time of a step of a region, in words."""
+    name = time.region or "all ops"
+    devices = time.devices_ns
+    on = ""
+    if len(devices) > 1:
+        least = microseconds(min(devices.values()))
+        on = f", on the slowest of {len(devices)} devices ({least} on the fastest)"
+    steps = "" if time.basis is Basis.WHOLE else f", {counted(time.steps, time.basis.value)}"
+    gaps = ""
+    if time.gaps_ns is not None:
+        # Outside a replay the profiler itself makes gaps longer.
+        most = "" if time.basis is Basis.REPLAYS else "at most "
+        gaps = f" and {most}{microseconds(time.gaps_ns)} of gaps"
+    took = f"{microseconds(time.step_ns)} of kernels{gaps}"
+    return f"{name}: {took} in {counted(time.ops, 'op')}{steps}{on}"
+
+
+def outside_lines(outside: Outside | None) -> Iterator[str]:
+    """Yield the time that is in no region."""
+    if outside is not None and outside.ops:
+        ops = counted(outside.ops, "op")
+        took = microseconds(outside.kernel_ns)
+        yield f"in no region: {took} in {ops} (loading, compilation, warm-up)"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.analysis.show.checklist import Checklist, checklist_listing
+from pytest_ttnn_perf.analysis.show.ops import step_line
 from pytest_ttnn_perf.core.finding import (
     Basis,
     Finding,
@@ -18,14 +20,7 @@ from pytest_ttnn_perf.core.finding import (
 )
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Shift, Verdict
-from pytest_ttnn_perf.report.findings import (
-    Checklist,
-    checklist_listing,
-    first_step,
-    saving_lines,
-    shown,
-    step_line,
-)
+from pytest_ttnn_perf.report.findings import first_step, saving_lines, shown
 from pytest_ttnn_perf.report.tables import Style, printed
 from pytest_ttnn_perf.report.terminal import (
     confirm_heading,

@@ -1,0 +1,427 @@
+"""Listings of the commands ``check`` and ``plan``."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, to_builtins
+
+from pytest_ttnn_perf.analysis.checklist.plan import Chance
+from pytest_ttnn_perf.analysis.show.ops import outside_lines, step_line
+from pytest_ttnn_perf.core.finding import Family, Role, RuleOutcome
+from pytest_ttnn_perf.core.observation import TELLS
+from pytest_ttnn_perf.core.text import counted, shortened
+from pytest_ttnn_perf.report.findings import (
+    by_saving,
+    finding_document,
+    finding_lines,
+    first_step,
+)
+from pytest_ttnn_perf.report.markdown import code as in_code
+from pytest_ttnn_perf.report.markdown import heading_rows, prose, spans, table_row
+from pytest_ttnn_perf.report.tables import DROPPED, NAME, Fit, Listing, Row, Table, json_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.plan import Plan, Planned, PlanStep, Reach
+    from pytest_ttnn_perf.core.finding import Finding, Outside, Progress, StepTime
+    from pytest_ttnn_perf.report.tables import Block
+
+
+class Checklist(Struct, frozen=True):
+    """The findings about artifacts; ``doubt`` is why there are no more."""
+
+    findings: tuple[Finding, ...]
+    regions: tuple[StepTime, ...] = ()
+    outside: Outside | None = None
+    bottleneck: str | None = None
+    progress: Progress | None = None
+    doubt: str | None = None
+
+
+_FIELDS: Final = (
+    *("code", "name", "severity", "outcome", "reason", "value", "limit", "unit", "fix", "waived"),
+    *("region", "saving_ns", "adds_ns", "arithmetic", "quiet", "step_ns", "at_most"),
+    "covered_by",
+)
+
+
+def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
+    """Lay findings out region by region, largest savings first."""
+    findings = report.findings
+    found = [finding for finding in findings if finding.outcome is RuleOutcome.FOUND]
+    shown_ones = [finding for finding in found if not (hide_quiet and finding.quiet)]
+    # Doubts about all numbers come before them.
+    first = [one for one in shown_ones if Family.VALIDITY.has(one.code) or not report.regions]
+    lines = list(_found_lines(first))
+    for time in report.regions:
+        lines += ["", step_line(time)] if lines else [step_line(time)]
+        own = [one for one in shown_ones if one.region == time.region and one not in first]
+        lines += _found_lines(own)
+    regions = {time.region for time in report.regions}
+    others = [one for one in shown_ones if one.region not in regions and one not in first]
+    lines += _found_lines(others)
+    lines += outside_lines(report.outside)
+    lines += [""] if lines else []
+    lines += _hidden_lines([one for one in found if one not in shown_ones])
+    if report.doubt:
+        lines += [report.doubt]
+    else:
+        lines += [*_quiet(findings, hide=hide_quiet), ""]
+        lines += [f"bottleneck: {region}" for region in (report.bottleneck or "").splitlines()]
+        lines += _progress_lines(report.progress) if report.progress else ()
+    documents = [finding_document(finding) for finding in findings]
+    rows = tuple(tuple(each[name] for name in _FIELDS) for each in documents)
+    document = {
+        "rules": documents,
+        "doubt": report.doubt,
+        "bottleneck": report.bottleneck,
+        "progress": _progress_document(report.progress) if report.progress else None,
+        "regions": [to_builtins(each) for each in report.regions],
+        "outside": None if report.outside is None else to_builtins(report.outside),
+    }
+    return Listing((*lines, _count_line(findings)), document, _FIELDS, rows)
+
+
+def _found_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    for finding in by_saving(findings):
+        yield from finding_lines(finding, numbered=True)
+
+
+def _progress_lines(progress: Progress) -> Iterator[str]:
+    yield "optimization progress:"
+    for step in progress.all:
+        state = ": ".join(filter(None, (step.state.value, ", ".join(step.open_rules))))
+        if step.unmeasured:
+            rules = counted(step.unmeasured, "rule")
+            state = f"{step.state.value}, as far as known: {rules} not measured"
+        yield f"  {step.name:<20} {state}"
+    yield from first_step(progress)
+
+
+def _progress_document(progress: Progress) -> dict[str, object]:
+    return {
+        "steps": [to_builtins(step) for step in progress.all],
+        "model_kind": progress.kind.value if progress.kind else None,
+        "first": to_builtins(progress.first) if progress.first else None,
+        "invalid": list(progress.invalid),
+    }
+
+
+def _hidden_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    # Those that another finding covers are named there.
+    alone = [finding for finding in findings if finding.covered_by is None]
+    for known, why in ((True, "too little to save"), (False, "no saving known")):
+        codes = sorted({one.code for one in alone if (one.saving_ns is not None) is known})
+        if codes:
+            yield f"not shown, {why}: {', '.join(codes)}; --all shows them"
+
+
+def _count_line(findings: Iterable[Finding]) -> str:
+    outcomes = Counter(finding.outcome for finding in _knowing_most(findings).values())
+    counts = ", ".join(
+        f"{outcomes[outcome]} {outcome.value}" for outcome in RuleOutcome if outcomes[outcome]
+    )
+    return f"{counted(sum(outcomes.values()), 'rule')}: {counts}"
+
+
+def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
+    """Yield the reasons of rules without an answer, or their number."""
+    most = _knowing_most(findings)
+    if hide:
+        unknown = sum(one.outcome is RuleOutcome.NOT_MEASURED for one in most.values())
+        if unknown:
+            rules = counted(unknown, "rule")
+            yield f"{rules} could not be answered from this; check --all says what they need"
+        return
+    for outcome in (RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE):
+        reasons: dict[str, list[str]] = defaultdict(list)
+        for code in sorted(most):
+            if most[code].outcome is outcome:
+                reasons[most[code].reason or ""].append(code)
+        for reason, codes in reasons.items():
+            yield f"{outcome.value} {', '.join(codes)}: {reason}"
+
+
+def _knowing_most(findings: Iterable[Finding]) -> dict[str, Finding]:
+    """Return for each rule the finding that knows most."""
+    ordered = sorted(findings, key=lambda finding: TELLS.index(finding.outcome))
+    return {finding.code: finding for finding in ordered}
+
+
+#: Said once, under all plans.
+_NOTE: Final = (
+    "Savings are estimates, of changes that can be made: measure each with ttnn-perf try."
+)
+_HEADINGS: Final = ("step", "do", "saves", "left")
+_RIGHT: Final = frozenset({0, 2, 3})
+#: In a narrow terminal, what is left after each step goes first.
+_FITS: Final = [Fit(), NAME, Fit(), DROPPED[0]]
+_PLAN_FIELDS: Final = (
+    *("source", "region", "step", "code", "name", "saves_us", "alone_us", "left_us", "at_most"),
+)
+#: What differs by less is the same to a reader.
+_SAME: Final = 1.01
+#: How many tests of one reason are named; the others are counted.
+_MOST_NAMED: Final = 3
+
+
+def plan_listing(planned: Sequence[Planned]) -> Listing:
+    """Lay plans out, the most important first, missing ones last."""
+    lines: list[Block] = []
+    rows: list[tuple[object, ...]] = []
+    above = ""
+    for one in planned:
+        if one.plan is None:
+            continue
+        lines += [""] if lines else []
+        lines += [one.source] if one.source and one.source != above else []
+        above = one.source
+        lines += _plan_lines(one, one.plan)
+        for number, step in enumerate(one.plan.steps, start=1):
+            which = (one.source, one.plan.start.region, number)
+            rows.append((*which, step.finding.code, step.finding.name, *_savings(step).values()))
+    missing = list(_missing_lines(planned))
+    lines += ["", *missing] if lines and missing else missing
+    lines += ["", _NOTE] if rows else []
+    return Listing(tuple(lines), bounded_document(planned), _PLAN_FIELDS, tuple(rows))
+
+
+def _savings(step: PlanStep) -> dict[str, object]:
+    return {
+        "saves_us": _us(step.saves_ns),
+        "alone_us": _us(step.alone_ns),
+        "left_us": _us(step.left_ns),
+        "at_most": step.finding.at_most,
+    }
+
+
+def _us(nanoseconds: float | None) -> float | None:
+    return None if nanoseconds is None else round(nanoseconds / 1000, 3)
+
+
+def _plan_lines(one: Planned, plan: Plan) -> Iterator[Block]:
+    yield f"{one.region}: {_now(plan)}"
+    if not plan.steps:
+        yield "    no finding says that it would save anything"
+    else:
+        yield Table(_HEADINGS, [Row(cells) for cells in _table_cells(plan)], _RIGHT, _FITS)
+        best = f", at best {_time(plan.best_ns)}" if plan.best_ns < plan.left_ns else ""
+        yield f"left after all: {_time(plan.left_ns)}{best}"
+        yield from _advice_lines(plan)
+    yield from _notes(one, plan)
+
+
+def _now(plan: Plan) -> str:
+    start = plan.start
+    most = "" if start.replayed else "at most "
+    gaps = f", {most}{_time(start.gaps_ns)} of it gaps" if start.gaps_ns else ""
+    least = "not known" if start.ideal_ns is None else _time(start.ideal_ns)
+    return f"{_time(start.now_ns)} now{gaps}; roofline {least}"
+
+
+def _table_cells(plan: Plan) -> Iterator[tuple[str, ...]]:
+    for number, step in enumerate(plan.steps, start=1):
+        finding = step.finding
+        saves = f"{'at most ' if finding.at_most else ''}{_time(step.saves_ns)}"
+        yield str(number), f"{finding.code} {finding.name}", saves, _time(step.left_ns)
+    if len(plan.steps) > 1:
+        yield "all", "", _time(plan.start.now_ns - plan.left_ns), _time(plan.left_ns)
+
+
+def _time(nanoseconds: float) -> str:
+    """Return microseconds; of thousands without the tenth.
+
+    >>> _time(61_340), _time(1_234_567)
+    ('61.3 µs', '1,235 µs')
+    """
+    value = nanoseconds / 1000
+    return f"{value:,.0f} µs" if value >= 1000 else f"{value:.1f} µs"
+
+
+def _advice_lines(plan: Plan) -> Iterator[str]:
+    for number, step in enumerate(plan.steps, start=1):
+        finding, alone = step.finding, ""
+        if step.alone_ns > step.saves_ns * _SAME:
+            alone = f" (alone it would save {_time(step.alone_ns)})"
+        yield f"{number}. {finding.code}: {finding.fix or finding.reason}{alone}"
+
+
+def _notes(one: Planned, plan: Plan) -> Iterator[str]:
+    def named(findings: Iterable[Finding]) -> str:
+        return ", ".join(dict.fromkeys(f"{each.code} {each.name}" for each in findings))
+
+    yield from (_reach_line(reach, plan) for reach in one.aims)
+    if plan.stopped:
+        yield "findings add up to more than that: the plan stops at the roofline"
+    if plan.start.waits and len(plan.steps) > 1:
+        yield "the host holds this up: what later steps save shows once step 1 is done"
+    untold = [each for each in plan.untold if not Role.NAMES_UNEXPLAINED.has(each.code)]
+    if untold:
+        yield f"no saving known: {named(untold)}; make the change and measure it: ttnn-perf try"
+    yield from (f"{each.code}: {each.reason}" for each in plan.untold if each not in untold)
+    covered = [f"{each.code} (see {each.covered_by})" for each in plan.little if each.covered_by]
+    if covered:
+        yield f"in part the same time: {', '.join(covered)}; plan again once that is done"
+    little = [each.code for each in plan.little if not each.covered_by]
+    if little:
+        yield f"too little to add: {', '.join(little)}"
+    if plan.waived:
+        yield f"waived: {named(plan.waived)}"
+    if one.unanswered and not plan.steps:
+        rules = counted(one.unanswered, "rule")
+        yield f"{rules} could not be answered; what they need: {one.look}"
+
+
+def _reach_line(reach: Reach, plan: Plan) -> str:
+    """Say whether a target is in reach."""
+    target = f"target {_with_unit(reach.target_ns)}"
+    if reach.metric:
+        target += f" of {reach.metric}"
+    match reach.chance:
+        case Chance.REACHED:
+            return f"{target}: reached already"
+        case Chance.NEVER:
+            least = _with_unit(plan.start.ideal_ns or 0.0)
+            # Narrower weights, or more devices, may get there, and no plan is sure of either.
+            ruled = "not reachable on these devices with weights of bfloat8_b"
+            return f"{target}: {ruled}: the roofline is {least}"
+        case Chance.BEYOND:
+            at_best = " at best" if reach.best_ns < reach.left_ns else ""
+            leaves = f"{_with_unit(reach.best_ns)}{at_best}"
+            return f"{target}: not reachable by this plan, which leaves {leaves}"
+        case Chance.POSSIBLE:
+            how = "possible: if all savings are as estimated"
+        case Chance.AT_BEST:
+            how = "at best: if steps save at most as much in full"
+    return f"{target}: reachable after step {reach.after} ({how})"
+
+
+def _with_unit(nanoseconds: float) -> str:
+    """Return a time as targets are set.
+
+    >>> _with_unit(12_000_000), _with_unit(350_000)
+    ('12.00 ms', '350.0 µs')
+    """
+    in_ms = nanoseconds >= 1e6
+    return f"{nanoseconds / 1e6:,.2f} ms" if in_ms else f"{nanoseconds / 1e3:.1f} µs"
+
+
+def _missing_lines(planned: Iterable[Planned]) -> Iterator[str]:
+    """Say what has no plan, all of one reason together."""
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for one in planned:
+        if one.plan is None:
+            reasons[one.why_not].append(one.source)
+    for why, sources in reasons.items():
+        named = [source for source in sources if source]
+        more = len(named) - _MOST_NAMED
+        rest = f" and {more} more" if more > 0 else ""
+        of = f" of {', '.join(named[:_MOST_NAMED])}{rest}" if named else ""
+        yield f"no plan{of}: {why}"
+
+
+#: What an answer may have, so that a program, or an agent, can read it whole.
+MOST_BYTES: Final = 8_000
+#: What a name and a sentence, which others may have written, may have of it.
+_NAME_BYTES: Final = 120
+_TEXT_BYTES: Final = 240
+#: More do not fit, however short they are.
+_MOST_PLANS: Final = 40
+_MOST_CODES: Final = 20
+#: So many steps stay of each plan while there are plans to leave out.
+_FEW_STEPS: Final = 3
+
+
+def bounded_document(planned: Sequence[Planned], *, most_bytes: int = MOST_BYTES) -> object:
+    """Return plans as JSON of bounded size; ``cut`` counts the rest."""
+    plans = [_document(one) for one in planned[:_MOST_PLANS]]
+    beyond = [one.plan for one in planned[_MOST_PLANS:]]
+    cut = {"plans": len(beyond), "steps": sum(len(plan.steps) for plan in beyond if plan)}
+    document = {"plans": plans, "cut": cut, "note": _NOTE}
+    while len(json_text(document).encode()) > most_bytes:
+        steps = max((plan["steps"] for plan in plans), key=len)
+        if len(steps) > (_FEW_STEPS if len(plans) > 1 else 1):
+            steps.pop()
+            cut["steps"] += 1
+        elif len(plans) > 1:
+            cut["steps"] += len(plans.pop()["steps"])
+            cut["plans"] += 1
+        else:  # what is left is small: one step, and texts that are bounded
+            break
+    return document
+
+
+def _brief(text: str, most_bytes: int = _NAME_BYTES) -> str:
+    most = most_bytes
+    while len(json_text(short := shortened(text, most))) > most_bytes:
+        most -= 6  # what a character takes that is spelt
+    return short
+
+
+def _document(one: Planned) -> dict[str, Any]:
+    plan = one.plan
+    if plan is None:
+        why = _brief(one.why_not, _TEXT_BYTES)
+        return {"source": _brief(one.source), "why_not": why, "steps": []}
+
+    def codes(findings: Iterable[Finding]) -> list[str]:
+        return sorted({finding.code for finding in findings})[:_MOST_CODES]
+
+    start = plan.start
+    return {
+        "source": _brief(one.source),
+        "region": _brief(start.region),
+        "now_us": _us(start.now_ns),
+        "gaps_us": _us(start.gaps_ns),
+        "roofline_us": _us(start.ideal_ns),
+        "host_bound": start.waits,
+        "saves_us": _us(start.now_ns - plan.left_ns),
+        "left_us": _us(plan.left_ns),
+        "left_at_best_us": _us(plan.best_ns),
+        "stops_at_roofline": plan.stopped,
+        "targets": [
+            {
+                "metric": _brief(reach.metric),
+                "target_us": _us(reach.target_ns),
+                "chance": reach.chance.value,
+                "after_step": reach.after,
+            }
+            for reach in one.aims
+        ],
+        "steps": [
+            {
+                "code": step.finding.code,
+                "name": _brief(step.finding.name),
+                "do": _brief(step.finding.fix or step.finding.reason or "", _TEXT_BYTES),
+                **_savings(step),
+            }
+            for step in plan.steps
+        ],
+        "no_saving_known": codes(plan.untold),
+        "too_little": codes(plan.little),
+        "waived": codes(plan.waived),
+    }
+
+
+def plan_markdown(planned: Sequence[Planned]) -> str:
+    """Return plans as a comment on a pull request has them."""
+    parts = []
+    for one in planned:
+        if one.plan is None:
+            continue
+        source = f" of {in_code(one.source)}" if one.source else ""
+        lines = [f"### Plan for {prose(one.region)}{source}\n\n{prose(_now(one.plan))}\n"]
+        if one.plan.steps:
+            rows = (table_row([prose(cell) for cell in cells]) for cells in _table_cells(one.plan))
+            lines += ["\n", heading_rows(_HEADINGS, right=_RIGHT), *rows]
+        lines.append("\n")
+        lines += (f"{spans(line)}\n" for line in _advice_lines(one.plan))
+        notes = [f"- {spans(line)}\n" for line in _notes(one, one.plan)]
+        lines += ["\n", *notes] if notes and one.plan.steps else notes
+        parts.append("".join(lines))
+    missing = "".join(f"- {prose(line)}\n" for line in _missing_lines(planned))
+    parts += [missing] if missing else []
+    return "\n".join([*parts, f"{spans(_NOTE)}\n"])
