@@ -152,28 +152,34 @@ def conflicts(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
 
 def impossible(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
     """Return the combinations that never work, whatever is measured, a profile included."""
-    return tuple(_combinations(environment))
-
-
-def _combinations(environment: Mapping[str, str]) -> Iterator[Conflict]:
     on = [name for name in sorted(environment) if _is_on(name, environment)]
     # Set to 0 it is no profiler, though a build without Tracy does not even bear that.
     profiler = next((name for name in _PROFILERS if _not_zero(environment.get(name, ""))), None)
     printing = next((name for name in on if name.startswith(_PRINT)), None)
     ttlang = [name for name in _TTLANG if name in on]
+    found = []
     if profiler and printing:
         why = "are refused together: prints and profile share the same memory"
-        yield _together(profiler, printing, environment, why=why)
+        found.append((profiler, printing, why))
     if profiler and "TT_METAL_WATCHER" in on:
         why = "damage each other's data: watcher and profile share the same memory"
-        yield _together(profiler, "TT_METAL_WATCHER", environment, why=why)
+        found.append((profiler, "TT_METAL_WATCHER", why))
     if "TTLANG_AUTO_PROFILE" in ttlang:
-        for other in (name for name in ttlang if name != "TTLANG_AUTO_PROFILE"):
-            why = "cannot be used together: each profiles the same kernels in its own way"
-            yield _together("TTLANG_AUTO_PROFILE", other, environment, why=why)
+        why = "cannot be used together: each profiles the same kernels in its own way"
+        others = (name for name in ttlang if name != "TTLANG_AUTO_PROFILE")
+        found += [("TTLANG_AUTO_PROFILE", other, why) for other in others]
     if ttlang and environment.get("TT_METAL_PROFILER_DIR"):
         why = "cannot be used together: tt-lang reads the profile from TT_METAL_HOME only"
-        yield _together("TT_METAL_PROFILER_DIR", ttlang[0], environment, why=why)
+        found.append(("TT_METAL_PROFILER_DIR", ttlang[0], why))
+    return tuple(
+        Conflict(
+            f"{one} + {two}",
+            f"{environment[one]} + {environment[two]}",
+            why,
+            f"unset {one} or {two}",
+        )
+        for one, two, why in found
+    )
 
 
 def _is_on(name: str, environment: Mapping[str, str]) -> bool:
@@ -193,11 +199,6 @@ def _alone(name: str, environment: Mapping[str, str]) -> Conflict:
     else:
         why = _ALONE[name].why
     return Conflict(name, environment[name], why, f"unset {name}")
-
-
-def _together(first: str, second: str, environment: Mapping[str, str], *, why: str) -> Conflict:
-    value = f"{environment[first]} + {environment[second]}"
-    return Conflict(f"{first} + {second}", value, why, f"unset {first} or {second}")
 
 
 def _overrides(environment: Mapping[str, str]) -> Iterator[Conflict]:

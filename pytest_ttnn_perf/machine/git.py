@@ -665,7 +665,12 @@ def temporary_checkout(root: Path, commit: str) -> Iterator[Path]:
     try:
         try:
             folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-            marker = _mark(folder, [root])
+            # Locked before it has its name: else another process might take it for a leftover.
+            unnamed = folder / f".{_MARKER}"
+            marker = unnamed.open("w", encoding="utf-8")
+            fcntl.flock(marker, fcntl.LOCK_EX)
+            _note(marker, [root])
+            unnamed.replace(folder / _MARKER)
         except OSError as cause:
             raise WriteError(folder or temporary, cause) from cause
         with marker:
@@ -680,10 +685,10 @@ def temporary_checkout(root: Path, commit: str) -> Iterator[Path]:
 
 def remove_leftovers(root: Path) -> int:
     """Remove the checkouts of killed processes; return how many."""
-    known = {tree.parent for tree in _worktrees(root) if _OURS.fullmatch(tree.parent.name)}
-    cwd = Path(tempfile.gettempdir()).resolve()
-    found = {folder for folder in cwd.glob(f"{_PREFIX}*") if _OURS.fullmatch(folder.name)}
-    return sum(_remove_leftover(folder, root) for folder in sorted(known | found))
+    folders = {tree.parent for tree in _worktrees(root)}
+    folders.update(Path(tempfile.gettempdir()).resolve().glob(f"{_PREFIX}*"))
+    ours = sorted(folder for folder in folders if _OURS.fullmatch(folder.name))
+    return sum(_remove_leftover(folder, root) for folder in ours)
 
 
 def _remove_leftover(folder: Path, root: Path) -> bool:
@@ -700,16 +705,6 @@ def _remove_leftover(folder: Path, root: Path) -> bool:
     except (OSError, InputError):  # no marker, so it is not ours; or locked
         return False
     return True
-
-
-def _mark(folder: Path, repositories: Sequence[Path]) -> TextIO:
-    """Put a marker into a folder, locked before it is named."""
-    unnamed = folder / f".{_MARKER}"
-    marker = unnamed.open("w", encoding="utf-8")
-    fcntl.flock(marker, fcntl.LOCK_EX)
-    _note(marker, repositories)
-    unnamed.replace(folder / _MARKER)
-    return marker
 
 
 def _note(marker: TextIO, repositories: Sequence[Path]) -> None:
