@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.hardware import Environment, Hardware
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.machine.chips import Broker
@@ -314,7 +314,7 @@ def _iommu(root: Path) -> bool | None:
 
 def kernels_cached(environment: Mapping[str, str]) -> bool:
     """Return whether any kernel was compiled before."""
-    return any(True for entry in _entries(kernel_cache(environment)) if any(_entries(entry)))
+    return any(_entries(entry) for entry in _entries(kernel_cache(environment)))
 
 
 def kernel_cache(environment: Mapping[str, str]) -> Path:
@@ -340,30 +340,23 @@ def line_of(file: Path) -> str | None:
         return None
 
 
-_CHIPS: Final = "class/tenstorrent/tenstorrent!*"
-_TELEMETRY_DRIVER: Final = "module/tenstorrent/version"
-
-
 def telemetry(system: Path = Path("/sys")) -> Mapping[str, Scalar]:
     """Return the slowest clock, the largest power and temperature of the chips.
 
     What the driver does not tell is left out.
     """
-    chips = sorted(system.glob(_CHIPS))
+    chips = sorted(system.glob("class/tenstorrent/tenstorrent!*"))
     found: dict[str, Scalar] = {
-        "clock_mhz": _worst(min, _numbers(chips, "tt_aiclk")),
-        "power_w": _worst(max, _numbers(chips, "device/hwmon/hwmon*/power1_input", per=1e6)),
-        "temperature_c": _worst(max, _numbers(chips, "device/hwmon/hwmon*/temp1_input", per=1e3)),
-        "thermal_trips": _worst(max, _numbers(chips, "tt_therm_trip_count")),
+        "clock_mhz": min(_numbers(chips, "tt_aiclk"), default=None),
+        "power_w": max(_numbers(chips, "device/hwmon/hwmon*/power1_input", per=1e6), default=None),
+        "temperature_c": max(
+            _numbers(chips, "device/hwmon/hwmon*/temp1_input", per=1e3), default=None
+        ),
+        "thermal_trips": max(_numbers(chips, "tt_therm_trip_count"), default=None),
         "firmware": ", ".join(sorted(set(_texts(chips, "tt_fw_bundle_ver")))) or None,
-        "driver": next(iter(_texts([system], _TELEMETRY_DRIVER)), None),
+        "driver": line_of(system / "module/tenstorrent/version"),
     }
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _worst(choose: Callable[[list[float]], float], values: Iterable[float]) -> float | None:
-    known = list(values)
-    return choose(known) if known else None
 
 
 def _numbers(folders: Iterable[Path], name: str, *, per: float = 1.0) -> Iterator[float]:
