@@ -143,7 +143,7 @@ def _limit_text(compared: Comparison, verdict: Verdict) -> str:
 
 def ab_listing(result: AbResult) -> Listing:
     """Lay out a comparison."""
-    columns = _columns(result.ref)
+    columns = ab_columns(result.ref)
     document = {
         "ref": {"name": result.ref, **commit_object(result.before)},
         "working_tree": {
@@ -187,7 +187,7 @@ def _lines(result: AbResult) -> Iterator[Block]:
         yield "both are the same: any difference is the machine"
     yield ""
     if result.compared:
-        yield from _columns(result.ref).table(result.compared)
+        yield from ab_columns(result.ref).table(result.compared)
         yield ""
     yield from _sentences(result)
     yield from (f"failed {test}: {why}" for test, why in result.troubles.items())
@@ -214,7 +214,8 @@ def commit_object(commit: Commit | None) -> dict[str, object]:
     return {"commit": commit and commit.id, "subject": commit and commit.subject}
 
 
-def _columns(ref: str) -> Columns[Comparison]:
+def ab_columns(ref: str) -> Columns[Comparison]:
+    """Return the columns of a comparison with the commit ``ref``."""
     return Columns(
         id_column(lambda c: c.test),
         Column("metric", lambda c: c.verdict.metric.name, "metric", fit=METRIC),

@@ -28,6 +28,7 @@ from pytest_ttnn_perf.core.settings import MAX_ROUNDS
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.experiments.ab import (
+    ab_columns,
     ab_sentence,
     commit_object,
     commit_text,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from pytest_ttnn_perf.experiments.paired import Comparison, Round
+    from pytest_ttnn_perf.experiments.paired import Comparison, Interval
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns, RoundProgress
     from pytest_ttnn_perf.machine.git import Commit
     from pytest_ttnn_perf.report.tables import Block
@@ -77,6 +78,11 @@ if TYPE_CHECKING:
 _FORMAT: Final = 1
 #: The slowdown is known well enough to halve it once it may be off by this part of it at most.
 _PRECISE: Final = 0.4
+#: The members of an effect, of those of the ab command.
+_EFFECT: Final = (
+    "test", "metric", "unit", "before", "after", "change", "low", "high", "rounds", "outcome",
+    "sentence", "by_op",
+)  # fmt: skip
 
 
 class What(Enum):
@@ -276,11 +282,6 @@ class Search:
         """The commits that may be the first slow one."""
         return self.commits[self.fast + 1 : self.slow + 1]
 
-    @property
-    def to_measure(self) -> int:
-        """The number of commits that are still to be measured, about."""
-        return ceil(log2(len(self.suspects)))
-
     def next(self) -> str | None:
         """Return the commit in the middle that was not measured yet."""
         middle = (self.fast + self.slow) / 2
@@ -316,9 +317,9 @@ class Hunt:
     @property
     def status(self) -> str:
         """The commits that are left, and the time they take."""
-        to_measure, state = self.search.to_measure, self.state
-        left = counted(len(self.search.suspects), "commit")
-        text = f"{left} left, about {to_measure} to measure"
+        left, state = len(self.search.suspects), self.state
+        to_measure = ceil(log2(left))
+        text = f"{counted(left, 'commit')} left, about {to_measure} to measure"
         if not to_measure:
             text = "1 commit left, to compare with the one before it"
         measured = sum(step.rounds > 0 for step in state.steps) + (state.followed is not None)
@@ -360,9 +361,11 @@ class Hunt:
             self._try(self._by_id[commit], followed)
         if len(self.history) > 1 or not effects:
             after = self.history[self.search.slow]
-            with self.open_turns(self.before, after, followed.tests) as turns:
-                self._run_rounds(turns, lambda: undecided_tests(self._compare(turns)))
-                effects = self._compare(turns)
+
+            def look(turns: InTurns) -> tuple[str, ...]:
+                return undecided_tests(self._compare(turns))
+
+            effects = self._compare(self._measure(self.before, after, followed.tests, look))
         if len(self.search.suspects) > 1:
             return self.found(End.RANGE, effects)
         confirmed = any(
@@ -372,63 +375,59 @@ class Hunt:
 
     def _verify(self) -> list[Comparison]:
         """Compare bad with good, and follow what is slower."""
-        bad = self.history[-1]
-        with self.open_turns(self.good, bad, None) as turns:
 
-            def look() -> tuple[str, ...]:
-                compared = self._compare(turns)
-                slower = _slower(compared)
-                if not slower:
-                    return undecided_tests(compared)
-                found = self._followed(turns, slower)
-                if log1p(found.low) > (1 - _PRECISE) * log1p(found.change):
-                    return ()
-                return found.tests
-
-            self._run_rounds(turns, look)
+        def look(turns: InTurns) -> tuple[str, ...]:
             compared = self._compare(turns)
-            troubles = troubles_of(((bad.short, turns.after), (self.good.short, turns.before)))
-            if not compared:
-                raise UsageError(self._why_nothing(turns))
-            for test, why in troubles.items():
-                self.asked.print_line(f"failed {test}: {why}")
             slower = _slower(compared)
-            if slower:
-                followed = self._followed(turns, slower)
-                self._keep(replace(self.state, followed=followed))
-                text = f"{followed.test} {followed.metric} {_numbers(followed, followed)}"
-                self.asked.print_line(f"{bad.short} is slower than {self.good.short}: {text}")
-            return compared
+            if not slower:
+                return undecided_tests(compared)
+            found = self._followed(turns, slower)
+            is_precise = log1p(found.low) > (1 - _PRECISE) * log1p(found.change)
+            return () if is_precise else found.tests
+
+        good, bad = self.good.short, self.history[-1]
+        turns = self._measure(self.good, bad, None, look)
+        compared = self._compare(turns)
+        troubles = troubles_of(((bad.short, turns.after), (good, turns.before)))
+        if not compared:
+            wrong = "no test was measured in both commits: name others, or mark them with ttnn_perf"
+            if self.metric is not None and turns.before.measured:
+                wrong = f"no test records {self.metric} in both commits, as a time or a rate"
+            if troubles:
+                wrong = "{} cannot be compared: {}".format(*next(iter(troubles.items())))
+            raise UsageError(wrong)
+        for test, why in troubles.items():
+            self.asked.print_line(f"failed {test}: {why}")
+        slower = _slower(compared)
+        if slower:
+            followed = self._followed(turns, slower)
+            self._keep(replace(self.state, followed=followed))
+            text = f"{followed.test} {followed.metric} {_numbers(followed, followed)}"
+            self.asked.print_line(f"{bad.short} is slower than {good}: {text}")
+        return compared
 
     def _followed(self, turns: InTurns, slower: Sequence[Comparison]) -> Followed:
         """Return the clearest change, by all rounds so far."""
-        test, metric = slower[0].test, slower[0].verdict.metric
-        found = interval_of(metric, _rounds(turns, test, metric.name), plan=Plan(self.asked.rounds))
+        metric = slower[0].verdict.metric
         tests = tuple(dict.fromkeys(each.test for each in slower))
-        is_rate = metric.better is Better.HIGHER
-        return Followed(test, metric.name, *found, tests, is_rate=is_rate)
+        interval, is_rate = self._interval(turns, slower[0]), metric.better is Better.HIGHER
+        return Followed(slower[0].test, metric.name, *interval, tests, is_rate=is_rate)
 
-    def _why_nothing(self, turns: InTurns) -> str:
-        """Return why nothing could be compared."""
-        bad = self.history[-1]
-        sides = ((self.good.short, turns.before), (bad.short, turns.after))
-        for test, why in troubles_of(sides).items():
-            return f"{test} cannot be compared: {why}"
-        if self.metric is not None and turns.before.measured:
-            return f"no test records {self.metric} in both commits, as a time or a rate"
-        return "no test was measured in both commits: name others, or mark them with ttnn_perf"
+    def _interval(self, turns: InTurns, compared: Comparison) -> Interval:
+        sides = (side.good()[compared.test] for side in (turns.before, turns.after))
+        rounds = rounds_of(compared.verdict.metric.name, *sides)
+        return interval_of(compared.verdict.metric, rounds, plan=Plan(self.asked.rounds))
 
     def _try(self, commit: Commit, followed: Followed) -> None:
         """Find out if a commit is slow."""
+
+        def look(turns: InTurns) -> tuple[str, ...]:
+            undecided = self._step(turns, commit, followed).what is What.UNDECIDED
+            return (followed.test,) if undecided else ()
+
         try:
-            with self.open_turns(self.good, commit, [followed.test]) as turns:
-
-                def look() -> tuple[str, ...]:
-                    undecided = self._step(turns, commit, followed).what is What.UNDECIDED
-                    return (followed.test,) if undecided else ()
-
-                self._run_rounds(turns, look)
-                step = self._step(turns, commit, followed)
+            turns = self._measure(self.good, commit, [followed.test], look)
+            step = self._step(turns, commit, followed)
         except StrayedError:
             raise
         except TtnnPerfError as error:
@@ -442,35 +441,39 @@ class Hunt:
 
     def _step(self, turns: InTurns, commit: Commit, followed: Followed) -> Step:
         """Judge a commit by the rounds so far."""
-        test, name = followed.test, followed.metric
         judged = compare_tests(turns.before.good(), turns.after.good(), rounds=self.asked.rounds)
         compared = next((each for each in judged if _is_of(each, followed)), None)
         if compared is None:
             troubles = troubles_of(((commit.short, turns.after), (self.good.short, turns.before)))
-            why = troubles.get(test, f"it does not measure {name} of {test}")
-            return Step(commit.id, What.SKIPPED, why=why)
+            nothing = f"it does not measure {followed.metric} of {followed.test}"
+            return Step(commit.id, What.SKIPPED, why=troubles.get(followed.test, nothing))
         if compared.low is None:
             why = ab_sentence(compared, self.good.short, after=commit.short)
             return Step(commit.id, What.SKIPPED, why=why)
-        metric, plan = compared.verdict.metric, Plan(self.asked.rounds)
-        found = interval_of(metric, _rounds(turns, test, name), plan=plan)
-        threshold = self.state.threshold
+        found, threshold = self._interval(turns, compared), self.state.threshold
         what = What.SLOW if found.low > threshold else What.UNDECIDED
         what = What.FAST if found.high < threshold else what
         return Step(commit.id, what, *found)
 
-    def _run_rounds(self, turns: InTurns, look: Callable[[], Sequence[str]]) -> None:
-        stopped = run_rounds(turns, rounds=self.asked.rounds, look=lambda _: look())
+    def _measure(
+        self,
+        before: Commit,
+        after: Commit,
+        tests: Sequence[str] | None,
+        look: Callable[[InTurns], Sequence[str]],
+    ) -> InTurns:
+        with self.open_turns(before, after, tests) as turns:
+            stopped = run_rounds(turns, rounds=self.asked.rounds, look=lambda _: look(turns))
         if stopped is not None:
             raise _StoppedError(stopped)
+        return turns
 
     def _compare(self, turns: InTurns) -> list[Comparison]:
         """Judge the times and throughputs, or the metric that was asked for."""
+        before, after = turns.before.good(), turns.after.good()
         return [
             each
-            for each in compare_tests(
-                turns.before.good(), turns.after.good(), rounds=self.asked.rounds
-            )
+            for each in compare_tests(before, after, rounds=self.asked.rounds)
             if each.low is not None and self.metric in {None, each.verdict.metric.name}
         ]
 
@@ -487,12 +490,6 @@ def _decode_state(document: object) -> State:
     if found != _FORMAT:
         raise DecodeError(("format",), str(_FORMAT), repr(found)[:40])
     return decode(State, document)
-
-
-def _rounds(turns: InTurns, test: str, metric: str) -> list[Round]:
-    before, after = turns.before.good()[test], turns.after.good()[test]
-    whole = min(len(before), len(after))
-    return list(rounds_of(metric, before[:whole], after[:whole]))
 
 
 def _slower(compared: Sequence[Comparison]) -> list[Comparison]:
@@ -536,7 +533,10 @@ def bisect_listing(found: Found, words: Sequence[str], file: Path) -> Listing:
         "metric": followed and followed.metric,
         "slowdown": followed and {"change": followed.change, "low": followed.low,
                                   "high": followed.high, "rounds": followed.rounds},
-        "effects": [_effect(each, found.before.short) for each in found.effects],
+        "effects": [
+            {name: each[name] for name in _EFFECT}
+            for each in ab_columns(found.before.short).objects(found.effects)
+        ],
         "steps": columns.objects(rows),
         "stopped": found.why,
         "resume": resume if found.end is End.INTERRUPTED and followed else None,
@@ -570,24 +570,6 @@ def _columns(followed: Followed | None) -> Columns[tuple[Commit, Step]]:
         Column("subject", lambda r: r[0].subject, "subject", fit=Fit(least=16)),
         Column("why", lambda r: r[1].why),
     )  # fmt: skip
-
-
-def _effect(compared: Comparison, ref: str) -> dict[str, object]:
-    verdict = compared.verdict
-    return {
-        "test": compared.test,
-        "metric": verdict.metric.name,
-        "unit": verdict.metric.unit,
-        "before": verdict.centre,
-        "after": verdict.observed,
-        "change": verdict.change,
-        "low": compared.low,
-        "high": compared.high,
-        "rounds": compared.rounds,
-        "outcome": compared.word,
-        "sentence": ab_sentence(compared, ref),
-        "by_op": compared.by_op,
-    }
 
 
 def _numbers(found: Step | Followed, followed: Followed) -> str:

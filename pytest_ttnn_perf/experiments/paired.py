@@ -131,45 +131,29 @@ def judge_rounds(
 
     All samples are above zero. A decision of one look stays, whatever later rounds would say.
     """
-    judged = None
     for look, share in plan.shares(len(rounds)):
         found = estimate(metric, rounds[:look], policy=policy)
-        judged = _judge(metric, found, limits, share, plan.comparisons, policy)
-        if not judged.is_undecided:
+        noise = found.reach(share * _FALSE_ALARM / 2 / plan.comparisons)
+        reach = found.reach(share * _FALSE_ALL_CLEAR)
+        floor = policy.floor if limits.tolerance is None else limits.tolerance
+        # Of the smaller side: so it is the same difference whichever side is called the first.
+        floor = max(floor, policy.absolute_floor(metric) / exp(min(found.before, found.after)))
+        # It lowers the floor and not the interval: a verdict within the noise is about the machine.
+        worse = floor if limits.max_regression is None else min(floor, limits.max_regression)
+        outcome, limit = Outcome.TOO_NOISY, log1p(_EXCLUDED_FLOORS * max(floor, policy.floor))
+        if found.change > max(noise, log1p(worse)):
+            outcome, limit = Outcome.REGRESSED, max(noise, log1p(worse))
+        elif found.change < -max(noise, log1p(floor)):
+            # The limit it is beyond, which may not be the one for what gets worse.
+            outcome, limit = Outcome.IMPROVED, max(noise, log1p(floor))
+        elif abs(found.change) + reach < limit:
+            outcome = Outcome.WITHIN
+        if outcome is not Outcome.TOO_NOISY:
             break
-    assert judged is not None, "there is a look after the last round"
-    return judged
-
-
-def _judge(
-    metric: Metric,
-    found: Estimate,
-    limits: Limits,
-    share: float,
-    comparisons: int,
-    policy: Policy,
-) -> Comparison:
-    noise = found.reach(share * _FALSE_ALARM / 2 / comparisons)
-    reach = found.reach(share * _FALSE_ALL_CLEAR)
-    floor = policy.floor if limits.tolerance is None else limits.tolerance
-    # Of the smaller side: so it is the same difference whichever side is called the first.
-    floor = max(floor, policy.absolute_floor(metric) / exp(min(found.before, found.after)))
-    # It lowers the floor and not the interval: a verdict within the noise is about the machine.
-    worse = floor if limits.max_regression is None else min(floor, limits.max_regression)
-    limit = log1p(_EXCLUDED_FLOORS * max(floor, policy.floor))
-    outcome: Outcome = Outcome.TOO_NOISY
-    reason: Reason | None = Reason.UNDECIDED
-    if found.change > max(noise, log1p(worse)):
-        outcome, reason, limit = Outcome.REGRESSED, None, max(noise, log1p(worse))
-    elif found.change < -max(noise, log1p(floor)):
-        # The limit it is beyond, which may not be the one for what gets worse.
-        outcome, reason, limit = Outcome.IMPROVED, None, max(noise, log1p(floor))
-    elif abs(found.change) + reach < limit:
-        outcome, reason = Outcome.WITHIN, None
     verdict = Verdict(
         metric,
         outcome,
-        reason,
+        Reason.UNDECIDED if outcome is Outcome.TOO_NOISY else None,
         observed=exp(found.after),
         centre=exp(found.before),
         change=fraction(found.change),
@@ -177,8 +161,8 @@ def _judge(
         samples=found.samples,
         sessions=found.rounds,
     )
-    low, high = found.change - reach, found.change + reach
-    return Comparison(verdict, fraction(low), fraction(high), found.rounds)
+    low, high = fraction(found.change - reach), fraction(found.change + reach)
+    return Comparison(verdict, low, high, found.rounds)
 
 
 class Interval(NamedTuple):
@@ -203,11 +187,6 @@ def interval_of(metric: Metric, rounds: Sequence[Round], *, plan: Plan) -> Inter
     return Interval(change, low, high, len(rounds))
 
 
-class _Spread(NamedTuple):
-    deviation: float
-    degrees: int
-
-
 class Estimate(NamedTuple):
     """Logarithms of both sides and of the change; plus is worse.
 
@@ -219,7 +198,7 @@ class Estimate(NamedTuple):
     before: float
     after: float
     change: float
-    spreads: tuple[_Spread, _Spread]
+    spreads: tuple[tuple[float, int], tuple[float, int]]
     weight: float
     rounds: int
     samples: int
@@ -230,7 +209,7 @@ class Estimate(NamedTuple):
         Each of the two spreads has half of it, so that the better one may be taken.
         """
         return self.weight * min(
-            t_quantile(1 - level / 2, spread.degrees) * spread.deviation for spread in self.spreads
+            t_quantile(1 - level / 2, degrees) * deviation for deviation, degrees in self.spreads
         )
 
 
@@ -260,8 +239,8 @@ def estimate(
     )
     least = max(sqrt(2) * policy.least_noise, hypot(*errors))
     spreads = (
-        _Spread(max(shown / sqrt(degrees), least), degrees),
-        _Spread(max(moved / sqrt(more), least), more),
+        (max(shown / sqrt(degrees), least), degrees),
+        (max(moved / sqrt(more), least), more),
     )
     sign = -1.0 if metric.better is Better.HIGHER else 1.0
     return Estimate(

@@ -242,16 +242,14 @@ class _TestRounds:
     def __init__(self, test: str, before: Seen, after: Seen) -> None:
         self.test, self.before, self.after = test, before, after
         then, self.now = _merge_rounds(before), _merge_rounds(after)
+        sides = (then.metrics, self.now.metrics)
         runs = (Run(None, {test: JudgedTest(side)}) for side in (then, self.now))
         comparison = compare_runs(*runs)
         self.by_op = comparison.by_op[0].sentence if comparison.by_op else None
         self.gated = [
             pair
             for pair in comparison.pairs
-            for sides in [
-                [s.metrics[pair.metric] for s in (then, self.now) if pair.metric in s.metrics]
-            ]
-            if any(side.gated for side in sides)
+            if any(side[pair.metric].gated for side in sides if pair.metric in side)
         ]
 
     @property
@@ -310,26 +308,23 @@ class _TestRounds:
             verdict = Verdict(now.metric, Outcome.NOT_COMPARABLE, Reason.OTHER_CONFIGURATION)
             return Comparison(replace(verdict, observed=now.value, centre=then.value))
         if now.metric.compared_by_ratio:
-            rounds, limits = (
-                rounds_of(name, self.before, self.after),
-                self.after[-1].metrics[name].limits,
-            )
-            return judge_rounds(now.metric, list(rounds), limits, plan=plan)
+            limits = self.after[-1].metrics[name].limits
+            rounds = rounds_of(name, self.before, self.after)
+            return judge_rounds(now.metric, rounds, limits, plan=plan)
         values = [sample for seen in self.before for sample in seen.metrics[name].samples]
         if then.metric.better is Better.EQUAL and min(values) != max(values):
-            detail = f"{min(values)!r} to {max(values)!r}"
-            reason = Reason.SAMPLES_DIFFER
-            return Comparison(
-                Verdict(then.metric, Outcome.TOO_NOISY, reason, detail, centre=values[0])
-            )
+            reason, detail = Reason.SAMPLES_DIFFER, f"{min(values)!r} to {max(values)!r}"
+            verdict = Verdict(then.metric, Outcome.TOO_NOISY, reason, detail, centre=values[0])
+            return Comparison(verdict)
         return Comparison(exact[name])
 
 
-def rounds_of(name: str, before: Seen, after: Seen) -> Iterator[Round]:
-    """Yield the rounds of a metric that all of them have."""
-    for number, (then, now) in enumerate(zip(before, after, strict=True), start=1):
-        samples = then.metrics[name].samples, now.metrics[name].samples
-        yield Round(*samples, not after_is_first(number))
+def rounds_of(name: str, before: Seen, after: Seen) -> list[Round]:
+    """Return the rounds of both sides for a metric that all of them have."""
+    return [
+        Round(then.metrics[name].samples, now.metrics[name].samples, not after_is_first(number))
+        for number, (then, now) in enumerate(zip(before, after, strict=False), start=1)
+    ]
 
 
 def _merge_rounds(seen: Seen) -> Observation:
@@ -363,15 +358,10 @@ def movement(seen: Mapping[str, Seen]) -> tuple[float, str, str] | None:
 
 
 class InTurns(Protocol):
-    """Two versions that are measured round by round."""
+    """Two versions that are measured round by round, and their results so far."""
 
-    @property
-    def before(self) -> Sessions:
-        """The results of the earlier version so far."""
-
-    @property
-    def after(self) -> Sessions:
-        """The results of the later version so far."""
+    before: Sessions
+    after: Sessions
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
         """Run a round of some tests; return why no other can follow.
@@ -456,19 +446,10 @@ class Turns:
     ) -> None:
         self._rounds, self._progress = rounds, report
         self._versions = before, after
+        self.before, self.after = before.found, after.found
         self._start_s = time.monotonic()
         #: Tests that were run so far in all processes, and in the one under way.
         self._ran = self._running = 0
-
-    @property
-    def before(self) -> Sessions:
-        """The results of the earlier version so far."""
-        return self._versions[0].found
-
-    @property
-    def after(self) -> Sessions:
-        """The results of the later version so far."""
-        return self._versions[1].found
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
         """Measure both in turns; return why no other round can follow.

@@ -221,6 +221,7 @@ class _Watch:
         self._root, self._states = states.root, states
         self._before, self._now, self._settings = before, now, settings
         self._turns: InTurns | None = None
+        self.before, self.after = Sessions(0), Sessions(0)
         self._baselines = self._inside(settings.baselines)
         self._targets = self._inside(settings.targets)
         self.refusals: list[Refusal] = []
@@ -229,18 +230,8 @@ class _Watch:
 
     def over(self, turns: InTurns) -> InTurns:
         """Stand in for ``turns``."""
-        self._turns = turns
+        self._turns, self.before, self.after = turns, turns.before, turns.after
         return self
-
-    @property
-    def before(self) -> Sessions:
-        """The results of the kept state so far."""
-        return self._turns.before if self._turns else Sessions(0)
-
-    @property
-    def after(self) -> Sessions:
-        """The results of the working tree so far."""
-        return self._turns.after if self._turns else Sessions(0)
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
         """Run a round, and check that both sides were measured alike."""

@@ -227,15 +227,8 @@ class InThisProcess:
         self, test: str, observe: Callable[..., Observation], before: Version, after: Version
     ) -> None:
         self._test, self._observe = test, observe
-        self._sides = ((before, Sessions(20)), (after, Sessions(20)))
-
-    @property
-    def before(self) -> Sessions:
-        return self._sides[0][1]
-
-    @property
-    def after(self) -> Sessions:
-        return self._sides[1][1]
+        self.before, self.after = Sessions(20), Sessions(20)
+        self._sides = ((before, self.before), (after, self.after))
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
         assert tests is None or tests == (self._test,)
