@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
 from pytest_ttnn_perf.analysis.checklist.plan import (
-    Planned,
+    RegionPlan,
     plan_of,
     reach_of,
     reaches_of,
@@ -380,7 +380,7 @@ def _target_ns(text: str | None) -> float | None:
     return found
 
 
-def _aimed(planned: Sequence[Planned], target_ns: float) -> list[Planned]:
+def _aimed(planned: Sequence[RegionPlan], target_ns: float) -> list[RegionPlan]:
     made = [one for one in planned if one.plan is not None]
     if len(made) > 1:
         names = dict.fromkeys(": ".join(filter(None, (one.source, one.region))) for one in made)
@@ -416,13 +416,15 @@ def _record_and_tests(options: argparse.Namespace) -> tuple[Path | None, list[st
     return Path(records[0]) if records else None, tests
 
 
-def _plan(capture: Capture, settings: Settings, options: argparse.Namespace) -> Iterator[Planned]:
+def _plan(
+    capture: Capture, settings: Settings, options: argparse.Namespace
+) -> Iterator[RegionPlan]:
     """Plan each region of a capture, in the order of ``check``."""
     subject = capture.read(options)
     findings = _findings_of(subject, settings)
     doubt = _doubt(findings)
     if doubt:
-        yield Planned(capture.name, why_not=doubt)
+        yield RegionPlan(capture.name, why_not=doubt)
         return
     look = f"ttnn-perf check {shlex.join(capture.files)} --all"
     _, kind = held_back(subject, settings.rules)
@@ -433,12 +435,12 @@ def _plan(capture: Capture, settings: Settings, options: argparse.Namespace) -> 
         start = start_of(part, settings.rules)
         if start is None:
             why = "there are no times in it; it takes an op table, such as an ops_perf_results CSV"
-            yield Planned(capture.name, why_not=part.absent.get(Input.OPS, why))
+            yield RegionPlan(capture.name, why_not=part.absent.get(Input.OPS, why))
             continue
         own = [one for one in findings if one.region == part.region or len(parts) == 1]
         start = replace(start, region=options.region or start.region)
         silent = {one.code for one in own if one.outcome is RuleOutcome.NOT_MEASURED}
-        yield Planned(capture.name, plan_of(own, start), unanswered=len(silent), look=look)
+        yield RegionPlan(capture.name, plan_of(own, start), unanswered=len(silent), look=look)
 
 
 def _doubt(findings: Iterable[Finding]) -> str:
@@ -457,7 +459,7 @@ def _outdated(record: Path, settings: Settings) -> str:
     return ""
 
 
-def _of_run(run: Run, words: Sequence[str], name: str) -> list[Planned]:
+def _of_run(run: Run, words: Sequence[str], name: str) -> list[RegionPlan]:
     """Plan tests of a run, the largest saving first."""
     tests = select_tests(tuple(run.tests), words, where=name)
     planned = [one for test in tests for one in _of_test(run.tests[test], run)]
@@ -468,11 +470,11 @@ def _of_run(run: Run, words: Sequence[str], name: str) -> list[Planned]:
     )
 
 
-def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
+def _of_test(judged: JudgedTest, run: Run) -> Iterator[RegionPlan]:
     observation = judged.observation
     doubt = _doubt(observation.findings)
     if doubt:
-        yield Planned(observation.test, why_not=doubt)
+        yield RegionPlan(observation.test, why_not=doubt)
         return
     hardware = observation.hardware or run.hardware
     starts = list(starts_of_test(observation, hardware.arch if hardware else None))
@@ -482,10 +484,10 @@ def _of_test(judged: JudgedTest, run: Run) -> Iterator[Planned]:
         plan = plan_of(own, start)
         aims = tuple(reaches_of(observation, own, plan, alone=len(starts) == 1))
         look = "profile it, and ttnn-perf check its capture --all"
-        yield Planned(observation.test, plan, aims, unanswered=len(silent), look=look)
+        yield RegionPlan(observation.test, plan, aims, unanswered=len(silent), look=look)
     if not starts:
         why = (
             "the record has no device times and no finding with a saving: profile it, see "
             "ttnn-perf doctor"
         )
-        yield Planned(observation.test, why_not=why)
+        yield RegionPlan(observation.test, why_not=why)

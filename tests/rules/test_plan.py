@@ -10,8 +10,8 @@ import pytest
 from pytest_ttnn_perf.analysis.checklist.plan import (
     Chance,
     Plan,
-    Planned,
     Reach,
+    RegionPlan,
     Start,
     ideal_of_step,
     plan_of,
@@ -171,8 +171,8 @@ def test_a_document_is_bounded_whatever_others_wrote(text: str) -> None:
     found = [
         finding(f"TTP{number}", 1e5 - number, name=text, fix=text) for number in range(101, 181)
     ]
-    one = Planned(text, plan_of(found, Start(text, 1e9)))
-    many = [one, *[Planned(f"{text}{number}", why_not=text) for number in range(500)]]
+    one = RegionPlan(text, plan_of(found, Start(text, 1e9)))
+    many = [one, *[RegionPlan(f"{text}{number}", why_not=text) for number in range(500)]]
     for planned in ([one], many):
         document = bounded_document(planned)
         assert len(json_text(document).encode()) <= MOST_BYTES

@@ -306,15 +306,11 @@ def ideal_of_step(step: OpTable) -> float | None:
     if board is None or not step.devices:
         return None
     cores = max([*(each or 0 for each in columns.cores), step.available_cores or 0])
-    known: dict[int, float] = {}
     whole = 0.0
     for row, line in enumerate(rooflines(step)):
-        if columns.host[row] or line.stale:
-            continue
-        number = columns.signature[row]
-        if number not in known:
-            known[number] = _ideal_ns(board, step.signatures[number], cores)
-        whole += min(known[number], columns.kernel_ns[row])
+        if not columns.host[row] and not line.stale:
+            signature = step.signatures[columns.signature[row]]
+            whole += min(_ideal_ns(board, signature, cores), columns.kernel_ns[row])
     return whole / len(step.devices) or None
 
 
@@ -349,7 +345,7 @@ def _ideal_ns(board: Board, signature: Signature, cores: int) -> float:
     return max(reading, flops / (board.tflops["LoFi"] * 1000 * cores) if cores else 0.0)
 
 
-class Planned(Struct, frozen=True):
+class RegionPlan(Struct, frozen=True):
     """A plan of a region, or ``why_not``: the reason without one."""
 
     source: str

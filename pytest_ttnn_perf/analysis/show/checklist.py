@@ -25,7 +25,7 @@ from pytest_ttnn_perf.report.tables import DROPPED, NAME, Fit, Listing, Row, Tab
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.plan import Plan, Planned, PlanStep, Reach
+    from pytest_ttnn_perf.analysis.checklist.plan import Plan, PlanStep, Reach, RegionPlan
     from pytest_ttnn_perf.core.finding import Finding, Outside, Progress, StepTime
     from pytest_ttnn_perf.report.tables import Block
 
@@ -74,13 +74,19 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
         lines += _progress_lines(report.progress) if report.progress else ()
     documents = [finding_document(finding) for finding in findings]
     rows = tuple(tuple(each[name] for name in _FIELDS) for each in documents)
+    progress = report.progress and {
+        "steps": to_builtins(report.progress.all),
+        "model_kind": to_builtins(report.progress.kind),
+        "first": to_builtins(report.progress.first),
+        "invalid": report.progress.invalid,
+    }
     document = {
         "rules": documents,
         "doubt": report.doubt,
         "bottleneck": report.bottleneck,
-        "progress": _progress_document(report.progress) if report.progress else None,
-        "regions": [to_builtins(each) for each in report.regions],
-        "outside": None if report.outside is None else to_builtins(report.outside),
+        "progress": progress,
+        "regions": to_builtins(report.regions),
+        "outside": to_builtins(report.outside),
     }
     return Listing((*lines, _count_line(findings)), document, _FIELDS, rows)
 
@@ -99,15 +105,6 @@ def _progress_lines(progress: Progress) -> Iterator[str]:
             state = f"{step.state.value}, as far as known: {rules} not measured"
         yield f"  {step.name:<20} {state}"
     yield from first_step(progress)
-
-
-def _progress_document(progress: Progress) -> dict[str, object]:
-    return {
-        "steps": [to_builtins(step) for step in progress.all],
-        "model_kind": progress.kind.value if progress.kind else None,
-        "first": to_builtins(progress.first) if progress.first else None,
-        "invalid": list(progress.invalid),
-    }
 
 
 def _hidden_lines(findings: Sequence[Finding]) -> Iterator[str]:
@@ -168,7 +165,7 @@ _SAME: Final = 1.01
 _MOST_NAMED: Final = 3
 
 
-def plan_listing(planned: Sequence[Planned]) -> Listing:
+def plan_listing(planned: Sequence[RegionPlan]) -> Listing:
     """Lay plans out, the most important first, missing ones last."""
     lines: list[Block] = []
     rows: list[tuple[object, ...]] = []
@@ -202,7 +199,7 @@ def _us(nanoseconds: float | None) -> float | None:
     return None if nanoseconds is None else round(nanoseconds / 1000, 3)
 
 
-def _plan_lines(one: Planned, plan: Plan) -> Iterator[Block]:
+def _plan_lines(one: RegionPlan, plan: Plan) -> Iterator[Block]:
     yield f"{one.region}: {_now(plan)}"
     if not plan.steps:
         yield "    no finding says that it would save anything"
@@ -249,7 +246,7 @@ def _advice_lines(plan: Plan) -> Iterator[str]:
         yield f"{number}. {finding.code}: {finding.fix or finding.reason}{alone}"
 
 
-def _notes(one: Planned, plan: Plan) -> Iterator[str]:
+def _notes(one: RegionPlan, plan: Plan) -> Iterator[str]:
     def named(findings: Iterable[Finding]) -> str:
         return ", ".join(dict.fromkeys(f"{each.code} {each.name}" for each in findings))
 
@@ -309,7 +306,7 @@ def _with_unit(nanoseconds: float) -> str:
     return f"{nanoseconds / 1e6:,.2f} ms" if in_ms else f"{nanoseconds / 1e3:.1f} µs"
 
 
-def _missing_lines(planned: Iterable[Planned]) -> Iterator[str]:
+def _missing_lines(planned: Iterable[RegionPlan]) -> Iterator[str]:
     """Say what has no plan, all of one reason together."""
     reasons: dict[str, list[str]] = defaultdict(list)
     for one in planned:
@@ -335,7 +332,7 @@ _MOST_CODES: Final = 20
 _FEW_STEPS: Final = 3
 
 
-def bounded_document(planned: Sequence[Planned], *, most_bytes: int = MOST_BYTES) -> object:
+def bounded_document(planned: Sequence[RegionPlan], *, most_bytes: int = MOST_BYTES) -> object:
     """Return plans as JSON of bounded size; ``cut`` counts the rest."""
     plans = [_document(one) for one in planned[:_MOST_PLANS]]
     beyond = [one.plan for one in planned[_MOST_PLANS:]]
@@ -361,7 +358,7 @@ def _brief(text: str, most_bytes: int = _NAME_BYTES) -> str:
     return short
 
 
-def _document(one: Planned) -> dict[str, Any]:
+def _document(one: RegionPlan) -> dict[str, Any]:
     plan = one.plan
     if plan is None:
         why = _brief(one.why_not, _TEXT_BYTES)
@@ -406,7 +403,7 @@ def _document(one: Planned) -> dict[str, Any]:
     }
 
 
-def plan_markdown(planned: Sequence[Planned]) -> str:
+def plan_markdown(planned: Sequence[RegionPlan]) -> str:
     """Return plans as a comment on a pull request has them."""
     parts = []
     for one in planned:
