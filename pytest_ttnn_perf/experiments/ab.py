@@ -242,9 +242,7 @@ def ab_columns(ref: str) -> Columns[Comparison]:
 
 def interval_text(compared: Comparison) -> str:
     """Return the interval as read from two values, the lower end first."""
-    as_read = compared.verdict.metric.as_read
-    ends = [end for end in map(as_read, (compared.low, compared.high)) if end is not None]
-    return " to ".join(map(format_change, sorted(ends))) if len(ends) == 2 else "-"
+    return " to ".join(map(format_change, compared.ends_as_read or ())) or "-"
 
 
 def _sentences(result: AbResult) -> Iterator[str]:

@@ -177,11 +177,6 @@ class Found(Struct, frozen=True):
         """The slow commit."""
         return self.history[-1]
 
-    @property
-    def first_slow(self) -> Commit:
-        """The first commit that is known to be slow."""
-        return self.suspects[-1]
-
 
 def bisect(
     asked: Experiment, good: str, bad: str, metric: str | None = None, *, shape: str
@@ -517,7 +512,7 @@ def bisect_listing(found: Found, words: Sequence[str], file: Path) -> Listing:
     steps = {step.commit: step for step in found.state.steps}
     rows = [(d, steps[d.id]) for d in found.history if d.id in steps]
     is_known = found.end in {End.FOUND, End.RANGE, End.NOT_CONFIRMED}
-    first = found.first_slow if is_known else None
+    first = found.suspects[-1] if is_known else None
     followed = found.state.followed
     columns = _columns(followed)
     document = {
@@ -609,7 +604,7 @@ def _conclusion(found: Found, words: Sequence[str], file: Path, resume: str) -> 
             yield "  name fewer tests, or quiet the machine: both make rounds more precise"
         case End.FOUND:
             yield f"the first slow commit is {commit_text(last)}"
-            yield f"  date: {found.first_slow.date}"
+            yield f"  date: {last.date}"
         case End.NOT_CONFIRMED:
             yield f"half of the slowdown is there from {commit_text(last)} on"
             yield f"  but it alone is not known to be slower than {found.before.short} before it:"
@@ -619,8 +614,8 @@ def _conclusion(found: Found, words: Sequence[str], file: Path, resume: str) -> 
             yield f"the first slow commit is one of {count}, {first.short} to {last.short}:"
             yield "  those between could not be determined, see above; their effect together:"
     yield from _effects(found)
-    if found.end is End.FOUND and len(found.first_slow.parents) > 1:
-        one, two = (parent[:12] for parent in found.first_slow.parents[:2])
+    if found.end is End.FOUND and len(last.parents) > 1:
+        one, two = (parent[:12] for parent in last.parents[:2])
         branch = f"ttnn-perf bisect $(git merge-base {one} {two}) {command_line(two, *words)}"
         yield f"  it is a merge; to look into its branch: {branch}"
 

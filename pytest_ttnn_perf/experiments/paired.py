@@ -101,6 +101,12 @@ class Comparison(Struct, frozen=True):
         return self.verdict.reason is Reason.UNDECIDED
 
     @property
+    def ends_as_read(self) -> tuple[float, float] | None:
+        """The interval as read from two values, the lower end first."""
+        low, high = map(self.verdict.metric.as_read, (self.low, self.high))
+        return None if low is None or high is None else (min(low, high), max(low, high))
+
+    @property
     def word(self) -> str:
         """The outcome as users read it."""
         return INCONCLUSIVE if self.is_undecided else self.outcome.value

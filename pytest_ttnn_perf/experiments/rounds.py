@@ -320,7 +320,7 @@ class _TestRounds:
 
 
 def rounds_of(name: str, before: Seen, after: Seen) -> list[Round]:
-    """Return the rounds of both sides for a metric that all of them have."""
+    """Return the rounds of a metric that all of them have."""
     return [
         Round(then.metrics[name].samples, now.metrics[name].samples, not after_is_first(number))
         for number, (then, now) in enumerate(zip(before, after, strict=False), start=1)
@@ -358,7 +358,7 @@ def movement(seen: Mapping[str, Seen]) -> tuple[float, str, str] | None:
 
 
 class InTurns(Protocol):
-    """Two versions that are measured round by round, and their results so far."""
+    """Two versions measured round by round, and their results so far."""
 
     before: Sessions
     after: Sessions

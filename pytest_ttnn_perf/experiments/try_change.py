@@ -134,8 +134,8 @@ def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> 
         result = compare_with(commit, base.name, asked, watch.over)
     sides = Sides(result, watch.before, watch.after)
     edited = watch.was_edited_meanwhile()
-    step = replace(_step(message, base, now, sides, watch.refusals, edited=edited), head=head)
-    step = replace(step, receipt=watch.receipt())
+    step = _step(message, base, now, sides, watch.refusals, edited=edited)
+    step = replace(step, head=head, receipt=watch.receipt())
     file = write_step(settings.artifacts, step)
     repository.keep(step.id, now)
     # What is tracked, `git restore` removes and `git commit -a` knows.
@@ -590,10 +590,7 @@ def effects_of(result: AbResult) -> tuple[Effect, ...]:
             continue
         verdict, limits = compared.verdict, compared.limits
         metric = verdict.metric
-        ends = [
-            end for end in map(metric.as_read, (compared.low, compared.high)) if end is not None
-        ]
-        low, high = sorted(ends) if len(ends) == 2 else (None, None)
+        low, high = compared.ends_as_read or (None, None)
         holds = compared.outcome is Outcome.REGRESSED and not _is_worse(compared)
         found.append(
             Effect(
