@@ -332,13 +332,13 @@ _MOST_CODES: Final = 20
 _FEW_STEPS: Final = 3
 
 
-def bounded_document(planned: Sequence[RegionPlan], *, most_bytes: int = MOST_BYTES) -> object:
+def bounded_document(planned: Sequence[RegionPlan]) -> object:
     """Return plans as JSON of bounded size; ``cut`` counts the rest."""
     plans = [_document(one) for one in planned[:_MOST_PLANS]]
     beyond = [one.plan for one in planned[_MOST_PLANS:]]
     cut = {"plans": len(beyond), "steps": sum(len(plan.steps) for plan in beyond if plan)}
     document = {"plans": plans, "cut": cut, "note": _NOTE}
-    while len(json_text(document).encode()) > most_bytes:
+    while len(json_text(document).encode()) > MOST_BYTES:
         steps = max((plan["steps"] for plan in plans), key=len)
         if len(steps) > (_FEW_STEPS if len(plans) > 1 else 1):
             steps.pop()
