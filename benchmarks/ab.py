@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.ab_project import verdict_of_command
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, TestBaseline
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import USUAL_ROUNDS
@@ -138,7 +138,7 @@ def _against(sessions: tuple[object, ...], machine: Machine, change: float) -> s
     samples, *again = (machine.samples(change) for _ in range(3))
     observed = MetricObservation(TIME, samples, confirmations=tuple(again))
     stored = MetricBaseline(TIME, sessions)  # type: ignore[arg-type]
-    baseline = TestBaseline(Accepted(""), {TIME.name: stored})
+    baseline = TestBaseline(Acceptance(""), {TIME.name: stored})
     (verdict,) = judge_test(Observation(TEST, {TIME.name: observed}), baseline)
     return verdict.outcome.value
 

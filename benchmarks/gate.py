@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.readers.detect import read_run
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, TestBaseline
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, Run
@@ -64,7 +64,7 @@ def _write_ours(folder: Path, chance: random.Random) -> None:
             summaries = tuple(session_of(session, session.samples) for session in sessions)
             stored[metric.name] = MetricBaseline(metric, summaries)
         tests[name] = JudgedTest(Observation(name, observed))
-        baselines[name] = TestBaseline(Accepted("2026-11-16T00:00:00Z"), stored)
+        baselines[name] = TestBaseline(Acceptance("2026-11-16T00:00:00Z"), stored)
     write_run(Run(HARDWARE, tests), folder / "run.json")
     changes = {name: _always(baseline) for name, baseline in baselines.items()}
     BaselineStore(folder / "baselines").amend(HARDWARE, changes)

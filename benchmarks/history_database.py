@@ -25,7 +25,7 @@ from sqlalchemy import Connection, text
 from pytest_ttnn_perf.core.observation import Run, decode_run
 from pytest_ttnn_perf.core.settings import database_url
 from pytest_ttnn_perf.history.database import RUN, Database, RunFilter, Sent, prune, read_runs, send
-from pytest_ttnn_perf.history.runs import RecordFile, Wanted
+from pytest_ttnn_perf.history.runs import RecordFile, RunSelection
 from pytest_ttnn_perf.report.run import run_text
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def main() -> int:
             database.write(partial(copy_night, number, sampled))
         runs = [record(rng, options.tests, 340 + n) for n in range(ROUNDS)]
         sending = [cpu_seconds(partial(send_one, database, r, run_text(r))) for r in runs]
-        wanted = Wanted(all_branches=True)
+        wanted = RunSelection(all_branches=True)
         last, one = RunFilter(last=LAST), RunFilter(tests=lambda names: names[:1])
         reading, series = (
             min(

@@ -59,7 +59,12 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.core.baseline import Accepted, BaselineFile, MetricBaseline, TestBaseline
+    from pytest_ttnn_perf.core.baseline import (
+        Acceptance,
+        BaselineFile,
+        MetricBaseline,
+        TestBaseline,
+    )
     from pytest_ttnn_perf.gate.store import StoredFile
     from pytest_ttnn_perf.machine.git import Commit
     from pytest_ttnn_perf.report.tables import Block
@@ -95,14 +100,14 @@ def _add_list(actions: Actions) -> None:
     parser.set_defaults(run=run_list)
 
 
-class _Stored(NamedTuple):
+class _StoredMetric(NamedTuple):
     """A stored metric of a test."""
 
     key: str
     test: str
     metric: str
     baseline: MetricBaseline
-    accepted: Accepted
+    accepted: Acceptance
 
 
 def _sessions_text(baseline: MetricBaseline) -> str:
@@ -111,7 +116,7 @@ def _sessions_text(baseline: MetricBaseline) -> str:
     return f"{sessions} ({runs_seen(runs)})" if provisional else str(sessions)
 
 
-_STORED: Final[Columns[_Stored]] = Columns(
+_STORED: Final[Columns[_StoredMetric]] = Columns(
     Column("key", lambda s: s.key, "key", once=True, title=lambda s: s.key),
     id_column(lambda s: s.test),
     Column("metric", lambda s: s.metric, "metric", fit=METRIC),
@@ -142,7 +147,9 @@ def run_list(options: argparse.Namespace) -> Result:
     if named:
         raise UsageError(f"tests are named with --log: ttnn-perf baseline list --log {named[0]}")
     found = [
-        _Stored(file.content.hardware.key, _id_of(file, name), metric, baseline, test.accepted)
+        _StoredMetric(
+            file.content.hardware.key, _id_of(file, name), metric, baseline, test.accepted
+        )
         for file in BaselineStore(root).all_files()
         for name, test in sorted(file.content.tests.items())
         for metric, baseline in sorted(test.metrics.items())

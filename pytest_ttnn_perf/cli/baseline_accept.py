@@ -94,7 +94,7 @@ def add_accept(actions: Actions) -> None:
     parser.set_defaults(passes_on=True)  # tests may stand after the options
 
 
-class Measured(NamedTuple):
+class RecordedTest(NamedTuple):
     """A test in one record, judged by itself."""
 
     record: str
@@ -229,25 +229,25 @@ def _check_commit(runs: Mapping[Path, Run]) -> Iterator[str]:
 
 def _measured(
     runs: Mapping[Path, Run], tests: Sequence[str], ids: Sequence[str]
-) -> dict[tuple[Hardware, str], list[Measured]]:
+) -> dict[tuple[Hardware, str], list[RecordedTest]]:
     """Return the selected tests by hardware, with each record that has them."""
     every = dict.fromkeys(test for run in runs.values() for test in run.tests)
     # As pytest names a test it may be asked for, too.
     known = {j.observation.node_id: t for run in runs.values() for t, j in run.tests.items()}
     asked = ([known.get(word, word) for word in words] for words in (tests, ids))
-    found: dict[tuple[Hardware, str], list[Measured]] = {}
+    found: dict[tuple[Hardware, str], list[RecordedTest]] = {}
     for test in select_tests(every, *asked, where=", ".join(map(str, runs))):
         for path, run in runs.items():
             if test in run.tests:
                 hardware = run.tests[test].observation.hardware or run.hardware
                 assert hardware is not None, f"{test} has no hardware"
                 name = run.id or f"{path.name} of {run.environment.started_at}"
-                measured = Measured(str(path), run.tests[test], name)
+                measured = RecordedTest(str(path), run.tests[test], name)
                 found.setdefault((hardware, test), []).append(measured)
     return found
 
 
-def _is_stored(measured: Measured, stored: TestBaseline | None) -> bool:
+def _is_stored(measured: RecordedTest, stored: TestBaseline | None) -> bool:
     """Return whether the baseline has all timings of a test as sessions.
 
     Taking the same record twice must not make its sessions count twice. Times may be equal by
@@ -272,7 +272,7 @@ def _is_stored(measured: Measured, stored: TestBaseline | None) -> bool:
     )
 
 
-def join_records(measured: Sequence[Measured]) -> Observation:
+def join_records(measured: Sequence[RecordedTest]) -> Observation:
     """Join the records of a test: others confirm the first.
 
     Of what is compared exactly all samples count together, as nothing of it may differ. If they
@@ -301,7 +301,7 @@ def _trouble(observation: Observation) -> str | None:
     return next(iter(observation.problems), None)
 
 
-def _difference(first: Measured, other: Measured) -> str | None:
+def _difference(first: RecordedTest, other: RecordedTest) -> str | None:
     ours, theirs = first.observation, other.observation
     setting = first_difference(theirs.setting, ours.setting)
     if setting is not None:
@@ -334,7 +334,7 @@ def _series(measured: Sequence[MetricObservation]) -> MetricObservation:
 
 def _refusal_of(
     judged: JudgedTest,
-    measured: Sequence[Measured],
+    measured: Sequence[RecordedTest],
     update: Update,
     settings: Settings,
     command: str,
@@ -389,7 +389,7 @@ _WORDS: Final = {
 
 
 def _add_change(
-    edits: Edits, hardware: Hardware, change: Change, measured: Sequence[Measured]
+    edits: Edits, hardware: Hardware, change: Change, measured: Sequence[RecordedTest]
 ) -> None:
     """Add a change; the timings of each record are sessions."""
     records = [(result.run, result.judged) for result in measured]
@@ -519,7 +519,7 @@ def _windows(history: RunHistory, policies: Policies) -> list[_Window]:
                 renamed = replace(judged.observation, test=test, hardware=hardware)
                 judged = judge_observation(renamed, policies, hardware=hardware)
                 name = run.id or f"{run.source.name} of {run.at}"
-                window.runs.append((run, Measured(run.source.file, judged, name)))
+                window.runs.append((run, RecordedTest(run.source.file, judged, name)))
     return [window for _, window in sorted(found.items())]
 
 
@@ -532,7 +532,7 @@ class _Window(Struct):
     hardware: Hardware
     test: str
     policies: Policies
-    runs: list[tuple[RecordedRun, Measured]] = []
+    runs: list[tuple[RecordedRun, RecordedTest]] = []
     unfit: int = 0
 
     @property

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.cli.baseline import Actions
-    from pytest_ttnn_perf.core.baseline import Accepted, Session
+    from pytest_ttnn_perf.core.baseline import Acceptance, Session
 
 
 class Take(Enum):
@@ -123,7 +123,7 @@ def _staged(file: Path) -> list[str]:
     return [base or "", ours, theirs]
 
 
-def _tables(merged: Merged, goal: Path) -> Iterator[tuple[Path, str]]:
+def _tables(merged: MergeResult, goal: Path) -> Iterator[tuple[Path, str]]:
     """Yield the op tables of the taken sides, where git has both."""
     for conflict in merged.conflicts:
         taken = conflict.ours if conflict.taken is Take.OURS else conflict.theirs
@@ -156,7 +156,7 @@ class Conflict(Struct, frozen=True):
     settled: bool = False
 
 
-class Merged(Struct, frozen=True):
+class MergeResult(Struct, frozen=True):
     """The file, its conflicts, and tests with sessions of both sides."""
 
     file: BaselineFile
@@ -171,7 +171,7 @@ class Merged(Struct, frozen=True):
 
 def merge_files(
     base: BaselineFile | None, ours: BaselineFile, theirs: BaselineFile, *, take: Take | None = None
-) -> Merged:
+) -> MergeResult:
     """Merge two versions of a file with their common ``base``.
 
     The same whichever side is called ours, but for tests in conflict: without ``take`` those keep
@@ -197,7 +197,7 @@ def merge_files(
         if merged is not None:
             tests[name] = merged
     file = replace(ours, tests=tests, test_file=ours.test_file or theirs.test_file)
-    return Merged(file, tuple(conflicts), tuple(joined))
+    return MergeResult(file, tuple(conflicts), tuple(joined))
 
 
 def _reconcile(
@@ -266,7 +266,7 @@ def _taken(ours: TestBaseline | None, theirs: TestBaseline | None, take: Take) -
     return Take.THEIRS if newer else Take.OURS
 
 
-def _moment(accepted: Accepted) -> tuple[str, ...]:
+def _moment(accepted: Acceptance) -> tuple[str, ...]:
     """Order accepts by time, then in a way that both sides share."""
     rest = (accepted.commit, accepted.reason, accepted.ttnn, sorted(accepted.environment.items()))
     return accepted.at, repr(rest)
@@ -277,7 +277,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _conflict_listing(path: str, merged: Merged) -> Listing:
+def _conflict_listing(path: str, merged: MergeResult) -> Listing:
     """Lay out conflicts, with both sides' numbers, reasons and dates."""
     lines = [f"joined the sessions of both sides: {test}" for test in merged.joined]
     rows: list[tuple[object, ...]] = []

@@ -63,7 +63,7 @@ from pytest_ttnn_perf.history.page import (
 from pytest_ttnn_perf.history.runs import (
     RecordFile,
     RunHistory,
-    Wanted,
+    RunSelection,
     chosen,
     follow,
     kept_of,
@@ -186,7 +186,7 @@ def run_trends(options: argparse.Namespace) -> Result:
 
 def wanted_history(options: argparse.Namespace) -> RunHistory:
     """Read the runs that options name, by today's names of tests."""
-    wanted = Wanted(options.branch, all_branches=options.all_branches, dirty=options.dirty)
+    wanted = RunSelection(options.branch, all_branches=options.all_branches, dirty=options.dirty)
     renamed: Renamed = {}
     notes: tuple[str, ...] = ()
     try:
@@ -210,7 +210,7 @@ def _records_folder() -> Path:
     return from_here(project_settings().artifacts / "runs")
 
 
-def _read_files(options: argparse.Namespace, wanted: Wanted) -> RunHistory:
+def _read_files(options: argparse.Namespace, wanted: RunSelection) -> RunHistory:
     folder = _records_folder()
     if options.runs is None and not folder.is_dir():
         raise UsageError(
@@ -226,7 +226,7 @@ def _read_files(options: argparse.Namespace, wanted: Wanted) -> RunHistory:
 
 
 def _read_database(
-    url: DatabaseUrl, options: argparse.Namespace, wanted: Wanted, renamed: Renamed
+    url: DatabaseUrl, options: argparse.Namespace, wanted: RunSelection, renamed: Renamed
 ) -> RunHistory:
     from pytest_ttnn_perf.history.database import Database, RunFilter, read_runs
 

@@ -100,7 +100,7 @@ class Gate(NamedTuple):
     store: BaselineStore
     rerun: Rerun = Rerun()
 
-    def judge(self, run: Run, records: Sequence[Path]) -> Gated:
+    def judge(self, run: Run, records: Sequence[Path]) -> GateSummary:
         """Judge a run; ``records`` are the files that it was read from."""
         if not run.tests:
             raise InputError(records[0], "the run has no tests: nothing was judged")
@@ -112,13 +112,13 @@ class Gate(NamedTuple):
                     raise InputError(records[0], f"{name}: {sentence(verdict)}")
         return self.summarize(run, records)
 
-    def summarize(self, run: Run, records: Sequence[Path]) -> Gated:
+    def summarize(self, run: Run, records: Sequence[Path]) -> GateSummary:
         """Summarize a run by the verdicts that it has."""
         rerun = replace(self.rerun, records=tuple(map(str, records)))
         tests = list(run.tests.values())
         summary = summary_options_of(tests, self.settings, rerun=rerun, shift=run.shift)
         health = health_of(run, self.store, self.settings)
-        return Gated(run, self, replace(summary, health=health))
+        return GateSummary(run, self, replace(summary, health=health))
 
 
 _VERDICTS: Final[Columns[tuple[JudgedTest, Verdict]]] = Columns(
@@ -132,7 +132,7 @@ _VERDICTS: Final[Columns[tuple[JudgedTest, Verdict]]] = Columns(
 )
 
 
-class Gated(NamedTuple):
+class GateSummary(NamedTuple):
     """A judged run, and how it is summarized."""
 
     run: Run
@@ -349,7 +349,7 @@ def _joined(ours: Run, theirs: Run) -> Run:
 
 
 def _merge_listing(
-    judged: Sequence[tuple[Part, Gated]], found: Mapping[str, object], closing: str
+    judged: Sequence[tuple[Part, GateSummary]], found: Mapping[str, object], closing: str
 ) -> Listing:
     lines: list[Block] = []
     runs: list[object] = []
@@ -368,7 +368,9 @@ def _merge_listing(
     return Listing(tuple(lines), {**found, "runs": runs}, headings, tuple(rows))
 
 
-def _merge_markdown(judged: Sequence[tuple[Part, Gated]], closing: str, lacking: str | None) -> str:
+def _merge_markdown(
+    judged: Sequence[tuple[Part, GateSummary]], closing: str, lacking: str | None
+) -> str:
     from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code, markdown_text, prose
 
     texts = [f"**{prose(closing)}**\n", *([f"{lacking}\n"] if lacking else [])]
@@ -434,7 +436,7 @@ def run_status(options: argparse.Namespace) -> Result:
     return Result(listing.text(options.format))
 
 
-def _last_run(record: str, gated: Gated) -> dict[str, object]:
+def _last_run(record: str, gated: GateSummary) -> dict[str, object]:
     run = gated.run
     outcomes = Counter(v.outcome.value for judged in run.tests.values() for v in judged.verdicts)
     return {

@@ -124,7 +124,7 @@ def _read_place(value: Value) -> str:
     return place
 
 
-class Accepted(Struct, frozen=True):
+class Acceptance(Struct, frozen=True):
     """The origin of stored numbers: time, commit, reason, ttnn and environment."""
 
     at: str
@@ -151,7 +151,7 @@ class TestBaseline(Struct, frozen=True):
 
     __test__ = False  # a record, not something for pytest to collect
 
-    accepted: Accepted
+    accepted: Acceptance
     metrics: Mapping[str, MetricBaseline]
     configuration: Mapping[str, Scalar] = {}
     ops: Annotated[str | None, Coding(_read_place)] = None

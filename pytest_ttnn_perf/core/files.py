@@ -328,12 +328,12 @@ def unpacked(
         most = min(most_bytes, max(_ALWAYS_FINE, grown))
         words = f"{most:,} bytes" + (f", {_MOST_GROWTH} times its size" if most == grown else "")
         # GzipFile has all that BufferedReader asks of a raw stream.
-        packed = _Unpacked(file, plain, most, words)
+        packed = _UnpackedFile(file, plain, most, words)
         with io.BufferedReader(packed, buffering) as stream:
             yield stream
 
 
-class _Unpacked(gzip.GzipFile):
+class _UnpackedFile(gzip.GzipFile):
     """The content of a packed file, up to a number of bytes."""
 
     def __init__(self, file: Path, packed: BinaryIO, most_bytes: int, most: str) -> None:

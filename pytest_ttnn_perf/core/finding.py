@@ -214,7 +214,7 @@ class Evidence(Struct, frozen=True):
         return self.subject, self.value, self.unit, self.share
 
 
-class Unanswered(Struct, frozen=True):
+class UnansweredRules(Struct, frozen=True):
     """Rules without an answer, all for one reason.
 
     Most rules say so of most tests; one record for all of a kind keeps that cheap.
@@ -690,4 +690,4 @@ class Answers(NamedTuple):
     """The findings of rules, and the rules without an answer."""
 
     findings: tuple[Finding, ...]
-    unanswered: tuple[Unanswered, ...]
+    unanswered: tuple[UnansweredRules, ...]

@@ -22,7 +22,7 @@ from pytest_ttnn_perf.core.codec import (
     encode,
 )
 from pytest_ttnn_perf.core.errors import DecodeError
-from pytest_ttnn_perf.core.finding import Finding, Role, RuleOutcome, Unanswered
+from pytest_ttnn_perf.core.finding import Finding, Role, RuleOutcome, UnansweredRules
 from pytest_ttnn_perf.core.hardware import (
     Environment,
     Hardware,
@@ -183,7 +183,7 @@ class Observation(Struct, frozen=True):
     ops: Annotated[OpGroups | None, Coding(decode_groups, encode_groups)] = None
     waived: Mapping[str, str] = {}
     findings: tuple[Finding, ...] = ()
-    unanswered: tuple[Unanswered, ...] = ()
+    unanswered: tuple[UnansweredRules, ...] = ()
     hardware: Omit[Hardware | None] = None
     location: Omit[Location | None] = None
     environment: Omit[Mapping[str, Scalar]] = {}

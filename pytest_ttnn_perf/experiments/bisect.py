@@ -109,7 +109,7 @@ class Step(Struct, frozen=True):
     why: str | None = None
 
 
-class Followed(Struct, frozen=True):
+class FollowedMetric(Struct, frozen=True):
     """The metric that is slower, and all slower tests.
 
     ``is_rate``: of which more is better; its changes are those of a time all the same.
@@ -128,7 +128,7 @@ class Followed(Struct, frozen=True):
 class State(Struct, frozen=True):
     """Results so far, as kept in a file for after Ctrl-C."""
 
-    followed: Followed | None = None
+    followed: FollowedMetric | None = None
     steps: tuple[Step, ...] = ()
     spent_s: float = 0.0
 
@@ -401,19 +401,19 @@ class Hunt:
             self.asked.print_line(f"{bad.short} is slower than {good}: {text}")
         return compared
 
-    def _followed(self, turns: InTurns, slower: Sequence[Comparison]) -> Followed:
+    def _followed(self, turns: InTurns, slower: Sequence[Comparison]) -> FollowedMetric:
         """Return the clearest change, by all rounds so far."""
         metric = slower[0].verdict.metric
         tests = tuple(dict.fromkeys(each.test for each in slower))
         interval, is_rate = self._interval(turns, slower[0]), metric.better is Better.HIGHER
-        return Followed(slower[0].test, metric.name, *interval, tests, is_rate=is_rate)
+        return FollowedMetric(slower[0].test, metric.name, *interval, tests, is_rate=is_rate)
 
     def _interval(self, turns: InTurns, compared: Comparison) -> Interval:
         sides = (side.good()[compared.test] for side in (turns.before, turns.after))
         rounds = rounds_of(compared.verdict.metric.name, *sides)
         return interval_of(compared.verdict.metric, rounds, plan=Plan(self.asked.rounds))
 
-    def _try(self, commit: Commit, followed: Followed) -> None:
+    def _try(self, commit: Commit, followed: FollowedMetric) -> None:
         """Find out if a commit is slow."""
 
         def look(turns: InTurns) -> tuple[str, ...]:
@@ -434,7 +434,7 @@ class Hunt:
         self.asked.print_line(f"{step.what.value} {commit.short} {commit.subject}: {text}")
         self.asked.print_line(self.status)
 
-    def _step(self, turns: InTurns, commit: Commit, followed: Followed) -> Step:
+    def _step(self, turns: InTurns, commit: Commit, followed: FollowedMetric) -> Step:
         """Judge a commit by the rounds so far."""
         judged = compare_tests(turns.before.good(), turns.after.good(), rounds=self.asked.rounds)
         compared = next((each for each in judged if _is_of(each, followed)), None)
@@ -499,7 +499,7 @@ def _slower(compared: Sequence[Comparison]) -> list[Comparison]:
     return sorted(slower, key=clearness, reverse=True)
 
 
-def _is_of(compared: Comparison, followed: Followed) -> bool:
+def _is_of(compared: Comparison, followed: FollowedMetric) -> bool:
     return (compared.test, compared.verdict.metric.name) == (followed.test, followed.metric)
 
 
@@ -551,7 +551,7 @@ def bisect_listing(found: Found, words: Sequence[str], file: Path) -> Listing:
     return Listing(tuple(lines), document, columns.names, columns.rows(rows))
 
 
-def _columns(followed: Followed | None) -> Columns[tuple[Commit, Step]]:
+def _columns(followed: FollowedMetric | None) -> Columns[tuple[Commit, Step]]:
     return Columns(
         Column("commit", lambda r: r[0].id, "commit", lambda r: r[0].short),
         Column("date", lambda r: r[0].date, "date", lambda r: r[0].date[:10], fit=DROPPED[2]),
@@ -567,19 +567,19 @@ def _columns(followed: Followed | None) -> Columns[tuple[Commit, Step]]:
     )  # fmt: skip
 
 
-def _numbers(found: Step | Followed, followed: Followed) -> str:
+def _numbers(found: Step | FollowedMetric, followed: FollowedMetric) -> str:
     rounds = counted(found.rounds, "round")
     return f"{_as_read(found.change, followed)} ({_interval(found, followed)}, {rounds})"
 
 
-def _interval(found: Step | Followed, followed: Followed | None) -> str:
+def _interval(found: Step | FollowedMetric, followed: FollowedMetric | None) -> str:
     if found.low is None:
         return "-"
     ends = _as_read(found.low, followed), _as_read(found.high, followed)
     return " to ".join(reversed(ends) if followed and followed.is_rate else ends)
 
 
-def _as_read(change: float | None, followed: Followed | None) -> str:
+def _as_read(change: float | None, followed: FollowedMetric | None) -> str:
     """Format a change as read from two values: minus is lower."""
     is_rate = followed is not None and followed.is_rate
     return format_change(-change / (1 + change) if is_rate and change is not None else change)

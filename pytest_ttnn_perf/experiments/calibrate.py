@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.assignment import PassKind
-from pytest_ttnn_perf.core.baseline import Accepted, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, TestBaseline
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.metric import Source, median
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.tables import Block
 
 
-class Calibrated(Struct, frozen=True):
+class MetricNoise(Struct, frozen=True):
     """One metric of one test, as fractions (0.05 = 5 %).
 
     ``within`` and ``between`` are standard deviations, of samples in a session and of sessions'
@@ -107,7 +107,7 @@ def run_sessions(
     return found
 
 
-def calibrate_metrics(sessions: Sessions, *, confirm: int) -> Iterator[Calibrated]:
+def calibrate_metrics(sessions: Sessions, *, confirm: int) -> Iterator[MetricNoise]:
     """Yield the noise and the limit of every time and throughput."""
     for test, seen in sessions.good().items():
         for name, baseline in baselines_of(seen).items():
@@ -125,7 +125,7 @@ def calibrate_metrics(sessions: Sessions, *, confirm: int) -> Iterator[Calibrate
                 seeing = Seeing(limit, noise.between_sd, night, centre_sd, 1 + confirm)
                 rate = seeing.alarm_rate()
                 caught = fraction(seeing.smallest_caught())
-            yield Calibrated(
+            yield MetricNoise(
                 test=test,
                 baseline=baseline,
                 centre=centre_of(baseline),
@@ -158,7 +158,7 @@ _MINUTE_S: Final = 60
 
 
 def calibration_listing(
-    rows: Sequence[Calibrated], troubles: Mapping[str, str], *, remarks: Sequence[str]
+    rows: Sequence[MetricNoise], troubles: Mapping[str, str], *, remarks: Sequence[str]
 ) -> Listing:
     """Lay out a calibration; ``remarks`` follow the table."""
     lines: list[Block] = [*_COLUMNS.table(rows)]
@@ -199,7 +199,7 @@ def _rate(rate: float | None) -> str:
     return f"< {_LEAST_RATE * 100:.2f} %" if rate < _LEAST_RATE else f"{rate * 100:.2f} %"
 
 
-_COLUMNS: Final[Columns[Calibrated]] = Columns(
+_COLUMNS: Final[Columns[MetricNoise]] = Columns(
     id_column(lambda r: r.test),
     Column("metric", lambda r: r.baseline.metric.name, "metric", fit=METRIC),
     Column("unit", lambda r: r.baseline.metric.unit),
@@ -349,7 +349,7 @@ def _write_baselines(
         if worse is not None:
             refused.append(f'not written {test}: {worse}; accept it with --reason "why"')
             continue
-        accepted = Accepted(
+        accepted = Acceptance(
             at=str(environment.started_at),
             commit=environment.commit and environment.commit[:12],
             reason=asked.reason or f"calibrated with {counted(len(seen), 'session')}",

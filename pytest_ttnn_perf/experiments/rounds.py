@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.assignment import ComparedVersions, PassKind
-from pytest_ttnn_perf.core.baseline import Accepted, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, TestBaseline
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.observation import NO_LIMITS, JudgedTest, Run
@@ -269,7 +269,7 @@ class _TestRounds:
     def judge(self, plan: Plan) -> Iterator[Comparison]:
         """Yield each metric with its verdict."""
         # With its own setting: one that differs is an obstacle, in the words of this command.
-        stored = TestBaseline(Accepted(""), baselines_of(list(self.before)), self.now.setting)
+        stored = TestBaseline(Acceptance(""), baselines_of(list(self.before)), self.now.setting)
         exact = {verdict.metric.name: verdict for verdict in judge_test(self.now, stored)}
         judged = [self._judge(pair, exact, plan) for pair in self.gated]
         verdicts = with_parts_explaining([paired.verdict for paired in judged], self.now)

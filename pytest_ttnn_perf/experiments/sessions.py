@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, TestBaseline
 from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, UsageError
 from pytest_ttnn_perf.core.observation import Observation
@@ -237,7 +237,7 @@ def _difference(observation: Observation, seen: list[Observation]) -> str | None
     """
     if not seen:
         return None
-    first = TestBaseline(Accepted(""), baselines_of(seen[:1]), seen[0].setting)
+    first = TestBaseline(Acceptance(""), baselines_of(seen[:1]), seen[0].setting)
     for verdict in judge_test(observation, first):
         by_ratio = verdict.metric.compared_by_ratio and verdict.change is not None
         if not by_ratio and verdict.outcome is not Outcome.WITHIN:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import InputError, RuleError, UsageError
-from pytest_ttnn_perf.core.finding import Answers, Finding, Subject, Unanswered
+from pytest_ttnn_perf.core.finding import Answers, Finding, Subject, UnansweredRules
 from pytest_ttnn_perf.core.metric import Kind, Source, split_metric
 from pytest_ttnn_perf.core.observation import TELLS, JudgedTest
 from pytest_ttnn_perf.core.ops import CALLS
@@ -195,18 +195,20 @@ def check_numbers(
 
 def join_answers(observation: Observation, answered: Answers | Observation) -> Observation:
     """Add answers; to one question, keep the one that knows most."""
-    answers: dict[tuple[str, str], Finding | Unanswered] = {}
+    answers: dict[tuple[str, str], Finding | UnansweredRules] = {}
     for side in (observation, answered):
-        given: list[tuple[str, Finding | Unanswered]] = [(one.code, one) for one in side.findings]
+        given: list[tuple[str, Finding | UnansweredRules]] = [
+            (one.code, one) for one in side.findings
+        ]
         given += [(code, each) for each in side.unanswered for code in each.codes]
         for code, answer in given:
             known = answers.get((code, answer.region))
             if known is None or TELLS.index(answer.outcome) > TELLS.index(known.outcome):
                 answers[code, answer.region] = answer
     ordered = sorted(answers.items(), key=itemgetter(0))
-    without: dict[Unanswered, list[str]] = {}
+    without: dict[UnansweredRules, list[str]] = {}
     for (code, _), answer in ordered:
-        if isinstance(answer, Unanswered):
+        if isinstance(answer, UnansweredRules):
             without.setdefault(replace(answer, codes=()), []).append(code)
     return replace(
         observation,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.baseline import (
     CAPTURE,
     MAX_SESSIONS,
-    Accepted,
+    Acceptance,
     MetricBaseline,
     Session,
     TestBaseline,
@@ -59,7 +59,7 @@ class Change(Struct, frozen=True):
 
     observation: Observation
     actions: Mapping[str, Action]
-    accepted: Accepted
+    accepted: Acceptance
     measured: Mapping[str, tuple[Session, ...]]
     appended: Mapping[str, tuple[Session, ...]]
 
@@ -102,9 +102,9 @@ class Change(Struct, frozen=True):
         )
 
 
-def acceptance_now(environment: Environment, reason: str | None) -> Accepted:
+def acceptance_now(environment: Environment, reason: str | None) -> Acceptance:
     """Return the acceptance of numbers of this run."""
-    return Accepted(
+    return Acceptance(
         at=f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         commit=environment.commit[:12] if environment.commit else None,
         reason=reason,
@@ -113,7 +113,7 @@ def acceptance_now(environment: Environment, reason: str | None) -> Accepted:
     )
 
 
-def plan(judged: JudgedTest, update: Update, *, accepted: Accepted, run: str) -> Change | None:
+def plan(judged: JudgedTest, update: Update, *, accepted: Acceptance, run: str) -> Change | None:
     """Return the change of a test's baseline, if there is one.
 
     All of a test or nothing: no gain in speed is written together with a loss in accuracy.
@@ -302,7 +302,12 @@ class Updates(Struct):
     _changes: dict[tuple[Hardware, str], dict[str, Change]] = {}
 
     def decide(
-        self, judged: JudgedTest, *, hardware: Hardware, accepted: Callable[[], Accepted], run: str
+        self,
+        judged: JudgedTest,
+        *,
+        hardware: Hardware,
+        accepted: Callable[[], Acceptance],
+        run: str,
     ) -> JudgedTest:
         """Return a judged test with the metrics that will be written."""
         if self.update is None:

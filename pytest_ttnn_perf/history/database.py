@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.observation import Run
     from pytest_ttnn_perf.core.settings import DatabaseUrl
-    from pytest_ttnn_perf.history.runs import Keep, RunHistory, Wanted
+    from pytest_ttnn_perf.history.runs import Keep, RunHistory, RunSelection
 
     Row = dict[str, Any]
 
@@ -476,7 +476,9 @@ class RunFilter(Struct, frozen=True):
     metric: str | None = None
 
 
-def read_runs(database: Database, folder: Path, wanted: Wanted, asked: RunFilter) -> RunHistory:
+def read_runs(
+    database: Database, folder: Path, wanted: RunSelection, asked: RunFilter
+) -> RunHistory:
     """Read the selected runs; ``folder`` is in the repository of their commits.
 
     Raises:
@@ -560,7 +562,7 @@ def _reading(metric: Metric, row: Any) -> Reading:
     return Reading(row.test, metric, row.key, setting, row.value, verdict, **flags)
 
 
-class Pruned(NamedTuple):
+class PruneCounts(NamedTuple):
     """Counts of removed runs, removed samples and kept runs."""
 
     runs: int
@@ -572,7 +574,7 @@ class Pruned(NamedTuple):
 
 def prune(
     database: Database, runs: Keep | None, samples: Keep | None, *, dry_run: bool = False
-) -> Pruned:
+) -> PruneCounts:
     """Delete old runs and samples; ``dry_run`` only counts them."""
     done = database.read(partial(_prune, runs, samples, dry_run=True))
     if not dry_run and (done.runs or done.samples):
@@ -583,7 +585,7 @@ def prune(
 
 def _prune(
     runs: Keep | None, samples: Keep | None, connection: Connection, *, dry_run: bool
-) -> Pruned:
+) -> PruneCounts:
     # A run whose clock cannot be read is as old as its arrival.
     began = func.coalesce(RUN.c.started_s, RUN.c.sent_s).label("began")
     query = select(RUN.c.id, began, RUN.c.started_at, _RECORD.c.run_id.label("record"))
@@ -598,4 +600,4 @@ def _prune(
         for chunk in _chunks(stale):
             connection.execute(delete(_RECORD).where(_RECORD.c.run_id.in_(chunk)))
     days = [row.started_at[:10] for row in reversed(old)] or [None]
-    return Pruned(len(old), len(stale), len(kept), days[0], days[-1])
+    return PruneCounts(len(old), len(stale), len(kept), days[0], days[-1])

@@ -45,7 +45,7 @@ from pytest_ttnn_perf.history.page_html import (
 )
 from pytest_ttnn_perf.history.runs import (
     RunHistory,
-    Wanted,
+    RunSelection,
     history_lines,
     mark_of,
     read_history,
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
     from pytest_ttnn_perf.analysis.ops.timeline import Span
-    from pytest_ttnn_perf.core.finding import Finding, Unanswered
+    from pytest_ttnn_perf.core.finding import Finding, UnansweredRules
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import JudgedTest, Observation
@@ -139,7 +139,7 @@ def write_page_of_run(
     records = (settings.artifacts / "runs").glob("*.json")
     others = sorted(file for file in records if file not in own)[len(own) - USUAL_RUNS :]
     try:
-        history = read_history(others, project, Wanted())
+        history = read_history(others, project, RunSelection())
     except UsageError as error:  # such as a repository without a main branch
         history = RunHistory((), notes=(str(error),))
     history = with_own_runs(history, own, project)
@@ -156,7 +156,7 @@ def write_page(page: Page, file: Path) -> None:
 
 def with_own_runs(history: RunHistory, own: Sequence[Path], folder: Path) -> RunHistory:
     """Add the runs of some records, on any branch."""
-    runs = read_history(own, folder, Wanted(all_branches=True, dirty=True)).runs
+    runs = read_history(own, folder, RunSelection(all_branches=True, dirty=True)).runs
     known = {(run.id, run.at) for run in history.runs}
     new = [run for run in runs if (run.id, run.at) not in known]
     return replace(history, runs=(*history.runs, *new))
@@ -425,7 +425,7 @@ def _metric(
 
 
 def page_findings(
-    findings: Sequence[Finding], unanswered: Iterable[Unanswered] = (), *, enforced: bool
+    findings: Sequence[Finding], unanswered: Iterable[UnansweredRules] = (), *, enforced: bool
 ) -> Iterator[Part]:
     """Yield findings by saving, then waived and unmeasured ones."""
     found = by_saving(f for f in findings if f.outcome is RuleOutcome.FOUND and not f.quiet)

@@ -289,7 +289,7 @@ class RecordedRun(Struct, frozen=True):
         return (self.commit or "-")[:9]
 
 
-class Wanted(Struct, frozen=True):
+class RunSelection(Struct, frozen=True):
     """Selected runs: of one branch (None: the main one) or of all."""
 
     branch: str | None = None
@@ -349,7 +349,7 @@ UNKNOWN_COMMIT: Final = (
 TWICE: Final = "read twice"
 
 
-def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHistory:
+def read_history(paths: Sequence[Path], folder: Path, wanted: RunSelection) -> RunHistory:
     """Read records; ``folder`` is in the repository of their commits.
 
     Raises:
@@ -364,7 +364,7 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHist
     return replace(arranged(runs, folder, wanted), unreadable=tuple(unreadable))
 
 
-def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: Wanted) -> RunHistory:
+def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: RunSelection) -> RunHistory:
     """Select the wanted runs and order them by commit."""
     commits = {run.commit for run in runs if run.commit}
     names = (wanted.branch,) if wanted.branch else _MAIN
@@ -489,7 +489,7 @@ def _readings(judged: JudgedTest, run: Run) -> Iterator[Reading]:
 
 
 def _kept(
-    runs: Iterable[RecordedRun], branch: _Branch, wanted: Wanted
+    runs: Iterable[RecordedRun], branch: _Branch, wanted: RunSelection
 ) -> tuple[list[RecordedRun], Counter[str]]:
     """Select the wanted runs; count the others by reason."""
     kept: list[RecordedRun] = []

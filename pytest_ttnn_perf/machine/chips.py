@@ -430,7 +430,7 @@ _TOUCHING: Final = (
 _OF_CLUSTER: Final = ("get_cluster_type", "serialize_cluster_descriptor")
 
 
-class Touched(Struct):
+class ChipWatch(Struct):
     """Remembers the first call that touched a chip."""
 
     by: str | None = None

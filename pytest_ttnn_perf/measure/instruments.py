@@ -495,7 +495,7 @@ class BesideDevices(Instruments):
         return Artifact((MetricObservation(count, (), note=why),))
 
 
-class _Profiled(BesideDevices):
+class _ProfiledPass(BesideDevices):
     """A profiled pass: wall times are distorted, and not kept."""
 
     by_the_clock = False
@@ -511,7 +511,7 @@ class _Profiled(BesideDevices):
 
 
 @dataclass
-class Profiling(_Profiled):
+class Profiling(_ProfiledPass):
     """The device profiler: few calls, and only the times of devices.
 
     ``report`` is the profiler's own, ``log`` where this process prints to. ``room`` is how many
@@ -588,7 +588,7 @@ class Profiling(_Profiled):
         if self._dropped:  # what is left of the others is a part that looks whole
             lost = {n: m for n, m in observation.metrics.items() if n == KERNEL_TIME}
             observation = replace(observation, metrics=lost, ops=None, dropped=True)
-        return _Profiled.complete(self, observation, artifact)
+        return _ProfiledPass.complete(self, observation, artifact)
 
     def _report(self) -> OpTable | None:
         """Read the profiler's report; without one, programs have no names."""
@@ -602,7 +602,7 @@ class Profiling(_Profiled):
         return table
 
 
-class Printing(_Profiled):
+class Printing(_ProfiledPass):
     """The profilers of tt-lang, which print after each call: there is one."""
 
     def read_output(self, text: str) -> Artifact:

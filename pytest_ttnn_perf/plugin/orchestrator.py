@@ -25,7 +25,7 @@ from pytest_ttnn_perf.core.files import read_text
 from pytest_ttnn_perf.core.options import option_of
 from pytest_ttnn_perf.core.text import inert
 from pytest_ttnn_perf.gate.confirm import suspects
-from pytest_ttnn_perf.machine.chips import Touched
+from pytest_ttnn_perf.machine.chips import ChipWatch
 from pytest_ttnn_perf.plugin.activation import (
     distribution_of,
     errors_end_pytest,
@@ -330,7 +330,7 @@ class Orchestrator:
     profiler: ProfilerKind
     collection: TestCollection
     processes: str | None = None
-    touched: Touched = field(default_factory=Touched)
+    touched: ChipWatch = field(default_factory=ChipWatch)
 
     def __post_init__(self) -> None:
         self.touched.watch()

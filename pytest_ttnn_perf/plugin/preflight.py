@@ -15,7 +15,7 @@ from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.settings import BrokerUse, PassChoice, ProfilerKind
 from pytest_ttnn_perf.gate.record import ignore_folder
-from pytest_ttnn_perf.machine.chips import Touched, lock_folder, take, take_one, visible_chips
+from pytest_ttnn_perf.machine.chips import ChipWatch, lock_folder, take, take_one, visible_chips
 from pytest_ttnn_perf.machine.environment import devices_of, is_simulated
 from pytest_ttnn_perf.machine.processes import interpreter
 from pytest_ttnn_perf.machine.ttnn import installed_ttnn
@@ -215,7 +215,7 @@ def check_chips(environment: Mapping[str, str], *, processes: int) -> tuple[int,
     return chips
 
 
-def check_untouched(touched: Touched, environment: Mapping[str, str]) -> None:
+def check_untouched(touched: ChipWatch, environment: Mapping[str, str]) -> None:
     """Refuse to start workers where this process has the chips.
 
     Raises:

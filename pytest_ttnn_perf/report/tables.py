@@ -76,7 +76,7 @@ class Line(NamedTuple):
     drawn: bool = False
 
 
-class Painted(NamedTuple):
+class ColouredLine(NamedTuple):
     """A line in several colours."""
 
     parts: Sequence[tuple[str, str | None]]
@@ -198,7 +198,7 @@ class Table(Struct, frozen=True):
 #: Every letter that stands for a cell, as often as the cell is wide.
 _STAND_INS: Final = re.compile(f"([{chr(_STAND_IN)}-{chr(sys.maxunicode)}])\\1*")
 #: A part of an output.
-Block = str | Line | Painted | Table
+Block = str | Line | ColouredLine | Table
 
 
 def table_of(
@@ -367,7 +367,7 @@ def printed(blocks: Iterable[Block], style: Style) -> Iterator[str]:
         if isinstance(block, Table):
             yield from block.lines(style)
             continue
-        if isinstance(block, Painted):
+        if isinstance(block, ColouredLine):
             yield "".join(coloured(inert(text), code, style) for text, code in block.parts)
             continue
         line = Line(block) if isinstance(block, str) else block

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from tests.harness.baselines import ops, stored, times
 from tests.harness.repository import Repository
@@ -30,8 +30,8 @@ def rate(*per_second: float, since: int = 0) -> MetricBaseline:
 
 
 BEFORE = stored(times(10.0, 10.2), times(5.0, name="ttft"))
-WITH_REASON = Accepted("2026-11-16T10:00:00Z", "aaa1111", "float32 sums")
-WITHOUT = Accepted("2026-11-16T10:00:00Z", "aaa1111")
+WITH_REASON = Acceptance("2026-11-16T10:00:00Z", "aaa1111", "float32 sums")
+WITHOUT = Acceptance("2026-11-16T10:00:00Z", "aaa1111")
 REMEDY = '  accept it with: ttnn-perf baseline accept RUN.json --reason "why"'
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core.baseline import Accepted
+from pytest_ttnn_perf.core.baseline import Acceptance
 from tests.harness.baselines import stored, times
 from tests.harness.repository import Repository
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tests.harness.baselines import Desk
 
 A, B = "test_m.py::test_a", "test_m.py::test_b"
-LATER = Accepted("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights")
-LAST = Accepted("2026-11-17T10:00:00Z", "bbb2222", "float32 sums")
+LATER = Acceptance("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights")
+LAST = Acceptance("2026-11-17T10:00:00Z", "bbb2222", "float32 sums")
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

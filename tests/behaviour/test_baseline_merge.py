@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core.baseline import Accepted
+from pytest_ttnn_perf.core.baseline import Acceptance
 from tests.harness.baselines import ops, stored, times
 from tests.harness.repository import Repository
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 A, B = "test_m.py::test_a", "test_m.py::test_b"
 FILE = "baselines/wormhole_b0-n150-1x1/test_m.json"
 TABLE = "baselines/wormhole_b0-n150-1x1/test_m.ops/test_a.csv"
-OURS = Accepted("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights")
-THEIRS = Accepted("2026-11-17T10:00:00Z", "bbb2222", "float32 sums")
+OURS = Acceptance("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights")
+THEIRS = Acceptance("2026-11-17T10:00:00Z", "bbb2222", "float32 sums")
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

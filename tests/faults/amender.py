@@ -12,7 +12,7 @@ from filelock import FileLock
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import (
-    Accepted,
+    Acceptance,
     BaselineFile,
     MetricBaseline,
     Session,
@@ -37,7 +37,7 @@ METRIC = Metric("wall_time", "ns")
 def stored(*medians: int) -> TestBaseline:
     """Return a baseline with one session per median."""
     sessions = tuple(Session(median, 0, 10) for median in medians)
-    return TestBaseline(Accepted("now"), {METRIC.name: MetricBaseline(METRIC, sessions)})
+    return TestBaseline(Acceptance("now"), {METRIC.name: MetricBaseline(METRIC, sessions)})
 
 
 def text_of(sessions: int) -> str:

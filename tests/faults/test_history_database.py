@@ -24,7 +24,7 @@ from pytest_ttnn_perf.history.database import (
     read_runs,
     send,
 )
-from pytest_ttnn_perf.history.runs import RecordFile, Wanted
+from pytest_ttnn_perf.history.runs import RecordFile, RunSelection
 from tests.harness.history_writer import METRICS, TESTS, run_of
 from tests.harness.project import run_command
 
@@ -66,7 +66,7 @@ def database(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dat
 
 
 def runs_in(database: Database) -> list[tuple[str | None, int]]:
-    history = read_runs(database, Path.cwd(), Wanted(all_branches=True), RunFilter())
+    history = read_runs(database, Path.cwd(), RunSelection(all_branches=True), RunFilter())
     return [(run.id, len(run.readings)) for run in history.runs]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.core.baseline import Accepted
+from pytest_ttnn_perf.core.baseline import Acceptance
 from pytest_ttnn_perf.machine import git as git_module
 from pytest_ttnn_perf.machine.git import _ALWAYS, Git, GitError, work_tree
 from tests.harness.baselines import Desk, stored, times
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 A = "test_m.py::test_a"
 KEY = "wormhole_b0-n150-1x1"
 FILE = f"baselines/{KEY}/test_m.json"
-LATER = Accepted("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights")
-LAST = Accepted("2026-11-17T10:00:00Z", "bbb2222", "float32 sums")
+LATER = Acceptance("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights")
+LAST = Acceptance("2026-11-17T10:00:00Z", "bbb2222", "float32 sums")
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

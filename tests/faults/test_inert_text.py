@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.core.baseline import Accepted
+from pytest_ttnn_perf.core.baseline import Acceptance
 from tests.harness.baselines import Desk, stored, times
 from tests.harness.captures import capture, op
 from tests.harness.project import Ran, run_command
@@ -35,7 +35,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     folder.mkdir()
     monkeypatch.chdir(folder)
     desk = Desk(folder)
-    theirs = Accepted("2026-11-15T10:00:00Z", f"=1{EVIL}", f"-{EVIL}", EVIL)
+    theirs = Acceptance("2026-11-15T10:00:00Z", f"=1{EVIL}", f"-{EVIL}", EVIL)
     for test in TESTS:
         desk.store(test, stored(times(10.0, 10.1), times(1.0, name=EVIL), accepted=theirs))
     # A third of the tests move, so that no machine shifts.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core.baseline import Accepted
+from pytest_ttnn_perf.core.baseline import Acceptance
 from tests.harness.baselines import ops, stored, timed, times
 from tests.harness.golden import assert_golden
 from tests.harness.project import clean
@@ -69,9 +69,9 @@ def test_rename(lived_in: Desk, shape: str) -> None:
 @SHAPES
 def test_merge(desk: Desk, shape: str) -> None:
     sides = {
-        "base": (Accepted("2026-11-15T10:00:00Z", "abc1234", "first"), (12.0,)),
-        "ours": (Accepted("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights"), (12.0, 14.0)),
-        "theirs": (Accepted("2026-11-17T10:00:00Z", "bbb2222", "float32 sums"), (12.0, 13.0)),
+        "base": (Acceptance("2026-11-15T10:00:00Z", "abc1234", "first"), (12.0,)),
+        "ours": (Acceptance("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights"), (12.0, 14.0)),
+        "theirs": (Acceptance("2026-11-17T10:00:00Z", "bbb2222", "float32 sums"), (12.0, 13.0)),
     }
     for name, (accepted, medians) in sides.items():
         since = len(medians) - 1

@@ -11,7 +11,7 @@ from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.bisect import (
     End,
-    Followed,
+    FollowedMetric,
     Found,
     State,
     Step,
@@ -39,7 +39,7 @@ FILE = Path("bisect") / "000-555.json"
 WORDS = ["test_model.py", "-k", "a b"]
 ASKED = ("--metric", "rate", "--rounds", "20", "--same", "ttnn", *WORDS)
 #: A rate that falls to 10/11, which is a time that is 10 % longer.
-FOLLOWED = Followed(
+FOLLOWED = FollowedMetric(
     "t.py::test_t", "rate", 0.1, 0.08, 0.12, 8, ("t.py::test_t", "t.py::test_u"), is_rate=True
 )
 STEPS = (

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Kind, Metric
 from pytest_ttnn_perf.core.ops import OpGroup, OpGroups, Signature, Tensor
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 N150 = Hardware("wormhole_b0", "n150", "1x1")
 T3K = Hardware("wormhole_b0", "t3k", "2x4")
-FIRST = Accepted("2026-11-15T10:00:00Z", "abc1234", "first", "0.81.1")
+FIRST = Acceptance("2026-11-15T10:00:00Z", "abc1234", "first", "0.81.1")
 
 
 def ops(*codes: str) -> OpGroups:
@@ -44,7 +44,7 @@ def times(*medians_ms: float, name: str = "latency", since: int = 0) -> MetricBa
 
 def stored(
     *metrics: MetricBaseline,
-    accepted: Accepted = FIRST,
+    accepted: Acceptance = FIRST,
     table: OpGroups | None = None,
     **configuration: Any,
 ) -> TestBaseline:

@@ -6,23 +6,21 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "pytest_ttnn_perf"
 
-# Budgets of the package. They only go down: a new capability fits, or replaces one.
-MAX_MODULES = 377
-MAX_LINES = 75_600
-MAX_MODULE_LINES = 1_000
+# Budgets of the package. They only go down, towards 150 modules, 52,000 lines, 22,000 of them the
+# gate's: a new capability fits, or replaces one.
+MAX_MODULES = 164
+MAX_LINES = 63_300
+MAX_GATE_LINES = 27_000
 MAX_FUNCTION_LINES = 60
 
-PACKAGE = sorted((ROOT / "pytest_ttnn_perf").rglob("*.py"))
-FILES = PACKAGE + [
-    file
-    for folder in ("tests", "examples", "benchmarks", "docs")
-    for file in (ROOT / folder).rglob("*.py")
-]
+#: The rooms of the gate; the others are wings.
+GATE = ("core", "machine", "gate", "measure", "report", "plugin")
 
 
-def _lines(file: Path) -> int:
-    return len(file.read_text(encoding="utf-8").splitlines())
+def _lines(folder: Path) -> int:
+    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in folder.rglob("*.py"))
 
 
 def _function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -34,19 +32,19 @@ def _function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def test_the_package_keeps_to_its_budget() -> None:
-    assert 0 < len(PACKAGE) <= MAX_MODULES
-    assert sum(map(_lines, PACKAGE)) <= MAX_LINES
+    assert 0 < len(list(PACKAGE.rglob("*.py"))) <= MAX_MODULES
+    assert _lines(PACKAGE) <= MAX_LINES
 
 
-def test_a_module_is_a_topic() -> None:
-    lengths = {str(file.relative_to(ROOT)): _lines(file) for file in FILES}
-    assert not {file: length for file, length in lengths.items() if length > MAX_MODULE_LINES}
+def test_the_gate_keeps_to_its_budget() -> None:
+    assert 0 < sum(_lines(PACKAGE / room) for room in GATE) <= MAX_GATE_LINES
 
 
 def test_functions_are_read_in_one_go() -> None:
     lengths = {
         f"{file.relative_to(ROOT)}:{node.lineno}": _function_lines(node)
-        for file in FILES
+        for folder in ("pytest_ttnn_perf", "tests", "examples", "benchmarks", "docs")
+        for file in (ROOT / folder).rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.core.baseline import (
-    Accepted,
+    Acceptance,
     BaselineFile,
     MetricBaseline,
     Session,
@@ -16,7 +16,7 @@ from pytest_ttnn_perf.core.baseline import (
     ops_path,
 )
 from pytest_ttnn_perf.core.codec import LARGEST
-from pytest_ttnn_perf.core.finding import Evidence, Finding, RuleOutcome, Severity, Unanswered
+from pytest_ttnn_perf.core.finding import Evidence, Finding, RuleOutcome, Severity, UnansweredRules
 from pytest_ttnn_perf.core.hardware import Environment, Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import (
@@ -72,7 +72,7 @@ FINDINGS = st.builds(
     waived=st.none() | SAID,
 )
 UNANSWERED = st.builds(
-    Unanswered,
+    UnansweredRules,
     st.sampled_from(RuleOutcome),
     TEXTS,
     st.lists(CODES, max_size=2).map(tuple),
@@ -236,7 +236,7 @@ def _test_baselines(draw: DrawFn) -> TestBaseline:
     names = draw(st.lists(TEXTS, max_size=3, unique=True))
     optional = st.none() | TEXTS
     return TestBaseline(
-        draw(st.builds(Accepted, TEXTS, optional, optional, optional)),
+        draw(st.builds(Acceptance, TEXTS, optional, optional, optional)),
         {name: draw(_metric_baselines(name)) for name in names},
         draw(CONFIGURATIONS),
         ops=draw(st.none() | st.builds(_place, TEXTS, TEXTS)),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Observation
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy, judge_test
@@ -81,7 +81,7 @@ def judged(
     run: MetricObservation, baseline: MetricBaseline | None, *, policy: Policy = DEFAULT_POLICY
 ) -> Verdict:
     """Judge one metric through the same door as a whole test."""
-    stored = TestBaseline(Accepted("now"), {run.metric.name: baseline}) if baseline else None
+    stored = TestBaseline(Acceptance("now"), {run.metric.name: baseline}) if baseline else None
     (verdict,) = judge_test(
         Observation("test_a.py::test", {run.metric.name: run}), stored, policy=policy
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import (
-    Accepted,
+    Acceptance,
     BaselineFile,
     MetricBaseline,
     Session,
@@ -73,7 +73,7 @@ def test_a_value_that_must_not_change_does_not_change_by_being_stored(
 
 def _read_again(stored: MetricBaseline) -> MetricBaseline:
     """Return a baseline as the next run finds it."""
-    test = TestBaseline(Accepted("now"), {"m": stored})
+    test = TestBaseline(Acceptance("now"), {"m": stored})
     text = encode_text(BaselineFile(Hardware("host", "x"), {"t": test}))
     return decode_file(json.loads(text)).tests["t"].metrics["m"]
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.cli.baseline_merge import Take, merge_files
 from pytest_ttnn_perf.core.baseline import (
     MAX_SESSIONS,
-    Accepted,
+    Acceptance,
     BaselineFile,
     MetricBaseline,
     Session,
@@ -32,7 +32,7 @@ SESSIONS = st.builds(
     Session, st.integers(1, 9).map(float), st.integers(0, 3).map(float), st.integers(1, 3)
 )
 MOMENTS = st.sampled_from(["2026-11-15T10:00:00Z", "2026-11-16T10:00:00Z", "2026-11-17T10:00:00Z"])
-ACCEPTED = st.builds(Accepted, MOMENTS, st.sampled_from(["abc", "def"]), st.sampled_from("xyz"))
+ACCEPTED = st.builds(Acceptance, MOMENTS, st.sampled_from(["abc", "def"]), st.sampled_from("xyz"))
 
 
 @st.composite
@@ -181,7 +181,7 @@ def test_a_test_removed_on_one_side_and_changed_on_the_other_is_a_conflict(
 @SOME
 @given(stored_tests(), ACCEPTED)
 def test_the_same_numbers_accepted_twice_are_no_conflict(
-    test: TestBaseline, again: Accepted
+    test: TestBaseline, again: Acceptance
 ) -> None:
     ours = BaselineFile(HARDWARE, {"test_a": test})
     theirs = with_tests(ours, test_a=replace(test, accepted=again))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.core import baseline
 from pytest_ttnn_perf.core.baseline import (
-    Accepted,
+    Acceptance,
     TestBaseline,
     key_folder,
     relative_path,
@@ -130,7 +130,7 @@ def test_a_stored_test_is_found_again_and_listed_under_its_file(
     tmp_path_factory: pytest.TempPathFactory, test_file: str, name: str
 ) -> None:
     assume("::" not in test_file + ":")
-    test, stored = f"{test_file}::{name}", TestBaseline(Accepted("now"), {})
+    test, stored = f"{test_file}::{name}", TestBaseline(Acceptance("now"), {})
     assert split_test_id(test) == (test_file, name)
     root = tmp_path_factory.mktemp("baselines")
     BaselineStore(root).amend(HARDWARE, {test: lambda _: stored})

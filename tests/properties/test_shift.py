@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
@@ -63,7 +63,7 @@ def run_at(stored: Stored, *worse: float) -> tuple[Verdict, ...]:
         sign = -1 if baseline.metric.better is Better.HIGHER else 1
         value = centre_of(baseline) * math.exp(sign * change)
         metrics[name] = MetricObservation(baseline.metric, (value,))
-    return judge_test(Observation("t.py::t", metrics), TestBaseline(Accepted("now"), stored))
+    return judge_test(Observation("t.py::t", metrics), TestBaseline(Acceptance("now"), stored))
 
 
 @st.composite

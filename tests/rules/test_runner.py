@@ -32,7 +32,7 @@ from pytest_ttnn_perf.core.finding import (
     Rule,
     RuleOutcome,
     Severity,
-    Unanswered,
+    UnansweredRules,
     rule,
 )
 from pytest_ttnn_perf.core.observation import Observation
@@ -99,17 +99,18 @@ def test_what_is_missing_is_named() -> None:
         ),
         (
             Subject(observation=Observation("test"), facts={"use_trace": True}),
-            Answers((), (Unanswered(RuleOutcome.NOT_APPLICABLE, "no trace", ("TTP398",)),)),
+            Answers((), (UnansweredRules(RuleOutcome.NOT_APPLICABLE, "no trace", ("TTP398",)),)),
         ),
         (
             Subject(),
             Answers(
-                (), (Unanswered(RuleOutcome.NOT_MEASURED, "needs a measured test", ("TTP398",)),)
+                (),
+                (UnansweredRules(RuleOutcome.NOT_MEASURED, "needs a measured test", ("TTP398",)),),
             ),
         ),
         (
             Subject(absent={Input.TEST: "nothing ran"}),
-            Answers((), (Unanswered(RuleOutcome.NOT_MEASURED, "nothing ran", ("TTP398",)),)),
+            Answers((), (UnansweredRules(RuleOutcome.NOT_MEASURED, "nothing ran", ("TTP398",)),)),
         ),
     ],
     ids=["clean", "not applicable", "not measured", "not measured by name"],

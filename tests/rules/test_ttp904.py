@@ -5,7 +5,7 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.gate.judge import judge_test
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_measured
 from tests.rules.observations import MetricObservation, accuracy, measured, timed
@@ -24,7 +24,7 @@ def judged(*observed: MetricObservation, **before: float) -> Subject:
         for each in observed
         if each.metric.name in before
     }
-    accepted = Accepted("2026-11-15T10:00:00Z")
+    accepted = Acceptance("2026-11-15T10:00:00Z")
     baseline = TestBaseline(accepted, metrics) if metrics else None
     return replace(subject, verdicts=judge_test(subject.observation, baseline))
 

@@ -34,7 +34,7 @@ from pytest_ttnn_perf.core.text import microseconds, percent
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.savings import Placed
+    from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
     from pytest_ttnn_perf.analysis.ops.roofline import Board, Roofline
     from pytest_ttnn_perf.core.finding import Answer, Limit
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
@@ -141,7 +141,7 @@ def check_shortfall(
     efficiency: Limit,
     *,
     sentence: str,
-    name: Callable[[Placed], str] = lambda placed: op_name(placed.op),
+    name: Callable[[OpPlace], str] = lambda placed: op_name(placed.op),
 ) -> Answer:
     """Compare the saving at a part of the roofline with a limit."""
     saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}

@@ -21,7 +21,7 @@ from pytest_ttnn_perf.core.finding import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.finding import Finding, Unanswered
+    from pytest_ttnn_perf.core.finding import Finding, UnansweredRules
 
 
 _STEPS: Final = tuple(family for family in Family if family.is_step)
@@ -49,7 +49,7 @@ _SAYS: Final = (None, State.NOT_APPLICABLE, State.NOT_MEASURED, State.DONE, Stat
 def progress_of(
     findings: Iterable[Finding],
     *,
-    unanswered: Iterable[Unanswered] = (),
+    unanswered: Iterable[UnansweredRules] = (),
     has_baseline: bool | None,
     kind: ModelKind | None = None,
 ) -> Progress:

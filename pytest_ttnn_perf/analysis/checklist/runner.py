@@ -23,7 +23,7 @@ from pytest_ttnn_perf.core.finding import (
     Rule,
     RuleOutcome,
     Severity,
-    Unanswered,
+    UnansweredRules,
     family_of,
 )
 from pytest_ttnn_perf.core.settings import RuleSettings
@@ -264,7 +264,7 @@ def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str]
     for rule in later:
         ask(rule, _with_claims(subject, answers))
     region = subject.region
-    unanswered = (Unanswered(*why, codes, region) for why, codes in without.items() if codes)
+    unanswered = (UnansweredRules(*why, codes, region) for why, codes in without.items() if codes)
     return Answers(_findings(answers, subject, waived), tuple(unanswered))
 
 

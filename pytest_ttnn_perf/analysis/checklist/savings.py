@@ -137,7 +137,7 @@ def critical_ns(step: OpTable) -> Mapping[int, float]:
     return max(by_device.values(), key=lambda times: sum(times.values()), default={})
 
 
-class Placed(NamedTuple):
+class OpPlace(NamedTuple):
     """An op of a step, and its row."""
 
     row: int
@@ -145,9 +145,9 @@ class Placed(NamedTuple):
 
 
 @once_per_table
-def critical_ops(step: OpTable) -> Sequence[Placed]:
+def critical_ops(step: OpTable) -> Sequence[OpPlace]:
     """Return the ops of the device that takes longest, in their order."""
-    return tuple(Placed(row, step.op(row)) for row in critical_ns(step))
+    return tuple(OpPlace(row, step.op(row)) for row in critical_ns(step))
 
 
 @once_per_table
@@ -168,7 +168,7 @@ def check_savings(
     *,
     sentence: str,
     arithmetic: str,
-    name: Callable[[Placed], str] = lambda placed: op_name(placed.op),
+    name: Callable[[OpPlace], str] = lambda placed: op_name(placed.op),
 ) -> Answer:
     """Compare a saving with a share of the step."""
     whole = step_ns(step)
@@ -178,7 +178,7 @@ def check_savings(
 
 
 def _evidence(
-    step: OpTable, saved: Mapping[int, float], whole: float, name: Callable[[Placed], str]
+    step: OpTable, saved: Mapping[int, float], whole: float, name: Callable[[OpPlace], str]
 ) -> Iterator[Evidence]:
     weights: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for placed in critical_ops(step):
@@ -267,7 +267,7 @@ def check_removals(
     *,
     noun: str,
     sentence: str,
-    name: Callable[[Placed], str] = lambda placed: op_name(placed.op),
+    name: Callable[[OpPlace], str] = lambda placed: op_name(placed.op),
 ) -> Answer:
     """Compare the time of removable ops with a share of the step."""
     saved = {row: each.saved_ns for row, each in found.items()}
@@ -278,7 +278,7 @@ def check_removals(
     arithmetic = f"at most the time of {counted(len(found), noun)}: {took}"
     sentence += f", {kinds} among them" if kinds else ""
 
-    def named(placed: Placed) -> str:
+    def named(placed: OpPlace) -> str:
         slow = found[placed.row].slow
         return f"{name(placed)}, a {slow}" if slow else name(placed)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import OpTable
 
 
-class Unmatched(Struct, frozen=True):
+class UnmatchedRegion(Struct, frozen=True):
     """A region of only one capture, and its step time."""
 
     side: str
@@ -43,7 +43,7 @@ class CaptureComparison(Struct, frozen=True):
     """Two captures, region by region; ``notes`` name what is particular about them."""
 
     regions: tuple[Attribution, ...]
-    unmatched: tuple[Unmatched, ...] = ()
+    unmatched: tuple[UnmatchedRegion, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -90,7 +90,7 @@ def compare_captures(
         return CaptureComparison((attribute(first, second),), notes=(*notes, note))
     paired = [region for pair in pairs for region in pair]
     alone = [
-        Unmatched(side, each.name, median(step_times_ns(table, each)))
+        UnmatchedRegion(side, each.name, median(step_times_ns(table, each)))
         for side, table, regions in (("before", first, ours), ("after", second, theirs))
         for each in regions
         if not any(each is other for other in paired)

@@ -483,7 +483,7 @@ def _tensor(cells: tuple[tuple[str, ...], tuple[str, ...]]) -> Tensor:
     )
 
 
-class _Interned(dict[K, int], Generic[K, V]):
+class _InternTable(dict[K, int], Generic[K, V]):
     """Numbers of repeated values, by their cells."""
 
     def __init__(self, decode: Callable[[K], V]) -> None:
@@ -508,11 +508,13 @@ class _Collector:
         # itemgetter returns no tuple for a single column.
         self._signature_cells = itemgetter(*layout.signature, *layout.signature[:1])
         self._kind_cells = itemgetter(*layout.kind)
-        self._signatures: _Interned[tuple[str, ...], Signature] = _Interned(
+        self._signatures: _InternTable[tuple[str, ...], Signature] = _InternTable(
             partial(_signature, layout.operands)
         )
-        self._kinds = _Interned(_kind)
-        self._attributes: _Interned[str, str] = _Interned(partial(in_column, _ATTRIBUTES, text))
+        self._kinds = _InternTable(_kind)
+        self._attributes: _InternTable[str, str] = _InternTable(
+            partial(in_column, _ATTRIBUTES, text)
+        )
         self._attributes.update(dict.fromkeys(_NO_TEXT, -1))
         self._rows = 0
         self._dropped: Counter[str] = Counter()

@@ -63,7 +63,7 @@ from pytest_ttnn_perf.core.text import counted, microseconds, percent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.savings import Placed
+    from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
     from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, TensorRecord
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
@@ -808,7 +808,7 @@ def low_conv_efficiency(
     took = sum(each.op.kernel_ns for each in slow)
     reached = sum(each.least_ns or 0.0 for each in slow) / took if took else 1.0
 
-    def named(placed: Placed) -> str:
+    def named(placed: OpPlace) -> str:
         settings = _settings_to_try(placed.op)
         return f"{op_name(placed.op)} ({settings})" if settings else op_name(placed.op)
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.checklist.cores import OnCores
     from pytest_ttnn_perf.analysis.checklist.matmuls import Product
-    from pytest_ttnn_perf.analysis.checklist.savings import Placed, Removal
+    from pytest_ttnn_perf.analysis.checklist.savings import OpPlace, Removal
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
     from pytest_ttnn_perf.analysis.readers.report_db import Report
     from pytest_ttnn_perf.core.ops import Op, OpTable, Tensor
@@ -491,7 +491,7 @@ def slow_searches(
     ).with_fix(advice_for(((each.advice, each.saved_ns) for each in slow.values()), most=3))
 
 
-def _why_slow(ops: Sequence[Placed], at: int, each: OnCores, used: float) -> _Slow | None:
+def _why_slow(ops: Sequence[OpPlace], at: int, each: OnCores, used: float) -> _Slow | None:
     op, first = each.op, each.op.signature.inputs[0]
     found: list[_Slow] = []
     twin = _twin(ops, at)
@@ -514,7 +514,7 @@ def _why_slow(ops: Sequence[Placed], at: int, each: OnCores, used: float) -> _Sl
     return max(found, key=lambda one: one.saved_ns, default=None)
 
 
-def _twin(ops: Sequence[Placed], at: int) -> str:
+def _twin(ops: Sequence[OpPlace], at: int) -> str:
     """Return the op that searches the place of the same values."""
     op = ops[at].op
     if op.signature.code != "Reduce" or "MAX" not in op_name(op):
@@ -528,7 +528,7 @@ def _twin(ops: Sequence[Placed], at: int) -> str:
     return ""
 
 
-def _real_rows(ops: Sequence[Placed], at: int) -> int:
+def _real_rows(ops: Sequence[OpPlace], at: int) -> int:
     """Return how many of the rows of a search are no padding.
 
     Where an op takes more rows than the one before it gave, in a tensor of the same tiles, those
@@ -675,7 +675,7 @@ def unexplained_time(
         return Answer.not_measured("the capture does not say how much of its tensors is padding")
     if whole < shortest.value * 1000:
         return Answer.not_applicable(f"a step takes {microseconds(whole)} only")
-    by_code: dict[str, list[Placed]] = defaultdict(list)
+    by_code: dict[str, list[OpPlace]] = defaultdict(list)
     for placed in ops:
         signature = placed.op.signature
         works = signature.category is Category.MOVEMENT and _WORKS.search(signature.op)
@@ -899,7 +899,7 @@ def slower_than_alike(
     saved = {row: slow.kernel_ns - quick.kernel_ns for row, (slow, quick) in pairs.items()}
     took = sum(slow.kernel_ns for slow, _ in pairs.values())
 
-    def named(placed: Placed) -> str:
+    def named(placed: OpPlace) -> str:
         slow, quick = (
             op_name(op) + ("" if op.cores is None else f" on {counted(op.cores, 'core')}")
             for op in pairs[placed.row]
@@ -923,7 +923,7 @@ def _slow_and_quick(
     step: OpTable, ops: OpTable, times: float
 ) -> Iterator[tuple[int, tuple[Op, Op]]]:
     stale = stale_signatures(ops)
-    kinds: dict[object, list[tuple[tuple[int, ...], Placed]]] = defaultdict(list)
+    kinds: dict[object, list[tuple[tuple[int, ...], OpPlace]]] = defaultdict(list)
     alike: dict[object, list[float]] = defaultdict(list)
     for placed in critical_ops(step):
         op, signature = placed.op, placed.op.signature

@@ -41,7 +41,7 @@ from pytest_ttnn_perf.core.text import counted, microseconds, percent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.savings import Placed
+    from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
     from pytest_ttnn_perf.analysis.readers.report_db import Report
     from pytest_ttnn_perf.core.ops import Op
 
@@ -256,7 +256,7 @@ def _padding_of_step(step: OpTable, share: Limit) -> Answer:
     took = sum(step.columns.kernel_ns[row] for row in saved)
     part = sum(saved.values()) / took if took else 0.0
 
-    def named(placed: Placed) -> str:
+    def named(placed: OpPlace) -> str:
         tensor = shapes[placed.row]
         better = shape_text(_better(tensor) or tensor.shape)
         return f"{placed.op.signature.code} {shape_text(tensor.shape)} → {better}"
@@ -393,7 +393,7 @@ def _avoidable(step: OpTable) -> dict[int, Removal]:
     return found
 
 
-def _is_strided(ops: Sequence[Placed], at: int) -> bool:
+def _is_strided(ops: Sequence[OpPlace], at: int) -> bool:
     """Return whether a slice between conversions skips elements."""
     if not 0 < at < len(ops) - 1 or not ops[at].op.signature.code.startswith("Slice"):
         return False

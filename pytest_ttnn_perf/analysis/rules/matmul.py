@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.matmuls import Product
-    from pytest_ttnn_perf.analysis.checklist.savings import Placed
+    from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
     from pytest_ttnn_perf.analysis.ops.roofline import Board
     from pytest_ttnn_perf.analysis.readers.report_db import Report
     from pytest_ttnn_perf.core.ops import OpTable
@@ -148,7 +148,7 @@ def unfused_activations(step: OpTable, *, share: Limit = SHARE) -> Answer:
     return answer.with_fix(advice_for(found.values()))
 
 
-def _next_to_product(ops: Sequence[Placed], at: int) -> tuple[str, float] | None:
+def _next_to_product(ops: Sequence[OpPlace], at: int) -> tuple[str, float] | None:
     if not at or not is_matmul(ops[at - 1].op.signature):
         return None
     own, product = ops[at].op, ops[at - 1].op
@@ -162,7 +162,7 @@ def _next_to_product(ops: Sequence[Placed], at: int) -> tuple[str, float] | None
     return (_BIAS, in_product_ns) if adds and len(product.signature.inputs) == 2 else None
 
 
-def _activation(ops: Sequence[Placed], at: int) -> tuple[str, float] | None:
+def _activation(ops: Sequence[OpPlace], at: int) -> tuple[str, float] | None:
     own = ops[at].op
     function = function_in(own.attributes)
     if not own.signature.code.startswith("Unary") or function not in _FUSABLE:

@@ -51,7 +51,7 @@ from pytest_ttnn_perf.core.text import size as size_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.savings import Placed
+    from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
     _Ends = tuple[Op | None, Op | None]
@@ -163,7 +163,7 @@ def resharding(
         row: (op, _ends(ops, at, stale=stale)) for at, (row, op) in enumerate(ops) if row in moves
     }
 
-    def named(placed: Placed) -> str:
+    def named(placed: OpPlace) -> str:
         move, beside = ends[placed.row]
         codes = tuple(None if end is None else end.signature.code for end in beside)
         return ", ".join(filter(None, [op_name(move), between_text({codes: 1})]))
@@ -214,7 +214,7 @@ def _only_moves(signature: Signature) -> bool:
     return before.memory != after.memory and before.dtype == after.dtype
 
 
-def _ends(ops: Sequence[Placed], at: int, *, stale: bool) -> _Ends:
+def _ends(ops: Sequence[OpPlace], at: int, *, stale: bool) -> _Ends:
     """Return the producer and the consumer of a move.
 
     In a capture with stale shapes these tell nothing: there it is the op right before, or behind,
@@ -392,14 +392,14 @@ def _fetched_in(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Ans
     return if_worth(answer, moved, worth)
 
 
-class _Passed(NamedTuple):
+class _Handover(NamedTuple):
     """Activations that an op writes for others, and reads of them."""
 
     written: tuple[Tensor, ...]
     read: tuple[Tensor, ...]
 
 
-def _passed(ops: Sequence[Placed]) -> list[_Passed]:
+def _passed(ops: Sequence[OpPlace]) -> list[_Handover]:
     """Return the activations of each op.
 
     A capture does not name tensors: one that has the shape, dtype and memory of an earlier output
@@ -414,12 +414,12 @@ def _passed(ops: Sequence[Placed]) -> list[_Passed]:
     for (_, op), of_op in zip(ops, taken, strict=True):
         reads.append(tuple(each for each in of_op if look_of(each) in made))
         made.update(set(given_by[op.signature]) - caches)
-    passed: list[_Passed] = []
+    passed: list[_Handover] = []
     wanted: set[tuple[object, ...]] = set()
     for (_, op), of_op, read in zip(reversed(ops), reversed(taken), reversed(reads), strict=True):
         pairs = zip(op.signature.outputs, given_by[op.signature], strict=True)
         written = tuple(each for each, kind in pairs if kind in wanted and kind not in caches)
-        passed.append(_Passed(written, read))
+        passed.append(_Handover(written, read))
         wanted.update(map(look_of, of_op))
     return passed[::-1]
 

@@ -17,8 +17,8 @@ import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.machine.chips import (
+    ChipWatch,
     Rank,
-    Touched,
     holder_of,
     is_held,
     rank_of,
@@ -188,8 +188,8 @@ def ttnn(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def watched() -> Touched:
-    touched = Touched()
+def watched() -> ChipWatch:
+    touched = ChipWatch()
     touched.watch()
     return touched
 

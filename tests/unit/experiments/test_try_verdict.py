@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, Unanswered
+from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, UnansweredRules
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
@@ -59,7 +59,7 @@ def test_a_finding_is_closed_where_its_rule_says_so_and_not_where_nobody_can_tel
     now = Observation(
         TEST,
         findings=(finding("TTP101"), finding("TTP402", 90.0), finding("TTP302", 20.0)),
-        unanswered=(Unanswered(RuleOutcome.NOT_MEASURED, "no op table", ("TTP305",)),),
+        unanswered=(UnansweredRules(RuleOutcome.NOT_MEASURED, "no op table", ("TTP305",)),),
     )
     opened, closed = finding_changes(sides(then, now))
     assert [each.code for each in closed] == ["TTP101"]

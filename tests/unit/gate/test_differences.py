@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Observation
 from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
@@ -20,7 +20,7 @@ HASH = Metric("hash", "", Better.EQUAL, Kind.COUNT)
 def judged(metric: Metric, then: float, *now: float, limits: Limits = NO_LIMITS) -> Verdict:
     stored = MetricBaseline(metric, (Session(then, 0, 1),))
     run = Observation("t", {metric.name: MetricObservation(metric, now, limits=limits)})
-    baseline = TestBaseline(Accepted("2026-11-16T00:00:00Z"), {metric.name: stored})
+    baseline = TestBaseline(Acceptance("2026-11-16T00:00:00Z"), {metric.name: stored})
     (verdict,) = judge_test(run, baseline)
     return verdict
 

@@ -7,7 +7,7 @@ from math import exp, expm1, hypot, log, log1p, sqrt
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation
 from pytest_ttnn_perf.core.verdict import Outcome, Verdict
@@ -362,7 +362,7 @@ def test_what_measuring_again_would_decide(
 def kernel_of(*medians: float, runs: str, metric: Metric = KERNEL) -> TestBaseline:
     """Return a test with one session per median, and a letter for the run of each."""
     sessions = (Session(m, 0.0, 5, run) for m, run in zip(medians, runs, strict=True))
-    return TestBaseline(Accepted("now"), {metric.name: MetricBaseline(metric, tuple(sessions))})
+    return TestBaseline(Acceptance("now"), {metric.name: MetricBaseline(metric, tuple(sessions))})
 
 
 def learned(*tests: TestBaseline) -> float | None:

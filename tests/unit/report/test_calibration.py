@@ -7,7 +7,7 @@ import pytest
 from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.experiments.calibrate import (
-    Calibrated,
+    MetricNoise,
     calibration_listing,
 )
 from pytest_ttnn_perf.report.tables import Style
@@ -23,9 +23,9 @@ def row(
     between: float | None = 0.02,
     false_alarms: float | None = 0.0005,
     caught: float | None = 0.25,
-) -> Calibrated:
+) -> MetricNoise:
     """Return a calibrated metric."""
-    return Calibrated(
+    return MetricNoise(
         test="t.py::t",
         baseline=MetricBaseline(metric, SESSIONS),
         centre=10.1,
@@ -37,7 +37,7 @@ def row(
     )
 
 
-def cells_of(*rows: Calibrated) -> list[list[str]]:
+def cells_of(*rows: MetricNoise) -> list[list[str]]:
     """Return the cells of the table's rows, without its headings."""
     lines = calibration_listing(rows, {}, remarks=()).text("table", Style()).splitlines()
     return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[2:]]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.cli.baseline_accept import Measured, join_records
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.cli.baseline_accept import RecordedTest, join_records
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import Update
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.harness.baselines import Desk
 
 METRIC = Metric("t", "ms")
-NOW = Accepted("2026-11-16T00:00:00Z", reason="because")
+NOW = Acceptance("2026-11-16T00:00:00Z", reason="because")
 BLOCK, KEEP, ADD, APPEND = Action.BLOCK, Action.KEEP, Action.ADD, Action.APPEND
 ACCEPT, REPLACE = Action.ACCEPT, Action.REPLACE
 
@@ -139,7 +139,7 @@ def test_records_joined_keep_what_the_machine_did_in_each() -> None:
     steady, suspect = seen(100), seen(130, 131)
     moved = replace(suspect.observation.metrics["t"], machine=(0.3, 0.31))
     suspect = replace(suspect, observation=replace(suspect.observation, metrics={"t": moved}))
-    records = [Measured("a.json", steady, "a"), Measured("b.json", suspect, "b")]
+    records = [RecordedTest("a.json", steady, "a"), RecordedTest("b.json", suspect, "b")]
     joined = join_records(records).metrics["t"]
     assert list(joined.confirmations) == [(130,), (131,)]
     assert list(joined.machine) == [None, 0.3, 0.31]

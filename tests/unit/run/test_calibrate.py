@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ttnn_perf.core.metric import Kind, Metric
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Observation
-from pytest_ttnn_perf.experiments.calibrate import Calibrated, calibrate_metrics
+from pytest_ttnn_perf.experiments.calibrate import MetricNoise, calibrate_metrics
 from pytest_ttnn_perf.experiments.paired import Seeing, noise_of
 from pytest_ttnn_perf.experiments.sessions import Sessions, baselines_of
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
@@ -26,7 +26,7 @@ def timed(*milliseconds: float, limits: Limits = NO_LIMITS) -> Observation:
     return seen(MetricObservation(TIME, milliseconds, limits=limits))
 
 
-def only_row(*observations: Observation, confirm: int = 2) -> Calibrated:
+def only_row(*observations: Observation, confirm: int = 2) -> MetricNoise:
     sessions = Sessions(len(observations), measured={"t.py::t": list(observations)})
     (row,) = calibrate_metrics(sessions, confirm=confirm)
     return row
@@ -46,7 +46,7 @@ def test_columns_follow_from_the_limit_and_the_noise_of_the_sessions(confirm: in
     # That nights differ by 1.5 % is in the baseline, which is of one, and in the next run.
     centre_sd = hypot(noise.centre_sd, 0.015)
     seeing = Seeing(limit, noise.between_sd, 0.015, centre_sd, 1 + confirm)
-    assert row == Calibrated(
+    assert row == MetricNoise(
         test="t.py::t",
         baseline=stored,
         centre=centre_of(stored),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import JudgedTest, Limits, MetricObservation, Observation
@@ -53,7 +53,7 @@ def stored(*names: str) -> TestBaseline:
     """Return a baseline of 100 for each metric."""
     runs = tuple(Session(100, 0, 1, run) for run in "abc")
     metrics = {name: MetricBaseline(metric(name), runs) for name in names}
-    return TestBaseline(Accepted("now"), metrics)
+    return TestBaseline(Acceptance("now"), metrics)
 
 
 def judged(observation: Observation) -> JudgedTest:
