@@ -19,9 +19,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.core.metric import Metric
-from pytest_ttnn_perf.core.observation import NO_LIMITS
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Outcome
 from pytest_ttnn_perf.core.settings import USUAL_ROUNDS
-from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.experiments.paired import Plan, Round, judge_rounds
 from pytest_ttnn_perf.experiments.rounds import after_is_first
 

@@ -28,8 +28,7 @@ from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS, Settings
 from pytest_ttnn_perf.experiments.bisect import End, Hunt
-from pytest_ttnn_perf.experiments.rounds import Experiment
-from pytest_ttnn_perf.experiments.sessions import Sessions
+from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions
 from pytest_ttnn_perf.machine.git import Repository
 
 if TYPE_CHECKING:

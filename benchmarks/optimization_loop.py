@@ -27,8 +27,7 @@ from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import USUAL_ROUNDS
 from pytest_ttnn_perf.experiments.ab import AbResult
 from pytest_ttnn_perf.experiments.paired import Plan
-from pytest_ttnn_perf.experiments.rounds import after_is_first, compare_tests
-from pytest_ttnn_perf.experiments.sessions import Sessions
+from pytest_ttnn_perf.experiments.rounds import Sessions, after_is_first, compare_tests
 from pytest_ttnn_perf.experiments.try_change import Sides, decide
 from pytest_ttnn_perf.machine.git import Commit, WorkingTree
 

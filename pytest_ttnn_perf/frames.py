@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf.analysis.ops.align import ChangeKind
-from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.analysis.ops.regions import why_invalid
 from pytest_ttnn_perf.analysis.readers.compare import compare_captures
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of, read_run
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import Better, Kind, Source
+from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.ops import HOST, Category, category_of
-from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.gate.judge import NO_METRIC, session_of
 from pytest_ttnn_perf.gate.store import BaselineStore
 
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.ops.align import Attribution
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Run
+    from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Run, Verdict
     from pytest_ttnn_perf.core.ops import OpTable, Signature, Tensor
-    from pytest_ttnn_perf.core.verdict import Verdict
 
     File = str | os.PathLike[str]
 

@@ -24,9 +24,9 @@ from pytest_ttnn_perf.cli.history import add_branch, add_source, wanted_history
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.hardware import Hardware, first_difference
 from pytest_ttnn_perf.core.metric import Better, median
+from pytest_ttnn_perf.core.observation import Outcome, Reason
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, percent
-from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.gate.confirm import MEASURED_ONCE
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.judging import (
@@ -61,9 +61,14 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.cli.baseline import Actions
     from pytest_ttnn_perf.core.baseline import MetricBaseline, Session, TestBaseline
-    from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, Run
+    from pytest_ttnn_perf.core.observation import (
+        JudgedTest,
+        MetricObservation,
+        Observation,
+        Run,
+        Verdict,
+    )
     from pytest_ttnn_perf.core.settings import Checklist, Settings
-    from pytest_ttnn_perf.core.verdict import Verdict
     from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
     from pytest_ttnn_perf.report.tables import Result
 

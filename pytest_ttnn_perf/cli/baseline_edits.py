@@ -11,9 +11,9 @@ from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format
 from pytest_ttnn_perf.core.baseline import baseline_path, key_folder, ops_path, split_test_id
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.metric import Better
+from pytest_ttnn_perf.core.observation import Outcome, Verdict
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted, inert
-from pytest_ttnn_perf.core.verdict import Outcome, Verdict
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.report.sentences import change_in_words
 from pytest_ttnn_perf.report.tables import (

@@ -30,8 +30,7 @@ from pytest_ttnn_perf.core.files import no_file_at, parse_json, read_text, write
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.ratios import centre_of
-from pytest_ttnn_perf.gate.store import BaselineStore
-from pytest_ttnn_perf.gate.transaction import change_files
+from pytest_ttnn_perf.gate.store import BaselineStore, change_files
 from pytest_ttnn_perf.machine.git import Git, stored_version, top_level
 from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.report.tables import Listing, Result, format_value

@@ -21,12 +21,12 @@ from pytest_ttnn_perf.analysis.checklist.plan import (
     start_of,
     starts_of_test,
 )
-from pytest_ttnn_perf.analysis.checklist.progress import progress_of
 from pytest_ttnn_perf.analysis.checklist.runner import (
     all_rules,
     as_configured,
     codes,
     in_regions,
+    progress_of,
     run_in_regions,
     select_rules,
     trusted,
@@ -61,7 +61,7 @@ from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Family, Input, Outside, RuleOutcome
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted, did_you_mean, quantity
-from pytest_ttnn_perf.experiments.steps import read_steps
+from pytest_ttnn_perf.experiments.journal import read_steps
 from pytest_ttnn_perf.report.tables import BELOW, DROPPED, NAME, Column, Columns, Listing, Result
 
 if TYPE_CHECKING:

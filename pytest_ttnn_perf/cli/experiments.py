@@ -191,8 +191,13 @@ def add_journal(parser: argparse.ArgumentParser) -> None:
 
 def run_journal(options: argparse.Namespace) -> Result:
     """Print the steps of this history, and what they sum to."""
-    from pytest_ttnn_perf.experiments.journal import journal_listing, journal_markdown, ways_of
-    from pytest_ttnn_perf.experiments.steps import read_steps, steps_of_branch
+    from pytest_ttnn_perf.experiments.journal import (
+        journal_listing,
+        journal_markdown,
+        read_steps,
+        steps_of_branch,
+        ways_of,
+    )
 
     artifacts = project_settings().artifacts
     steps, gone = steps_of_branch(Path.cwd(), read_steps(artifacts))
@@ -233,7 +238,7 @@ def add_try(parser: argparse.ArgumentParser) -> None:
 
 def run_try(options: argparse.Namespace) -> Result:
     """Measure the change, record the step, and say what to do."""
-    from pytest_ttnn_perf.experiments.steps import Decision
+    from pytest_ttnn_perf.experiments.journal import Decision
     from pytest_ttnn_perf.experiments.try_change import try_change, try_document, try_lines
 
     message, cwd = options.message.strip(), Path.cwd()

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.kernels import hot_lines
-from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_time
-from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_time, why_invalid
 from pytest_ttnn_perf.analysis.readers.attach import ARTIFACTS, read_artifact
 from pytest_ttnn_perf.analysis.readers.benchmark_json import joined_run, read_benchmark_run
 from pytest_ttnn_perf.analysis.readers.compare import (
@@ -52,6 +50,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     read_ttlang_log,
 )
 from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.rules.kernels import hot_lines
 from pytest_ttnn_perf.analysis.show.attribution import op_comparison_listing
 from pytest_ttnn_perf.analysis.show.ops import op_listing, outside_lines, step_line
 from pytest_ttnn_perf.cli.common import add_argument, add_format, add_window, presumed_kind_of
@@ -69,8 +68,7 @@ from pytest_ttnn_perf.gate.judge import representative, session_of
 from pytest_ttnn_perf.gate.sweeps import sweeps_of
 from pytest_ttnn_perf.gate.targets import encode_targets
 from pytest_ttnn_perf.report.run import write_run
-from pytest_ttnn_perf.report.sentences import reasons_by_name
-from pytest_ttnn_perf.report.sweeps import sweep_lines
+from pytest_ttnn_perf.report.sentences import reasons_by_name, sweep_lines
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
     METRIC,

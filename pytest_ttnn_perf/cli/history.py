@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.analysis.ops.regions import why_invalid
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, is_run_record, kind_of, read_run
 from pytest_ttnn_perf.analysis.readers.device_csv import device_metrics, gated_ops
 from pytest_ttnn_perf.cli.baseline_edits import edited_settings

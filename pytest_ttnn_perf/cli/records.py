@@ -26,9 +26,9 @@ from pytest_ttnn_perf.cli.common import (
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Family, RuleOutcome, Severity
+from pytest_ttnn_perf.core.observation import WITHOUT_BASELINE, Reason
 from pytest_ttnn_perf.core.settings import Checklist, Missing, find_root, project_settings
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.core.verdict import WITHOUT_BASELINE, Reason
 from pytest_ttnn_perf.gate.health import health_of, lost_tests
 from pytest_ttnn_perf.gate.judging import (
     failing_verdicts,
@@ -48,9 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.hardware import Hardware
-    from pytest_ttnn_perf.core.observation import JudgedTest, Run
+    from pytest_ttnn_perf.core.observation import JudgedTest, Run, Verdict
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.core.verdict import Verdict
     from pytest_ttnn_perf.report.ci import CiReport
     from pytest_ttnn_perf.report.tables import Block
     from pytest_ttnn_perf.report.terminal import SummaryOptions

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.codec import Value
     from pytest_ttnn_perf.core.hardware import Conflict
-    from pytest_ttnn_perf.core.observation import Observation
+    from pytest_ttnn_perf.core.observation import Observation, Verdict
     from pytest_ttnn_perf.core.ops import OpTable
-    from pytest_ttnn_perf.core.verdict import Verdict
 
 
 # The parts of a capture that are measured, each as one thing: a trace, a window, or everything.

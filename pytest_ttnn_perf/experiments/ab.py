@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.assignment import ComparedVersions
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import check_writable
+from pytest_ttnn_perf.core.observation import Outcome, Reason
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS, MIN_ROUNDS, load_settings
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.experiments.calibrate import bar, duration
 from pytest_ttnn_perf.experiments.paired import INCONCLUSIVE
 from pytest_ttnn_perf.experiments.rounds import (
@@ -52,10 +52,9 @@ from pytest_ttnn_perf.report.tables import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from pytest_ttnn_perf.core.verdict import Verdict
+    from pytest_ttnn_perf.core.observation import Verdict
     from pytest_ttnn_perf.experiments.paired import Comparison
-    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns, RoundProgress
-    from pytest_ttnn_perf.experiments.sessions import Sessions
+    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns, RoundProgress, Sessions
     from pytest_ttnn_perf.machine.git import Commit, WorkingTree
     from pytest_ttnn_perf.report.tables import Block
 

@@ -24,9 +24,9 @@ from pytest_ttnn_perf.core.codec import decode, encode
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import check_writable, read_json, remove_file, write_text
 from pytest_ttnn_perf.core.metric import Better
+from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.experiments.ab import (
     ab_columns,
     ab_sentence,

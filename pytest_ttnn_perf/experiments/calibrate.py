@@ -17,10 +17,10 @@ from pytest_ttnn_perf.core.baseline import Acceptance, TestBaseline
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.metric import Source, median
+from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.experiments.paired import Seeing, fraction, noise_of
-from pytest_ttnn_perf.experiments.sessions import (
+from pytest_ttnn_perf.experiments.rounds import (
     Session,
     Sessions,
     baselines_of,

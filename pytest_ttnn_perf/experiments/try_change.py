@@ -27,14 +27,11 @@ from pytest_ttnn_perf.core.metric import (
     metric_in,
     split_metric,
 )
-from pytest_ttnn_perf.core.observation import JudgedTest
+from pytest_ttnn_perf.core.observation import JudgedTest, Outcome, Reason
 from pytest_ttnn_perf.core.settings import CONFIGURATION_FILES, MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted, microseconds, shortened
-from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.experiments.ab import AbResult, ab_sentence, compare_with, interval_text
-from pytest_ttnn_perf.experiments.rounds import is_exact
-from pytest_ttnn_perf.experiments.sessions import Sessions
-from pytest_ttnn_perf.experiments.steps import (
+from pytest_ttnn_perf.experiments.journal import (
     STEP_FORMAT,
     Base,
     Decision,
@@ -53,6 +50,7 @@ from pytest_ttnn_perf.experiments.steps import (
     read_steps,
     write_step,
 )
+from pytest_ttnn_perf.experiments.rounds import Sessions, is_exact
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.judging import check_numbers
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES

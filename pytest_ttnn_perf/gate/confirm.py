@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Source
+from pytest_ttnn_perf.core.observation import Outcome, Reason
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
-from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.machine_shift import Move, machine_move, middle_of, moved_again, vote_of
 from pytest_ttnn_perf.gate.ratios import is_open
@@ -18,9 +18,8 @@ from pytest_ttnn_perf.gate.update import Action, actions_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from pytest_ttnn_perf.core.observation import JudgedTest, Observation
+    from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Verdict
     from pytest_ttnn_perf.core.settings import Update
-    from pytest_ttnn_perf.core.verdict import Verdict
 
 
 class MachineMoves:

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.baseline import split_test_id
 from pytest_ttnn_perf.core.codec import decode, encode
 from pytest_ttnn_perf.core.errors import TtnnPerfError
-from pytest_ttnn_perf.core.observation import Location, Observation, Run
+from pytest_ttnn_perf.core.observation import Location, Observation, Reason, Run
 from pytest_ttnn_perf.core.settings import Update
-from pytest_ttnn_perf.core.verdict import Reason
 from pytest_ttnn_perf.gate.confirm import (
     MEASURED_ONCE,
     MachineMoves,
@@ -26,9 +25,9 @@ from pytest_ttnn_perf.gate.confirm import (
     moves_at_first,
     moves_of_control,
 )
-from pytest_ttnn_perf.gate.device import DeviceResults
 from pytest_ttnn_perf.gate.health import old_names
 from pytest_ttnn_perf.gate.judging import (
+    DeviceResults,
     Policies,
     check_numbers,
     check_sweeps,
@@ -47,9 +46,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Hardware
-    from pytest_ttnn_perf.core.observation import Coverage, JudgedTest, SweepPoint
+    from pytest_ttnn_perf.core.observation import Coverage, JudgedTest, Shift, SweepPoint
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.core.verdict import Shift
 
 
 @dataclass(slots=True)

@@ -19,8 +19,7 @@ from pytest_ttnn_perf.core.baseline import split_test_id
 from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import read_json
-from pytest_ttnn_perf.core.observation import Coverage, function_of
-from pytest_ttnn_perf.core.verdict import Reason
+from pytest_ttnn_perf.core.observation import Coverage, Reason, function_of
 from pytest_ttnn_perf.machine.processes import interpreter
 
 if TYPE_CHECKING:
@@ -324,7 +323,7 @@ def _major(version: str | None) -> str | None:
 #: The variable with the file that the collecting process writes.
 COLLECTED: Final = "TTNN_PERF_COLLECTED"
 #: The module that writes it. The output of pytest depends on its options: it is not read.
-_PLUGIN: Final = "pytest_ttnn_perf.plugin.collecting"
+_PLUGIN: Final = "pytest_ttnn_perf.plugin.emit"
 _HINT: Final = (
     "where collecting needs the hardware, give the record of a full run: "
     "ttnn-perf baseline prune RUN.json"

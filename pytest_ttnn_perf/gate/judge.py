@@ -12,9 +12,8 @@ from pytest_ttnn_perf.core.baseline import Session
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median
-from pytest_ttnn_perf.core.observation import NO_LIMITS
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Outcome, Reason, Verdict
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.ratios import judge_ratio, mad
 
 if TYPE_CHECKING:

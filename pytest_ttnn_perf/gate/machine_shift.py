@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.metric import Better, median, median_of_sorted
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Shift, Verdict
+from pytest_ttnn_perf.core.observation import Outcome, Reason, Shift, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
 from pytest_ttnn_perf.gate.ratios import MEDIAN_ERROR
 

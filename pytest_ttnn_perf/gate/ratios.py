@@ -10,7 +10,7 @@ from operator import itemgetter, truediv
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.core.metric import Better, Source, median, median_of_sorted
-from pytest_ttnn_perf.core.verdict import Outcome, Verdict
+from pytest_ttnn_perf.core.observation import Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

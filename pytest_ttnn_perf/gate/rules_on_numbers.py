@@ -20,10 +20,9 @@ from pytest_ttnn_perf.core.metric import (
     Source,
     median,
 )
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Observation, Requester
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Observation, Outcome, Requester, Verdict
 from pytest_ttnn_perf.core.settings import USUAL_PCC
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, counted, percent
-from pytest_ttnn_perf.core.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -17,8 +17,8 @@ from pytest_ttnn_perf.core.hardware import (
     first_difference,
 )
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, quantity
-from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, representative
 from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad
 

@@ -21,9 +21,9 @@ from pytest_ttnn_perf.core.baseline import (
 )
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.metric import Kind
+from pytest_ttnn_perf.core.observation import Outcome, Reason, Verdict
 from pytest_ttnn_perf.core.ops import CALLS
 from pytest_ttnn_perf.core.settings import Update
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
 from pytest_ttnn_perf.gate.ratios import band_of, is_too_noisy
 from pytest_ttnn_perf.gate.rules_on_numbers import pcc_error_grew

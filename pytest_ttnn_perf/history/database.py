@@ -55,10 +55,9 @@ from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.core.files import LARGEST_RECORD_BYTES, parse_json
 from pytest_ttnn_perf.core.hardware import Environment
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.core.observation import decode_run
+from pytest_ttnn_perf.core.observation import Outcome, Reason, Verdict, decode_run
 from pytest_ttnn_perf.core.settings import INSTALL
 from pytest_ttnn_perf.core.text import visible
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.history.runs import (
     Reading,
     RecordedRun,

@@ -30,9 +30,9 @@ from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, metric_in
+from pytest_ttnn_perf.core.observation import Outcome, Reason
 from pytest_ttnn_perf.core.ops import CALLS, OpGroups
 from pytest_ttnn_perf.core.text import counted, visible
-from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.gate.judge import NO_METRIC, settled_value
 from pytest_ttnn_perf.gate.judging import change_by_op, changed_times_ns, differences_of
 from pytest_ttnn_perf.gate.sweeps import PointState
@@ -63,11 +63,12 @@ from pytest_ttnn_perf.report.sentences import (
     ACCEPTED,
     accept_line,
     command_line,
+    heading,
     outcome_word,
     recorded_only,
     sentence,
+    sweep_sentences,
 )
-from pytest_ttnn_perf.report.sweeps import heading, sweep_sentences
 from pytest_ttnn_perf.report.tables import display_unit, format_value, shown_path
 from pytest_ttnn_perf.report.terminal import (
     by_remedy,
@@ -87,9 +88,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.finding import Finding, UnansweredRules
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import JudgedTest, Observation
+    from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Verdict
     from pytest_ttnn_perf.core.ops import OpGroup, OpTable
-    from pytest_ttnn_perf.core.verdict import Verdict
     from pytest_ttnn_perf.gate.store import BaselineStore
     from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.history.page_html import Part

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 
+from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import digits, visible
-from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.report.sentences import ACCEPTED
 
 #: A part of a page, as the scripts get it: plain text, and numbers in the unit of their name.

@@ -19,8 +19,8 @@ from pytest_ttnn_perf.analysis.readers.detect import read_run
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import median
+from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.gate.judge import settled_value
 from pytest_ttnn_perf.machine.git import lineage_of
 from pytest_ttnn_perf.report.tables import (
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.hardware import Environment, Scalar
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import JudgedTest, Run
-    from pytest_ttnn_perf.core.verdict import Verdict
+    from pytest_ttnn_perf.core.observation import JudgedTest, Run, Verdict
     from pytest_ttnn_perf.gate.store import StoredFile
     from pytest_ttnn_perf.history.database import StoredRecord
     from pytest_ttnn_perf.machine.git import Lineage

@@ -197,7 +197,7 @@ class Observer(Recorder):
         test has done it. ``cleanup`` cleans up at the end, as the test otherwise does.
         """
         __tracebackhide__ = True
-        from pytest_ttnn_perf.measure.pipelines import pipeline_of
+        from pytest_ttnn_perf.measure.timing import pipeline_of
 
         known = pipeline_of(pipeline, inputs, config, preallocate=preallocate, cleanup=cleanup)
         plan = self._plan(warmup, iterations)

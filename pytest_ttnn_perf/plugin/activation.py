@@ -75,7 +75,7 @@ WINGS: Final = {
     #: (Subject, rule settings) -> the sentence of the bottleneck, ModelKind; both may be None
     "bottleneck": "pytest_ttnn_perf.analysis.checklist.bottleneck:held_back",
     #: (findings, unanswered=, has_baseline=, kind=) -> Progress
-    "progress": "pytest_ttnn_perf.analysis.checklist.progress:progress_of",
+    "progress": "pytest_ttnn_perf.analysis.checklist.runner:progress_of",
     #: (OpGroups before, after, times by region) -> the change by op of each region, as sentences
     "change_by_op": "pytest_ttnn_perf.analysis.show.attribution:regions_sentence",
     #: (OpGroups before, after) -> which calls came and went, as a sentence, or None
@@ -248,8 +248,8 @@ def _measure(
 
 def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run; they run here or in workers."""
-    from pytest_ttnn_perf.gate.device import DeviceResults
     from pytest_ttnn_perf.gate.gated_run import GateRun
+    from pytest_ttnn_perf.gate.judging import DeviceResults
     from pytest_ttnn_perf.gate.record import RunContext, ci_job, of_split
     from pytest_ttnn_perf.plugin import orchestrator
     from pytest_ttnn_perf.plugin.emit import TestCollection

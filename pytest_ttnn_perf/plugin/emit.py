@@ -30,6 +30,8 @@ from pytest_ttnn_perf.core.finding import CustomRule
 from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
 from pytest_ttnn_perf.core.observation import CaptureFormat, Coverage, Location
 from pytest_ttnn_perf.core.text import repr_of, text_of
+from pytest_ttnn_perf.plugin.identity import identities_of
+from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.report.tables import NARROWEST, Style, printed
 
 if TYPE_CHECKING:
@@ -509,3 +511,25 @@ def _collect_report(name: str, inside: list[Any] | None = None) -> pytest.Collec
 
 def _key(test: str) -> Any:
     return getattr(_collect_report(test), "id", test)
+
+
+_COLLECTION = pytest.StashKey[TestCollection]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep track of the collection."""
+    collection = config.stash[_COLLECTION] = TestCollection(config)
+    config.pluginmanager.register(collection, "ttnn_perf_collecting")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Write it."""
+    from pytest_ttnn_perf.core.codec import encode
+    from pytest_ttnn_perf.gate.health import COLLECTED
+
+    collection, items = session.config.stash[_COLLECTION], session.items
+    identities = identities_of(items, settings_of(session.config)) | collection.identities
+    found = collection.coverage(item.nodeid for item in items) or Coverage(())
+    document = encode(found.with_identities(identities))
+    Path(os.environ[COLLECTED]).write_text(json.dumps(document), encoding="utf-8")

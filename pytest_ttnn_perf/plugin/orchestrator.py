@@ -43,7 +43,6 @@ from pytest_ttnn_perf.plugin.emit import (
     show_as,
     style_of,
 )
-from pytest_ttnn_perf.plugin.passes import run_confirm_passes, run_device_pass
 from pytest_ttnn_perf.plugin.preflight import check_chips, check_untouched, lease
 from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.plugin.wire import (
@@ -57,7 +56,14 @@ from pytest_ttnn_perf.plugin.wire import (
     Stopped,
     Warned,
 )
-from pytest_ttnn_perf.plugin.workers import LostWorker, Pass, Wait, Workers
+from pytest_ttnn_perf.plugin.workers import (
+    LostWorker,
+    Pass,
+    Wait,
+    Workers,
+    run_confirm_passes,
+    run_device_pass,
+)
 from pytest_ttnn_perf.report.run import RunReport, RunResult, heading
 from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.report.tables import Line, Style, fitted, printed

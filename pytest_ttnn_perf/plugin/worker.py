@@ -357,7 +357,7 @@ class Worker:
 
 def checked(observer: Observer, raised: str | None = None) -> Observation:
     """Return the observation of a finished test, with the checklist's answers."""
-    from pytest_ttnn_perf.measure.checklist import check_test
+    from pytest_ttnn_perf.measure.recorder import check_test
 
     observation = observer.finish(raised=raised)
     helper_pccs = None if observer.helper_pccs is None else tuple(observer.helper_pccs)

@@ -10,10 +10,9 @@ from msgspec import Struct
 
 from pytest_ttnn_perf.core.finding import Severity
 from pytest_ttnn_perf.core.metric import Kind, median
-from pytest_ttnn_perf.core.observation import Location
+from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, Location, Outcome, Reason
 from pytest_ttnn_perf.core.settings import Missing
 from pytest_ttnn_perf.core.text import counted, shortened, visible
-from pytest_ttnn_perf.core.verdict import QUIET, WITHOUT_BASELINE, Outcome, Reason
 from pytest_ttnn_perf.gate.record import CiJob
 from pytest_ttnn_perf.report.findings import title
 from pytest_ttnn_perf.report.sentences import remedy_of, sentence, worst_first
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.finding import Finding
     from pytest_ttnn_perf.core.hardware import Hardware
-    from pytest_ttnn_perf.core.observation import JudgedTest, Run
-    from pytest_ttnn_perf.core.verdict import Verdict
+    from pytest_ttnn_perf.core.observation import JudgedTest, Run, Verdict
     from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 

@@ -10,8 +10,8 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf.core.observation import WITHOUT_BASELINE
 from pytest_ttnn_perf.core.text import counted, inert, shortened
-from pytest_ttnn_perf.core.verdict import WITHOUT_BASELINE
 from pytest_ttnn_perf.report.ci import Level
 from pytest_ttnn_perf.report.findings import (
     PROGRESS_TITLES,
@@ -21,8 +21,15 @@ from pytest_ttnn_perf.report.findings import (
     progress_cells,
     title,
 )
-from pytest_ttnn_perf.report.sentences import outcome_word, remedy_of, sentence, worst_first
-from pytest_ttnn_perf.report.sweeps import heading, sweep_sentences, sweep_table
+from pytest_ttnn_perf.report.sentences import (
+    heading,
+    outcome_word,
+    remedy_of,
+    sentence,
+    sweep_sentences,
+    sweep_table,
+    worst_first,
+)
 from pytest_ttnn_perf.report.tables import format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.terminal import count_line, drift_line, shift_line
 
@@ -30,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.core.finding import Finding
-    from pytest_ttnn_perf.core.observation import JudgedTest
-    from pytest_ttnn_perf.core.verdict import Verdict
+    from pytest_ttnn_perf.core.observation import JudgedTest, Verdict
     from pytest_ttnn_perf.report.ci import CiReport
 
 

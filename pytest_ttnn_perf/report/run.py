@@ -16,9 +16,8 @@ from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
-from pytest_ttnn_perf.core.observation import encode_heading
+from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, encode_heading
 from pytest_ttnn_perf.core.settings import Checklist, Missing
-from pytest_ttnn_perf.core.verdict import QUIET, WITHOUT_BASELINE
 from pytest_ttnn_perf.gate.health import find_orphans, health_of
 from pytest_ttnn_perf.gate.judging import (
     differences_of,
@@ -48,9 +47,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.core.finding import Progress
-    from pytest_ttnn_perf.core.observation import JudgedTest, Run
+    from pytest_ttnn_perf.core.observation import JudgedTest, Run, Shift
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.core.verdict import Shift
     from pytest_ttnn_perf.gate.gated_run import GateRun
     from pytest_ttnn_perf.gate.record import CiJob, RunContext
     from pytest_ttnn_perf.gate.store import BaselineStore

@@ -16,6 +16,7 @@ from unicodedata import combining, east_asian_width
 from msgspec import Struct
 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
+from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import (
     BYTE_UNITS,
     NANOSECONDS_IN,
@@ -25,7 +26,6 @@ from pytest_ttnn_perf.core.text import (
     scaled,
     unit_filled_by,
 )
-from pytest_ttnn_perf.core.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -12,9 +12,9 @@ from msgspec import Struct, field
 
 from pytest_ttnn_perf.core.finding import State
 from pytest_ttnn_perf.core.hardware import UNKNOWN
+from pytest_ttnn_perf.core.observation import QUIET, Outcome, Reason
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, inert, inert_lines
-from pytest_ttnn_perf.core.verdict import QUIET, Outcome, Reason
 from pytest_ttnn_perf.gate.health import HEALTHY, BaselineHealth
 from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.gate.machine_shift import DriftKind
@@ -66,8 +66,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.finding import Finding, NeedlessWaiver, Progress
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import JudgedTest
-    from pytest_ttnn_perf.core.verdict import Shift, Verdict
+    from pytest_ttnn_perf.core.observation import JudgedTest, Shift, Verdict
     from pytest_ttnn_perf.gate.health import Orphan, Orphans
     from pytest_ttnn_perf.gate.machine_shift import DriftReport
     from pytest_ttnn_perf.gate.sweeps import Sweep
@@ -359,7 +358,7 @@ def summary_lines(
     ]
     if not quiet:
         if summary_options.sweeps:
-            from pytest_ttnn_perf.report.sweeps import sweep_lines
+            from pytest_ttnn_perf.report.sentences import sweep_lines
 
             sentences += (line for one in summary_options.sweeps for line in sweep_lines(one))
         sentences += note_lines(tests, verbose=verbosity > 0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.gate import transaction
+from pytest_ttnn_perf.gate import store as store_module
 from tests.harness.baselines import N150, T3K, ops, stored, times
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_a_rename_that_is_cut_short_loses_nothing_and_can_be_ended(
 
     before = desk.files()
     with monkeypatch.context() as patched:
-        patched.setattr(transaction, "remove_file", dies)  # after the new, before the old goes
+        patched.setattr(store_module, "remove_file", dies)  # after the new, before the old goes
         with pytest.raises(KeyboardInterrupt):
             desk.run("rename", "models/", "cnn/")
     assert (desk.sessions(OLD), desk.sessions(moved)) == ([10.0], [])

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.experiments.journal import ways_of
-from pytest_ttnn_perf.experiments.steps import Decision, Edit, read_steps
+from pytest_ttnn_perf.experiments.journal import Decision, Edit, read_steps, ways_of
 from tests.harness.workshop import TEST, Workshop
 
 if TYPE_CHECKING:

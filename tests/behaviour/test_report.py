@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.experiments.steps import write_step
+from pytest_ttnn_perf.experiments.journal import write_step
 from tests.behaviour.model import write_latency
 from tests.golden.test_try import KEPT, LAST
 from tests.harness.captures import capture, op, signpost

@@ -10,8 +10,13 @@ import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.experiments import try_change
-from pytest_ttnn_perf.experiments.journal import ways_of
-from pytest_ttnn_perf.experiments.steps import Decision, Prediction, read_steps, steps_of_branch
+from pytest_ttnn_perf.experiments.journal import (
+    Decision,
+    Prediction,
+    read_steps,
+    steps_of_branch,
+    ways_of,
+)
 from pytest_ttnn_perf.experiments.try_change import commands, try_lines
 from tests.harness.versions import Versions
 from tests.harness.workshop import TEST, Workshop

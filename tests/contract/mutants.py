@@ -52,7 +52,7 @@ ROOMS = {
         ),
     ),
     "store": Room(
-        ("gate/store.py", "gate/transaction.py", "core/baseline.py"),
+        ("gate/store.py", "gate/store.py", "core/baseline.py"),
         (
             "unit/records/test_baseline.py", "unit/run/test_accept.py",
             "faults/test_bad_baselines.py", "properties/test_merge.py",

@@ -13,7 +13,6 @@ from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_bytes
 from pytest_ttnn_perf.core.ops import encode_groups
 from pytest_ttnn_perf.gate import store as store_module
-from pytest_ttnn_perf.gate import transaction
 from tests.faults.test_writing import amending
 from tests.harness.baselines import ops, stored, timed, times
 
@@ -111,7 +110,7 @@ def test_one_file_that_cannot_be_written_does_not_cost_the_others(
             raise WriteError(file, OSError(30, "Read-only file system"))
         write_bytes(file, content)
 
-    monkeypatch.setattr(transaction, "write_bytes", write)
+    monkeypatch.setattr(store_module, "write_bytes", write)
     ran = lived_in.run("accept", "run.json")
     assert ran.code == 1
     assert ran.errors.endswith("test_z.json: cannot write: Read-only file system")

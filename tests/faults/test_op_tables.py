@@ -11,7 +11,7 @@ from pytest_ttnn_perf.core.baseline import key_folder
 from pytest_ttnn_perf.core.errors import InputError, WriteError
 from pytest_ttnn_perf.core.files import write_bytes
 from pytest_ttnn_perf.core.ops import OpGroup, OpGroups, Signature
-from pytest_ttnn_perf.gate import transaction
+from pytest_ttnn_perf.gate import store as store_module
 from pytest_ttnn_perf.gate.store import BaselineStore, ops_text
 from tests.faults.amender import FILE, HARDWARE, stored
 
@@ -50,7 +50,7 @@ def test_a_baseline_that_cannot_be_written_leaves_its_table_as_it_was(
         write_bytes(file, content)
 
     (tmp_path / ".gitignore").touch()
-    monkeypatch.setattr(transaction, "write_bytes", refused)
+    monkeypatch.setattr(store_module, "write_bytes", refused)
     with pytest.raises(WriteError, match="No space left on device"):
         amend(tmp_path, 200.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.experiments.steps import Decision, read_steps
+from pytest_ttnn_perf.experiments.journal import Decision, read_steps
 from tests.faults.test_ab import SIGNAL, assert_nothing_left
 from tests.harness.versions import Versions
 

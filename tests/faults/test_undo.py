@@ -12,7 +12,7 @@ import pytest
 from pytest_ttnn_perf.core.baseline import baseline_path, key_folder
 from pytest_ttnn_perf.core.errors import InputError, WriteError
 from pytest_ttnn_perf.core.files import write_bytes
-from pytest_ttnn_perf.gate import transaction
+from pytest_ttnn_perf.gate import store as store_module
 from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.faults.amender import FILE, HARDWARE, appending, stored
 from tests.faults.test_op_tables import TEST, amend, ops_file, table
@@ -44,8 +44,8 @@ def cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pass
 
     with monkeypatch.context() as patched:
-        patched.setattr(transaction, "write_bytes", write)
-        patched.setattr(transaction, "put_back", nothing)
+        patched.setattr(store_module, "write_bytes", write)
+        patched.setattr(store_module, "put_back", nothing)
         with pytest.raises(Killed):
             amend(root, 200.0)
     assert "200" in ops_file(root).read_text()
@@ -114,7 +114,7 @@ def test_bytes_that_are_no_text_come_back_as_they_were(
             raise WriteError(file, OSError(28, "No space left on device"))
         write_bytes(file, new)
 
-    monkeypatch.setattr(transaction, "write_bytes", write)
+    monkeypatch.setattr(store_module, "write_bytes", write)
     with pytest.raises(WriteError, match="No space left on device"):
         amend(tmp_path, 200.0)
     assert ops_file(tmp_path).read_bytes() == content

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.ops.validity import most_common_duration, why_invalid
+from pytest_ttnn_perf.analysis.ops.regions import most_common_duration, why_invalid
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 from tests.harness.corpus import corpus
 from tests.rules.captures import TABLES

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.observation import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.bisect import (
     End,
     FollowedMetric,

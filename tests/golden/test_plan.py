@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.experiments.steps import Decision, Step, write_step
+from pytest_ttnn_perf.experiments.journal import Decision, Step, write_step
 from tests.docs.test_capture_pages import mlp
 from tests.golden.test_checklist import CNN, LLM
 from tests.harness.captures import capture, op

@@ -11,8 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind
-from pytest_ttnn_perf.experiments.journal import journal_listing, journal_markdown, ways_of
-from pytest_ttnn_perf.experiments.steps import (
+from pytest_ttnn_perf.experiments.journal import (
     Base,
     Decision,
     Edit,
@@ -25,6 +24,9 @@ from pytest_ttnn_perf.experiments.steps import (
     StepFinding,
     decode_step,
     encode_step,
+    journal_listing,
+    journal_markdown,
+    ways_of,
 )
 from pytest_ttnn_perf.experiments.try_change import (
     MOST_BYTES,

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any
 from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity
 from pytest_ttnn_perf.core.hardware import Environment, Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
-from pytest_ttnn_perf.core.observation import JudgedTest, Location, Observation, Run
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.observation import (
+    JudgedTest,
+    Location,
+    Observation,
+    Outcome,
+    Reason,
+    Run,
+    Verdict,
+)
 from pytest_ttnn_perf.report.ci import CiReport
 from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.core.verdict import Shift
+    from pytest_ttnn_perf.core.observation import Shift
 
 WALL = Metric("wall_time", "ns")
 PCC = Metric("pcc", "", better=Better.HIGHER, kind=Kind.ACCURACY)

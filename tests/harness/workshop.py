@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.settings import Checklist, ProfilerKind, Settings, TestSettings
 from pytest_ttnn_perf.experiments import ab
-from pytest_ttnn_perf.experiments.rounds import Experiment, after_is_first
-from pytest_ttnn_perf.experiments.sessions import Sessions, _flaw
+from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions, _flaw, after_is_first
 from pytest_ttnn_perf.experiments.try_change import try_change
 from pytest_ttnn_perf.measure.observer import Observer
 from pytest_ttnn_perf.plugin.worker import checked

@@ -10,7 +10,7 @@ PACKAGE = ROOT / "pytest_ttnn_perf"
 
 # Budgets of the package. They only go down, towards 150 modules, 52,000 lines, 22,000 of them the
 # gate's: a new capability fits, or replaces one.
-MAX_MODULES = 164
+MAX_MODULES = 150
 MAX_LINES = 63_300
 MAX_GATE_LINES = 27_000
 MAX_FUNCTION_LINES = 60

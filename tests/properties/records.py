@@ -26,10 +26,12 @@ from pytest_ttnn_perf.core.observation import (
     Location,
     MetricObservation,
     Observation,
+    Outcome,
+    Reason,
     Run,
+    Verdict,
 )
 from pytest_ttnn_perf.core.ops import OpGroup, OpGroups, Signature, Tensor
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn

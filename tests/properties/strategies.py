@@ -18,7 +18,7 @@ from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy, judge_test
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
-    from pytest_ttnn_perf.core.verdict import Verdict
+    from pytest_ttnn_perf.core.observation import Verdict
 
 #: As many examples as usual, half as many, and twice as many.
 SOME = settings()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.core.finding import Evidence
 from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import shortened, visible
-from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.report.ci import (
     Annotation,
     CiReport,

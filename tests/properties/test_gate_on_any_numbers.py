@@ -22,8 +22,7 @@ from pytest_ttnn_perf.core.codec import LARGEST, encode
 from pytest_ttnn_perf.core.errors import DecodeError
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
-from pytest_ttnn_perf.core.observation import Limits, MetricObservation
-from pytest_ttnn_perf.core.verdict import Outcome
+from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Outcome
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
 from pytest_ttnn_perf.report.tables import format_value
 from tests.properties.strategies import FEW, METRICS, NON_FINITE, SOME, between, judged

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.core.metric import Better, Metric, Source
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation
-from pytest_ttnn_perf.core.verdict import Outcome
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Outcome
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import Band, band_of
 from tests.properties.strategies import (

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind
-from pytest_ttnn_perf.experiments.journal import leading_steps, ways_of
-from pytest_ttnn_perf.experiments.steps import Decision, Effect, Step
+from pytest_ttnn_perf.experiments.journal import Decision, Effect, Step, leading_steps, ways_of
 
 TEST = "test_a.py::test_a"
 

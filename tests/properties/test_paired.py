@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.core.metric import Better, Metric, Source
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits
-from pytest_ttnn_perf.core.verdict import Outcome
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, Outcome
 from pytest_ttnn_perf.experiments.paired import (
     Comparison,
     Plan,

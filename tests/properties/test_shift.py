@@ -13,8 +13,13 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
-from pytest_ttnn_perf.core.observation import MetricObservation, Observation
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.observation import (
+    MetricObservation,
+    Observation,
+    Outcome,
+    Reason,
+    Verdict,
+)
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.machine_shift import explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import centre_of

@@ -11,7 +11,7 @@ from pytest_ttnn_perf.analysis.checklist.bottleneck import (
     held_back,
     model_kind,
 )
-from pytest_ttnn_perf.analysis.checklist.progress import progress_of
+from pytest_ttnn_perf.analysis.checklist.runner import progress_of
 from pytest_ttnn_perf.core.finding import (
     Finding,
     First,

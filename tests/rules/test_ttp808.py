@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.kernels import hot_lines
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
 from pytest_ttnn_perf.analysis.readers.ttlang import Roofline, ThreadWork, parse_ttlang
+from pytest_ttnn_perf.analysis.rules.kernels import hot_lines
 from tests.harness.corpus import corpus
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
 from tests.rules.kernel_logs import printed, program

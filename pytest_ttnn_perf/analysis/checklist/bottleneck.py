@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from pytest_ttnn_perf.analysis.checklist.cores import searches
-from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
 from pytest_ttnn_perf.analysis.checklist.matmuls import TILE_ROWS, is_dense_matmul
 from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of, ops_like
 from pytest_ttnn_perf.analysis.checklist.operands import weights_by_row
@@ -30,6 +29,8 @@ from pytest_ttnn_perf.analysis.rules.host import host_bound
 from pytest_ttnn_perf.analysis.rules.kernels import (
     bound,
     grid_underused,
+    kernels_of,
+    roofline_of,
     small_transfers,
     threads_take_turns,
 )

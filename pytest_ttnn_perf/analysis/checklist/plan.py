@@ -17,7 +17,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of, model_kind
-from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
 from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of
 from pytest_ttnn_perf.analysis.checklist.operands import PRODUCTS
 from pytest_ttnn_perf.analysis.checklist.savings import step_ns, told_gaps_ns
@@ -31,6 +30,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     work_of,
 )
 from pytest_ttnn_perf.analysis.rules.host import trace_not_used
+from pytest_ttnn_perf.analysis.rules.kernels import kernels_of
 from pytest_ttnn_perf.core.finding import Family, ModelKind, RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import (
     KERNEL_TIME,

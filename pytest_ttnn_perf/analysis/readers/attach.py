@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.ops.regions import between
-from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.analysis.ops.regions import between, why_invalid
 from pytest_ttnn_perf.analysis.readers.benchmark_json import (
     read_benchmark_run,
     read_benchmarks,

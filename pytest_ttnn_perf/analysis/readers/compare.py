@@ -11,8 +11,12 @@ from msgspec import Struct
 
 from pytest_ttnn_perf.analysis.ops.align import Attribution, attribute
 from pytest_ttnn_perf.analysis.ops.names import shape_text
-from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_times_ns
-from pytest_ttnn_perf.analysis.ops.validity import why_invalid
+from pytest_ttnn_perf.analysis.ops.regions import (
+    region_named,
+    regions_of,
+    step_times_ns,
+    why_invalid,
+)
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.metric import median

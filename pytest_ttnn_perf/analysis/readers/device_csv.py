@@ -16,9 +16,9 @@ from pytest_ttnn_perf.analysis.ops.regions import (
     middle_lanes,
     regions_of,
     step_times_ns,
+    why_invalid,
     window_name,
 )
-from pytest_ttnn_perf.analysis.ops.validity import why_invalid
 from pytest_ttnn_perf.analysis.readers.ops_csv import (
     ARCH,
     AVAILABLE_CORES,

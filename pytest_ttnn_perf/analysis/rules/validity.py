@@ -13,17 +13,17 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     op_name,
     worst_ops,
 )
-from pytest_ttnn_perf.analysis.ops.regions import regions_of
-from pytest_ttnn_perf.analysis.ops.roofline import rooflines
-from pytest_ttnn_perf.analysis.ops.validity import (
+from pytest_ttnn_perf.analysis.ops.regions import (
     MOST_ALIKE,
     device_differences,
     different_replays,
     first_unread,
     most_common_duration,
     no_processor,
+    regions_of,
     unread_ops,
 )
+from pytest_ttnn_perf.analysis.ops.roofline import rooflines
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
 from pytest_ttnn_perf.core.metric import Kind, Source
 from pytest_ttnn_perf.core.text import counted, percent, shortened, size

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
 from pytest_ttnn_perf.analysis.checklist.matmuls import (
     NO_MATMULS,
     is_convolution,
@@ -39,8 +38,8 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     weights_in_report,
     weights_in_table,
 )
+from pytest_ttnn_perf.analysis.ops.regions import why_invalid
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, in_dram, size_of
-from pytest_ttnn_perf.analysis.ops.validity import why_invalid
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard, allocated_bytes
 from pytest_ttnn_perf.analysis.rules.conv import (
     NO_CONVOLUTIONS,
@@ -49,6 +48,7 @@ from pytest_ttnn_perf.analysis.rules.conv import (
     convolutions,
 )
 from pytest_ttnn_perf.analysis.rules.host import crossings
+from pytest_ttnn_perf.analysis.rules.kernels import kernels_of
 from pytest_ttnn_perf.analysis.rules.mesh import placed_in
 from pytest_ttnn_perf.core.finding import Answer, Input
 from pytest_ttnn_perf.core.metric import Kind, Metric
@@ -68,9 +68,9 @@ from pytest_ttnn_perf.report.tables import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
     from pytest_ttnn_perf.analysis.checklist.operands import Operand
     from pytest_ttnn_perf.analysis.rules.host import Crossing
+    from pytest_ttnn_perf.analysis.rules.kernels import Kernel
     from pytest_ttnn_perf.analysis.rules.mesh import MeshOperand
     from pytest_ttnn_perf.core.finding import Subject
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks import optimization_loop
-from pytest_ttnn_perf.experiments.steps import Decision
+from pytest_ttnn_perf.experiments.journal import Decision
 
 if TYPE_CHECKING:
     import pytest

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Metric, Source
 from pytest_ttnn_perf.core.observation import Conditions, Limits, MetricObservation, Observation
-from pytest_ttnn_perf.experiments.steps import Edit
+from pytest_ttnn_perf.experiments.journal import Edit
 from pytest_ttnn_perf.experiments.try_change import differing_conditions
 
 WALL = Conditions("wall_time", 3, 10, inputs=("8x8",))

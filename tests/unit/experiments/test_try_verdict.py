@@ -9,12 +9,11 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, UnansweredRules
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, Source
-from pytest_ttnn_perf.core.observation import Observation
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.observation import Observation, Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.ab import AbResult, ab_sentence
+from pytest_ttnn_perf.experiments.journal import Decision, Effect, Prediction, StepFinding
 from pytest_ttnn_perf.experiments.paired import Comparison
-from pytest_ttnn_perf.experiments.sessions import Sessions
-from pytest_ttnn_perf.experiments.steps import Decision, Effect, Prediction, StepFinding
+from pytest_ttnn_perf.experiments.rounds import Sessions
 from pytest_ttnn_perf.experiments.try_change import (
     Sides,
     candidates_of,

@@ -6,8 +6,15 @@ import pytest
 
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Observation
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.observation import (
+    NO_LIMITS,
+    Limits,
+    MetricObservation,
+    Observation,
+    Outcome,
+    Reason,
+    Verdict,
+)
 from pytest_ttnn_perf.gate.judge import judge_test
 
 COUNT = Metric("ops", "", kind=Kind.COUNT)

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation
-from pytest_ttnn_perf.core.verdict import Outcome, Verdict
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Outcome, Verdict
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import (
     Band,

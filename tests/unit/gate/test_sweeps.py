@@ -8,8 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
-from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation, SweepPoint
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.observation import (
+    JudgedTest,
+    MetricObservation,
+    Observation,
+    Outcome,
+    Reason,
+    SweepPoint,
+    Verdict,
+)
 from pytest_ttnn_perf.gate.sweeps import Estimate, Role, sweeps_of
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pytest_ttnn_perf.core.finding import (
     StepTime,
 )
 from pytest_ttnn_perf.core.metric import Metric
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Shift, Verdict
+from pytest_ttnn_perf.core.observation import Outcome, Reason, Shift, Verdict
 from pytest_ttnn_perf.report.findings import first_step, saving_lines, shown
 from pytest_ttnn_perf.report.tables import Style, printed
 from pytest_ttnn_perf.report.terminal import (

@@ -10,9 +10,8 @@ import pytest
 
 from pytest_ttnn_perf.core.finding import Severity
 from pytest_ttnn_perf.core.metric import Metric
-from pytest_ttnn_perf.core.observation import MetricObservation
+from pytest_ttnn_perf.core.observation import MetricObservation, Outcome, Shift
 from pytest_ttnn_perf.core.settings import Missing
-from pytest_ttnn_perf.core.verdict import Outcome, Shift
 from pytest_ttnn_perf.gate.record import CiJob
 from pytest_ttnn_perf.report.ci import annotation_lines, gitlab_text, property_pairs
 from tests.harness.ci_report import PCC, finding, judged, told, verdict

@@ -9,14 +9,13 @@ import pytest
 
 from pytest_ttnn_perf.core.finding import Evidence, Severity
 from pytest_ttnn_perf.core.hardware import Environment
+from pytest_ttnn_perf.core.observation import Outcome, Shift
 from pytest_ttnn_perf.core.settings import Missing
-from pytest_ttnn_perf.core.verdict import Outcome, Shift
 from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, markdown_text
 from tests.harness.ci_report import finding, judged, told, verdict
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.core.observation import JudgedTest
-    from pytest_ttnn_perf.core.verdict import Verdict
+    from pytest_ttnn_perf.core.observation import JudgedTest, Verdict
     from pytest_ttnn_perf.report.ci import CiReport
 
 SLOWER = verdict(Outcome.REGRESSED)

@@ -8,8 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Metric, Source
-from pytest_ttnn_perf.core.observation import MetricObservation, Observation
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.observation import (
+    MetricObservation,
+    Observation,
+    Outcome,
+    Reason,
+    Verdict,
+)
 from pytest_ttnn_perf.report.sentences import Rerun, remedy_of, sentence
 
 RERUN = "pytest t.py::t --ttnn-perf-update"

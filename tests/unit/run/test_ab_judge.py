@@ -8,17 +8,23 @@ import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
-from pytest_ttnn_perf.core.observation import MetricObservation, Observation
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.observation import (
+    MetricObservation,
+    Observation,
+    Outcome,
+    Reason,
+    Verdict,
+)
 from pytest_ttnn_perf.experiments.ab import AbResult
 from pytest_ttnn_perf.experiments.paired import Comparison
 from pytest_ttnn_perf.experiments.rounds import (
+    Session,
+    Sessions,
     compare_tests,
     movement,
     run_rounds,
     undecided_tests,
 )
-from pytest_ttnn_perf.experiments.sessions import Session, Sessions
 from pytest_ttnn_perf.machine.git import Commit, WorkingTree
 from pytest_ttnn_perf.plugin.wire import Collected
 

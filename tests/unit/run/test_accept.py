@@ -10,9 +10,15 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.cli.baseline_accept import RecordedTest, join_records
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Kind, Metric, Source
-from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation
+from pytest_ttnn_perf.core.observation import (
+    JudgedTest,
+    MetricObservation,
+    Observation,
+    Outcome,
+    Reason,
+    Verdict,
+)
 from pytest_ttnn_perf.core.settings import Update
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.update import Action, action_for, plan, sessions_of, sessions_to_append
 from tests.harness.baselines import stored as stored_test

@@ -10,13 +10,11 @@ import pytest
 
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
-from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.observation import MetricObservation, Observation, Outcome, Verdict
 from pytest_ttnn_perf.core.settings import Settings
-from pytest_ttnn_perf.core.verdict import Outcome, Verdict
 from pytest_ttnn_perf.experiments.bisect import End, Found, Hunt, What, _slower, state_file
 from pytest_ttnn_perf.experiments.paired import Comparison
-from pytest_ttnn_perf.experiments.rounds import Experiment
-from pytest_ttnn_perf.experiments.sessions import Sessions
+from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions
 from pytest_ttnn_perf.machine.git import Commit
 
 if TYPE_CHECKING:

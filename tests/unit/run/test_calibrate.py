@@ -10,7 +10,7 @@ from pytest_ttnn_perf.core.metric import Kind, Metric
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Observation
 from pytest_ttnn_perf.experiments.calibrate import MetricNoise, calibrate_metrics
 from pytest_ttnn_perf.experiments.paired import Seeing, noise_of
-from pytest_ttnn_perf.experiments.sessions import Sessions, baselines_of
+from pytest_ttnn_perf.experiments.rounds import Sessions, baselines_of
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
 

@@ -12,9 +12,15 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.core.observation import JudgedTest, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.core.observation import (
+    JudgedTest,
+    Limits,
+    MetricObservation,
+    Observation,
+    Outcome,
+    Reason,
+)
 from pytest_ttnn_perf.core.settings import Update
-from pytest_ttnn_perf.core.verdict import Outcome, Reason
 from pytest_ttnn_perf.gate.confirm import MachineMoves, add_confirmation, in_question
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.machine_shift import Move
@@ -23,7 +29,7 @@ from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pytest_ttnn_perf.core.verdict import Verdict
+    from pytest_ttnn_perf.core.observation import Verdict
     from tests.harness.project import Project
 
 UPDATES = (None, Update.NEW, Update.IMPROVED, Update.ALL)

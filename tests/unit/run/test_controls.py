@@ -10,8 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation
-from pytest_ttnn_perf.core.verdict import Outcome, Reason, Shift, Verdict
+from pytest_ttnn_perf.core.observation import (
+    JudgedTest,
+    MetricObservation,
+    Observation,
+    Outcome,
+    Reason,
+    Shift,
+    Verdict,
+)
 from pytest_ttnn_perf.gate.confirm import (
     MachineMoves,
     choose_controls,
@@ -19,7 +26,7 @@ from pytest_ttnn_perf.gate.confirm import (
     moves_of_control,
 )
 from pytest_ttnn_perf.gate.machine_shift import Move
-from pytest_ttnn_perf.plugin.passes import _decide
+from pytest_ttnn_perf.plugin.workers import _decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,8 +15,8 @@ from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.ops import OpGroups
-from pytest_ttnn_perf.gate.device import with_device
-from pytest_ttnn_perf.plugin import passes
+from pytest_ttnn_perf.gate.judging import with_device
+from pytest_ttnn_perf.plugin import workers as workers_module
 from pytest_ttnn_perf.plugin.wire import (
     OBSERVATION,
     Collected,
@@ -110,9 +110,9 @@ def profile(monkeypatch: pytest.MonkeyPatch) -> Profile:
 
     def run(tests: list[str], *events: Any) -> Mapping[str, Observation]:
         collected = Collected(tests, tests, [], [])
-        monkeypatch.setattr(passes, "Pass", lambda *_, **__: Told([collected, *events]))
+        monkeypatch.setattr(workers_module, "Pass", lambda *_, **__: Told([collected, *events]))
         workers: Any = SimpleNamespace(print_line=print)
-        return passes.profile_tests(workers, None).observations
+        return workers_module.profile_tests(workers, None).observations
 
     return run
 
@@ -174,7 +174,7 @@ def test_progress_is_told_now_and_then(
     profile: Profile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now_s = iter((0.0, 4.0, 5.0, 300.0, 900.0))
-    monkeypatch.setattr(passes, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
+    monkeypatch.setattr(workers_module, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
     tests = [f"test_{number}" for number in range(4)]
     skipped = ((reported(t, outcome="skipped"), Finished(t, ["", 0, t])) for t in tests)
     profile(tests, *(event for pair in skipped for event in pair))

@@ -13,12 +13,12 @@ from pytest_ttnn_perf.core.observation import (
     JudgedTest,
     MetricObservation,
     Observation,
+    Outcome,
     Run,
     decode_run,
     encode_run,
 )
 from pytest_ttnn_perf.core.settings import Settings
-from pytest_ttnn_perf.core.verdict import Outcome
 from pytest_ttnn_perf.gate.judging import Policies, judge_run
 from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.harness.baselines import N150, T3K, stored, times

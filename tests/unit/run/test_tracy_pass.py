@@ -16,7 +16,7 @@ from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.ops import Op, OpTable, Signpost, Unread
 from pytest_ttnn_perf.core.settings import Checklist, Settings
 from pytest_ttnn_perf.machine.processes import Ending
-from pytest_ttnn_perf.plugin.passes import _read_report, profile_with_tracy
+from pytest_ttnn_perf.plugin.workers import _read_report, profile_with_tracy
 from tests.unit.captures import ops_text
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
 
