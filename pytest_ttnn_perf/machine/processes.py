@@ -805,8 +805,8 @@ class WorkerProcess:
         finally:
             if held:
                 self.interrupts.hold()
-        for descriptor in ready & self._outputs.keys():
-            if not self._outputs[descriptor].forward():
+        for descriptor, output in self._outputs.items():  # stdout first, as in the log
+            if descriptor in ready and not output.forward():
                 selector.unregister(descriptor)
         return ready
 
