@@ -130,7 +130,7 @@ _FAMILIES: Final = {
     "profiles:RealtimeCalls": (
         "profile_realtime_program", "profile_realtime_program_merged", "assert_op_duration_merged",
     ),
-    "benchmark_data:BenchmarkCalls": (
+    "pcc_helpers:BenchmarkCalls": (
         "BenchmarkData.add_measurement", "BenchmarkData.save_partial_run_json",
         "BenchmarkProfiler.start", "BenchmarkProfiler.end",
     ),
