@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# The package and what it needs, enough for the demo; tests and checks come on top.
+INSTALLED := $(VENV)/.installed
 
 .PHONY: demo test test-workers test-plugins test-browser test-mcp test-ttlang test-postgresql test-ttnn test-matrix check docs benchmarks gate-quality clean
 .DEFAULT_GOAL := test
@@ -11,22 +13,26 @@ READY  := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 
 # Each environment would take longer to get a pip of its own than to use that of another.
-PIP := .pip/bin/python -m pip --quiet --disable-pip-version-check
+PIP := .pip/bin/python -m pip --disable-pip-version-check
 
 .pip/.ready:
 	$(PYTHON) -m venv .pip
 	$(PIP) install --upgrade 'pip>=25.1'
 	@touch $@
 
-$(READY): pyproject.toml | .pip/.ready
+$(INSTALLED): pyproject.toml | .pip/.ready
 	$(PYTHON) -m venv --without-pip $(VENV)
-	$(PIP) --python $(BIN)/python install --editable . --group test --group check
+	$(PIP) --python $(BIN)/python install --editable .
+	@touch $@
+
+$(READY): $(INSTALLED)
+	$(PIP) --python $(BIN)/python install --group test --group check
 	@touch $@
 
 # What other programs do when Python starts, they do in real starts alone: see CONTRIBUTING.md.
 test-plugins test-browser test-mcp test-ttlang test-postgresql test-ttnn: export TTNN_PERF_TEST_STARTS := real
 
-demo: $(READY)  ## the whole way once, on any machine: record, gate, catch a slowed model
+demo: $(INSTALLED)  ## the whole way once, on any machine: record, gate, catch a slowed model
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## all tests, on this Python

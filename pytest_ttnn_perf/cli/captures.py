@@ -23,10 +23,8 @@ from pytest_ttnn_perf.analysis.checklist.plan import (
 )
 from pytest_ttnn_perf.analysis.checklist.runner import (
     all_rules,
-    as_configured,
     codes,
     in_regions,
-    progress_of,
     run_in_regions,
     select_rules,
     trusted,
@@ -58,10 +56,11 @@ from pytest_ttnn_perf.cli.common import (
     select_tests,
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
-from pytest_ttnn_perf.core.finding import Family, Input, Outside, RuleOutcome
+from pytest_ttnn_perf.core.finding import Family, Input, Outside, RuleOutcome, as_configured
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted, did_you_mean, quantity
 from pytest_ttnn_perf.experiments.journal import read_steps
+from pytest_ttnn_perf.report.findings import progress_of
 from pytest_ttnn_perf.report.tables import BELOW, DROPPED, NAME, Column, Columns, Listing, Result
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import Coding, Omit
-from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.errors import RuleError, UsageError
 from pytest_ttnn_perf.core.hardware import Scalar
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Conflict
     from pytest_ttnn_perf.core.observation import Observation, Verdict
     from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.core.settings import RuleSettings
 
 
 # The parts of a capture that are measured, each as one thing: a trace, a window, or everything.
@@ -373,9 +374,12 @@ class Subject(Struct, frozen=True):
             case Input.HELPERS:
                 return self.helper_pccs is not None
 
-    def why_absent(self, needed: Input) -> str:
-        """Say why an input is not there."""
-        return self.absent.get(needed, f"needs {needed.value}")
+    def why_absent(self, *needs: Input) -> str:
+        """Say why none of these inputs is there; empty if one is."""
+        if not needs or any(map(self.has, needs)):
+            return ""
+        known = [self.absent[needed] for needed in needs if needed in self.absent]
+        return known[0] if known else f"needs {' or '.join(needed.value for needed in needs)}"
 
 
 class State(Enum):
@@ -575,8 +579,15 @@ class Rule(Struct, frozen=True):
     limits: Mapping[str, Limit]
 
     def check(self, subject: Subject) -> Answer:
-        """Answer for a subject that has one of the inputs needed."""
-        return self.look(*(_part(subject, name) for name in self.inputs), **self.limits)
+        """Answer for a subject that has one of the inputs needed.
+
+        Raises:
+            RuleError: the rule itself is wrong.
+        """
+        try:
+            return self.look(*(_part(subject, name) for name in self.inputs), **self.limits)
+        except Exception as cause:
+            raise RuleError(self.code, cause) from cause
 
     def with_limits(self, **values: float) -> Rule:
         """Return the rule with other limits.
@@ -690,3 +701,67 @@ class Answers(NamedTuple):
 
     findings: tuple[Finding, ...]
     unanswered: tuple[UnansweredRules, ...]
+
+
+class Saving(NamedTuple):
+    """The saving of a finding, and the part that it adds.
+
+    ``taken_ns`` is what others have saved of it before, by their code. ``gaps_ns`` is how much of
+    what it adds is time between ops.
+    """
+
+    saving_ns: float
+    adds_ns: float
+    taken_ns: Mapping[str, float]
+    gaps_ns: float = 0.0
+
+
+def as_configured(
+    findings: tuple[Finding, ...],
+    rules: Mapping[str, RuleSettings],
+    waived: Mapping[str, str] | None = None,
+) -> tuple[Finding, ...]:
+    """Apply the severities and waivers that the project and the test configure."""
+    if not rules and not waived:
+        return findings
+    configured: list[Finding] = []
+    for finding in findings:
+        rule = rules.get(finding.code)
+        waiver = (waived or {}).get(finding.code) or (rule and rule.waive)
+        if finding.outcome is not RuleOutcome.FOUND:
+            waiver = None
+        severity = (rule and rule.severity) or finding.severity
+        set_so = replace(finding, severity=severity, waived=waiver)
+        # What fails a test is never left out.
+        configured.append(replace(set_so, quiet=False) if set_so.fails else set_so)
+    return tuple(configured)
+
+
+def finding_of(
+    rule: Rule,
+    answer: Answer,
+    *,
+    region: str = "",
+    saving: Saving | None = None,
+    step_ns: float | None = None,
+) -> Finding:
+    """Return an answer as the finding of its rule."""
+    return Finding(
+        rule.code,
+        rule.name,
+        answer.severity or rule.severity,
+        answer.outcome,
+        answer.reason,
+        answer.value,
+        answer.limit,
+        answer.unit,
+        answer.evidence,
+        (answer.fix or rule.fix) if answer.outcome is RuleOutcome.FOUND else None,
+        region=region,
+        saving_ns=None if saving is None else saving.saving_ns,
+        adds_ns=None if saving is None else saving.adds_ns,
+        gaps_ns=0.0 if saving is None else saving.gaps_ns,
+        arithmetic=answer.arithmetic,
+        step_ns=None if saving is None else step_ns,
+        at_most=answer.at_most,
+    )

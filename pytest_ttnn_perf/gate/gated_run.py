@@ -79,8 +79,9 @@ class GateRun:
 
     def __post_init__(self) -> None:
         settings, now = self.context.settings, datetime.now(timezone.utc)
-        # Sorts by time, and two runs that start in one second still differ.
-        identifier = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+        # Sorts by time to the millisecond: two runs of one second are in their order too.
+        part = f"{now.microsecond // 1000:03x}{secrets.randbelow(4096):03x}"
+        identifier = f"{now:%Y%m%dT%H%M%SZ}-{part}"
         self.store = BaselineStore(settings.baselines)
         self._policies = Policies(self.store)
         self._updates = Updates(self.store, settings.update)

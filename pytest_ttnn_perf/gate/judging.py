@@ -38,7 +38,7 @@ from pytest_ttnn_perf.core.settings import Checklist, Missing
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, doubt_gains, judge_test, settled_value
 from pytest_ttnn_perf.gate.machine_shift import DriftReport, drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
-from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
+from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES, ask_numbers
 from pytest_ttnn_perf.gate.targets import with_targets
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def check_numbers(
         axes=axes,
     )
     try:
-        answered: Answers = wings.call("find", subject, settings, only=only)
+        answered = ask_numbers(subject, settings, only=only)
     except (RuleError, UsageError) as error:
         # Our own mistake, or one in the settings: nothing is known of this test, others go on.
         problems = dict.fromkeys((*observation.problems, str(error)))

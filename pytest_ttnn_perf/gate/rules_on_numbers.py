@@ -9,7 +9,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
+from pytest_ttnn_perf.core.finding import (
+    Answer,
+    Answers,
+    Evidence,
+    Input,
+    Limit,
+    RuleOutcome,
+    Saving,
+    Severity,
+    Subject,
+    UnansweredRules,
+    as_configured,
+    finding_of,
+    rule,
+)
 from pytest_ttnn_perf.core.metric import (
     IO_COMPUTE_TIME,
     KERNEL_TIME,
@@ -30,6 +44,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.finding import AxisEffect
     from pytest_ttnn_perf.core.hardware import Hardware, Scalar
     from pytest_ttnn_perf.core.observation import MetricObservation
+    from pytest_ttnn_perf.core.settings import Settings
 
 
 _IO_TIMES: Final = (IO_COMPUTE_TIME, "io_transfer_time", "io_both_time")
@@ -1070,3 +1085,34 @@ NUMBER_RULES: Final = frozenset(each.code for each in _RULES)
 VERDICT_RULES: Final = frozenset(
     each.code for each in _RULES if not {"verdicts", "axes"}.isdisjoint(each.inputs)
 )
+
+
+def ask_numbers(
+    subject: Subject, settings: Settings, *, only: Collection[str] = NUMBER_RULES
+) -> Answers:
+    """Ask the selected rules about a measured test.
+
+    Raises:
+        RuleError: a rule itself is wrong.
+        UsageError: a rule has no limit of a name that the settings give.
+    """
+    findings = []
+    unanswered = []
+    for each in _RULES:
+        code, given = each.code, settings.rules.get(each.code)
+        if code not in only or not code.startswith(settings.select or ""):
+            continue
+        if code.startswith(settings.ignore):
+            continue
+        asked = each.with_limits(**given.limits) if given else each
+        absent = subject.why_absent(*asked.needs)
+        answer = Answer.not_measured(absent) if absent else asked.check(subject)
+        if answer.outcome in {RuleOutcome.FOUND, RuleOutcome.CLEAN}:
+            # A number saves waiting time: it knows of no ops.
+            saved_ns = answer.waiting_ns if answer.arithmetic is not None else None
+            saving = None if saved_ns is None else Saving(saved_ns, saved_ns, {}, saved_ns)
+            findings.append(finding_of(asked, answer, saving=saving))
+        else:
+            unanswered.append(UnansweredRules(answer.outcome, answer.reason or "", (code,)))
+    waived = subject.observation.waived if subject.observation else {}
+    return Answers(as_configured(tuple(findings), settings.rules, waived), tuple(unanswered))

@@ -70,12 +70,10 @@ WINGS: Final = {
     #: (pairs of CaptureFormat and plugin)
     "use_formats": "pytest_ttnn_perf.analysis.readers.attach:use_capture_formats",
     # Find what is wrong or changed.
-    #: (Subject, Settings, only=codes) -> Answers: findings, and why some rules say nothing
+    #: (Subject, Settings) -> Answers: findings, and why some rules say nothing
     "find": "pytest_ttnn_perf.analysis.checklist.runner:find",
     #: (Subject, rule settings) -> the sentence of the bottleneck, ModelKind; both may be None
     "bottleneck": "pytest_ttnn_perf.analysis.checklist.bottleneck:held_back",
-    #: (findings, unanswered=, has_baseline=, kind=) -> Progress
-    "progress": "pytest_ttnn_perf.analysis.checklist.runner:progress_of",
     #: (OpGroups before, after, times by region) -> the change by op of each region, as sentences
     "change_by_op": "pytest_ttnn_perf.analysis.show.attribution:regions_sentence",
     #: (OpGroups before, after) -> which calls came and went, as a sentence, or None

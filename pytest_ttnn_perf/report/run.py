@@ -30,7 +30,7 @@ from pytest_ttnn_perf.gate.judging import (
 from pytest_ttnn_perf.gate.rules_on_numbers import axis_without_effect
 from pytest_ttnn_perf.gate.targets import unmatched
 from pytest_ttnn_perf.report.ci import CiReport, annotation_lines, gitlab_text, property_pairs
-from pytest_ttnn_perf.report.findings import title
+from pytest_ttnn_perf.report.findings import progress_of, title
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import Line, shown_path
 from pytest_ttnn_perf.report.terminal import (
@@ -99,8 +99,7 @@ def _progress(judged: JudgedTest) -> Progress | None:
     if not any(finding.family.is_step for finding in observation.findings):
         return None
     compared = any(verdict.centre is not None for verdict in judged.verdicts)
-    progress: Progress = wings.call(
-        "progress",
+    progress = progress_of(
         observation.findings,
         unanswered=observation.unanswered,
         has_baseline=compared or bool(judged.written),

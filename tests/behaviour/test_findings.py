@@ -95,11 +95,12 @@ def test_a_finding_that_tests_share_is_said_once(project: Project) -> None:
 def test_a_rule_that_raises_fails_its_test_and_no_other(project: Project) -> None:
     project.write(
         conftest="""
+            from pytest_ttnn_perf.core.errors import RuleError
             from pytest_ttnn_perf.core.finding import Rule
 
             def broken(self, subject):
                 if self.code == "TTP902" and subject.observation.test.endswith("test_model"):
-                    raise ValueError("seven is no eight")
+                    raise RuleError(self.code, ValueError("seven is no eight"))
                 return check(self, subject)
 
             check, Rule.check = Rule.check, broken
@@ -125,11 +126,12 @@ def test_a_rule_that_raises_fails_its_test_and_no_other(project: Project) -> Non
 def test_a_rule_that_raises_while_it_is_judged_fails_its_test_too(project: Project) -> None:
     project.write(
         conftest="""
+            from pytest_ttnn_perf.core.errors import RuleError
             from pytest_ttnn_perf.core.finding import Rule
 
             def broken(self, subject):
                 if self.code == "TTP904" and "pcc" in subject.observation.metrics:
-                    raise ValueError("seven is no eight")
+                    raise RuleError(self.code, ValueError("seven is no eight"))
                 return check(self, subject)
 
             check, Rule.check = Rule.check, broken

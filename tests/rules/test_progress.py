@@ -11,7 +11,6 @@ from pytest_ttnn_perf.analysis.checklist.bottleneck import (
     held_back,
     model_kind,
 )
-from pytest_ttnn_perf.analysis.checklist.runner import progress_of
 from pytest_ttnn_perf.core.finding import (
     Finding,
     First,
@@ -24,6 +23,7 @@ from pytest_ttnn_perf.core.finding import (
     Subject,
 )
 from pytest_ttnn_perf.core.ops import Signpost
+from pytest_ttnn_perf.report.findings import progress_of
 from tests.rules.captures import report_of
 from tests.rules.tables import Op, op, table
 

@@ -15,7 +15,6 @@ from pytest_ttnn_perf.analysis.checklist import runner
 from pytest_ttnn_perf.analysis.checklist.runner import (
     Group,
     all_rules,
-    as_configured,
     ask_rules,
     run_rules,
     select_rules,
@@ -33,6 +32,7 @@ from pytest_ttnn_perf.core.finding import (
     RuleOutcome,
     Severity,
     UnansweredRules,
+    as_configured,
     rule,
 )
 from pytest_ttnn_perf.core.observation import Observation

@@ -1,4 +1,4 @@
-"""Select rules, ask them, weigh their findings, and sum up the progress."""
+"""Select rules, ask them, and weigh their findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.errors import RuleError, UsageError
+from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.finding import (
     OURS,
     Answer,
@@ -19,28 +19,23 @@ from pytest_ttnn_perf.core.finding import (
     Basis,
     Family,
     Finding,
-    First,
     Input,
-    ModelKind,
-    Progress,
-    Role,
     Rule,
     RuleOutcome,
+    Saving,
     Severity,
-    State,
-    Step,
     UnansweredRules,
+    as_configured,
     family_of,
+    finding_of,
 )
-from pytest_ttnn_perf.core.settings import RuleSettings
 from pytest_ttnn_perf.core.text import did_you_mean, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.savings import Saving
     from pytest_ttnn_perf.core.finding import CustomRule, Subject
-    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.core.settings import RuleSettings, Settings
 
 
 #: The modules of our rules, by the numbers of their codes.
@@ -86,7 +81,6 @@ _known = False
 _PREFIX: Final = re.compile(rf"(?!{OURS})[A-Z]{{3}}\d{{0,3}}")
 #: What adds less of a step is below what two runs of it differ by, and not worth a line.
 _WORTH_A_LINE: Final = 0.01
-_USUAL: Final = RuleSettings()
 
 
 @cache  # until other rules are registered
@@ -238,9 +232,9 @@ def run_rules(
     answers: dict[str, tuple[Rule, Answer]] = {}
     listed = list(rules)
     for rule in sorted(listed, key=lambda rule: rule.looks_at_others):
-        absent = _why_absent(rule.needs, subject)
+        absent = subject.why_absent(*rule.needs)
         seen = _with_claims(subject, answers.values()) if rule.looks_at_others else subject
-        answer = Answer.not_measured(absent) if absent else _ask_rule(rule, seen)
+        answer = Answer.not_measured(absent) if absent else rule.check(seen)
         answers[rule.code] = (rule, answer)
     return _findings([answers[rule.code] for rule in listed], subject, waived)
 
@@ -251,7 +245,7 @@ def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str]
     without: dict[tuple[RuleOutcome, str], tuple[str, ...]] = defaultdict(tuple)
 
     def ask(rule: Rule, seen: Subject) -> None:
-        answer = _ask_rule(rule, seen)
+        answer = rule.check(seen)
         if answer.outcome in {RuleOutcome.FOUND, RuleOutcome.CLEAN}:
             answers.append((rule, answer))
         else:
@@ -259,7 +253,7 @@ def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str]
 
     later: list[Rule] = []
     for group in groups:
-        absent = _why_absent(group.needs, subject)
+        absent = subject.why_absent(*group.needs)
         if absent:
             without[RuleOutcome.NOT_MEASURED, absent] += group.codes
             continue
@@ -314,10 +308,10 @@ def _is_on_numbers(code: str) -> bool:
     return _MODULE_OF.get(code) == "gate.rules_on_numbers"
 
 
-def find(subject: Subject, settings: Settings, *, only: Collection[str] | None = None) -> Answers:
-    """Ask the selected rules: ``only`` some, or all but rules on numbers."""
+def find(subject: Subject, settings: Settings) -> Answers:
+    """Ask the selected rules on captures; the gate asks those on numbers."""
     groups = [
-        group.only(lambda code, _: code in only if only is not None else not _is_on_numbers(code))
+        group.only(lambda code, _: not _is_on_numbers(code))
         for group in select_rules(settings.select, settings.ignore, settings.rules)
     ]
     waived = subject.observation.waived if subject.observation else {}
@@ -356,20 +350,6 @@ def in_regions(subject: Subject) -> tuple[Subject, ...]:
         replace(subject, ops=table, region=region.name, counts_gaps=counts_gaps)
         for region, table in zip(regions, tables, strict=True)
     )
-
-
-def _ask_rule(rule: Rule, subject: Subject) -> Answer:
-    try:
-        return rule.check(subject)
-    except Exception as cause:
-        raise RuleError(rule.code, cause) from cause
-
-
-def _why_absent(needs: Sequence[Input], subject: Subject) -> str:
-    if not needs or any(map(subject.has, needs)):
-        return ""
-    known = [subject.absent[needed] for needed in needs if needed in subject.absent]
-    return known[0] if known else f"needs {' or '.join(needed.value for needed in needs)}"
 
 
 def _with_claims(subject: Subject, answers: Iterable[tuple[Rule, Answer]]) -> Subject:
@@ -471,178 +451,3 @@ def _folded(
         )
         for finding in findings
     )
-
-
-def as_configured(
-    findings: tuple[Finding, ...],
-    rules: Mapping[str, RuleSettings],
-    waived: Mapping[str, str] | None = None,
-) -> tuple[Finding, ...]:
-    """Apply the severities and waivers that the project and the test configure."""
-    if not rules and not waived:
-        return findings
-    configured: list[Finding] = []
-    for finding in findings:
-        rule = rules.get(finding.code, _USUAL)
-        waiver = (waived or {}).get(finding.code) or rule.waive
-        if finding.outcome is not RuleOutcome.FOUND:
-            waiver = None
-        set_so = replace(finding, severity=rule.severity or finding.severity, waived=waiver)
-        # What fails a test is never left out.
-        configured.append(replace(set_so, quiet=False) if set_so.fails else set_so)
-    return tuple(configured)
-
-
-def finding_of(
-    rule: Rule,
-    answer: Answer,
-    *,
-    region: str = "",
-    saving: Saving | None = None,
-    step_ns: float | None = None,
-) -> Finding:
-    """Return an answer as the finding of its rule."""
-    return Finding(
-        rule.code,
-        rule.name,
-        answer.severity or rule.severity,
-        answer.outcome,
-        answer.reason,
-        answer.value,
-        answer.limit,
-        answer.unit,
-        answer.evidence,
-        (answer.fix or rule.fix) if answer.outcome is RuleOutcome.FOUND else None,
-        region=region,
-        saving_ns=None if saving is None else saving.saving_ns,
-        adds_ns=None if saving is None else saving.adds_ns,
-        gaps_ns=0.0 if saving is None else saving.gaps_ns,
-        arithmetic=answer.arithmetic,
-        step_ns=None if saving is None else step_ns,
-        at_most=answer.at_most,
-    )
-
-
-_STEPS: Final = tuple(family for family in Family if family.is_step)
-#: Where a family of rules is about more than its step.
-_NAMES: Final = {Family.MEMORY: "memory and sharding", Family.QUEUES: "command queues"}
-#: Unexplained time of more than that part of a step is most of it.
-_MOST: Final = 0.5
-#: What saves that part of the largest saving saves about as much: estimates are not exact.
-_AS_MUCH: Final = 0.95
-#: Which steps pay first, by kind of model; the others follow in their order.
-_FOCUS: Final[Mapping[ModelKind, tuple[Family, ...]]] = {
-    ModelKind.HOST_BOUND: (Family.HOST, Family.QUEUES),
-    ModelKind.LLM: (Family.FORMATS, Family.HOST, Family.QUEUES),
-    ModelKind.CNN: (Family.MEMORY, Family.CONVOLUTIONS),
-    ModelKind.MEMORY_BOUND: (Family.MEMORY, Family.FORMATS),
-}
-_WITHOUT_ANSWER: Final = {
-    RuleOutcome.NOT_MEASURED: State.NOT_MEASURED,
-    RuleOutcome.NOT_APPLICABLE: State.NOT_APPLICABLE,
-}
-#: What a rule can say of its step, the most last.
-_SAYS: Final = (None, State.NOT_APPLICABLE, State.NOT_MEASURED, State.DONE, State.OPEN)
-
-
-def progress_of(
-    findings: Iterable[Finding],
-    *,
-    unanswered: Iterable[UnansweredRules] = (),
-    has_baseline: bool | None,
-    kind: ModelKind | None = None,
-) -> Progress:
-    """Return the progress of a model; ``has_baseline`` None is unknown."""
-    listed = tuple(findings)
-    told: list[tuple[str, State | None]]
-    told = [(code, _WITHOUT_ANSWER[each.outcome]) for each in unanswered for code in each.codes]
-    told += [(finding.code, _state(finding)) for finding in listed]
-    # Of a rule that was asked of several regions, the one where it says most counts.
-    states = dict(sorted(told, key=lambda item: _SAYS.index(item[1])))
-    states = {code: states[code] for code in sorted(states)}
-    by_step: dict[Family, dict[str, State | None]] = defaultdict(dict)
-    for code, state in states.items():
-        by_step[family_of(code)][code] = state
-    steps = {each: _step(_NAMES.get(each, each.value), by_step[each]) for each in _STEPS}
-    for one in listed:
-        if _leaves_most(one) and steps[one.family].state is State.DONE:
-            steps[one.family] = Step(steps[one.family].name, State.NOT_MEASURED, (one.code,))
-    baseline = {True: State.DONE, False: State.OPEN, None: State.NOT_MEASURED}[has_baseline]
-    return Progress(
-        Step("baseline measured", baseline),
-        tuple(steps.values()),
-        _final_pcc(by_step[Family.CORRECTNESS]),
-        kind,
-        _first(listed, kind),
-        tuple(one.code for one in listed if one.fails and Family.VALIDITY.has(one.code)),
-    )
-
-
-def _step(name: str, states: Mapping[str, State | None]) -> Step:
-    """Return a step, done only if a deciding rule answered."""
-    known = set(states.values())
-    if State.OPEN in known:
-        return Step(name, State.OPEN, tuple(c for c, s in states.items() if s is State.OPEN))
-    told = set(_only(Role.DECIDES_STEP, states).values()) - {State.NOT_APPLICABLE}
-    if State.DONE in known and told != {State.NOT_MEASURED}:
-        unmeasured = sum(state is State.NOT_MEASURED for state in states.values())
-        return Step(name, State.DONE, unmeasured=unmeasured)
-    if known == {State.NOT_APPLICABLE}:
-        return Step(name, State.NOT_APPLICABLE)
-    return Step(name, State.NOT_MEASURED)
-
-
-def _only(role: Role, states: Mapping[str, State | None]) -> dict[str, State | None]:
-    return {code: state for code, state in states.items() if role.has(code)}
-
-
-def _leaves_most(finding: Finding) -> bool:
-    unexplained = Role.NAMES_UNEXPLAINED.has(finding.code) and finding.stands
-    return unexplained and (finding.value or 0.0) > _MOST
-
-
-def _first(findings: Sequence[Finding], kind: ModelKind | None) -> First | None:
-    """Return the finding with the largest saving of open steps.
-
-    The path of the kind decides where that is about the same, or nothing can be said. What is only
-    for information, and upper bounds of a model that does not wait, come last.
-    """
-    chosen = [
-        one
-        for one in findings
-        if one.family.is_step and _state(one) is State.OPEN and one.covered_by is None
-    ]
-    if not chosen:
-        return None
-
-    def doubt(finding: Finding) -> tuple[bool, bool]:
-        bound = finding.at_most and kind is not ModelKind.HOST_BOUND
-        return finding.severity is Severity.INFO, bound
-
-    surest = min(map(doubt, chosen))
-    chosen = [one for one in chosen if doubt(one) == surest]
-    most = max(one.added_ns for one in chosen)
-    order = tuple(dict.fromkeys((*(_FOCUS[kind] if kind is not None else ()), *_STEPS)))
-    best = min(
-        (one for one in chosen if one.added_ns >= _AS_MUCH * most),
-        key=lambda one: (order.index(one.family), -one.added_ns / (one.step_ns or 1.0), one.code),
-    )
-    saving_ns = None if best.saving_ns is None else best.added_ns
-    return First(best.code, best.name, best.region, saving_ns, best.step_ns, best.at_most)
-
-
-def _final_pcc(states: Mapping[str, State | None]) -> Step:
-    """Return the last step: done only by a compared PCC."""
-    step = _step("final PCC", _only(Role.GUARDS_PCC, states))
-    return step if step.state is State.OPEN else _step(step.name, _only(Role.DECIDES_STEP, states))
-
-
-def _state(finding: Finding) -> State | None:
-    if finding.outcome is not RuleOutcome.FOUND:
-        clean = finding.outcome is RuleOutcome.CLEAN
-        return State.DONE if clean else _WITHOUT_ANSWER[finding.outcome]
-    unexplained = Role.NAMES_UNEXPLAINED.has(finding.code)  # nothing to do follows from it
-    if not finding.stands or (finding.saving_ns is None and (unexplained or finding.quiet)):
-        return None
-    little = finding.quiet and finding.covered_by is None
-    return State.DONE if little else State.OPEN  # what little is left is no step

@@ -17,7 +17,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 from pytest_ttnn_perf.analysis.ops.names import without_producer
 from pytest_ttnn_perf.analysis.ops.regions import COMPILING_NS, find_layers, once_per_table, step_of
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of
-from pytest_ttnn_perf.core.finding import Evidence, Limit
+from pytest_ttnn_perf.core.finding import Evidence, Limit, Saving
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
@@ -48,19 +48,6 @@ class Claim(NamedTuple):
     ops_ns: Mapping[int, float]
     waiting_ns: float = 0.0
     last: bool = False
-
-
-class Saving(NamedTuple):
-    """The saving of a finding, and the part that it adds.
-
-    ``taken_ns`` is what others have saved of it before, by their code. ``gaps_ns`` is how much of
-    what it adds is time between ops.
-    """
-
-    saving_ns: float
-    adds_ns: float
-    taken_ns: Mapping[str, float]
-    gaps_ns: float = 0.0
 
 
 def rank_savings(
