@@ -115,6 +115,7 @@ def gated(record: Path) -> dict[str, set[str]]:
     }
 
 
+@pytest.mark.long
 def test_the_page_shows_what_is_printed_and_says_what_is_gated(tmp_path: Path) -> None:
     write(tmp_path, {**GROUND, "numbers.json": json.dumps(numbers())})
     reader, observed = Reader(tmp_path), None
@@ -130,6 +131,7 @@ def test_the_page_shows_what_is_printed_and_says_what_is_gated(tmp_path: Path) -
 HELPERS = ("today/test_device.py", "today/test_realtime.py", "today/test_ops.py")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("helper_asserts", "scale", "failed"),
     [
@@ -171,6 +173,7 @@ RESNET = """
 """
 
 
+@pytest.mark.long
 def test_the_test_with_a_device_is_gated_by_its_kernel_time(tmp_path: Path) -> None:
     found = DEVICE.search((ROOT / PAGE).read_text(encoding="utf-8"))
     assert found is not None

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist import runner
-from pytest_ttnn_perf.analysis.rules.layouts import layout_conversions
 from tests.harness.corpus import captures, corpus, corpus_folder
 
 ROOT = Path(__file__).parents[2]
@@ -47,11 +46,6 @@ def docs(tmp_path: Path) -> Path:
     return copy
 
 
-@pytest.mark.usefixtures("without_corpus")
-def test_the_pages_are_current(generate: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert generate.main(CHECK) == 0, capsys.readouterr().err
-
-
 def test_the_pages_of_the_corpus_are_current_whatever_else_is_beside_it(
     generate: Any,
     tmp_path: Path,
@@ -72,22 +66,11 @@ def test_the_pages_of_the_corpus_are_current_whatever_else_is_beside_it(
 def test_without_the_corpus_its_page_is_said_to_be_unchecked(
     generate: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    generate.main(CHECK)
-    said = capsys.readouterr().out.splitlines()[0]
+    code = generate.main(CHECK)
+    ended = capsys.readouterr()
+    assert code == 0, ended.err
     missing = corpus_folder() / "ops_perf" / "bh_p100_dlv3.csv"
-    assert said.startswith(f"docs/rules/corpus.md was not checked: no {missing}; ")
-
-
-@pytest.mark.usefixtures("without_corpus")
-def test_a_changed_docstring_makes_its_pages_stale(
-    generate: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(layout_conversions.look, "__doc__", "Something else.\n\nAnd more of it.")
-    assert generate.main(CHECK) == 1
-    assert capsys.readouterr().err.splitlines() == [
-        "docs/rules/index.md is stale: run make docs",
-        "docs/rules/TTP203.md is stale: run make docs",
-    ]
+    assert ended.out.startswith(f"docs/rules/corpus.md was not checked: no {missing}; ")
 
 
 @pytest.mark.usefixtures("without_corpus")

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
@@ -47,21 +45,21 @@ def test_an_idle_run_starts_no_process_and_writes_no_file(project: Project) -> N
     assert project.files() == before
 
 
-COMMANDS = ("", "gate", "merge", "ab", "check", "analyze", "rules", "calibrate", "show", "compare",
-            "baseline", "doctor")  # fmt: skip
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_a_command_loads_no_library(command: str) -> None:
-    code = f"""
+#: Asks every command for its help, and prints what must not be loaded for that.
+ALL_HELP = """
 import contextlib, io, sys
-from pytest_ttnn_perf.cli.main import main
-with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-    main([*{command.split()!r}, "--help"])
-print(sorted({"numpy", "pandas", "sqlalchemy", "jinja2"} & sys.modules.keys()))
+from pytest_ttnn_perf.cli.main import _COMMANDS as COMMANDS, main
+for command in ("", *COMMANDS):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main([*command.split(), "--help"])
+print(len(COMMANDS) > 20, sorted({"numpy", "pandas", "sqlalchemy", "jinja2"} & sys.modules.keys()))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_loads_no_library() -> None:
+    command = [sys.executable, "-c", ALL_HELP]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True []"
 
 
 #: Lists our modules that a gated run loaded, without those that Python's own loader has loaded.

@@ -15,47 +15,36 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LINTER = shutil.which("lint-imports", path=sysconfig.get_path("scripts"))
 
-needs_linter = pytest.mark.skipif(
-    LINTER is None, reason="import-linter is not installed: make check runs it"
-)
+#: Lines that are written to modules of a copy, and the contract that each breaks.
+UPWARDS = {
+    "gate/judge.py": ("import pytest_ttnn_perf.report.terminal", "Rooms import downwards only"),
+    "measure/timing.py": (
+        "def late():\n    from pytest_ttnn_perf.analysis.readers import detect",
+        "Rooms import downwards only",
+    ),
+    "core/metric.py": ("import pytest", "Only the plugin knows pytest"),
+    "analysis/ops/align.py": ("import pandas", "Heavy libraries have one room"),
+}
 
 
-def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+@pytest.mark.skipif(LINTER is None, reason="import-linter is not installed: make check runs it")
+def test_an_import_upwards_is_caught_wherever_it_stands(tmp_path: Path) -> None:
     assert LINTER is not None
-    command = [LINTER, "--no-cache", "--config", str(ROOT / "pyproject.toml")]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
-@needs_linter
-@pytest.mark.parametrize(
-    ("room", "line", "broken"),
-    [
-        ("gate/judge.py", "import pytest_ttnn_perf.report.terminal", "Rooms import downwards only"),
-        (
-            "measure/timing.py",
-            "def late():\n    from pytest_ttnn_perf.analysis.readers import detect",
-            "Rooms import downwards only",
-        ),
-        ("measure/timing.py", "import pytest_ttnn_perf.gate.judge", "Rooms import downwards only"),
-        ("core/metric.py", "import pytest", "Only the plugin knows pytest"),
-        ("analysis/ops/align.py", "import pandas", "Heavy libraries have one room"),
-    ],
-)
-def test_an_import_upwards_is_caught(tmp_path: Path, room: str, line: str, broken: str) -> None:
     package = tmp_path / "pytest_ttnn_perf"
-    shutil.copytree(
-        ROOT / "pytest_ttnn_perf", package, ignore=shutil.ignore_patterns("__pycache__")
-    )
-    with (package / room).open("a", encoding="utf-8") as file:
-        file.write(f"\n{line}\n")
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "pytest_ttnn_perf", package, ignore=without)
+    for module, (line, _) in UPWARDS.items():
+        with (package / module).open("a", encoding="utf-8") as file:
+            file.write(f"\n{line}\n")
 
-    done = lint(tmp_path)
+    command = [LINTER, "--no-cache", "--config", str(ROOT / "pyproject.toml")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert done.returncode == 1, done.stdout + done.stderr
-    assert any(
-        text.startswith(broken) and text.rstrip().endswith("BROKEN")
-        for text in done.stdout.splitlines()
-    ), done.stdout
+    broken = [line for line in done.stdout.splitlines() if line.rstrip().endswith("BROKEN")]
+    for module, (_, contract) in UPWARDS.items():
+        assert any(line.startswith(contract) for line in broken), done.stdout
+        assert f"pytest_ttnn_perf.{module[:-3].replace('/', '.')} -> " in done.stdout
 
 
 #: What comes with a dependency, or is there where a test uses it; extras have names of their own.
