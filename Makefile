@@ -29,9 +29,6 @@ $(READY): $(INSTALLED)
 	$(PIP) --python $(BIN)/python install --group test --group check
 	@touch $@
 
-# What other programs do when Python starts, they do in real starts alone: see CONTRIBUTING.md.
-test-plugins test-browser test-mcp test-ttlang test-postgresql test-ttnn: export TTNN_PERF_TEST_STARTS := real
-
 demo: $(INSTALLED)  ## the whole way once, on any machine: record, gate, catch a slowed model
 	@$(BIN)/python examples/demo.py
 

@@ -21,7 +21,6 @@ from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
 from tests.harness.baselines import Desk
 from tests.harness.histories import Histories
 from tests.harness.project import PLUGINS, Project, Ran
-from tests.harness.quick_starts import start_quickly
 
 for module in pkgutil.walk_packages(pytest_ttnn_perf.__path__, "pytest_ttnn_perf."):
     importlib.import_module(module.name)
@@ -51,9 +50,6 @@ os.environ["TTNN_PERF_HOST"] = str(Path(__file__).parent / "harness" / "idle_hos
 # A shell starts what it runs in the background deaf to Ctrl-C, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# Nor must what tests take be the same imports over and over.
-start_quickly()
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from tests.behaviour.model import (
     refusal_of,
     write_latency,
 )
-from tests.harness.quick_starts import REAL
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -270,10 +269,7 @@ def test_own_file_that_cannot_be_read_is_refused(project: Project) -> None:
         '[project]\nname = "ttnn-models"\nversion = "1"\n',
     ],
 )
-def test_a_project_that_only_depends_on_us_costs_nothing(
-    project: Project, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    monkeypatch.setenv(REAL, "real")  # a fork has all of it
+def test_a_project_that_only_depends_on_us_costs_nothing(project: Project, text: str) -> None:
     project.write(
         test_model="""
             import sys
