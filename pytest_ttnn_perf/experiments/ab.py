@@ -351,7 +351,7 @@ def _measure(asked: Experiment, turns: InTurns, move: Move, result: AbResult) ->
     if not (after.measured or before.measured or stopped):
         none = "none was chosen: name others"
         if after.collected is not None:
-            ran = after.collected.tests[0]
+            ran = after.collected["tests"][0]
             none = f"{ran} measures nothing: mark tests with @pytest.mark.ttnn_perf, or name others"
         message = f"no test was measured: {none}"
         raise UsageError(message)
@@ -394,7 +394,7 @@ def _remarks(ref: str, turns: InTurns, move: Move) -> Iterator[str]:
 
 def _differing_settings(turns: InTurns, move: Move) -> list[str]:
     collected = turns.after.collected
-    root = Path(collected.root) if collected is not None and collected.root else None
+    root = Path(collected["root"]) if collected and collected["root"] else None
     if root is None or not root.is_relative_to(move.root):
         return []
     try:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.plugin.wire import Collected
+    from pytest_ttnn_perf.plugin.wire import Message
     from pytest_ttnn_perf.plugin.workers import Workers
     from pytest_ttnn_perf.report.tables import Block
 
@@ -79,7 +79,7 @@ class MetricNoise(Struct, frozen=True):
 def run_sessions(
     workers: Workers,
     sessions: int,
-    begin: Callable[[Collected], None],
+    begin: Callable[[Message], None],
     progress: Callable[[int, int, int | None], None],
 ) -> Sessions:
     """Measure the tests that ``workers`` collect, ``sessions`` times.
@@ -259,11 +259,11 @@ def calibrate(
         print_line=lambda text: progress(text, _ENDED),
     )
 
-    def begin(collected: Collected) -> None:
+    def begin(collected: Message) -> None:
         if asked.write:  # find out before any test runs whether its sessions could be stored
             folder = _worker_settings(settings, asked, collected).baselines
             check_writable(folder)
-            BaselineStore(folder).preload(collected.tests)
+            BaselineStore(folder).preload(collected["tests"])
 
     start_s = time.monotonic()
 
@@ -292,19 +292,17 @@ def calibrate(
     return Result(listing.text(shape), failed=failed)
 
 
-def _worker_settings(
-    settings: Settings, asked: Calibration, collected: Collected | None
-) -> Settings:
+def _worker_settings(settings: Settings, asked: Calibration, collected: Message | None) -> Settings:
     """Return the settings as the workers know them.
 
     They know pytest's root folder, and all options that are not this command's.
     """
-    if collected is not None and collected.confirm is not None:
-        settings = replace(settings, confirm=collected.confirm)
+    if collected is not None and collected["confirm"] is not None:
+        settings = replace(settings, confirm=collected["confirm"])
     if asked.baselines is not None:
         return replace(settings, baselines=asked.baselines)
-    if collected is not None and collected.baselines is not None:
-        return replace(settings, baselines=Path(collected.baselines))
+    if collected is not None and collected["baselines"] is not None:
+        return replace(settings, baselines=Path(collected["baselines"]))
     return settings
 
 

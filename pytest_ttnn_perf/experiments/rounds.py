@@ -47,15 +47,14 @@ from pytest_ttnn_perf.machine.git import remove_leftovers
 from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
 from pytest_ttnn_perf.measure.strays import Stray
 from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease, restrict_to_passes
-from pytest_ttnn_perf.plugin.wire import Collected, Finished, Reported, StopCause, Stopped, Strayed
-from pytest_ttnn_perf.plugin.workers import LostWorker, Pass, Workers, run_device_pass
+from pytest_ttnn_perf.plugin.wire import Message
+from pytest_ttnn_perf.plugin.workers import Pass, Workers, run_device_pass
 from pytest_ttnn_perf.report.sentences import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.plugin.workers import Event
 
 
 class Sessions(Struct):
@@ -71,7 +70,7 @@ class Sessions(Struct):
     measured: dict[str, list[Observation]] = {}
     troubles: dict[str, str] = {}
     stopped: str | None = None
-    collected: Collected | None = None
+    collected: Message | None = None
     no_room: dict[str, str] = {}
 
     def good(self) -> dict[str, list[Observation]]:
@@ -114,7 +113,7 @@ class Session:
         found: Sessions,
         number: int,
         progress: Callable[[int, int | None], None],
-        begin: Callable[[Collected], None] = lambda _: None,
+        begin: Callable[[Message], None] = lambda _: None,
         *,
         is_round: bool = False,
     ) -> None:
@@ -124,7 +123,7 @@ class Session:
         self.strays: list[Stray] = []
         self._progress, self._begin = progress, begin
         self._word = "round" if is_round else "session"
-        self._collected: Collected | None = None
+        self._collected: Message | None = None
         self._done = 0
         self._reported: set[str] = set()
         self._refused: str | None = None
@@ -132,33 +131,33 @@ class Session:
     def run(self, one: Pass) -> None:
         """Take in all that the workers of a pass send."""
         with one:
-            for event in one:
-                self.receive(event)
+            for message in one:
+                self.receive(message)
                 one.stop = self.stop
         if one.stopped:
             self.found.stopped = f"stopped in {self._word} {self.number} (a worker {one.stopped})"
 
-    def receive(self, message: Event) -> None:
+    def receive(self, message: Message) -> None:
         """Keep observations and troubles; report the progress."""
         match message:
-            case Collected():
+            case Message("collected"):
                 self._collect(message)
-            case Reported():
+            case Message("reported"):
                 self._receive(message)
-            case Finished(apart=False):
+            case Message("finished", {"apart": False}):
                 self._done += 1
                 self._report_progress()
-            case Stopped():
+            case Message("stopped"):
                 self._refused = self._refused or _reason(message)
-            case Strayed(modules=modules):
+            case Message("strayed", {"modules": modules}):
                 strays = [Stray(*stray) for stray in modules]
                 self.strays += [stray for stray in strays if stray not in self.strays]
                 self.stop = "code of another version was loaded"
-            case LostWorker():
-                for started in message.tests:
-                    self._trouble(self._identity(started.test), f"its {message}")
-                if not message.tests and not self._done:
-                    self._refused = self._refused or f"the {message}\n{message.tail}"
+            case Message("lost", {"tests": tests, "text": text, "tail": tail}):
+                for test in tests:
+                    self._trouble(self._identity(test), f"its worker {text}")
+                if not tests and not self._done:
+                    self._refused = self._refused or f"the worker {text}\n{tail}"
 
     def close(self, left: Iterable[str], asked: Iterable[str] | None = None) -> None:
         """Note the tests that this session should have measured and did not.
@@ -178,27 +177,28 @@ class Session:
         for test in good if asked is None else asked:
             if test in good and test not in self._reported:
                 self._trouble(test, "the test did not run again")
-        measured = self._collected.measured if self._collected else None
+        measured = self._collected["measured"] if self._collected else None
         for test in left:
             if measured is None or test in measured:
                 self._trouble(self._identity(test), "the test did not run")
-        if self._collected and self._done < len(self._collected.tests):
-            self._done = len(self._collected.tests)
+        if self._collected and self._done < len(self._collected["tests"]):
+            self._done = len(self._collected["tests"])
             self._report_progress()
 
-    def _collect(self, message: Collected) -> None:
-        if self.is_round and message.measured is None:
+    def _collect(self, message: Message) -> None:
+        if self.is_round and message["measured"] is None:
             wrong = "versions are compared one test at a time: leave out -n and --tx"
             raise UsageError(wrong)
-        if message.tests and self._collected is None:
+        if message["tests"] and self._collected is None:
             if self.number == 1:
                 self._begin(message)
                 self.found.collected = message
             self._collected = message
             self._report_progress()
 
-    def _receive(self, message: Reported) -> None:
-        report, failed = message.report, message.report.get("outcome") == "failed"
+    def _receive(self, message: Message) -> None:
+        report = message["report"]
+        failed = report.get("outcome") == "failed"
         if message.of_collection:
             if failed:
                 why = f"{_last_line(report)}{_place(report)}"
@@ -206,7 +206,7 @@ class Session:
                 self.stop = self._refused  # whatever options ask to run the rest even so
             return
         test = self._identity(message.test)
-        trouble = _last_line(message.report) if failed else None
+        trouble = _last_line(report) if failed else None
         if message.observed is not None:
             self._reported.add(test)
             try:
@@ -230,21 +230,22 @@ class Session:
 
     def _identity(self, test: str) -> str:
         # Versions with other targets have other node ids.
-        return self._collected.identities.get(test, test) if self._collected else test
+        return str(self._collected["identities"].get(test, test)) if self._collected else test
 
     def _trouble(self, test: str, why: str) -> None:
         self.found.troubles.setdefault(test, f"{self._word} {self.number}: {why}")
 
     def _report_progress(self) -> None:
-        self._progress(self._done, len(self._collected.tests) if self._collected else None)
+        self._progress(self._done, len(self._collected["tests"]) if self._collected else None)
 
 
-def _reason(stopped: Stopped) -> str:
-    if stopped.cause is StopCause.REFUSED:
-        return stopped.text
-    if stopped.cause is StopCause.BROKE:
-        return f"internal error of a worker\n{stopped.text}"
-    return f"a test or a plugin ended the session: {stopped.text or 'interrupted'}"
+def _reason(stopped: Message) -> str:
+    text = str(stopped["text"])
+    if stopped["cause"] == "refused":
+        return text
+    if stopped["cause"] == "broke":
+        return f"internal error of a worker\n{text}"
+    return f"a test or a plugin ended the session: {text or 'interrupted'}"
 
 
 def _flaw(observation: Observation) -> str | None:
@@ -775,16 +776,17 @@ class Turns:
             raise UsageError(message) from error
         found.completed = number
 
-    def _begin(self, collected: Collected) -> None:
+    def _begin(self, collected: Message) -> None:
         """Give the earlier version the later one's settings and root folder."""
         before, after = self._versions
         if before.is_narrowed:
-            identities = collected.identities
-            before.tests = tuple(identities.get(test, test) for test in collected.tests)
-        if collected.root is not None:
-            before.versions = replace(before.versions, settings=Path(collected.root))
+            identities = collected["identities"]
+            before.tests = tuple(identities.get(test, test) for test in collected["tests"])
+        root = collected["root"]
+        if root is not None:
+            before.versions = replace(before.versions, settings=Path(root))
             there = replace(before.move, root=after.move.tree)
-            before.rootdir = there.path(collected.root)
+            before.rootdir = there.path(root)
 
     def _report(self, number: int, place: int, name: str, done: int, of: int | None) -> None:
         self._running = done

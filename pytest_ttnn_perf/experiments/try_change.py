@@ -308,7 +308,7 @@ class _Watch:
     def _measured_files(self) -> list[str]:
         """Return the files of the measured tests, from the repository's root."""
         collected = self.after.collected
-        root = Path(collected.root) if collected and collected.root else self._root
+        root = Path(collected["root"]) if collected and collected["root"] else self._root
         files = dict.fromkeys(test.partition("::")[0] for test in self.after.measured)
         return [inside for file in files if (inside := self._inside(root / file)) is not None]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -16,7 +17,7 @@ from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.settings import Checklist, Isolate, ProfilerKind
 from pytest_ttnn_perf.plugin.emit import Extensions
 from pytest_ttnn_perf.plugin.settings import settings_of
-from pytest_ttnn_perf.plugin.wire import ROLE, SHARE, WORKER, take_link, take_share
+from pytest_ttnn_perf.plugin.wire import ROLE, SHARE, WORKER, read_assignment, take_link
 
 if TYPE_CHECKING:
     import argparse
@@ -135,7 +136,8 @@ def activate(config: pytest.Config) -> None:
 
 def _take_up_role(config: pytest.Config) -> None:
     try:
-        link, share = take_link(os.environ), take_share(os.environ)
+        link, share = take_link(os.environ), os.environ.pop(SHARE, None)
+        shared = read_assignment(Path(share)) if share else None
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
     versions = link.assignment.versions if link else None
@@ -144,9 +146,9 @@ def _take_up_role(config: pytest.Config) -> None:
     if link is not None:
         _name_role(config, WORKER)
         _work(config, settings, link)
-    elif share is not None:
+    elif shared is not None:
         _name_role(config, WORKER)
-        _share(config, settings, share)
+        _share(config, settings, shared)
     else:
         from pytest_ttnn_perf.machine.chips import rank_of
 
@@ -238,7 +240,7 @@ def _measure(
 
     config.stash[INSTRUMENTS] = instruments
     is_apart = assignment is not None or beside_others
-    worker = Worker(settings, interrupts, is_apart)
+    worker = Worker(settings, interrupts, is_apart=is_apart)
     if settings.observe:
         worker.observe_helpers(instruments, assignment, beside_others=beside_others)
     config.pluginmanager.register(worker, "ttnn_perf_worker")

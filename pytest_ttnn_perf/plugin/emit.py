@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 import os
@@ -21,7 +20,6 @@ from _pytest._code.code import (
     TerminalRepr,
 )
 from _pytest.reports import CollectErrorRepr
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
@@ -30,27 +28,22 @@ from pytest_ttnn_perf.core.finding import CustomRule
 from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
 from pytest_ttnn_perf.core.observation import CaptureFormat, Coverage, Location
 from pytest_ttnn_perf.core.text import repr_of, text_of
-from pytest_ttnn_perf.plugin.identity import identities_of
-from pytest_ttnn_perf.plugin.settings import settings_of
+from pytest_ttnn_perf.plugin.settings import is_parametrised, settings_of
 from pytest_ttnn_perf.report.tables import NARROWEST, Style, printed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    Place = tuple[str, int | None, str]
-    from collections.abc import Iterator, Mapping
-
+    from _pytest._io import TerminalWriter
     from pluggy import HookImpl
 
     from pytest_ttnn_perf.core.observation import Observation, Run
     from pytest_ttnn_perf.core.settings import Settings
-
-    Extension = TypeVar("Extension", CustomRule, CaptureFormat)
-
-    from _pytest._io import TerminalWriter
-
-    from pytest_ttnn_perf.plugin.wire import Collected, Warned
+    from pytest_ttnn_perf.plugin.wire import Message
     from pytest_ttnn_perf.report.terminal import LiveLine
+
+    Place = tuple[str, int | None, str]
+    Extension = TypeVar("Extension", CustomRule, CaptureFormat)
 
 
 # Reports that fail, where a test is written, and what was collected: for every role.
@@ -109,24 +102,30 @@ def live_logs(config: pytest.Config) -> logging.StreamHandler[Any] | None:
 _PARTIAL: Final = ("keyword", "lf", "ignore", "ignore_glob", "pyargs")
 
 
-class TestCollection(Struct, eq=False):
+def identities_among(items: Sequence[pytest.Item]) -> dict[str, str]:
+    """Return what tests are filed under, where that is not their id."""
+    parametrised = list(filter(is_parametrised, items))
+    if not parametrised:  # most runs have none, and pay for none
+        return {}
+    from pytest_ttnn_perf.plugin.identity import identities_of
+
+    return identities_of(parametrised, settings_of(parametrised[0].config))
+
+
+class TestCollection:
     """Keeps track of a collection, here or in workers."""
 
-    config: pytest.Config
-    _not_collected: list[str] = []
-    _deselected: list[str] = []
-    #: What deselected tests are filed under, where that is not their id.
-    identities: dict[str, str] = {}
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self._not_collected: list[str] = []
+        self._deselected: list[str] = []
+        #: What deselected tests are filed under, where that is not their id.
+        self.identities: dict[str, str] = {}
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Keep what was deselected: it is there all the same."""
         self._deselected += [getattr(item, "nodeid", str(item)) for item in items]
-        real = [item for item in items if hasattr(item, "callspec")]
-        if real:  # else they are of a worker, which has told more of them
-            from pytest_ttnn_perf.plugin.identity import identities_of
-            from pytest_ttnn_perf.plugin.settings import settings_of
-
-            self.identities |= identities_of(real, settings_of(self.config))
+        self.identities |= identities_among(items)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected: its tests may be there."""
@@ -155,9 +154,7 @@ def _place(argument: str, config: pytest.Config) -> str | None:
     return "" if place == "." else place.replace(os.sep, "/")
 
 
-# Calls of the hooks that other plugins implement.
-#
-# Each implementation is called by itself: one that fails is named, and the others still count.
+# Calls of the hooks that other plugins implement, each by itself: one that fails is named.
 
 #: What an implementation may end with; pytest's outcomes are no Exceptions.
 _RAISED: Final = (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception)
@@ -170,13 +167,11 @@ class HookError(TtnnPerfError):
         super().__init__(f"{owner}: {hook} {problem}")
 
 
-@dataclasses.dataclass(eq=False)
 class Extensions:
     """Takes up rules and formats of others, once conftest files are loaded."""
 
-    settings: Settings
-
-    def __post_init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         # An earlier run of this process may have had some of others.
         if wings.is_loaded("use_rules"):
             wings.call("use_rules", None)
@@ -185,65 +180,55 @@ class Extensions:
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Ask for them; a mistake stops the run before anything is measured."""
-        settings, rules_hook = self.settings, "pytest_ttnn_perf_rules"
-        formats_hook = "pytest_ttnn_perf_capture_formats"
-        named = settings.select or settings.ignore or settings.rules
+        settings, hook = self.settings, "pytest_ttnn_perf_rules"
         try:  # most runs have none, and pay for none
-            if named or _implementations(config, rules_hook):
-                rules, owners = _all_of(config, rules_hook, CustomRule), dict[str, str]()
+            rules = _all_of(config, hook, CustomRule)
+            if rules or settings.select or settings.ignore or settings.rules:
+                owners: dict[str, str] = {}
                 for rule, owner in rules:
                     if rule.code in owners:
                         other = owners[rule.code]
                         problem = f"returned {rule.code}, which is a rule of {other} already"
-                        raise HookError(owner, rules_hook, problem)
+                        raise HookError(owner, hook, problem)
                     owners[rule.code] = owner
                 wings.call("use_rules", rules)
                 wings.call("select_rules", settings.select, settings.ignore, settings.rules)
-            if _implementations(config, formats_hook):
-                wings.call("use_formats", _all_of(config, formats_hook, CaptureFormat))
+            formats = _all_of(config, "pytest_ttnn_perf_capture_formats", CaptureFormat)
+            if formats:
+                wings.call("use_formats", formats)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
 
 
 def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
     """Add the hardware that a hook knows, where it is not known."""
-    known = observation.hardware
+    known, name = observation.hardware, "pytest_ttnn_perf_hardware"
     if known is not None and UNKNOWN not in {known.arch, known.board}:
         return observation
-    name = "pytest_ttnn_perf_hardware"
     try:
         results = _results(item.config, name, {"item": item, "hardware": known})
         owner, result = next(((o, r) for o, r in results if r is not None), ("", None))
+        if result is None:
+            return observation
+        # A mesh may be missing.
+        if isinstance(result, Hardware):
+            parts = (result.arch, result.board, result.mesh or "1x1")
+            if all(isinstance(part, str) and part.strip() for part in parts):
+                return replace(observation, hardware=result)
+        expected = "expected Hardware(arch, board, mesh) of non-empty strings"
+        raise HookError(owner, name, f"returned {repr_of(result)}: {expected}")
     except HookError as error:
         return replace(observation, problems=(*observation.problems, str(error)))
-    if result is None:
-        return observation
-    # A mesh may be missing.
-    parts = (
-        (result.arch, result.board, result.mesh or "1x1") if isinstance(result, Hardware) else ()
-    )
-    if parts and all(isinstance(part, str) and part.strip() for part in parts):
-        return replace(observation, hardware=result)
-    problem = (
-        f"returned {repr_of(result)}: expected Hardware(arch, board, mesh) of non-empty strings"
-    )
-    refused = str(HookError(owner, name, problem))
-    return replace(observation, problems=(*observation.problems, refused))
 
 
 def report_run(config: pytest.Config, run: Run) -> list[str]:
     """Let others report a run; return what went wrong, a sentence each."""
-    name = "pytest_ttnn_perf_report"
-    implementations = _implementations(config, name)
-    if not implementations:
-        return []
-    from pytest_ttnn_perf.report.run import run_text
+    name, errors = "pytest_ttnn_perf_report", []
+    for implementation in _implementations(config, name):
+        from pytest_ttnn_perf.report.run import run_text
 
-    text = run_text(run)
-    errors = []
-    for implementation in implementations:
         # A document for each: what one changes in it is not what the next one reports.
-        arguments = {"config": config, "run": run, "document": json.loads(text)}
+        arguments = {"config": config, "run": run, "document": json.loads(run_text(run))}
         try:
             _call(config, name, implementation, arguments)
         except HookError as error:
@@ -255,16 +240,13 @@ def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[tup
     """Return the rules or formats of all plugins, each with its plugin."""
     found: list[tuple[Extension, str]] = []
     for owner, result in _results(config, name, {"config": config}):
-        if result is None:
-            continue
-        if not isinstance(result, (list, tuple)):
+        if not isinstance(result, (list, tuple, type(None))):
             problem = f"returned {type(result).__name__}: expected a list of {kind.__name__}"
             raise HookError(owner, name, problem)
-        for extension in result:
+        for extension in result or ():
             if not isinstance(extension, kind):
-                problem = (
-                    f"returned a list with {repr_of(extension)} in it: expected {kind.__name__}"
-                )
+                shown = repr_of(extension)
+                problem = f"returned a list with {shown} in it: expected {kind.__name__}"
                 raise HookError(owner, name, problem)
             mistake = extension.problem()
             if mistake is not None:
@@ -293,14 +275,8 @@ def _implementations(config: pytest.Config, name: str) -> list[HookImpl]:
 def _call(
     config: pytest.Config, name: str, implementation: HookImpl, arguments: Mapping[str, object]
 ) -> object:
-    if implementation.hookwrapper or implementation.wrapper:
-        raise HookError(
-            _owner(config, implementation), name, "is a wrapper, which this hook does not support"
-        )
     try:
-        return implementation.function(
-            *(arguments[argument] for argument in implementation.argnames)
-        )
+        return implementation.function(*(arguments[given] for given in implementation.argnames))
     except _RAISED as error:
         text = f"raised {type(error).__name__}: {text_of(error)}".rstrip(": ")
         raise HookError(_owner(config, implementation), name, text) from error
@@ -364,12 +340,13 @@ def style_of(reporter: pytest.TerminalReporter) -> Style:
     return Style(width, colour=writer.hasmarkup, wrap=bool(reporter.isatty))
 
 
-class Emitter(Struct, frozen=True):
+class Emitter:
     """Calls the hooks that pytest would call if the tests ran here."""
 
-    session: pytest.Session
-    #: Where progress is shown on a terminal; None in a log.
-    live: LiveLine | None = None
+    def __init__(self, session: pytest.Session) -> None:
+        self.session = session
+        #: Where progress is shown on a terminal; None in a log.
+        self.live = live_line(session.config)
 
     @property
     def hook(self) -> Any:
@@ -426,36 +403,37 @@ class Emitter(Struct, frozen=True):
         if reporter is not None and reporter.showfspath and not reporter.showlongtestinfo:
             reporter.write_fspath_result(test, "")
 
-    def show_collection(self, message: Collected) -> None:
+    def show_collection(self, message: Message) -> None:
         """Count the tests, and show them as the terminal reporter would."""
-        self.session.testscollected = len(message.tests)
-        self._update_cache(message)
-        if message.deselected:
-            items = [SimpleNamespace(nodeid=test, name=test) for test in message.deselected]
+        tests, deselected = message["tests"], message["deselected"]
+        self.session.testscollected = len(tests)
+        self._update_cache(tests, deselected)
+        if deselected:
+            items = [SimpleNamespace(nodeid=test, name=test) for test in deselected]
             self.hook.pytest_deselected(items=items)
         reporter = self.terminal
         if reporter is None:
             return
         if hasattr(reporter, "tests_count"):  # of pytest-sugar, for its percentages
-            reporter.tests_count = len(message.tests)
+            reporter.tests_count = len(tests)
         # It counts the items it sees, and those are in another process.
-        reporter._numcollected = len(message.tests) + len(message.deselected)  # noqa: SLF001
+        reporter._numcollected = len(tests) + len(deselected)  # noqa: SLF001
         reporter.report_collect(final=True)
-        for line in message.lines:
+        for line in message["lines"]:
             reporter.write_line(line)
 
-    def _update_cache(self, message: Collected) -> None:
+    def _update_cache(self, tests: Sequence[str], deselected: Sequence[str]) -> None:
         """Give the cache plugin what --nf and --lf need next time."""
         find = self.session.config.pluginmanager.get_plugin
         known, failed = find("nfplugin"), find("lfplugin")
         if known is not None:
-            known.cached_nodeids.update(map(_key, message.tests))
+            known.cached_nodeids.update(map(_key, tests))
         if failed is not None:
-            tests = dict.fromkeys([*message.tests, *message.deselected])
-            for name in [str(name) for name in failed.lastfailed if str(name) not in tests]:
+            there = dict.fromkeys([*tests, *deselected])
+            for name in [str(name) for name in failed.lastfailed if str(name) not in there]:
                 # Of a file or class that can be collected again, all is to be run next time.
                 inside = [
-                    _collect_report(t) for t in tests if t.startswith((f"{name}::", f"{name}/"))
+                    _collect_report(t) for t in there if t.startswith((f"{name}::", f"{name}/"))
                 ]
                 if inside:
                     failed.pytest_collectreport(report=_collect_report(name, inside))
@@ -489,19 +467,15 @@ class Emitter(Struct, frozen=True):
             error = pytest.ExceptionInfo.from_current()
         self.hook.pytest_internalerror(excrepr=TextRepr(text), excinfo=error)
 
-    def record_warning(self, message: Warned) -> None:
+    def record_warning(self, message: Message) -> None:
         """Record a warning under the name of its class."""
-        category = type(message.category, (Warning,), {"__module__": "builtins"})
+        category = type(message["category"], (Warning,), {"__module__": "builtins"})
         warning = warnings.WarningMessage(
-            category(message.text), category, message.filename, message.line
+            category(message["text"]), category, message["filename"], message["line"]
         )
+        known = {name: message[name] for name in ("when", "location")}
         self.hook.pytest_warning_recorded.call_historic(
-            kwargs={
-                "warning_message": warning,
-                "when": message.when,
-                "nodeid": message.test,
-                "location": None if message.location is None else tuple(message.location),
-            }
+            kwargs={"warning_message": warning, "nodeid": message.test, **known}
         )
 
 
@@ -529,7 +503,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     from pytest_ttnn_perf.gate.health import COLLECTED
 
     collection, items = session.config.stash[_COLLECTION], session.items
-    identities = identities_of(items, settings_of(session.config)) | collection.identities
+    identities = identities_among(items) | collection.identities
     found = collection.coverage(item.nodeid for item in items) or Coverage(())
     document = encode(found.with_identities(identities))
     Path(os.environ[COLLECTED]).write_text(json.dumps(document), encoding="utf-8")

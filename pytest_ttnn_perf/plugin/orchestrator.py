@@ -7,12 +7,10 @@ device.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,8 +18,10 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
+from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.core.files import read_text
+from pytest_ttnn_perf.core.observation import SweepPoint
 from pytest_ttnn_perf.core.options import option_of
 from pytest_ttnn_perf.core.text import inert
 from pytest_ttnn_perf.gate.confirm import suspects
@@ -35,8 +35,8 @@ from pytest_ttnn_perf.plugin.emit import (
     FAILED,
     Emitter,
     fail_report,
+    identities_among,
     interruption,
-    live_line,
     live_logs,
     place_in_code,
     report_run,
@@ -45,43 +45,19 @@ from pytest_ttnn_perf.plugin.emit import (
 )
 from pytest_ttnn_perf.plugin.preflight import check_chips, check_untouched, lease
 from pytest_ttnn_perf.plugin.settings import is_measured
-from pytest_ttnn_perf.plugin.wire import (
-    OBSERVATION,
-    PHASES,
-    Collected,
-    Finished,
-    Reported,
-    Started,
-    StopCause,
-    Stopped,
-    Warned,
-)
-from pytest_ttnn_perf.plugin.workers import (
-    LostWorker,
-    Pass,
-    Wait,
-    Workers,
-    run_confirm_passes,
-    run_device_pass,
-)
+from pytest_ttnn_perf.plugin.wire import IDENTITY, OBSERVATION, PHASES, Message
+from pytest_ttnn_perf.plugin.workers import Pass, Workers, run_confirm_passes, run_device_pass
 from pytest_ttnn_perf.report.run import RunReport, RunResult, heading
 from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.report.tables import Line, Style, fitted, printed
 from pytest_ttnn_perf.report.terminal import shift_line, suspicion_line
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.core.settings import DatabaseUrl, ProfilerKind
-    from pytest_ttnn_perf.gate.gated_run import GateRun
     from pytest_ttnn_perf.plugin.emit import TestCollection
-    from pytest_ttnn_perf.plugin.workers import Event
     from pytest_ttnn_perf.report.tables import Block
-
-
-# Receives the first pass: judges, holds back what is in question, and emits the reports.
-#
-# This session's plugins see a worker's session as if its tests ran here.
 
 
 def add_properties(report: pytest.TestReport, run: RunReport) -> None:
@@ -95,31 +71,33 @@ def add_properties(report: pytest.TestReport, run: RunReport) -> None:
     report.user_properties += run.junit_properties(report.nodeid)
 
 
-@dataclass(slots=True)
 class Relay:
-    """Emits the reports of workers; those of suspects after their confirm passes."""
+    """Emits the reports of workers; those of suspects after their confirm passes.
 
-    session: pytest.Session
-    run: RunReport
-    collection: TestCollection
-    #: What ended the workers before their time, to be raised at the end of this session's loop.
-    ended_by: BaseException | None = None
-    emitter: Emitter = field(init=False)
-    _collected: bool = False
-    _measured: frozenset[str] | None = None
-    _held: dict[str, list[pytest.TestReport]] = field(default_factory=dict)
-    _phases: dict[str, list[str]] = field(default_factory=dict)
-    _locations: dict[str, Any] = field(default_factory=dict)
-    #: Tests that were stopped to be run apart, and the phases of theirs that were emitted.
-    _stopped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    This session's plugins see a worker's session as if its tests ran here.
+    """
 
-    @property
-    def gate(self) -> GateRun:
-        """The judge of the run."""
-        return self.run.gate
-
-    def __post_init__(self) -> None:
-        self.emitter = Emitter(self.session, live_line(self.session.config))
+    def __init__(self, session: pytest.Session, run: RunReport, collection: TestCollection) -> None:
+        self.session, self.run, self.gate, self.collection = session, run, run.gate, collection
+        self.emitter = Emitter(session)
+        #: What ended the workers before their time, to be raised at the end of this session's loop.
+        self.ended_by: BaseException | None = None
+        self._collected = False
+        self._measured: frozenset[str] | None = None
+        self._held: dict[str, list[pytest.TestReport]] = {}
+        self._phases: dict[str, list[str]] = {}
+        self._locations: dict[str, Any] = {}
+        #: Tests that were stopped to be run apart, and the phases of theirs that were emitted.
+        self._stopped: dict[str, tuple[str, ...]] = {}
+        self._handlers: dict[str, Callable[[Message], None]] = {
+            "collected": self._collect,
+            "started": self._start,
+            "reported": self._receive,
+            "finished": self._finish,
+            "warned": self.emitter.record_warning,
+            "stopped": self._stop,
+            "lost": self._lose_worker,
+        }
 
     @property
     def stop(self) -> str | None:
@@ -136,50 +114,40 @@ class Relay:
         """The tests whose result is not out yet."""
         return tuple(self._held)
 
-    def receive(self, event: Event) -> None:
+    def receive(self, message: Message) -> None:
         """Take in one message of a worker, or how it fares.
 
         Raises:
             DecodeError: it carries a report that is none.
         """
-        if isinstance(event, Wait):
-            self.emitter.waiting(event.tests, event.seconds)
+        if message.kind == "waiting":
+            self.emitter.waiting(message["tests"], message["seconds"])
             return
         self.emitter.clear()
-        match event:
-            case Started(test=test, location=location):
-                self._locations[test], self._phases[test] = tuple(location), []
-                if test not in self._stopped:
-                    self._hook.pytest_runtest_logstart(nodeid=test, location=tuple(location))
-            case Reported():
-                self._receive(event)
-            case Finished():
-                self._finish(event)
-            case Warned():
-                self.emitter.record_warning(event)
-            case Collected() if not self._collected:
-                self._collect(event)
-            case Stopped() if self.stop is None and self.ended_by is None:
-                self.ended_by = self._ended_by(event)
-            case LostWorker():
-                self._lose_worker(event)
+        if message.kind in self._handlers:
+            self._handlers[message.kind](message)
 
-    def _finish(self, message: Finished) -> None:
-        test, location = message.test, tuple(message.location)
-        if message.apart:
-            self._stopped[test] = tuple(self._phases.get(test, ()))
-        elif test not in self._held:
-            self._hook.pytest_runtest_logfinish(nodeid=test, location=location)
+    def _start(self, message: Message) -> None:
+        test, location = message.test, message["location"]
+        self._locations[test], self._phases[test] = location, []
+        if test not in self._stopped:
+            self._hook.pytest_runtest_logstart(nodeid=test, location=location)
 
-    def _lose_worker(self, loss: LostWorker) -> None:
-        why = f"{loss.text}; log: {loss.log}"
-        for started in loss.tests:
-            self._lose(started.test, why, loss.tail)
+    def _finish(self, message: Message) -> None:
+        if message["apart"]:
+            self._stopped[message.test] = tuple(self._phases.get(message.test, ()))
+        elif message.test not in self._held:
+            self._hook.pytest_runtest_logfinish(nodeid=message.test, location=message["location"])
+
+    def _lose_worker(self, loss: Message) -> None:
+        why, tail = loss["text"], loss["tail"]
+        for test in loss["tests"]:
+            self._lose(test, why, tail)
         if not self._collected and self.ended_by is None:
-            text = f"ttnn-perf: the worker {why}, before it had collected the tests\n{loss.tail}"
+            text = f"ttnn-perf: the worker {why}, before it had collected the tests\n{tail}"
             code = pytest.ExitCode.INTERNAL_ERROR
             self.ended_by = pytest.exit.Exception(text, returncode=code)
-        elif not loss.tests:
+        elif not loss["tests"]:
             self.emitter.print_line(f"ttnn-perf: a worker {why}")
             self.session.testsfailed += 1  # no test is to blame, and yet the run is not fine
 
@@ -215,21 +183,26 @@ class Relay:
         if self.session.shouldstop:
             raise self.session.Interrupted(self.session.shouldstop)
 
-    def _collect(self, message: Collected) -> None:
+    def _collect(self, message: Message) -> None:
+        if self._collected:
+            return  # of a later worker
         self._collected = True
+        points = {test: decode(SweepPoint, point) for test, point in message["points"].items()}
         self.emitter.show_collection(message)
-        if message.measured is None:  # distributed, nobody tells what was deselected
-            self.gate.begin(message.tests)
+        if message["measured"] is None:  # distributed, nobody tells what was deselected
+            self.gate.begin(message["tests"])
         else:
-            self._measured = frozenset(message.measured)
-            coverage = self.collection.coverage(message.tests)
-            self.gate.begin(message.measured, coverage, message.identities)
-            self.gate.points = message.points
+            self._measured = frozenset(message["measured"])
+            coverage = self.collection.coverage(message["tests"])
+            self.gate.begin(message["measured"], coverage, message["identities"])
+            self.gate.points = points
 
-    def _receive(self, message: Reported) -> None:
+    def _receive(self, message: Message) -> None:
         if message.of_collection and self._collected:
             return  # of a later worker
-        test, report = message.test, self.emitter.report(message.report)
+        test, observed = message.test, message.observed
+        phase, identity = message["report"].get("when"), message["report"].get(IDENTITY)
+        report = self.emitter.report(message["report"])
         if message.of_collection:
             self._hook.pytest_collectreport(report=report)
             return
@@ -237,11 +210,11 @@ class Relay:
         if hasattr(report, "context"):  # of a subtest: the test itself goes on
             self._emit(report)
             return
-        self._phases.setdefault(test, []).append(message.phase)
-        if message.identity is not None:
-            self.gate.identify(test, message.identity)
-        if message.observed is not None:
-            self._judge(report, message.observed)
+        self._phases.setdefault(test, []).append(str(phase))
+        if isinstance(identity, str):
+            self.gate.identify(test, identity)
+        if observed is not None:
+            self._judge(report, observed)
         elif report.failed and self.gate.judged(test) is None and self._is_measured(test):
             self.gate.record_lost(test, "reported no result for it", place_in_code(report.location))
         elif report.failed and report.when == "teardown":
@@ -309,16 +282,20 @@ class Relay:
         if test not in self._held:
             self._hook.pytest_runtest_logfinish(nodeid=test, location=location)
 
-    def _ended_by(self, message: Stopped) -> BaseException:
-        text = message.text
-        if message.cause is StopCause.REFUSED:
+    def _stop(self, message: Message) -> None:
+        if self.stop is None and self.ended_by is None:
+            self.ended_by = self._ended_by(message)
+
+    def _ended_by(self, message: Message) -> BaseException:
+        text, code = message["text"], message["code"]
+        if message["cause"] == "refused":
             return pytest.UsageError(text)
-        if message.cause is StopCause.BROKE:
+        if message["cause"] == "broke":
             self.emitter.internal_error(text)
             why = "ttnn-perf: internal error of a worker"
             return pytest.exit.Exception(why, returncode=pytest.ExitCode.INTERNAL_ERROR)
-        if message.code is not None:
-            return pytest.exit.Exception(text, returncode=message.code)
+        if code is not None:
+            return pytest.exit.Exception(text, returncode=code)
         if text.startswith(FAILED):
             self.session.shouldfail = text.removeprefix(FAILED)
             return self.session.Failed(self.session.shouldfail)
@@ -328,17 +305,13 @@ class Relay:
 _UNMEASURED: Final = "the run stopped before it was measured again"
 
 
-@dataclasses.dataclass(eq=False)
 class Orchestrator:
     """Runs the passes of a gated run."""
 
-    run: RunReport
-    profiler: ProfilerKind
-    collection: TestCollection
-    processes: str | None = None
-    touched: ChipWatch = field(default_factory=ChipWatch)
-
-    def __post_init__(self) -> None:
+    def __init__(self, run: RunReport, profiler: ProfilerKind, collection: TestCollection) -> None:
+        self.run, self.profiler, self.collection = run, profiler, collection
+        self.processes: str | None = None
+        self.touched = ChipWatch()
         self.touched.watch()
 
     @pytest.hookimpl(tryfirst=True)
@@ -412,9 +385,9 @@ class Orchestrator:
         start_s = time.monotonic()
         try:
             with Pass(workers, workers.first_kind, None) as first:
-                for event in first:
+                for message in first:
                     try:
-                        relay.receive(event)
+                        relay.receive(message)
                     except DecodeError:  # what it carries is not what it should be
                         first.damaged = True
                     first.stop = relay.stop
@@ -491,20 +464,17 @@ EXIT_SHIFTED: Final = 6
 _ANNOTATES_FAILURES: Final = "pytest_github_actions_annotate_failures"
 
 
-#: What there is to report once a session is over.
-_RESULT = pytest.StashKey[RunResult]()
-
-
-@dataclasses.dataclass(eq=False)
 class RunSummary:
     """Heading, record and summary of a gated run."""
 
-    run: RunReport
-    session: pytest.Session | None = None
-    #: Whether the loop ended by itself: an exit code, which anyone can choose, does not tell.
-    looped: bool = False
-    #: What came of sending the run to a database.
-    sent: Line | None = None
+    def __init__(self, run: RunReport) -> None:
+        self.run = run
+        self.session: pytest.Session | None = None
+        #: Whether the loop ended by itself: an exit code, which anyone can choose, does not tell.
+        self.looped = False
+        #: What there is to report once the session is over; what came of sending it to a database.
+        self.result: RunResult | None = None
+        self.sent: Line | None = None
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Say what is on, and for which key."""
@@ -530,9 +500,9 @@ class RunSummary:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Print the verdicts, or that there are none."""
-        if self.session is not None and _RESULT in self.session.config.stash:
+        if self.session is not None and self.result is not None:
             with _show_errors(self.session):
-                self._summarise(terminalreporter, exitstatus)
+                self._summarise(self.result, terminalreporter, exitstatus)
 
     def _finish(self, session: pytest.Session) -> None:
         stopped = session.shouldstop or session.shouldfail or self.run.gate.device.stopped
@@ -546,7 +516,7 @@ class RunSummary:
             result = self.run.finish(complete=complete)
             result.errors.extend(report_run(session.config, result.run))
             result = _with_page(result)
-        session.config.stash[_RESULT] = result
+        self.result = result
         if session.exitstatus == pytest.ExitCode.OK:
             shifted = result.shift_text()
             if result.errors or result.options.health.lost or not (complete or looks):
@@ -563,10 +533,11 @@ class RunSummary:
             given = session.config.known_args_namespace.ttnn_perf_history is not None
             self.sent = _send_run(result, url, url_given=given)
 
-    def _summarise(self, terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
+    def _summarise(
+        self, result: RunResult, terminalreporter: pytest.TerminalReporter, exitstatus: int
+    ) -> None:
         ran = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, EXIT_SHIFTED}
         config = terminalreporter.config
-        result = config.stash[_RESULT]
         judged = bool(result.run.tests)
         if config.option.collectonly or not (ran or judged):
             return
@@ -642,11 +613,11 @@ def _show_errors(session: pytest.Session) -> Iterator[None]:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
-@dataclasses.dataclass(eq=False)
 class FittedFailures:
     """Wraps failures to the width of a terminal, there only."""
 
-    summary: RunSummary
+    def __init__(self, summary: RunSummary) -> None:
+        self.summary = summary
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(
@@ -699,22 +670,19 @@ def _failed_case(name: str, text: str) -> pytest.TestReport:
     return report
 
 
-@dataclasses.dataclass(eq=False)
 class InlineJudge:
     """Judges the observations of this very process, without confirm passes."""
 
-    run: RunReport
-    collection: TestCollection
+    def __init__(self, run: RunReport, collection: TestCollection) -> None:
+        self.run, self.collection = run, collection
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Read the baselines: a broken one stops the run early."""
         if session.config.option.collectonly:
             return
-        from pytest_ttnn_perf.plugin.identity import identities_of
-
         coverage = self.collection.coverage(item.nodeid for item in session.items)
         settings = self.run.gate.settings
-        identities = identities_of(session.items, settings) | self.collection.identities
+        identities = identities_among(session.items) | self.collection.identities
         measured = [i.nodeid for i in session.items if is_measured(i, settings)]
         try:
             self.run.gate.begin(measured, coverage, identities)

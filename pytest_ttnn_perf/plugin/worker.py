@@ -9,7 +9,6 @@ import os
 import sys
 import threading
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter_ns, time
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +33,7 @@ from pytest_ttnn_perf.plugin.activation import leave_undistributed
 from pytest_ttnn_perf.plugin.emit import (
     FAILED,
     SHOWN,
+    identities_among,
     interruption_text,
     live_logs,
     place_in_code,
@@ -48,35 +48,19 @@ from pytest_ttnn_perf.plugin.settings import (
     settings_of,
     test_settings,
 )
-from pytest_ttnn_perf.plugin.wire import (
-    APART,
-    IDENTITY,
-    OBSERVATION,
-    PHASES,
-    Collected,
-    Ended,
-    Finished,
-    Opened,
-    Reported,
-    Started,
-    StopCause,
-    Stopped,
-    Strayed,
-    Warned,
-)
+from pytest_ttnn_perf.plugin.wire import APART, IDENTITY, OBSERVATION, PHASES
 
 if TYPE_CHECKING:
     import warnings
     from collections.abc import Generator, Sequence
 
     from pytest_ttnn_perf.core.assignment import Assignment, ComparedVersions
-    from pytest_ttnn_perf.core.observation import SweepPoint
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.measure.existing.finder import HelperFinder
     from pytest_ttnn_perf.measure.existing.profiles import SelfProfilingWatch
     from pytest_ttnn_perf.measure.instruments import Instruments
     from pytest_ttnn_perf.measure.observer import Observer
-    from pytest_ttnn_perf.plugin.wire import Message, OrchestratorLink
+    from pytest_ttnn_perf.plugin.wire import OrchestratorLink
 
 
 def keep_captured(config: pytest.Config, folder: Path) -> None:
@@ -118,25 +102,27 @@ _PROFILES: Final = ("TTLANG_PERF_DUMP", "TTLANG_AUTO_PROFILE", "TTLANG_SIGNPOST_
 _NOTHING: Final = nullcontext()
 
 
-@dataclass(eq=False)
 class Worker:
-    """Measures the tests of one process; it judges nothing."""
+    """Measures the tests of one process; it judges nothing.
 
-    settings: Settings
-    #: Held from the end of a measured call until its report is sent; None where nothing is sent.
-    interrupts: Interrupts | None = None
-    #: Whether this is another process than the one that the user started.
-    is_apart: bool = False
-    running: pytest.Item | None = None
-    #: The error of a subtest of the running test, whose own call passes even so.
-    failed_subtest: str | None = None
-    printed: str = ""
-    #: Observes the helpers that tests call; None where that is not wanted.
-    helpers: HelperFinder | None = None
-    #: Watches the processes that tests start; None where there are no devices.
-    watch: SelfProfilingWatch | None = None
-    #: The tests that are known to start a profiled process of their own.
-    apart: frozenset[str] = frozenset()
+    ``interrupts`` are held from the end of a measured call until its report is sent; None where
+    nothing is sent. ``is_apart``: this is another process than the one that the user started.
+    """
+
+    def __init__(
+        self, settings: Settings, interrupts: Interrupts | None = None, *, is_apart: bool = False
+    ) -> None:
+        self.settings, self.interrupts, self.is_apart = settings, interrupts, is_apart
+        self.running: pytest.Item | None = None
+        #: The error of a subtest of the running test, whose own call passes even so.
+        self.failed_subtest: str | None = None
+        self.printed = ""
+        #: Observes the helpers that tests call; None where that is not wanted.
+        self.helpers: HelperFinder | None = None
+        #: Watches the processes that tests start; None where there are no devices.
+        self.watch: SelfProfilingWatch | None = None
+        #: The tests that are known to start a profiled process of their own.
+        self.apart: frozenset[str] = frozenset()
 
     def observe_helpers(
         self, instruments: Instruments, assignment: Assignment | None, *, beside_others: bool
@@ -407,12 +393,11 @@ def _identity(item: pytest.Item, settings: Settings) -> str:
     return identity_of(item, settings.identity_ignores)
 
 
-@dataclass(eq=False)
 class StrayCheck:
     """Sends loaded modules of another version, before tests and after them."""
 
-    link: OrchestratorLink
-    versions: ComparedVersions
+    def __init__(self, link: OrchestratorLink, versions: ComparedVersions) -> None:
+        self.link, self.versions = link, versions
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -432,7 +417,9 @@ class StrayCheck:
         ours = (self.link.assignment.folder,)
         cwd = session.config.invocation_params.dir
         found = strays(dict(sys.modules), self.versions, cwd=cwd, ours=ours)
-        return self.link.send(Strayed([list(stray) for stray in found])) if found else None
+        return (
+            self.link.send("strayed", modules=[list(stray) for stray in found]) if found else None
+        )
 
 
 #: A mistake of the user's, from a process that has a share to pytest-xdist, and so to the worker.
@@ -449,7 +436,6 @@ _ONCE: Final = (
 )  # fmt: skip
 
 
-@dataclass(eq=False)
 class AssignedTests:
     """A worker's assignment.
 
@@ -457,8 +443,8 @@ class AssignedTests:
     timing.
     """
 
-    assignment: Assignment
-    own: Path | None = None
+    def __init__(self, assignment: Assignment, own: Path | None = None) -> None:
+        self.assignment, self.own = assignment, own
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
@@ -519,7 +505,6 @@ def own_id(test: str, *, grouped: bool) -> str:
     return test[:end] if of_group else test
 
 
-@dataclass(eq=False)
 class SessionForwarder:
     """Forwards every session event to the orchestrator.
 
@@ -527,22 +512,23 @@ class SessionForwarder:
     that no test follows the last one that is wanted; not for what changes neither.
     """
 
-    link: OrchestratorLink
-    #: Held when a test has been measured, until that is sent.
-    interrupts: Interrupts = field(default_factory=Interrupts)
-    session: pytest.Session | None = None
-    #: The tests that are timed; None where other processes run them.
-    measured: frozenset[str] | None = None
-    deselected: list[str] = field(default_factory=list)
-    #: What tests are filed under, where that is not their id.
-    identities: dict[str, str] = field(default_factory=dict)
-    sent_collection: bool = False
-    #: Whether a phase of the running test has failed.
-    _failed: bool = False
-    #: Whether ids end in the group of a test.
-    _grouped: bool = False
-    #: Tests that were stopped: the rest of them is not sent.
-    _apart: set[str] = field(default_factory=set)
+    def __init__(self, link: OrchestratorLink) -> None:
+        self.link = link
+        #: Held when a test has been measured, until that is sent.
+        self.interrupts = Interrupts()
+        self.session: pytest.Session | None = None
+        #: The tests that are timed; None where other processes run them.
+        self.measured: frozenset[str] | None = None
+        self.deselected: list[str] = []
+        #: What tests are filed under, where that is not their id.
+        self.identities: dict[str, str] = {}
+        self._sent_collection = False
+        #: Whether a phase of the running test has failed.
+        self._failed = False
+        #: Whether ids end in the group of a test.
+        self._grouped = False
+        #: Tests that were stopped: the rest of them is not sent.
+        self._apart: set[str] = set()
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -568,7 +554,7 @@ class SessionForwarder:
 
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and not is_simulated(os.environ):
-            self._send(Opened())
+            self._send("opened")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -582,19 +568,19 @@ class SessionForwarder:
         try:
             return (yield)
         except pytest.UsageError as error:
-            self._send(Stopped(StopCause.REFUSED, str(error)))
+            self._stop("refused", str(error))
             raise
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Count what the user deselected."""
         self.deselected += [getattr(item, "nodeid", str(item)) for item in items]
-        self._identify(items)
+        self.identities |= identities_among(items)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Send what could not be collected, or was skipped as a whole."""
         if not report.passed:
-            self._send(Reported(self._serialise(report)))
+            self._send("reported", report=self._serialise(report))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -609,48 +595,50 @@ class SessionForwarder:
         settings = settings_of(config)
         measured = [item for item in items if is_measured(item, settings)]
         self.measured = frozenset(item.nodeid for item in measured)
-        self._identify(items)
-        points: dict[str, SweepPoint] = {}
+        self.identities |= identities_among(items)
+        points: dict[str, object] = {}
         for item in filter(is_parametrised, measured):
             point = test_settings(item, settings).sweep
-            points |= {} if point is None else {item.nodeid: point}
+            points |= {} if point is None else {item.nodeid: encode(point)}
         self._send(
-            Collected(
-                [item.nodeid for item in items],
-                [item.nodeid for item in measured],
-                self.deselected,
-                lines,
-                str(settings.baselines),
-                settings.confirm,
-                str(config.rootpath),
-                self.identities,
-                points,
-            )
+            "collected",
+            tests=[item.nodeid for item in items],
+            measured=[item.nodeid for item in measured],
+            deselected=self.deselected,
+            lines=lines,
+            baselines=str(settings.baselines),
+            confirm=settings.confirm,
+            root=str(config.rootpath),
+            identities=self.identities,
+            points=points,
         )
-
-    def _identify(self, items: Sequence[pytest.Item]) -> None:
-        parametrised = list(filter(is_parametrised, items))
-        if parametrised:
-            from pytest_ttnn_perf.plugin.identity import identities_of
-
-            self.identities |= identities_of(parametrised, settings_of(parametrised[0].config))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Send the tests to come where other processes collect them."""
-        if not self.sent_collection:
-            self.sent_collection = True
+        if not self._sent_collection:
+            self._sent_collection = True
             assert self.session is not None
             settings = settings_of(self.session.config)
-            known = (str(settings.baselines), settings.confirm)
-            self._send(Collected([self._id(test) for test in ids], None, [], [], *known))
+            self._send(
+                "collected",
+                tests=[self._id(test) for test in ids],
+                measured=None,
+                deselected=[],
+                lines=[],
+                baselines=str(settings.baselines),
+                confirm=settings.confirm,
+                root=None,
+                identities={},
+                points={},
+            )
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
         """Send a mistake of the user's that such a process found."""
         refused = getattr(node, "workeroutput", {}).get(REFUSED)
         if refused is not None:
-            self._send(Stopped(StopCause.REFUSED, refused))
+            self._stop("refused", refused)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -660,7 +648,7 @@ class SessionForwarder:
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Send that a test starts."""
-        self._send(Started(self._id(nodeid), list(location)), wait=False)
+        self._send("started", test=self._id(nodeid), location=location, wait=False)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -668,7 +656,7 @@ class SessionForwarder:
         test = report.nodeid
         if getattr(report, APART, False) and test not in self._apart:
             self._apart.add(test)
-            self._send(Finished(self._id(test), list(report.location), apart=True))
+            self._send("finished", test=self._id(test), location=report.location, apart=True)
         if test in self._apart:
             return
         self._failed = self._failed or report.outcome == "failed"
@@ -677,7 +665,7 @@ class SessionForwarder:
             wait = self._is_timed(test)
         else:  # pytest takes all fixtures down with the last test of a session: it must know
             wait = report.when == "call" and bool(self.session.config.getoption("maxfail"))
-        self._send(Reported(self._serialise(report)), wait=wait)
+        self._send("reported", report=self._serialise(report), wait=wait)
         if report.when not in PHASES:  # of a process that is gone: this test never finishes
             self.pytest_runtest_logfinish(test, report.location)
         self.interrupts.release()
@@ -689,7 +677,7 @@ class SessionForwarder:
             self._apart.discard(nodeid)
             return
         wait = self._failed or self._is_timed(nodeid)
-        self._send(Finished(self._id(nodeid), list(location)), wait=wait)
+        self._send("finished", test=self._id(nodeid), location=location, apart=False, wait=wait)
         self._failed = False
 
     def pytest_warning_recorded(
@@ -702,20 +690,19 @@ class SessionForwarder:
         """Send a warning; those of the configuration the orchestrator has had itself."""
         if when != "config":
             self._send(
-                Warned(
-                    text=text_of(warning_message.message),
-                    category=warning_message.category.__name__,
-                    filename=warning_message.filename,
-                    line=warning_message.lineno,
-                    when=when,
-                    test=nodeid,
-                    location=None if location is None else list(location),
-                )
+                "warned",
+                text=text_of(warning_message.message),
+                category=warning_message.category.__name__,
+                filename=warning_message.filename,
+                line=warning_message.lineno,
+                when=when,
+                test=nodeid,
+                location=location,
             )
 
     def pytest_internalerror(self, excrepr: object) -> None:
         """Send that pytest itself failed here."""
-        self._send(Stopped(StopCause.BROKE, str(excrepr)))
+        self._stop("broke", str(excrepr))
 
     @pytest.hookimpl(tryfirst=True)  # the next Ctrl-C may come while others deal with it
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -726,7 +713,7 @@ class SessionForwarder:
             code = int(pytest.ExitCode.INTERRUPTED if asked is None else asked)
         elif not isinstance(error, pytest.Session.Interrupted):
             text = interruption_text(excinfo)
-        self._send(Stopped(StopCause.ENDED, text, code))
+        self._stop("ended", text, code)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -734,8 +721,8 @@ class SessionForwarder:
         self.interrupts.release()
         enough = session.config.getoption("maxfail")  # failures are counted where all are known
         if session.shouldfail and not (enough and session.testsfailed >= enough):
-            self._send(Stopped(StopCause.ENDED, FAILED + str(session.shouldfail)))
-        self._send(Ended(int(exitstatus)))
+            self._stop("ended", FAILED + str(session.shouldfail))
+        self._send("ended", status=int(exitstatus))
 
     def _serialise(self, report: pytest.CollectReport | pytest.TestReport) -> dict[str, object]:
         assert self.session is not None
@@ -758,11 +745,14 @@ class SessionForwarder:
     def _id(self, test: str) -> str:
         return own_id(test, grouped=True) if self._grouped else test
 
-    def _send(self, message: Message, *, wait: bool = True) -> None:
+    def _stop(self, cause: str, text: str, code: int | None = None) -> None:
+        self._send("stopped", cause=cause, text=text, code=code)
+
+    def _send(self, kind: str, *, wait: bool = True, **data: object) -> None:
         if wait:  # what was printed before comes before
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
-        stop = self.link.send(message, wait=wait)
+        stop = self.link.send(kind, wait=wait, **data)
         if stop is None or self.session is None:
             return
         self.session.shouldstop = stop

@@ -38,20 +38,7 @@ from pytest_ttnn_perf.machine.processes import (
 )
 from pytest_ttnn_perf.machine.ttnn import installed_ttnn
 from pytest_ttnn_perf.plugin.preflight import OWN_PASS
-from pytest_ttnn_perf.plugin.wire import (
-    ASSIGNMENT,
-    ROLE,
-    WORKER,
-    Collected,
-    Ended,
-    Finished,
-    Message,
-    Opened,
-    Reported,
-    Started,
-    Stopped,
-    message_of,
-)
+from pytest_ttnn_perf.plugin.wire import ASSIGNMENT, ROLE, WORKER, Message, message_of
 from pytest_ttnn_perf.report.terminal import (
     confirm_heading,
     confirm_line,
@@ -78,34 +65,6 @@ _WITHOUT_BY_PRODUCTS: Final = frozenset({PassKind.DEVICE, PassKind.AB})
 _RESET_TIMEOUT_S: Final = 600.0
 _UNUSABLE: Final = "left a device in an unusable state"
 _REMEDY: Final = "reset it, and let --ttnn-perf-reset 'tt-smi -r' do so next time"
-
-
-class LostWorker(Struct, frozen=True):
-    """A worker that died or hung, and the tests it was running.
-
-    ``dirty``: it was killed while it had a device open. After one that ``hung``, no other worker
-    can use the device as it is.
-    """
-
-    tests: tuple[Started, ...]
-    text: str
-    log: Path
-    tail: str = ""
-    dirty: bool = False
-    hung: bool = False
-
-    def __str__(self) -> str:
-        return f"worker {self.text}; log: {self.log}"
-
-
-class Wait(Struct, frozen=True):
-    """Running tests without any news for some seconds."""
-
-    tests: tuple[str, ...]
-    seconds: float
-
-
-Event = Message | LostWorker | Wait
 
 
 class Workers(Struct):
@@ -287,11 +246,12 @@ class Workers(Struct):
 class Pass:
     """One pass over tests, in as many workers as it takes.
 
-    As a context it yields what they send. A worker that dies or hangs is one of these events: it
-    costs the tests it was running, and the rest go on. Tests that start a profiled process of
-    their own come last, each in a worker of its own, unless they are left to another pass
-    (``runs_apart``). Set ``stop``, and no more tests are started; ``damaged``, and the worker is
-    killed. ``stopped`` is why no other worker was started; None if nothing was against it.
+    As a context it yields their messages, and two of its own: ``waiting`` (tests were silent for
+    some seconds) and ``lost`` (a worker died or hung: it costs the tests it was running, and the
+    rest go on). Tests that start a profiled process of their own come last, each in a worker of
+    its own, unless they are left to another pass (``runs_apart``). Set ``stop``, and no more tests
+    are started; ``damaged``, and the worker is killed. ``stopped`` is why no other worker was
+    started; None if nothing was against it.
     """
 
     def __init__(  # noqa: PLR0913 (four keywords)
@@ -318,26 +278,26 @@ class Pass:
         if tests is not None:
             self._left = {test: None for test in tests if test not in workers.apart}
             self._apart = {test: None for test in tests if test in workers.apart}
-        self._running: dict[str, Started] = {}
+        self._running: dict[str, None] = {}
         self._done = 0
         self._opened = False
-        self._events = self._run()
+        self._messages = self._run()
 
     def __enter__(self) -> Pass:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._events.close()  # a worker that runs is ended
+        self._messages.close()  # a worker that runs is ended
 
-    def __iter__(self) -> Iterator[Event]:
-        return self._events
+    def __iter__(self) -> Iterator[Message]:
+        return self._messages
 
     @property
     def left(self) -> tuple[str, ...]:
         """The tests that no worker came to run."""
         return (*(self._left or ()), *(self._apart if self._runs_apart else ()))
 
-    def _run(self) -> Generator[Event]:
+    def _run(self) -> Generator[Message]:
         if self._left is None or self._left:
             yield from self._run_workers(alone=False)
         while self._runs_apart and self._apart and not (self.stop or self.stopped or self._left):
@@ -346,22 +306,24 @@ class Pass:
             self._left = {test: None}
             yield from self._run_workers(alone=True)
 
-    def _run_workers(self, *, alone: bool) -> Generator[Event]:
+    def _run_workers(self, *, alone: bool) -> Generator[Message]:
         while True:
             done = self._done
-            loss = yield from self._one_worker(alone=alone)
-            if loss is None:
+            lost, ending = yield from self._one_worker(alone=alone)
+            if lost is None:
                 return
-            yield loss
-            if loss.dirty:
-                self.stopped = self._workers.reset(hung=loss.hung)
+            yield lost
+            if ending and self._opened and (ending.hung or ending.code < 0):  # as it was killed
+                self.stopped = self._workers.reset(hung=ending.hung)
             # Another worker only if this one got anywhere: no test is tried for ever.
-            got_on = loss.tests or self._done > done
+            got_on = lost["tests"] or self._done > done
             if not self._left or not got_on or self.stop or self.stopped:
                 return
 
-    def _one_worker(self, *, alone: bool) -> Generator[Event, None, LostWorker | None]:
-        """Run a worker to its end; return it if it was lost."""
+    def _one_worker(
+        self, *, alone: bool
+    ) -> Generator[Message, None, tuple[Message | None, Ending | None]]:
+        """Run a worker to its end; return how it was lost, if it was."""
         self._running.clear()
         self._opened = False
         workers, left = self._workers, None if self._left is None else tuple(self._left)
@@ -375,7 +337,8 @@ class Pass:
         except TtnnPerfError as error:
             if left is None:  # nothing is known of any test yet
                 raise
-            return LostWorker((), f"could not be started: {error.__cause__}", workers.folder)
+            why = f"could not be started: {error.__cause__}; log: {workers.folder}"
+            return Message("lost", {"tests": [], "text": why, "tail": ""}), None
         try:
             ending = yield from self._listen(child)
         except BaseException:
@@ -383,16 +346,15 @@ class Pass:
             raise
         if ending is None:
             workers.discard(child.log.parent)
-            return None
+            return None, None
         workers.keep()
-        running = tuple(self._running.values())
-        for started in running:
-            self._finish(started.test)
-        dirty = self._opened and (ending.hung or ending.code < 0)
-        words = last_words(child.log)
-        return LostWorker(running, str(ending), child.log, words, dirty=dirty, hung=ending.hung)
+        running = list(self._running)
+        for test in running:
+            self._finish(test)
+        loss = {"tests": running, "text": f"{ending}; log: {child.log}"}
+        return Message("lost", {**loss, "tail": last_words(child.log)}), ending
 
-    def _listen(self, child: WorkerProcess) -> Generator[Event, None, Ending | None]:
+    def _listen(self, child: WorkerProcess) -> Generator[Message, None, Ending | None]:
         """Yield all messages of a worker; return how it ended if badly.
 
         Ctrl-C does not cut short what is made of a message, and loses none that was sent.
@@ -404,10 +366,11 @@ class Pass:
                 for document in child.documents(silence_s=self._silence_s):
                     try:
                         if isinstance(document, Silence):
-                            yield Wait(tuple(self._running), document.seconds)
+                            silence = {"tests": list(self._running), "seconds": document.seconds}
+                            yield Message("waiting", silence)
                         else:
                             message = self._track(message_of(document))
-                            ended = ended or isinstance(message, Ended)
+                            ended = ended or message.kind == "ended"
                             yield message
                     except DecodeError:
                         self.damaged = True
@@ -418,7 +381,7 @@ class Pass:
             with contextlib.suppress(DecodeError):
                 for document in child.unread:
                     message = message_of(document)
-                    if isinstance(message, (Started, Reported, Finished)):
+                    if message.kind in {"started", "reported", "finished"}:
                         yield self._track(message)
             raise
         finally:
@@ -428,22 +391,22 @@ class Pass:
         return None if ended and not ending.cut and not ending.damaged else ending
 
     def _track(self, message: Message) -> Message:
-        match message:
-            case Collected(identities=identities) if self._left is not None:
+        match message.kind:
+            case "collected" if self._left is not None:
                 # What was asked for by identity is known by its node id from now on.
-                known = {identity: test for test, identity in identities.items()}
+                known = {identity: test for test, identity in message["identities"].items()}
                 self._left = {known.get(test, test): None for test in self._left}
-            case Collected(tests=tests):
-                self._left = dict.fromkeys(tests)
-            case Opened():
+            case "collected":
+                self._left = dict.fromkeys(message["tests"])
+            case "opened":
                 self._opened = True
-            case Started(test=test):
-                self._running[test] = message
-            case Finished(test=test, apart=apart):
-                self._running.pop(test, None)
-                self._finish(test)
-                if apart:
-                    self._apart[test] = self._workers.apart[test] = None
+            case "started":
+                self._running[message.test] = None
+            case "finished":
+                self._running.pop(message.test, None)
+                self._finish(message.test)
+                if message["apart"]:
+                    self._apart[message.test] = self._workers.apart[message.test] = None
         return message
 
     def _finish(self, test: str) -> None:
@@ -452,28 +415,28 @@ class Pass:
             self._left.pop(test, None)
 
 
-def results_in(event: Event) -> Iterator[tuple[str, Observation | str]]:
+def results_in(message: Message) -> Iterator[tuple[str, Observation | str]]:
     """Yield tests with their observation, or why they lack one."""
-    match event:
-        case Reported(report={"outcome": "rerun"}):
+    match message:
+        case Message("reported", {"report": {"outcome": "rerun"}}):
             pass  # of pytest-rerunfailures: a test counts as it ends
-        case Reported(test=test) if event.observed is not None:
+        case Message("reported") if message.observed is not None:
             try:
-                yield test, decode(Observation, event.observed, key=test)
+                yield message.test, decode(Observation, message.observed, key=message.test)
             except DecodeError as error:
-                yield test, str(error)
-        case LostWorker():
-            for started in event.tests:
-                yield started.test, f"its {event}"
+                yield message.test, str(error)
+        case Message("lost", {"tests": tests, "text": text}):
+            for test in tests:
+                yield test, f"its worker {text}"
 
 
-def trouble_in(event: Event) -> str | None:
-    """Return why no worker could go on, if an event says."""
-    match event:
-        case Stopped(text=text):
-            return text
-        case LostWorker(tests=()):  # those that are left would have had another worker
-            return f"its {event}"
+def trouble_in(message: Message) -> str | None:
+    """Return why no worker could go on, if a message says."""
+    match message:
+        case Message("stopped", {"text": text}):
+            return str(text)
+        case Message("lost", {"tests": [], "text": text}):  # others would have had another worker
+            return f"its worker {text}"
     return None
 
 
@@ -505,26 +468,26 @@ def profile_tests(workers: Workers, tests: Sequence[str] | None) -> DeviceResult
     began_s = printed_s = time.monotonic()
     one = Pass(workers, PassKind.DEVICE, tests, profiled=True, more_room=again, runs_apart=False)
     with one:
-        for event in one:
-            trouble = trouble_in(event) or trouble
-            for test, result in results_in(event):
+        for message in one:
+            trouble = trouble_in(message) or trouble
+            for test, result in results_in(message):
                 waiting.pop(test, None)
                 found[test] = _profiled(test, result)
-            match event:
-                case Collected(tests=collected) if not count:  # later workers have what is left
+            match message:
+                case Message("collected", {"tests": collected}) if not count:
                     waiting, count = dict.fromkeys(collected), len(collected)
                     if collected and not again:
                         workers.print_line(device_pass_heading(count, more_room=False))
-                case Reported(test=test) | Finished(test=test, apart=True) if _is_for_wall(event):
-                    waiting.pop(test, None)
-                case Finished():
+                case Message("reported" | "finished") if _is_for_wall(message):
+                    waiting.pop(message.test, None)
+                case Message("finished"):
                     now_s, done = time.monotonic(), count - len(waiting)
                     if done > 0 and waiting and now_s - printed_s >= _EVERY_S:
                         printed_s = now_s
                         left_s = len(waiting) * (now_s - began_s) / done
                         workers.print_line(device_pass_line(done=done, of=count, left_s=left_s))
-                case LostWorker(tests=(*_, last)):
-                    lost = f"{last.test}: its {event}; it"
+                case Message("lost", {"tests": [*_, last], "text": text}):
+                    lost = f"{last}: its worker {text}; it"
     stopped = None if one.stopped is None else f"{lost} {one.stopped}"
     why = trouble if stopped is None else f"an earlier worker {one.stopped}"
     for test in waiting:
@@ -533,10 +496,10 @@ def profile_tests(workers: Workers, tests: Sequence[str] | None) -> DeviceResult
     return DeviceResults(found, None if made else trouble, stopped, made=made)
 
 
-def _is_for_wall(event: Reported | Finished) -> bool:
-    if isinstance(event, Finished):
-        return event.apart
-    return event.observed is None and event.report.get("outcome") == "skipped"
+def _is_for_wall(message: Message) -> bool:
+    if message.kind == "finished":
+        return bool(message["apart"])
+    return message.observed is None and message["report"].get("outcome") == "skipped"
 
 
 def _profiled(test: str, result: Observation | str) -> Observation:
@@ -678,9 +641,9 @@ def _measure_again(
     trouble = None
     progress(heading, True)  # noqa: FBT003 (a milestone)
     with one:
-        for event in one:
-            trouble = trouble_in(event) or trouble
-            for test, result in results_in(event):
+        for message in one:
+            trouble = trouble_in(message) or trouble
+            for test, result in results_in(message):
                 if test in asked and test not in results:
                     results[test] = result
                     progress(f"{heading} ({len(results)} of {len(asked)} done)", False)  # noqa: FBT003

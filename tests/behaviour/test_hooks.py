@@ -347,18 +347,3 @@ def test_hooks_are_known_and_not_called_without_the_gate(project: Project) -> No
     (project.path / "conftest.py").write_text("def pytest_ttnn_perf_rule(): pass\n")
     ran = project.pytest()
     assert "unknown hook 'pytest_ttnn_perf_rule'" in ran.text + ran.errors
-
-
-def test_a_wrapper_is_refused_by_name(project: Project) -> None:
-    project.write(
-        conftest="""
-        import pytest
-
-        @pytest.hookimpl(wrapper=True)
-        def pytest_ttnn_perf_rules():
-            return (yield)
-        """,
-        test_model=MODEL,
-    )
-    expected = "conftest.py: pytest_ttnn_perf_rules is a wrapper, which this hook does not support"
-    assert refusal_of(gate(project)) == expected

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.plugin.wire import StopCause
 from tests.behaviour.model import counts_of, failure_of
 from tests.faults.refusals import assert_no_traceback
 from tests.faults.workers import CONFIRMED, outcome_of, run, store, the_record, told, write_tests
@@ -40,7 +39,7 @@ DAMAGE = {
         "sent a message that cannot be read, killed",
     ),
     "cut": (
-        r"""channel.sendall(b'{"kind": "En'); os.kill(os.getpid(), 9)""",
+        r"""channel.sendall(b'{"kind": "en'); os.kill(os.getpid(), 9)""",
         "was killed by SIGKILL, in the middle of a message",
     ),
     "closed": ("channel.close()", "ended with exit code 2"),
@@ -63,29 +62,29 @@ PLACE = ["test_model.py", 10**30, "x"]
 REPORT = {"nodeid": "test_model.py::test_reaches", "location": ["test_model.py", 1, "x"]}
 #: Messages that are JSON, and not what a worker says.
 FORGED = {
-    "no place": {"kind": "Started", "test": "a.py::b", "location": []},
-    "a line beyond any file": {"kind": "Started", "test": "a.py::b", "location": PLACE},
-    "the end of no place": {"kind": "Finished", "test": "a.py::b", "location": [1], "apart": False},
-    "no report": {"kind": "Reported", "report": REPORT},
+    "no place": {"kind": "started", "test": "a.py::b", "location": []},
+    "a line beyond any file": {"kind": "started", "test": "a.py::b", "location": PLACE},
+    "the end of no place": {"kind": "finished", "test": "a.py::b", "location": [1], "apart": False},
+    "no report": {"kind": "reported", "report": REPORT},
     "a report without its parts": {
-        "kind": "Reported", "report": {**REPORT, "$report_type": "TestReport"},
+        "kind": "reported", "report": {**REPORT, "$report_type": "TestReport"},
     },
     "a report from a line beyond any file": {
-        "kind": "Reported",
+        "kind": "reported",
         "report": {
             **REPORT, "location": PLACE, "$report_type": "TestReport", "keywords": {},
             "outcome": "passed", "longrepr": None, "when": "call", "sections": [],
         },
     },
     "a warning in a line beyond any file": {
-        "kind": "Warned", "text": "x", "category": "UserWarning", "filename": "a.py",
+        "kind": "warned", "text": "x", "category": "UserWarning", "filename": "a.py",
         "line": 10**30, "when": "runtest", "test": "a.py::b", "location": None,
     },
     "a warning of no class": {
-        "kind": "Warned", "text": "x", "category": "a\0b", "filename": "a.py",
+        "kind": "warned", "text": "x", "category": "a\0b", "filename": "a.py",
         "line": 1, "when": "runtest", "test": "a.py::b", "location": None,
     },
-    "an end like no other": {"kind": "Ended", "status": 10**30},
+    "an end like no other": {"kind": "ended", "status": 10**30},
 }  # fmt: skip
 
 
@@ -102,12 +101,12 @@ def test_a_message_that_is_none_costs_the_test_that_was_running(
 
 
 EXTRA = (
-    {"kind": "Finished", "test": "a.py::b", "location": ["a.py", 1, "b"], "apart": False},
+    {"kind": "finished", "test": "a.py::b", "location": ["a.py", 1, "b"], "apart": False},
     {
-        "kind": "Reported",
+        "kind": "reported",
         "report": {"$report_type": "CollectReport", "nodeid": "a.py", "outcome": "failed"},
     },
-    {"kind": "Opened"},
+    {"kind": "opened"},
 )
 
 
@@ -121,8 +120,8 @@ def test_a_message_too_many_changes_nothing(project: Project, extra: dict[str, o
 
 @pytest.mark.parametrize("place", [f"a.py:{10**30}", "a.py:2000000000", "a\0.py:3"])
 def test_an_interruption_in_no_line_is_one_all_the_same(project: Project, place: str) -> None:
-    text, cause = f"KeyboardInterrupt in {place}", StopCause.ENDED.value
-    message = {"kind": "Stopped", "cause": cause, "text": text, "code": None}
+    text, cause = f"KeyboardInterrupt in {place}", "ended"
+    message = {"kind": "stopped", "cause": cause, "text": text, "code": None}
     write_tests(project, REACHING.format(act=f"stream.link.channel.send({message!r})"))
     ran = run(project)
     assert ran.code == pytest.ExitCode.INTERRUPTED

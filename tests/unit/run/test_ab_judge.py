@@ -26,7 +26,7 @@ from pytest_ttnn_perf.experiments.rounds import (
     undecided_tests,
 )
 from pytest_ttnn_perf.machine.git import Commit, WorkingTree
-from pytest_ttnn_perf.plugin.wire import Collected
+from pytest_ttnn_perf.plugin.wire import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -248,4 +248,4 @@ def test_a_test_that_failed_is_no_pass() -> None:
 def test_tests_that_run_side_by_side_are_refused() -> None:
     listener = Session(Sessions(3), 1, lambda _done, _of: None, is_round=True)
     with pytest.raises(UsageError, match="leave out -n and --tx"):
-        listener.receive(Collected([TEST], None, [], []))
+        listener.receive(Message("collected", {"tests": [TEST], "measured": None}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,16 +16,7 @@ from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.ops import OpGroups
 from pytest_ttnn_perf.gate.judging import with_device
 from pytest_ttnn_perf.plugin import workers as workers_module
-from pytest_ttnn_perf.plugin.wire import (
-    OBSERVATION,
-    Collected,
-    Finished,
-    Reported,
-    Started,
-    StopCause,
-    Stopped,
-)
-from pytest_ttnn_perf.plugin.workers import LostWorker
+from pytest_ttnn_perf.plugin.wire import OBSERVATION, Message
 
 Profile = Callable[..., Mapping[str, Observation]]
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
@@ -109,7 +99,7 @@ def profile(monkeypatch: pytest.MonkeyPatch) -> Profile:
             pass
 
     def run(tests: list[str], *events: Any) -> Mapping[str, Observation]:
-        collected = Collected(tests, tests, [], [])
+        collected = Message("collected", {"tests": tests})
         monkeypatch.setattr(workers_module, "Pass", lambda *_, **__: Told([collected, *events]))
         workers: Any = SimpleNamespace(print_line=print)
         return workers_module.profile_tests(workers, None).observations
@@ -117,13 +107,14 @@ def profile(monkeypatch: pytest.MonkeyPatch) -> Profile:
     return run
 
 
-def reported(test: str, observed: object = None, *, outcome: str = "passed") -> Reported:
-    return Reported({"nodeid": test, "when": "call", "outcome": outcome, OBSERVATION: observed})
+def reported(test: str, observed: object = None, *, outcome: str = "passed") -> Message:
+    report = {"nodeid": test, "when": "call", "outcome": outcome, OBSERVATION: observed}
+    return Message("reported", {"report": report})
 
 
-def loss(*tests: str) -> LostWorker:
-    started = tuple(Started(test, ["file", 0, test]) for test in tests)
-    return LostWorker(started, "was killed by SIGKILL", Path("1-device/worker.log"), "")
+def loss(*tests: str) -> Message:
+    text = "was killed by SIGKILL; log: 1-device/worker.log"
+    return Message("lost", {"tests": list(tests), "text": text, "tail": ""})
 
 
 @pytest.mark.parametrize(
@@ -145,7 +136,7 @@ def test_a_test_that_was_skipped_is_not_missed_and_one_that_runs_again_is_waited
         ["skipped", "rerun", "apart"],
         reported("skipped", outcome="skipped"),
         reported("rerun", encode(told("rerun")), outcome="rerun"),
-        Finished("apart", ["file", 0, "apart"], apart=True),
+        Message("finished", {"test": "apart", "apart": True}),
     )
     assert found == {"rerun": given_up("rerun", "the test did not run")}
 
@@ -153,9 +144,9 @@ def test_a_test_that_was_skipped_is_not_missed_and_one_that_runs_again_is_waited
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        (Stopped(StopCause.REFUSED, "no such option"), "no such option"),
-        (Stopped(StopCause.BROKE, "INTERNALERROR"), "INTERNALERROR"),
-        (Stopped(StopCause.ENDED, "enough", 3), "enough"),
+        (Message("stopped", {"text": "no such option"}), "no such option"),
+        (Message("stopped", {"text": "INTERNALERROR"}), "INTERNALERROR"),
+        (Message("stopped", {"text": "enough"}), "enough"),
         (loss(), "its worker was killed by SIGKILL; log: 1-device/worker.log"),
     ],
     ids=["refused", "broke", "stopped", "died"],
@@ -165,7 +156,7 @@ def test_tests_that_no_worker_came_to_say_why(profile: Profile, event: Any, why:
 
 
 def test_a_test_that_a_later_worker_does_not_collect_is_given_up(profile: Profile) -> None:
-    later = Collected(["c"], ["c"], [], [])
+    later = Message("collected", {"tests": ["c"]})
     found = profile(["a", "b", "c"], loss("a"), later, reported("c", encode(told("c"))))
     assert found["b"] == given_up("b", "the test did not run")
 
@@ -176,7 +167,10 @@ def test_progress_is_told_now_and_then(
     now_s = iter((0.0, 4.0, 5.0, 300.0, 900.0))
     monkeypatch.setattr(workers_module, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
     tests = [f"test_{number}" for number in range(4)]
-    skipped = ((reported(t, outcome="skipped"), Finished(t, ["", 0, t])) for t in tests)
+    skipped = (
+        (reported(t, outcome="skipped"), Message("finished", {"test": t, "apart": False}))
+        for t in tests
+    )
     profile(tests, *(event for pair in skipped for event in pair))
     assert capsys.readouterr().out.splitlines() == [
         "ttnn-perf: device pass: profiling 4 tests",
