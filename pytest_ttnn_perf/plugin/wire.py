@@ -72,7 +72,7 @@ _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 class Message(Struct, frozen=True):
-    """What a worker sends, or how it fares: its kind, and what that kind holds."""
+    """A worker's message: its kind, and what that kind holds."""
 
     kind: str
     data: Mapping[str, Any] = {}

@@ -323,7 +323,7 @@ class Pass:
     def _one_worker(
         self, *, alone: bool
     ) -> Generator[Message, None, tuple[Message | None, Ending | None]]:
-        """Run a worker to its end; return how it was lost, if it was."""
+        """Run a worker to its end; return how it was lost."""
         self._running.clear()
         self._opened = False
         workers, left = self._workers, None if self._left is None else tuple(self._left)
