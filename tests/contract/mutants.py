@@ -55,8 +55,8 @@ ROOMS = {
         ("gate/store.py", "gate/store.py", "core/baseline.py"),
         (
             "unit/records/test_baseline.py", "unit/run/test_accept.py",
-            "faults/test_bad_baselines.py", "properties/test_merge.py",
-            "behaviour/test_baseline_[cmr]*.py", "behaviour/test_accepting.py",
+            "faults/test_bad_baselines.py", "cli/test_baseline_merge_laws.py",
+            "cli/test_baseline_[cmr]*.py", "behaviour/test_accepting.py",
             "options/test_update_*.py",
         ),
     ),

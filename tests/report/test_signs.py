@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.golden.test_ci_reports import settled
 from tests.harness.golden import assert_golden
+from tests.report.test_ci_outputs import settled
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
