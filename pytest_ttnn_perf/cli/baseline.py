@@ -30,7 +30,6 @@ from pytest_ttnn_perf.core.observation import Coverage, Run, function_of, lies_i
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.health import (
-    collect,
     describe_orphans,
     hardware_of,
     orphans_in,
@@ -39,7 +38,7 @@ from pytest_ttnn_perf.gate.health import (
 from pytest_ttnn_perf.gate.judging import judge_run
 from pytest_ttnn_perf.gate.ratios import RUNS_FOR_SPREAD, centre_of
 from pytest_ttnn_perf.gate.store import BaselineStore
-from pytest_ttnn_perf.machine.git import history, stored_version, top_level
+from pytest_ttnn_perf.machine.git import stored_version, top_level
 from pytest_ttnn_perf.report.sentences import runs_seen
 from pytest_ttnn_perf.report.tables import (
     BELOW,
@@ -47,7 +46,6 @@ from pytest_ttnn_perf.report.tables import (
     METRIC,
     Column,
     Columns,
-    Fit,
     Listing,
     Result,
     format_value,
@@ -61,12 +59,10 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.baseline import (
         Acceptance,
-        BaselineFile,
         MetricBaseline,
         TestBaseline,
     )
     from pytest_ttnn_perf.gate.store import StoredFile
-    from pytest_ttnn_perf.machine.git import Commit
     from pytest_ttnn_perf.report.tables import Block
 
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (has no other name)
@@ -88,13 +84,9 @@ def add_baseline(parser: argparse.ArgumentParser) -> None:
 def _add_list(actions: Actions) -> None:
     parser = actions.add_parser(
         "list",
-        help="list all stored metrics, or who accepted them",
+        help="list all stored metrics",
         description="List all stored metrics: value, sessions, when and why they were accepted.",
     )
-    add = partial(add_argument, parser)
-    add("--log", "show who accepted what and why, from the files and from git")
-    add("tests TEST", "with --log: only these tests, as an id, a file, or a pattern with * and ?",
-        nargs="*")  # fmt: skip
     add_baselines(parser)
     add_format(parser)
     parser.set_defaults(run=run_list)
@@ -139,13 +131,7 @@ _STORED: Final[Columns[_StoredMetric]] = Columns(
 
 
 def run_list(options: argparse.Namespace) -> Result:
-    """Return every stored metric, or with ``--log`` who accepted it."""
     root = options.baselines or project_settings().baselines
-    if options.log:
-        return Result(_accepts(root, options.tests, options.ids).text(options.format))
-    named = [*options.tests, *options.ids]
-    if named:
-        raise UsageError(f"tests are named with --log: ttnn-perf baseline list --log {named[0]}")
     found = [
         _StoredMetric(
             file.content.hardware.key, _id_of(file, name), metric, baseline, test.accepted
@@ -167,86 +153,6 @@ def _id_of(file: StoredFile, name: str) -> str:
     return f"{place}::{name}" if name else place
 
 
-class _Accept(NamedTuple):
-    """A baseline as it was accepted; None is not committed."""
-
-    key: str
-    test: str
-    baseline: TestBaseline
-    committed: Commit | None
-
-    @property
-    def values(self) -> str:
-        return "; ".join(
-            f"{name} {format_value(stored.metric, centre_of(stored))}"
-            for name, stored in sorted(self.baseline.metrics.items())
-        )
-
-
-_ACCEPTS: Final[Columns[_Accept]] = Columns(
-    Column("key", lambda a: a.key, "key", once=True, title=lambda a: a.key),
-    id_column(lambda a: a.test),
-    Column("accepted", lambda a: a.baseline.accepted.at, "accepted",
-           short=lambda a: (a.baseline.accepted.at or "-")[:10]),
-    Column("commit", lambda a: a.baseline.accepted.commit, "commit",
-           lambda a: _or_dash(a.baseline.accepted.commit), fit=DROPPED[2]),
-    Column("reason", lambda a: a.baseline.accepted.reason),
-    Column("author", lambda a: a.committed and a.committed.author, "by",
-           lambda a: a.committed.author if a.committed else "-", fit=Fit(least=10)),
-    Column("committed", lambda a: a.committed and a.committed.date, "committed",
-           lambda a: a.committed.date[:10] if a.committed else "-", fit=DROPPED[1]),
-    Column("revision", lambda a: a.committed and a.committed.id),
-    Column("values", lambda a: a.values, "values", fit=BELOW),
-    Column("", lambda a: _or_dash(a.baseline.accepted.reason), "reason", fit=BELOW),
-)  # fmt: skip
-
-
-def _or_dash(text: str | None) -> str:
-    return "-" if text is None else text
-
-
-def _accepts(root: Path, tests: Sequence[str], ids: Sequence[str]) -> Listing:
-    """List every accept of every test, newest first."""
-    files = list(BaselineStore(root).all_files())
-    names = dict.fromkeys(test for test, _ in stored_tests(files))
-    wanted = frozenset(select_tests(names, tests, ids, where=str(root)))
-    in_git = top_level(root.absolute()) is not None
-    found: list[_Accept] = []
-    for file in files:
-        own = [test for test, _ in stored_tests([file]) if test in wanted]
-        versions = _versions(file) if own and in_git else [(file.content, None)]
-        for test in own:
-            # The oldest commit that has an accept has brought it. What is stored now comes first,
-            # also where a merge has brought it back.
-            brought: dict[str, _Accept] = {}
-            for content, committed in versions:
-                baseline = content.tests.get(test.partition("::")[2])
-                if baseline is not None:
-                    accept = _Accept(file.content.hardware.key, test, baseline, committed)
-                    brought[repr(baseline.accepted)] = accept
-            found += brought.values()
-    count = counted(len(found), "accept")
-    count += "" if in_git else "; no git here: only the last of each test is known"
-    lines: tuple[Block, ...] = (*_ACCEPTS.table(found), count)
-    return Listing(
-        lines, {"accepts": _ACCEPTS.objects(found)}, _ACCEPTS.names, _ACCEPTS.rows(found)
-    )
-
-
-def _versions(file: StoredFile) -> list[tuple[BaselineFile, Commit | None]]:
-    """Return a file now and as each commit left it, newest first.
-
-    A version with conflict markers, or of a format that is not known any more, is left out.
-    """
-    found: list[tuple[BaselineFile, Commit | None]] = [(file.content, None)]
-    for committed, text in history(file.path):
-        try:
-            found.append((parse_json(text, decode_file, file=file.path), committed))
-        except InputError:
-            continue
-    return found
-
-
 def _add_check(actions: Actions) -> None:
     parser = actions.add_parser(
         "check",
@@ -265,7 +171,6 @@ _PROBLEM: Final = ("file", "test", "problem")
 
 
 def run_check(options: argparse.Namespace) -> Result:
-    """Return problems of baseline files, also compared with the last commit."""
     root: Path = options.baselines or project_settings().baselines
     if not root.is_dir():
         raise InputError(root, "expected a folder of baselines, found nothing")
@@ -361,7 +266,6 @@ def _add_forget(actions: Actions) -> None:
 
 
 def run_forget(options: argparse.Namespace) -> Result:
-    """Show the baselines of tests, and remove them."""
     if not options.tests and not options.ids:
         raise UsageError("name the tests to forget: ttnn-perf baseline forget TEST ...")
     store, metric = BaselineStore(edited_settings(options).baselines), options.metric
@@ -406,30 +310,20 @@ def _add_prune(actions: Actions) -> None:
         "prune",
         help="remove baselines of tests that no longer exist",
         description="Remove baselines of tests that no longer exist. Which tests exist is taken "
-        "from the record of a full run, or found by collecting them here.",
+        "from the record of a full run.",
     )
     add = partial(add_argument, parser)
-    add("record RUN.json", "the record of a full run", type=Path, nargs="?")
-    add("--collect", "collect the tests with pytest instead of reading a record")
+    add("record RUN.json", "the record of a full run", type=Path)
     add("--full", "the record contains all tests")
     add("--key KEY", "only baselines of this hardware key")
     add_change(parser, run_prune)
 
 
 def run_prune(options: argparse.Namespace) -> Result:
-    """Show the baselines whose test is gone, and remove them."""
-    if (options.record is None) is not options.collect:
-        message = "say where the list of tests comes from: ttnn-perf baseline prune RUN.json, "
-        raise UsageError(
-            message + "the record of a full run, or ttnn-perf baseline prune --collect"
-        )
     settings, key = edited_settings(options), options.key
     store = BaselineStore(settings.baselines)
     files = _files(store, key)
-    if options.record is None:
-        run = Run(None, {}, coverage=collect(settings, Path.cwd()))
-    else:
-        run = judge_run(_full_run(options.record, full=options.full), store, settings)
+    run = judge_run(_full_run(options.record, full=options.full), store, settings)
     orphans = list(orphans_in(run, files, used=hardware_of(run)))
     chosen = [orphan for orphan in orphans if key in {None, orphan.hardware.key}]
     found = replace(describe_orphans(chosen, run, store), options=repeated_options(options))
@@ -506,7 +400,6 @@ _Moves = dict[Hardware, dict[str, str]]
 
 
 def run_rename(options: argparse.Namespace) -> Result:
-    """Show the new names of baselines, on all keys, and rename them."""
     store = BaselineStore(edited_settings(options).baselines)
     to = typed_hardware(options.after) if options.keys else None
     moves_of = _moves_of_key if options.keys else _moves

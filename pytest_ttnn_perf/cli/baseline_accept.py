@@ -8,7 +8,6 @@ from math import expm1, isfinite, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.detect import read_run
@@ -49,7 +48,6 @@ from pytest_ttnn_perf.gate.update import (
     sessions_to_append,
 )
 from pytest_ttnn_perf.history.runs import LATEST
-from pytest_ttnn_perf.history.trends import find_steps, winsorised
 from pytest_ttnn_perf.machine.git import Repository, state, work_tree
 from pytest_ttnn_perf.report.sentences import accept_command, command_line, place_of, sentence
 from pytest_ttnn_perf.report.tables import format_value
@@ -68,7 +66,7 @@ if TYPE_CHECKING:
         Run,
         Verdict,
     )
-    from pytest_ttnn_perf.core.settings import Checklist, Settings
+    from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.history.runs import RecordedRun, RunHistory
     from pytest_ttnn_perf.report.tables import Result
 
@@ -117,7 +115,6 @@ _RECORDS: Final = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
 def run_accept(options: argparse.Namespace) -> Result:
-    """Show what records change in the baselines, and change it."""
     records, tests, update = _asked(options)
     settings = edited_settings(options)
     store = BaselineStore(settings.baselines)
@@ -253,28 +250,21 @@ def _measured(
 
 
 def _is_stored(measured: RecordedTest, stored: TestBaseline | None) -> bool:
-    """Return whether the baseline has all timings of a test as sessions.
+    """Return whether the baseline has a session of this run for all timings.
 
-    Taking the same record twice must not make its sessions count twice. Times may be equal by
-    chance, as those of a simulator are: what is compared exactly must be as it is stored.
+    Taking the same record twice must not make its sessions count twice. What is compared exactly
+    has no sessions of its own: it must be as it is stored.
     """
     exact = (v for v in measured.judged.verdicts if not v.metric.compared_by_ratio)
     if stored is None or any(verdict.outcome is not Outcome.WITHIN for verdict in exact):
         return False
     gated = [
-        (observed, stored.metrics[name].sessions)
+        stored.metrics[name].sessions
         for name, observed in measured.observation.metrics.items()
         if observed.metric.compared_by_ratio and name in stored.metrics
     ]
-    return bool(gated) and all(
-        bool(observed.samples)
-        and any(
-            session[:3] == session_of(observed, observed.samples)[:3]
-            and session.run in {"", measured.run}
-            for session in sessions
-        )
-        for observed, sessions in gated
-    )
+    runs = ({session.run for session in sessions} for sessions in gated)
+    return bool(gated) and all(measured.run in known for known in runs)
 
 
 def join_records(measured: Sequence[RecordedTest]) -> Observation:
@@ -455,28 +445,31 @@ def run_refresh(options: argparse.Namespace) -> Result:
     """
     _refuse_options(options.rest)
     settings, history = edited_settings(options), wanted_history(options)
-    edits = Edits(BaselineStore(settings.baselines))
-    windows = _windows(history, Policies(edits.store))
+    store = BaselineStore(settings.baselines)
+    edits, policies = Edits(store), Policies(store)
+    found = _runs_by_test(history, policies)
     where = f"the {counted(len(history.runs), 'run')} of {options.branch or 'the main branch'}"
-    tests = dict.fromkeys(window.test for window in windows)
+    tests = dict.fromkeys(test for _, test in found)
     named = select_tests(tests, [*options.tests, *options.rest], options.ids, where=where)
     again = 0
-    for window in windows:
-        if window.test not in named:
+    for (hardware, test), runs in found.items():
+        if test not in named:
             continue
-        refused = next(window.refusals(settings.checklist, repeated_options(options)), None)
+        refresh = _Refresh(hardware, test, runs, policies)
+        refused = refresh.refusal(settings, repeated_options(options))
         if refused is not None:
-            edits.refusals.append(Refusal(window.hardware.key, window.test, *refused))
+            edits.refusals.append(Refusal(hardware.key, test, *refused))
             continue
-        change, not_better = window.change(options.reason, options.branch)
+        change, not_better = refresh.change(options.reason, options.branch)
         refreshed = partial(_refreshed, change, not_better)
-        if window.stored is not None and refreshed(window.stored).metrics == window.baselines:
+        stored, before = store.find(hardware, test), refresh.baselines
+        if stored is not None and refreshed(stored).metrics == before:
             again += 1
             continue
         words = dict.fromkeys(change.metrics, "accepted")
         words |= dict.fromkeys(not_better, "refreshed")
-        words |= dict.fromkeys(change.metrics - window.baselines.keys(), "recorded")
-        edits.add(window.hardware, window.test, refreshed, words)
+        words |= dict.fromkeys(change.metrics - before.keys(), "recorded")
+        edits.add(hardware, test, refreshed, words)
     edits.remarks += [f"{counted(again, 'test')} as in these runs already"] if again else []
     edits.remarks += history.notes
     return edits.result(options)
@@ -501,9 +494,12 @@ def _accepted_value(stored: MetricBaseline) -> float:
     return float(f"{centre_of(stored):.7g}") if value is None else value
 
 
-def _windows(history: RunHistory, policies: Policies) -> list[_Window]:
-    """Group runs by hardware and today's name of the test."""
-    found: dict[tuple[str, str], _Window] = {}
+_Runs = list[tuple["RecordedRun", RecordedTest]]
+
+
+def _runs_by_test(history: RunHistory, policies: Policies) -> dict[tuple[Hardware, str], _Runs]:
+    """Group whole runs, oldest first, by hardware and today's name of the test."""
+    found: dict[tuple[Hardware, str], _Runs] = {}
     for run in history.runs:
         try:
             record = run.source.read()
@@ -514,39 +510,30 @@ def _windows(history: RunHistory, policies: Policies) -> list[_Window]:
             hardware = Hardware.from_key(key)
             if hardware is None:
                 continue
-            window = found.setdefault((key, test), _Window(hardware, test, policies))
+            runs = found.setdefault((hardware, test), [])
             # What a database stores of an id may not be what its record has.
             judged = record.tests.get(recorded_as) if record else None
-            fit = record is not None and record.complete and not record.shift
-            if not fit or judged is None or _trouble(judged.observation) is not None:
-                window.unfit += 1
-            else:
+            whole = record is not None and record.complete and not record.shift
+            if whole and judged is not None and _trouble(judged.observation) is None:
                 renamed = replace(judged.observation, test=test, hardware=hardware)
                 judged = judge_observation(renamed, policies, hardware=hardware)
                 name = run.id or f"{run.source.name} of {run.at}"
-                window.runs.append((run, RecordedTest(run.source.file, judged, name)))
-    return [window for _, window in sorted(found.items())]
+                runs.append((run, RecordedTest(run.source.file, judged, name)))
+    return dict(sorted(found.items(), key=lambda item: (item[0][0].key, item[0][1])))
 
 
-_LATER: Final = "take later runs alone with --last, or wait for more"
-
-
-class _Window(Struct):
-    """The runs of a test on one hardware, oldest first."""
+class _Refresh(NamedTuple):
+    """The runs of a test that its baseline is made of."""
 
     hardware: Hardware
     test: str
+    runs: _Runs
     policies: Policies
-    runs: list[tuple[RecordedRun, RecordedTest]] = []
-    unfit: int = 0
-
-    @property
-    def stored(self) -> TestBaseline | None:
-        return self.policies.store.find(self.hardware, self.test)
 
     @property
     def baselines(self) -> Mapping[str, MetricBaseline]:
-        return self.stored.metrics if self.stored else {}
+        stored = self.policies.store.find(self.hardware, self.test)
+        return stored.metrics if stored else {}
 
     @property
     def times(self) -> list[str]:
@@ -554,65 +541,46 @@ class _Window(Struct):
         metrics = self.runs[-1][1].observation.metrics
         return [n for n, seen in metrics.items() if seen.metric.compared_by_ratio and seen.gated]
 
-    def refusals(self, checklist: Checklist, options: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        """Yield reasons against these runs as a baseline, with remedies."""
-        count = len(self.runs)
-        if count < MIN_REFRESHED:
-            more = f"; {self.unfit} more were cut short, had no result, or a machine that shifted"
-            why = f"expected {MIN_REFRESHED} runs, found {count}{more if self.unfit else ''}"
-            yield why, "wait for more runs"
-            return
+    def refusal(self, settings: Settings, options: tuple[str, ...]) -> tuple[str, str] | None:
+        """Return what is wrong with these runs as a baseline, and the remedy."""
+        if len(self.runs) < MIN_REFRESHED:
+            why = f"expected {MIN_REFRESHED} whole runs, found {len(self.runs)}"
+            return why, "wait for more runs"
+        later = "take later runs alone with --last, or wait for more"
         for name, (run, measured) in product(self.times, self.runs):
             seen = measured.observation.metrics.get(name)
             if seen is None or not all(isfinite(s) and s > 0 for s in seen.samples or (0.0,)):
-                yield f"{name} is not in {run.short_commit} of {run.day}", _LATER
-                return
-        joined = join_records([measured for _, measured in self.runs])
+                return f"{name} is not in {run.short_commit} of {run.day}", later
+        tests = [measured for _, measured in self.runs]
+        joined = join_records(tests)
         if joined.problems:
-            yield joined.problems[0], _LATER
+            return joined.problems[0], later
         last, newest = self.runs[-1]
-        export = "(after ttnn-perf history export -o .) " if last.source.is_stored else ""
-        accept = accept_command([newest.record], (self.test,), options)
-        accept = f"accept it with: {export}{accept}"
-        for verdict in judge_observation(joined, self.policies, hardware=self.hardware).verdicts:
-            other_key = verdict.reason is Reason.OTHER_KEY
-            if other_key or action_for(verdict, Update.IMPROVED) is Action.BLOCK:
-                yield sentence(verdict), accept
-        for _, measured in self.runs:
-            for finding in violations(measured.judged, checklist):
-                why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
-                yield why, f"see: ttnn-perf rules {finding.code}"
-        for name in self.times:
-            yield from self._changes_of(name, accept)
+        export = "ttnn-perf history export -o . && " if last.source.is_stored else ""
+        command = f"{export}{accept_command([newest.record], (self.test,), options)}"
+        judged = judge_observation(joined, self.policies, hardware=self.hardware)
+        refused = _refusal_of(judged, tests, Update.IMPROVED, settings, command)
+        return refused or next(filter(None, (self._crept(n, command) for n in self.times)), None)
 
-    def _changes_of(self, name: str, accept: str) -> Iterator[tuple[str, str]]:
+    def _crept(self, name: str, command: str) -> tuple[str, str] | None:
         worse, limit = self._since_accept(name)
-        if worse > limit:
-            stored = self.baselines[name]
-            why = (
-                f"{name} is {percent(expm1(worse))} worse than what was last accepted, "
-                f"{format_value(stored.metric, _accepted_value(stored))} "
-                f"(limit {percent(expm1(limit))}): however slowly that came, "
-                "nobody has accepted it"
-            )
-            yield why, f"find out why: ttnn-perf trends; {accept}"
-        sessions = self._sessions(name)
-        for step in find_steps(winsorised([log(session.median) for _, session in sessions])):
-            (good, _), (bad, _) = sessions[step.first - 1], sessions[step.last]
-            size = f"{'+' if step.size > 0 else '−'}{percent(abs(expm1(step.size)))}"
-            why = (
-                f"{name} changed within these runs, {size}, between {good.short_commit} of "
-                f"{good.day} and {bad.short_commit} of {bad.day}"
-            )
-            yield why, f"see: ttnn-perf trends; {_LATER}"
+        if worse <= limit:
+            return None
+        stored = self.baselines[name]
+        accepted = format_value(stored.metric, _accepted_value(stored))
+        why = (
+            f"{name} is {percent(expm1(worse))} worse than what was last accepted, {accepted} "
+            f"(limit {percent(expm1(limit))}): however slowly that came, nobody has accepted it"
+        )
+        return why, f"find out why: ttnn-perf trends; accept it with: {command}"
 
-    def _sessions(self, name: str) -> list[tuple[RecordedRun, Session]]:
+    def _sessions(self, name: str) -> list[Session]:
         """Return a session for each run: its first measurement."""
-        found: dict[str, tuple[RecordedRun, Session]] = {}
-        for recorded, measured in self.runs:
+        found: dict[str, Session] = {}
+        for _, measured in self.runs:
             seen = measured.observation.metrics[name]
             run = seen.capture or measured.run  # a capture is the same in all runs
-            found.setdefault(run, (recorded, session_of(seen, seen.samples, run)))
+            found.setdefault(run, session_of(seen, seen.samples, run))
         return list(found.values())
 
     def _since_accept(self, name: str) -> tuple[float, float]:
@@ -627,7 +595,7 @@ class _Window(Struct):
         samples = len(metrics[name].samples)
         band = band_of(stored, metrics[name].limits, policy=policy, samples=samples)
         sign = -1.0 if stored.metric.better is Better.HIGHER else 1.0
-        logs = [log(session.median) for _, session in self._sessions(name)]
+        logs = [log(session.median) for session in self._sessions(name)]
         accepted = log(_accepted_value(stored))
         levels = (median(logs), median(logs[-LATEST:]))
         return max(sign * (level - accepted) for level in levels), band.limit
@@ -644,7 +612,7 @@ class _Window(Struct):
         }
         actions |= dict.fromkeys(self.times, Action.REPLACE)
         measured = dict(sessions_of([(newest.run, newest.judged)]))
-        measured |= {name: tuple(s for _, s in self._sessions(name)) for name in self.times}
+        measured |= {name: tuple(self._sessions(name)) for name in self.times}
         since = {name: self._since_accept(name) for name in self.times}
         not_better = frozenset(name for name, (worse, limit) in since.items() if worse >= -limit)
         accepted = acceptance_now(last.environment, reason)

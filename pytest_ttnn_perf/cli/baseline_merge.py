@@ -23,21 +23,20 @@ from pytest_ttnn_perf.core.baseline import (
     decode_file,
     encode_text,
     key_folder,
-    ops_path,
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import no_file_at, parse_json, read_text, write_text
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.ratios import centre_of
-from pytest_ttnn_perf.gate.store import BaselineStore, change_files
+from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.machine.git import Git, stored_version, top_level
 from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.report.tables import Listing, Result, format_value
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     from pytest_ttnn_perf.cli.baseline import Actions
     from pytest_ttnn_perf.core.baseline import Acceptance, Session
@@ -70,10 +69,6 @@ def add_merge(actions: Actions) -> None:
 
 
 def run_merge(options: argparse.Namespace) -> Result:
-    """Merge three versions of a baseline file, or of an op table.
-
-    Without files, the versions are those of ``--path``, which git has in conflict.
-    """
     files, path = options.files, options.path
     if len(files) not in {0, 3} or (not files and path is None):
         found = f"found {len(files)} files" + ("" if path else " and no --path")
@@ -87,9 +82,6 @@ def run_merge(options: argparse.Namespace) -> Result:
     else:
         texts, files = _staged(path), [path] * 3
     name = str(path or files[1])
-    if Path(name).suffix == ".csv":
-        listing, failed = _merge_tables(texts, files[1], name, take)
-        return Result(listing.text(options.format), failed=failed)
     base, ours, theirs = (
         parse_json(text, decode_file, file=file) if text.strip() else None
         for text, file in zip(texts, files, strict=True)
@@ -108,7 +100,7 @@ def run_merge(options: argparse.Namespace) -> Result:
         key = key_folder(Path(), merged.file.hardware).name
         root = next((each.parent for each in path.parents if each.name == key), path.parent)
         with BaselineStore(root).locked():
-            change_files(root, {path: text, **dict(_tables(merged, path))})
+            write_text(path, text)
     listing = _conflict_listing(name, merged)
     return Result(listing.text(options.format), failed=bool(merged.unsettled))
 
@@ -120,19 +112,6 @@ def _staged(file: Path) -> list[str]:
         raise UsageError(f"{message}; git status lists them")
     _refuse_elsewhere(file, file.parent)
     return [base or "", ours, theirs]
-
-
-def _tables(merged: MergeResult, goal: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the op tables of the taken sides, where git has both."""
-    for conflict in merged.conflicts:
-        taken = conflict.ours if conflict.taken is Take.OURS else conflict.theirs
-        if taken is None or taken.ops is None:
-            continue
-        table = goal.with_suffix(".ops") / ops_path(f"{goal.name}::{conflict.test}").name
-        text = stored_version(table, ":2:" if conflict.taken is Take.OURS else ":3:")
-        if text is not None:
-            _refuse_elsewhere(table, goal.parent)
-            yield table, text
 
 
 def _refuse_elsewhere(file: Path, folder: Path) -> None:
@@ -350,30 +329,6 @@ def _commands(path: str) -> tuple[str, str]:
     return f"  take theirs with: {theirs} && {add}", f"  keep ours with: {add}"
 
 
-def _merge_tables(
-    texts: Sequence[str], goal: Path, name: str, take: Take | None
-) -> tuple[Listing, bool]:
-    """Merge two op tables: only one belongs to the accepted run."""
-    base, ours, theirs = texts
-    conflict = base not in (ours, theirs) and ours != theirs
-    take_theirs = take is Take.THEIRS if conflict else theirs != base
-    if conflict and take is Take.NEWEST:
-        message = f"{name}: an op table has no date; take the side whose baseline was taken: "
-        raise UsageError(message + "--take ours or --take theirs")
-    write_text(goal, theirs if take_theirs else ours)
-    unsettled = conflict and take is None
-    taken = Take.THEIRS.value if take_theirs else Take.OURS.value
-    lines: list[str] = []
-    if conflict:
-        head = "conflict" if unsettled else "resolved"
-        lines.append(f"{head} in {name}: both sides have another op table; {taken} is in it")
-    if unsettled:
-        lines.append("  it belongs to the baseline that is taken, which this file cannot tell")
-        lines += _commands(name)
-    document = {"path": name, "joined": [], "conflicts": [{"taken": taken}] if conflict else []}
-    return Listing(tuple(lines), document, _COLUMNS, ()), unsettled
-
-
 def add_install(actions: Actions) -> None:
     parser = actions.add_parser(
         "install-merge-driver",
@@ -410,8 +365,11 @@ def run_install(options: argparse.Namespace) -> Result:
     _refuse_elsewhere(attributes, root)
     before = read_text(attributes) if attributes.exists() else ""
     folder = os.path.relpath(baselines.absolute(), root)
-    patterns = (f"{folder}/**/*.json", f"{folder}/**/*.ops/*.csv")
-    wanted = [f"{_quote(pattern)} merge=ttnn-perf" for pattern in patterns]
+    wanted = [
+        f"{_quote(f'{folder}/**/*.json')} merge=ttnn-perf",
+        # An op table belongs to one run: git asks for a side, and mixes none.
+        f"{_quote(f'{folder}/**/*.ops/*.csv')} -merge",
+    ]
     new_lines = [line for line in wanted if line not in before.splitlines()]
     # The driver as this Python runs it, whatever is on the PATH then.
     command = shlex.join([sys.executable, "-c", _MAIN]).replace("%", "%%")

@@ -104,7 +104,6 @@ def add_analyze(parser: argparse.ArgumentParser) -> None:
 
 
 def run_analyze(options: argparse.Namespace) -> Result:
-    """Return one analysis of captures, or an overview of all."""
     name, files = _name_and_files(options.what, options.files)
     captures = captures_of(options, files)
     found, errors = look_at(captures, lambda capture: _analyze(capture, name, options))
@@ -175,7 +174,6 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check(options: argparse.Namespace) -> Result:
-    """Ask the rules about captures; an error that is found fails."""
     settings = project_settings()
     select = _codes("select", options.select) or settings.select
     ignore = _codes("ignore", options.ignore) or settings.ignore
@@ -273,7 +271,6 @@ _RULES: Final[Columns[Rule]] = Columns(
 
 
 def run_rules(options: argparse.Namespace) -> Result:
-    """Return all rules, or one of them with its page."""
     rules, code = all_rules(), options.code
     if code is None:
         document = {"rules": _RULES.objects(rules)}
@@ -334,7 +331,6 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 
 
 def run_plan(options: argparse.Namespace) -> Result:
-    """Plan captures, or tests of a run; inconclusive without a plan."""
     target_ns = _target_ns(options.target)
     settings = project_settings()
     chosen = _record_and_tests(options)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shlex
 import sys
 import tempfile
-from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
-from threading import Timer
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.readers.tt_smi import board_facts, board_of, read_tt_smi
@@ -62,7 +58,6 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
 
 
 def run_doctor(options: argparse.Namespace) -> Result:
-    """Return what was found; fail if a gate would."""
     settings = project_settings()
     around = Surroundings(dict(os.environ), settings.lock_folder or lock_folder())
 
@@ -112,16 +107,7 @@ class Diagnosis(NamedTuple):
     hardware: Hardware | None
     unknown: str | None
     held: Mapping[int, str]
-
-    @property
-    def simulated(self) -> bool:
-        """Return whether a mock or simulator stands in for devices."""
-        return is_simulated(self.around.environment)
-
-    @property
-    def checks(self) -> tuple[Check, ...]:
-        """Checks of the software, the hardware, the host, and the folders."""
-        return tuple(check for part in _CHECKS for check in part(self))
+    simulated: bool
 
 
 _MARKS: Final = {True: "ok", False: "NO", None: "?"}
@@ -132,7 +118,8 @@ def doctor(
 ) -> Result:
     """Lay out what this machine can measure; fail if a gate would."""
     diagnosis = diagnose(settings, around, print_line=print_line)
-    build, checks = diagnosis.build, diagnosis.checks
+    build = diagnosis.build
+    checks = checks_of(diagnosis)
     profiler = choose(ProfilerKind.AUTO, build, around.environment).kind.value
     blocking = [check for check in checks if check.blocks and check.ok is False]
     width = max(len(check.name) for check in checks)
@@ -158,8 +145,6 @@ def doctor(
     return Result(listing.text(shape), failed=bool(blocking))
 
 
-#: What takes longer is said while it is under way.
-_MOMENT_S: Final = 1.0
 #: The mesh of a test that opens one device; only the test knows of a larger one.
 _ONE_DEVICE: Final = "1x1"
 
@@ -169,43 +154,33 @@ def diagnose(
 ) -> Diagnosis:
     """Collect all facts, without opening devices that may be in use."""
     environment = around.environment
-    with _announce(print_line, "asking ttnn what it can do"):
-        # Not from what was kept: that it still works is what is asked here.
-        build = preflight(
-            interpreter(),
-            environment,
-            None,
-            devices=around.devices,
-            timeout_s=settings.preflight_timeout,
-        )
+    print_line("asking ttnn what it can do ...")
+    # Not from what was kept: that it still works is what is asked here.
+    build = preflight(
+        interpreter(),
+        environment,
+        None,
+        devices=around.devices,
+        timeout_s=settings.preflight_timeout,
+    )
     host = machine(environment, root=around.root, devices=around.devices)
     chips = visible_chips(environment, around.devices)
-    with _announce(print_line, "asking tt-smi"):
-        snapshot, mute = _snapshot(environment) if chips else (None, "there is no device")
+    snapshot, mute = _snapshot(environment) if chips else (None, "there is no device")
     held = {chip: holder for chip in chips if (holder := holder_of(chip, around.locks))}
     # tt-smi sees all chips, ttnn only those that it may use.
     board = board_of(snapshot) if snapshot and chips == host.devices else None
     queued = host.broker is not None and not host.broker.runs_us
     occupied = bool(held or host.tenants or host.lock_holder or queued)
     hardware: Hardware | None
-    if build.location is None or not (chips or is_simulated(environment)):
+    simulated = is_simulated(environment)
+    if build.location is None or not (chips or simulated):
         hardware, unknown = host_hardware(), None
     else:
-        with _announce(print_line, "asking ttnn for the system"):
-            hardware, unknown = _device(build, around, chips, board=board, occupied=occupied)
+        hardware, unknown = _device(build, around, chips, board=board, occupied=occupied)
     hardware = hardware and on_this_host(hardware, settings.key, environment)
-    return Diagnosis(settings, around, build, host, chips, snapshot, mute, hardware, unknown, held)
-
-
-@contextmanager
-def _announce(print_line: Callable[[str], None], what: str) -> Iterator[None]:
-    """Print what is under way, if it takes more than a moment."""
-    timer = Timer(_MOMENT_S, print_line, [f"{what} ..."])
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    return Diagnosis(
+        settings, around, build, host, chips, snapshot, mute, hardware, unknown, held, simulated
+    )
 
 
 def _snapshot(environment: Mapping[str, str]) -> tuple[TtSmi | None, str | None]:
@@ -265,17 +240,6 @@ def _ttnn(facts: Diagnosis) -> Iterator[Check]:
     if build.timed_out:
         remedy = f"set preflight_timeout to more than this takes: {command}"
     yield Check("ttnn", ok=False, found=f"{found}: {build.problem}", remedy=remedy, blocks=True)
-
-
-def _torch(_: Diagnosis) -> Iterator[Check]:
-    try:
-        there = importlib.util.find_spec("torch") is not None
-        found = metadata.version("torch") if there else "not installed, and not needed"
-    except ValueError:
-        found = "not installed, and not needed"
-    except metadata.PackageNotFoundError:
-        found = "of unknown version"
-    yield Check("torch", ok=True, found=found)
 
 
 def _tracy(facts: Diagnosis) -> Iterator[Check]:
@@ -481,7 +445,12 @@ def _folder(name: str, folder: Path, *, note: str = "", blocks: bool = True) -> 
     return Check(name, ok=True, found=f"{folder}{note}")
 
 
+def checks_of(facts: Diagnosis) -> tuple[Check, ...]:
+    """Return the checks of the software, the hardware, the host, and the folders."""
+    return tuple(check for part in _CHECKS for check in part(facts))
+
+
 _CHECKS: Final = (
-    _ttnn, _torch, _tracy, _compiler, _devices, _key, _profiler, _boards, _driver, _tenants,
+    _ttnn, _tracy, _compiler, _devices, _key, _profiler, _boards, _driver, _tenants,
     _locks, _broker, _governor, _environment, _folders,
 )  # fmt: skip

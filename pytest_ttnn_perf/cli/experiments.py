@@ -64,7 +64,6 @@ def _pass_on(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace]
 
 
 def run_ab(options: argparse.Namespace) -> Result:
-    """Run the rounds; Ctrl-C ends them early and loses nothing."""
     from pytest_ttnn_perf.experiments.ab import ab
 
     with closing(Ticker()) as ticker:
@@ -123,7 +122,6 @@ def add_bisect(parser: argparse.ArgumentParser) -> None:
 
 
 def run_bisect(options: argparse.Namespace) -> Result:
-    """Look for the commit; after Ctrl-C the same command goes on."""
     from pytest_ttnn_perf.experiments.bisect import bisect
 
     bad, argv = split_bad(options.rest, Path.cwd())
@@ -169,7 +167,6 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
 
 
 def run_calibrate(options: argparse.Namespace) -> Result:
-    """Run the sessions; Ctrl-C ends them early and loses nothing."""
     from pytest_ttnn_perf.experiments.calibrate import Calibration, calibrate
 
     asked = Calibration(
@@ -190,7 +187,6 @@ def add_journal(parser: argparse.ArgumentParser) -> None:
 
 
 def run_journal(options: argparse.Namespace) -> Result:
-    """Print the steps of this history, and what they sum to."""
     from pytest_ttnn_perf.experiments.journal import (
         journal_listing,
         journal_markdown,
@@ -237,7 +233,6 @@ def add_try(parser: argparse.ArgumentParser) -> None:
 
 
 def run_try(options: argparse.Namespace) -> Result:
-    """Measure the change, record the step, and say what to do."""
     from pytest_ttnn_perf.experiments.journal import Decision
     from pytest_ttnn_perf.experiments.try_change import try_change, try_document, try_lines
 

@@ -129,7 +129,6 @@ _READERS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
 
 
 def run_show(options: argparse.Namespace) -> Result:
-    """Return the content of a file, or of a window."""
     file, start, end, region = options.file, options.start, options.end, options.region
     if options.ops:
         table = op_table_of(file, start=start, end=end)
@@ -457,7 +456,6 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def run_compare(options: argparse.Namespace) -> Result:
-    """Compare two run records, or two captures of one kind."""
     files = before, after = options.before, options.after
     # The results of benchmarks are compared as runs.
     kinds = [
@@ -725,7 +723,6 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 
 
 def run_import(options: argparse.Namespace) -> Result:
-    """Turn results into a run record, or targets into a file."""
     heads = {file: head_of(file).decode("utf-8-sig", errors="replace") for file in options.files}
     targets = [file for file, head in heads.items() if is_target_file(file, head)]
     if targets and len(targets) < len(options.files):
@@ -744,8 +741,8 @@ def run_import(options: argparse.Namespace) -> Result:
     if options.json is not None:
         write_run(run, options.json)
         lines.append(f"wrote {options.json}; judge it: ttnn-perf gate {options.json}")
-    rows = _IMPORTED.rows(_metrics_of(run))
-    listing = Listing(tuple(lines), encode_run(run), _IMPORTED.names, rows)
+    rows = _METRICS.rows(_metrics_of(run))
+    listing = Listing(tuple(lines), encode_run(run), _METRICS.names, rows)
     return Result(listing.text(options.format))
 
 
@@ -795,27 +792,13 @@ def _import_targets(options: argparse.Namespace, hardware: Hardware | None) -> R
     return Result(listing.text(options.format), failed=not entries)
 
 
-_IMPORTED: Final[Columns[_Row]] = Columns(
-    id_column(lambda row: row[0]),
-    Column("metric", lambda row: row[1].metric.name, "metric", fit=METRIC),
-    Column("value", lambda row: row[2] and row[2].median, "value",
-           lambda row: format_value(row[1].metric, row[2].median if row[2] else None), right=True),
-    Column("unit", lambda row: row[1].metric.unit),
-    Column("better", lambda row: row[1].metric.better.value),
-    Column("target", lambda row: row[1].limits.target),
-    Column("gated", lambda row: row[1].gated, "gated",
-           lambda row: "no" if not row[1].gated else "no number" if row[2] is None else "yes"),
-    Column("why_ungated", lambda row: row[1].why_ungated),
-)  # fmt: skip
-
-
 def _run_lines(run: Run) -> list[Block]:
     rows = _metrics_of(run)
     gated = sum(observed.gated for _, observed, _, _ in rows)
     known = (judged.observation.hardware for judged in run.tests.values())
     keys = sorted({hardware.key for hardware in known if hardware is not None})
     return [
-        *_IMPORTED.table(rows),
+        *_METRICS.table(rows),
         "",
         *reasons_by_name(observed for _, observed, _, _ in rows),
         f"{counted(len(run.tests), 'test')} on {', '.join(keys)}: "

@@ -89,7 +89,7 @@ from pytest_ttnn_perf.report.tables import (
 from pytest_ttnn_perf.report.terminal import Ticker
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from pytest_ttnn_perf.cli.common import Capture
     from pytest_ttnn_perf.core.ops import OpTable
@@ -161,7 +161,6 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
 
 
 def run_history(options: argparse.Namespace) -> Result:
-    """Return one row per run of a test, or one per series."""
     history = wanted_history(options)
     series = series_of(history.runs, metric=options.metric)
     if options.metric is not None and history.runs and not series:
@@ -179,7 +178,6 @@ def run_history(options: argparse.Namespace) -> Result:
 
 
 def run_trends(options: argparse.Namespace) -> Result:
-    """Return the changes of all series."""
     history = wanted_history(options)
     return Result(trends_listing(history, metric=options.metric).text(options.format))
 
@@ -287,7 +285,6 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 
 
 def run_import(options: argparse.Namespace) -> Result:
-    """Send run records to a database; existing ones stay."""
     database = _database(options)
     from pytest_ttnn_perf.history.database import Sent, send
 
@@ -350,7 +347,6 @@ def add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def run_export(options: argparse.Namespace) -> Result:
-    """Write the records of a database; existing files stay."""
     database = _database(options)
     from pytest_ttnn_perf.history.database import stored_records
 
@@ -404,10 +400,6 @@ def _age_or_number(text: str) -> timedelta | int:
     return timedelta(days=int(number)) if text.endswith("d") else int(number)
 
 
-#: Fates of a file among the records.
-_REMOVED: Final = "removed"
-_KEPT: Final = ("new enough", "cited by a baseline", "a run that may be under way", "no run record")
-_NEW, _CITED, _UNDER_WAY, _NO_RECORD = _KEPT
 #: As much of a file as identifies it.
 _HEAD: Final = 1 << 12
 #: A journal that was written to since then may be that of a run under way.
@@ -415,31 +407,25 @@ _LIVE_S: Final = 24 * 60 * 60.0
 
 
 class _Record(NamedTuple):
-    """A file among the records, its start time and its fate."""
+    """A run record; a live one may be of a run that is under way."""
 
     file: Path
-    fate: str
-    started_s: float = 0.0
-    size_bytes: int = 0
-
-    @property
-    def day(self) -> str | None:
-        if self.fate == _NO_RECORD:
-            return None
-        return f"{datetime.fromtimestamp(self.started_s, timezone.utc):%Y-%m-%d}"
+    run: str
+    started_s: float
+    size_bytes: int
+    is_live: bool
 
 
 _RECORDS: Final[Columns[_Record]] = Columns(
     Column("record", lambda each: str(each.file), "record"),
-    Column("fate", lambda each: each.fate),
-    Column("started", lambda each: each.day, "started"),
+    Column("started", lambda each: f"{datetime.fromtimestamp(each.started_s, timezone.utc):%F}",
+           "started"),
     Column("size_bytes", lambda each: each.size_bytes, "size",
            lambda each: f"{each.size_bytes / 1000:.1f} kB", right=True),
 )  # fmt: skip
 
 
 def run_prune(options: argparse.Namespace) -> Result:
-    """Remove old runs of a database or old record files."""
     if options.keep is None and (options.keep_samples is None or options.history is None):
         raise UsageError("expected what stays, found nothing: --keep 90d, or --keep 200")
     if options.history is not None:
@@ -470,27 +456,16 @@ def _prune_files(options: argparse.Namespace, folder: Path) -> Result:
         for metric in test.metrics.values()
         for session in metric.sessions
     }
-    found = sorted(
-        (_record(file, cited) for file in record_files([folder])),
-        key=lambda each: (each.started_s, each.file),
-    )
-    newest = [each for each in reversed(found) if each.fate != _NO_RECORD]
-    new = set(newest[: kept_of([each.started_s for each in newest], options.keep)])
-    found = [
-        each._replace(fate=_NEW) if each.fate == _REMOVED and each in new else each
-        for each in found
-    ]
-    old = [each for each in found if each.fate == _REMOVED]
+    records = filter(None, map(_record, record_files([folder])))
+    newest = sorted(records, key=lambda each: (each.started_s, each.file), reverse=True)
+    kept = kept_of([each.started_s for each in newest], options.keep)
+    old = [each for each in newest[kept:] if each.run not in cited and not each.is_live]
     size_mb = sum(each.size_bytes for each in old) / 1e6
     would = "would remove" if options.dry_run else "removing"
-    counts = Counter(each.fate for each in found)
-    lines: list[Block] = [
-        *_RECORDS.table(old),
-        f"{would} {counted(len(old), 'record')}, {size_mb:.1f} MB",
-        *(f"kept {counts[fate]}: {fate}" for fate in _KEPT if counts[fate]),
-    ]
-    document = {"dry_run": options.dry_run, "files": _RECORDS.objects(found)}
-    listing = Listing(tuple(lines), document, _RECORDS.names, _RECORDS.rows(found))
+    count = f"{would} {counted(len(old), 'record')}, {size_mb:.1f} MB"
+    lines: list[Block] = [*_RECORDS.table(old), f"{count}; kept {len(newest) - len(old)}"]
+    document = {"dry_run": options.dry_run, "removed": _RECORDS.objects(old)}
+    listing = Listing(tuple(lines), document, _RECORDS.names, _RECORDS.rows(old))
 
     def remove() -> Result:
         errors = ""
@@ -504,8 +479,8 @@ def _prune_files(options: argparse.Namespace, folder: Path) -> Result:
     return Result(listing.text(options.format), then=None if options.dry_run else remove)
 
 
-def _record(file: Path, cited: Collection[str]) -> _Record:
-    """Decide the fate of a file by its content."""
+def _record(file: Path) -> _Record | None:
+    """Return a record of ours; None for any other file."""
     try:
         state = file.lstat()
         # Results of benchmarks, too, can be read as a run, and are no records of ours.
@@ -514,12 +489,11 @@ def _record(file: Path, cited: Collection[str]) -> _Record:
     except (InputError, OSError):
         run = None
     if run is None or run.id is None:
-        return _Record(file, _NO_RECORD)
+        return None
     started_s = seconds_of(run.environment.started_at)
-    fate = _CITED if run.id in cited else _REMOVED
-    if file.suffix == ".jsonl" and state.st_mtime > time.time() - _LIVE_S:
-        fate = _UNDER_WAY
-    return _Record(file, fate, state.st_mtime if started_s is None else started_s, state.st_size)
+    is_live = file.suffix == ".jsonl" and state.st_mtime > time.time() - _LIVE_S
+    started_s = state.st_mtime if started_s is None else started_s
+    return _Record(file, run.id, started_s, state.st_size, is_live)
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -543,7 +517,6 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def run_report(options: argparse.Namespace) -> Result:
-    """Write the page, and traces if asked for."""
     settings, page_file = project_settings(), options.output
     if options.baselines is not None:
         if not options.baselines.is_dir():

@@ -143,7 +143,7 @@ def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
 
 
 #: Commands that may be given tests.
-_TAKE_IDS: Final = {("baseline", action) for action in ("accept", "list", "refresh", "forget")}
+_TAKE_IDS: Final = {("baseline", action) for action in ("accept", "refresh", "forget")}
 #: Each command: its module, the function that adds its arguments, and its summary. A module is
 #: imported when its command is asked for. A command of two words is looked for first.
 _COMMANDS: Final = {

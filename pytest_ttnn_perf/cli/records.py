@@ -76,7 +76,6 @@ def _add_judging(parser: argparse.ArgumentParser) -> None:
 
 
 def run_gate(options: argparse.Namespace) -> Result:
-    """Judge a recorded run against the baselines."""
     gate, shape = _gate_of(options), options.format
     gated = gate.judge(read_run(options.record), [options.record])
     if shape == "markdown":
@@ -237,7 +236,6 @@ class Part(NamedTuple):
 
 
 def run_merge(options: argparse.Namespace) -> Result:
-    """Judge several records as one; fail if a shard is missing."""
     records, shape = options.records, options.format
     twice = next((record for record in records if records.count(record) > 1), None)
     if twice is not None:
@@ -389,7 +387,6 @@ def add_status(parser: argparse.ArgumentParser) -> None:
 
 
 def run_status(options: argparse.Namespace) -> Result:
-    """Return what is stored and what the last run said."""
     settings = project_settings()
     store = BaselineStore(settings.baselines)
     stored = list(store.all_files()) if settings.baselines.is_dir() else []
@@ -501,31 +498,20 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_explain)
 
 
-#: What files of profilers and records end with: no test is called so.
-_CAPTURES: Final = frozenset({".csv", ".gz", ".json", ".log", ".sqlite", ".txt"})
-
-
 def run_explain(options: argparse.Namespace) -> Result:
-    """Explain a rule, tests of the last run, or a file."""
     from pytest_ttnn_perf.cli.captures import run_check, run_rules
     from pytest_ttnn_perf.cli.main import parse
 
     what, shape = options.what, options.format
     file = Path(what)
     if _exists(file):
-        if file.suffix == ".json" and file.parent.name == "steps":
-            raise UsageError(
-                f"{what} is the record of a step: ttnn-perf journal shows it beside the others"
-            )
         if not file.is_dir() and presumed_kind_of(file) is ArtifactKind.RUN_RECORD:
             return Result(_judged(file, ()).text(shape))
         checked = run_check(parse(["check", "--format", shape, "--", place_of(what)]))
         if shape == "json" and checked.text:
-            document = _found_first(json.loads(checked.text))
-            return replace(checked, text=json_text(document), failed=False)
+            text = json_text(_found_first(json.loads(checked.text)))
+            checked = replace(checked, text=text)
         return replace(checked, failed=False)
-    if file.suffix in _CAPTURES and "::" not in what:
-        raise UsageError(f"{what}: there is no such file")
     if any(mark in what for mark in ("::", ".py", "/", "*")):  # no rule is called so
         record = newest_record(project_settings())
         if record is None:
@@ -534,8 +520,6 @@ def run_explain(options: argparse.Namespace) -> Result:
     try:
         return run_rules(parse(["rules", "--format", shape, "--", what]))
     except UsageError as error:
-        if str(error).endswith("?"):  # a rule that is near is what was meant
-            raise
         message = f"{error}; a test is named by its id, such as test_model.py::test_x"
         raise UsageError(message) from error
 
@@ -548,28 +532,18 @@ def _exists(file: Path) -> bool:
 
 
 def _found_first(document: dict[str, Any]) -> dict[str, Any]:
-    """Put findings first, by their worth, and count the rest.
-
-    Its own order is that of the rules: a reader who sees the beginning alone would see nothing.
-    """
+    """Put findings first, by their worth: an agent reads the beginning alone."""
     rules = document.pop("rules", [])
     found = [each for each in rules if each["outcome"] == RuleOutcome.FOUND.value]
     others = Counter(each["outcome"] for each in rules if each not in found)
-    # As a table has them: doubts first, upper bounds late.
     found.sort(
         key=lambda each: (
             not Family.VALIDITY.has(each["code"]),
             each["severity"] != Severity.ERROR.value,
-            each["saving_ns"] is None,
-            each["at_most"],
             -(each["saving_ns"] or 0.0),
-            each["code"],
         )
     )
-    short = [
-        {name: value for name, value in each.items() if value not in (None, "", [], False)}
-        for each in found
-    ]
+    short = [{n: v for n, v in each.items() if v not in (None, "", [], False)} for each in found]
     return {"found": short, "others": dict(sorted(others.items())), **document}
 
 
@@ -600,7 +574,6 @@ def add_mcp(parser: argparse.ArgumentParser) -> None:
 
 
 def run_mcp(_: argparse.Namespace) -> Result:
-    """Serve the client that started this process, until it is gone."""
     from pytest_ttnn_perf.agents.mcp import Server, why_not_accept
 
     if sys.stdin.isatty():
@@ -626,6 +599,5 @@ def add_skill(parser: argparse.ArgumentParser) -> None:
 
 
 def run_skill(_: argparse.Namespace) -> Result:
-    """Return the text, in Markdown with front matter."""
     skill = files("pytest_ttnn_perf.agents") / "skill.md"
     return Result(skill.read_text(encoding="utf-8"))

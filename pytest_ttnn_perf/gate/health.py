@@ -1,26 +1,16 @@
-"""Health of baselines: required tests that did not run, stale baselines, orphans.
-
-The tests that there are come from a full run, or from a pytest that only collects.
-"""
+"""Health of baselines: required tests that did not run, stale baselines, orphans."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from datetime import datetime, timedelta, timezone
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import split_test_id
-from pytest_ttnn_perf.core.codec import decode
-from pytest_ttnn_perf.core.errors import DecodeError, InputError, TtnnPerfError, UsageError
-from pytest_ttnn_perf.core.files import read_json
+from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.observation import Coverage, Reason, function_of
-from pytest_ttnn_perf.machine.processes import interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -318,47 +308,3 @@ def _days_between(then: str, now: str | None) -> float:
 def _major(version: str | None) -> str | None:
     first = (version or "").partition(".")[0]
     return first if first.isdigit() else None
-
-
-#: The variable with the file that the collecting process writes.
-COLLECTED: Final = "TTNN_PERF_COLLECTED"
-#: The module that writes it. The output of pytest depends on its options: it is not read.
-_PLUGIN: Final = "pytest_ttnn_perf.plugin.emit"
-_HINT: Final = (
-    "where collecting needs the hardware, give the record of a full run: "
-    "ttnn-perf baseline prune RUN.json"
-)
-
-
-def collect(settings: Settings, cwd: Path) -> Coverage:
-    """Return the tests that ``pytest --collect-only`` finds.
-
-    Raises:
-        UsageError: it could not collect them all.
-    """
-    from pytest_ttnn_perf.machine.processes import run_batch
-
-    with tempfile.TemporaryDirectory(prefix="ttnn-perf-") as folder:
-        answer, log = Path(folder, "collected.json"), Path(folder, "log")
-        command = [*interpreter(), "-m", "pytest", "--collect-only", "-q", "-p", _PLUGIN]
-        environment = {**os.environ, COLLECTED: str(answer)}
-        ending = run_batch(
-            command, cwd=cwd, environment=environment, log=log, timeout_s=settings.timeout
-        )
-        if not answer.exists():
-            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            last = f": {lines[-1]}" if lines else ""
-            message = f"pytest --collect-only {ending}{last}; {_HINT}"
-            raise UsageError(message)
-        try:
-            found = read_json(answer, partial(decode, Coverage))
-        except (DecodeError, InputError) as error:
-            message = f"pytest --collect-only printed what cannot be read: {error}"
-            raise UsageError(message) from error
-    if not any("::" in test for test in found.others):
-        message = f"pytest --collect-only finds no test here: all baselines would go; {_HINT}"
-        raise UsageError(message)
-    if not found.places:
-        message = f"the configuration of pytest selects tests or leaves files out; {_HINT}"
-        raise UsageError(message)
-    return found

@@ -263,24 +263,6 @@ def stored_version(file: Path, version: str) -> str | None:
     return _text(Git(top), f"{version}{name}", file, where) if top else None
 
 
-def history(file: Path) -> Iterator[tuple[Commit, str]]:
-    """Yield the commits that changed a file, newest first, and its text.
-
-    It is followed across renames. A huge version is left out: it may pack small, so that a clone
-    does not show it.
-    """
-    top, name = _locate(file)
-    if top is None:
-        return
-    for commit, names in _log(Git(top), "--follow", "--name-only", "--", name):
-        try:
-            text = _text(Git(top), f"{commit.id}:{names[0]}", file, "in history") if names else None
-        except InputError:
-            continue
-        if text is not None:
-            yield commit, text
-
-
 def _locate(file: Path) -> tuple[Path | None, str]:
     """Return the working tree of a file, and its path there."""
     folder = Path(os.path.realpath(file.parent))

@@ -485,25 +485,3 @@ def _collect_report(name: str, inside: list[Any] | None = None) -> pytest.Collec
 
 def _key(test: str) -> Any:
     return getattr(_collect_report(test), "id", test)
-
-
-_COLLECTION = pytest.StashKey[TestCollection]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Keep track of the collection."""
-    collection = config.stash[_COLLECTION] = TestCollection(config)
-    config.pluginmanager.register(collection, "ttnn_perf_collecting")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Write it."""
-    from pytest_ttnn_perf.core.codec import encode
-    from pytest_ttnn_perf.gate.health import COLLECTED
-
-    collection, items = session.config.stash[_COLLECTION], session.items
-    identities = identities_among(items) | collection.identities
-    found = collection.coverage(item.nodeid for item in items) or Coverage(())
-    document = encode(found.with_identities(identities))
-    Path(os.environ[COLLECTED]).write_text(json.dumps(document), encoding="utf-8")

@@ -194,9 +194,6 @@ def test_pruning_keeps_it(older: Project) -> None:
     ran = older.cli("baseline", "prune", "run.json")
     assert ran.code == 0, ran.errors
     assert set(older.stored()) == FULL
-    ran = older.cli("baseline", "prune", "--collect")
-    assert ran.code == 0, ran.errors
-    assert set(older.stored()) == FULL
 
 
 def test_after_a_new_target_the_rename_is_offered(older: Project) -> None:

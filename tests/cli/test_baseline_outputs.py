@@ -82,10 +82,3 @@ def test_merge(desk: Desk, shape: str) -> None:
     ran = desk.run("merge", *files, "--path", "baselines/models/test_cnn.json", "--format", shape)
     assert (ran.code, ran.errors) == (1, "")
     assert_golden(f"baseline/merge_{shape}", clean(ran.text))
-
-
-@SHAPES
-def test_list_with_log(lived_in: Desk, shape: str) -> None:
-    ran = lived_in.run("list", "--log", "models/test_cnn.py", "--format", shape)
-    assert (ran.code, ran.errors) == (0, "")
-    assert_golden(f"baseline/log_{shape}", clean(ran.text))

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.cli import doctor as module
-from pytest_ttnn_perf.cli.doctor import Check, diagnose
+from pytest_ttnn_perf.cli.doctor import Check, checks_of, diagnose
 from pytest_ttnn_perf.core.settings import BrokerUse
 from pytest_ttnn_perf.machine.chips import take
-from tests.harness.fake_packages import write_package, write_ttnn
+from tests.harness.fake_packages import write_ttnn
 from tests.harness.lab import COMPILER, ONE_CHIP, make_lab
 
 if TYPE_CHECKING:
@@ -152,10 +151,10 @@ def test_a_device_broker_is_named_with_its_queue(chip: Lab, *, ignored: bool) ->
             settings = replace(chip.settings, broker=use)
             found = diagnose(settings, chip.around, print_line=chip.said.append)
         told = f"tt-device-mcp is up ({folder}/s)"
-    (check,) = [each for each in found.checks if each.name == "broker"]
+    (check,) = [each for each in checks_of(found) if each.name == "broker"]
     remedy = "run tests through its queue: tt-device-mcp run 'pytest --ttnn-perf'"
     assert check == Check("broker", ok=False, found=told, remedy=remedy, blocks=not ignored)
-    (key,) = [each for each in found.checks if each.name == "key"]
+    (key,) = [each for each in checks_of(found) if each.name == "key"]
     assert key.ok is None, "to ask ttnn is to take the chips"
 
 
@@ -202,13 +201,6 @@ def test_what_a_host_does_not_tell(chip: Lab) -> None:
     assert found(chip, "driver")[0] is None
     assert found(chip, "iommu")[0] is None
     assert found(chip, "hugepages")[0] is None
-
-
-def test_what_takes_long_is_said(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOMENT_S", 0.05)
-    write_package(lab.path / "site", "ttnn", "1.0", "import time; time.sleep(0.5)")
-    lab.run("table")
-    assert lab.said == ["asking ttnn what it can do ..."]
 
 
 def test_nothing_is_written(lab: Lab) -> None:

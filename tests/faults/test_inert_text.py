@@ -63,7 +63,6 @@ COMMANDS = [
     ("show", "run.json"),
     ("compare", "run.json", "after.json"),
     ("baseline", "list"),
-    ("baseline", "list", "--log"),
     ("baseline", "accept", "run.json", "--dry-run"),
     ("baseline", "accept", "run.json", "--update", "all", "--reason", EVIL),
     ("baseline", "prune", "after.json", "--full"),

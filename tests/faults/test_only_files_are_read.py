@@ -130,7 +130,7 @@ def test_it_is_refused_in_the_place_of_a_baseline(desk: Desk, way: Callable[[Pat
     file = desk.path / FILE
     file.unlink()
     found = way(file)
-    commands = [["gate", "run.json"], ["baseline", "list"], ["baseline", "list", "--log"],
+    commands = [["gate", "run.json"], ["baseline", "list"],
                 ["baseline", "accept", "run.json"],
                 ["baseline", "rename", A, "test_m.py::test_b"]]  # fmt: skip
     before = sorted(desk.path.rglob("*"))

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.cli.doctor import Surroundings, diagnose, doctor
+from pytest_ttnn_perf.cli.doctor import Surroundings, checks_of, diagnose, doctor
 from pytest_ttnn_perf.core.settings import Settings
 from tests.harness.fake_packages import write_package
 
@@ -88,7 +88,7 @@ class Lab:
     def checks(self, name: str) -> list[Check]:
         """Return what one check finds."""
         found = diagnose(self.settings, self.around, print_line=self.said.append)
-        return [check for check in found.checks if check.name == name]
+        return [check for check in checks_of(found) if check.name == name]
 
 
 def make_lab(path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
