@@ -250,7 +250,7 @@ def _measured(
 
 
 def _is_stored(measured: RecordedTest, stored: TestBaseline | None) -> bool:
-    """Return whether the baseline has a session of this run for all timings.
+    """Return whether the baseline has this run's session of all timings.
 
     Taking the same record twice must not make its sessions count twice. What is compared exactly
     has no sessions of its own: it must be as it is stored.
@@ -498,7 +498,7 @@ _Runs = list[tuple["RecordedRun", RecordedTest]]
 
 
 def _runs_by_test(history: RunHistory, policies: Policies) -> dict[tuple[Hardware, str], _Runs]:
-    """Group whole runs, oldest first, by hardware and today's name of the test."""
+    """Group whole runs by hardware and today's name of the test."""
     found: dict[tuple[Hardware, str], _Runs] = {}
     for run in history.runs:
         try:
@@ -542,7 +542,7 @@ class _Refresh(NamedTuple):
         return [n for n, seen in metrics.items() if seen.metric.compared_by_ratio and seen.gated]
 
     def refusal(self, settings: Settings, options: tuple[str, ...]) -> tuple[str, str] | None:
-        """Return what is wrong with these runs as a baseline, and the remedy."""
+        """Return what is wrong with these runs, and the remedy."""
         if len(self.runs) < MIN_REFRESHED:
             why = f"expected {MIN_REFRESHED} whole runs, found {len(self.runs)}"
             return why, "wait for more runs"

@@ -446,7 +446,7 @@ def _folder(name: str, folder: Path, *, note: str = "", blocks: bool = True) -> 
 
 
 def checks_of(facts: Diagnosis) -> tuple[Check, ...]:
-    """Return the checks of the software, the hardware, the host, and the folders."""
+    """Return the checks of software, hardware, host and folders."""
     return tuple(check for part in _CHECKS for check in part(facts))
 
 

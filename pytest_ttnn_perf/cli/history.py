@@ -407,7 +407,7 @@ _LIVE_S: Final = 24 * 60 * 60.0
 
 
 class _Record(NamedTuple):
-    """A run record; a live one may be of a run that is under way."""
+    """A run record; the run of a live one may go on."""
 
     file: Path
     run: str
