@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # The package and what it needs, enough for the demo; tests and checks come on top.
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-workers test-plugins test-browser test-mcp test-ttlang test-postgresql test-ttnn test-matrix check docs benchmarks gate-quality clean
+.PHONY: demo test test-all test-workers test-plugins test-real test-ttnn test-smoke test-matrix check docs benchmarks gate-quality clean
 .DEFAULT_GOAL := test
 
 # Tests start hundreds of processes, which would compile the same modules over and over.
@@ -32,7 +32,7 @@ $(READY): $(INSTALLED)
 demo: $(INSTALLED)  ## the whole way once, on any machine: record, gate, catch a slowed model
 	@$(BIN)/python examples/demo.py
 
-test: $(READY)  ## all tests, on this Python
+test: $(READY)  ## what a change must pass, on this Python, in minutes
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # What an author of tests relies on, whichever way they run. Other tests say themselves that they need workers.
@@ -41,6 +41,11 @@ BOTH_WAYS := findings nothing_passes_silently outcomes printed pytest_features s
 test-workers: $(READY)  ## what holds in one process, with every test in a worker process
 	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n auto --dist worksteal \
 		$(BOTH_WAYS:%=tests/behaviour/test_%.py)
+
+test-all: test-workers test-plugins test-real test-ttnn test-matrix  ## the long sweeps too, every page, every Python, new examples
+	$(BIN)/python -m pytest -n auto --dist worksteal -m ""
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/properties --hypothesis-profile=search
+	$(BIN)/python -m tests.faults.kill_sweep
 
 .plugins/.ready: pyproject.toml | .pip/.ready
 	$(PYTHON) -m venv --without-pip .plugins
@@ -51,42 +56,20 @@ test-plugins: .plugins/.ready  ## beside the plugins that other projects use, in
 	.plugins/bin/python -m pytest -p no:randomly -p no:sugar -n auto --dist worksteal \
 		tests/behaviour/test_other_plugins.py
 
-.browser/.ready: pyproject.toml | .pip/.ready
-	command -v chromium || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
-	$(PYTHON) -m venv --without-pip .browser
-	$(PIP) --python .browser/bin/python install --editable . --group test --group browser
+.real/.ready: pyproject.toml | .pip/.ready
+	$(PYTHON) -m venv --without-pip .real
+	$(PIP) --python .real/bin/python install --editable . --group test --group real
 	@touch $@
 
-test-browser: .browser/.ready  ## pages in Chromium, in an environment of its own
-	TTNN_PERF_TEST_BROWSER=required .browser/bin/python -m pytest tests/browser
+# Chromium and PostgreSQL's server are packages of the system.
+REAL ?= tests/browser tests/mcp/test_official_client.py tests/postgresql tests/ttlang tests/measure/test_tensors.py
 
-.mcp/.ready: pyproject.toml | .pip/.ready
-	$(PYTHON) -m venv --without-pip .mcp
-	$(PIP) --python .mcp/bin/python install --editable . --group test --group mcp
-	@touch $@
-
-test-mcp: .mcp/.ready  ## the server of tools with the official client, in an environment of its own
-	TTNN_PERF_TEST_MCP=required .mcp/bin/python -m pytest -p no:anyio tests/mcp/test_official_client.py
-
-.ttlang/.ready: pyproject.toml | .pip/.ready
-	$(PYTHON) -m venv --without-pip .ttlang
-	$(PIP) --python .ttlang/bin/python install --editable . --group test --group ttlang
-	@touch $@
-
-test-ttlang: .ttlang/.ready  ## a real kernel in tt-lang's simulator, in an environment of its own
-	TTNN_PERF_TEST_TTLANG=required .ttlang/bin/python -m pytest -n auto --dist worksteal tests/ttlang
+test-real: .real/.ready  ## with the real parts, in an environment of their own
+	TTNN_PERF_TEST_REAL=required .real/bin/python -m pytest -p no:anyio -n auto --dist loadfile $(REAL)
 
 .ttnn/.ready: pyproject.toml
 	$(PYTHON) -m tests.ttnn.environments install
 	@touch $@
-
-.postgresql/.ready: pyproject.toml | .pip/.ready
-	$(PYTHON) -m venv --without-pip .postgresql
-	$(PIP) --python .postgresql/bin/python install --editable '.[history]' --group test
-	@touch $@
-
-test-postgresql: .postgresql/.ready  ## runs that many machines send to a real server, which is killed meanwhile
-	TTNN_PERF_TEST_POSTGRESQL=required .postgresql/bin/python -m pytest tests/postgresql
 
 test-ttnn: .ttnn/.ready  ## with TTNN itself on its mock devices, in environments of their own
 	$(PYTHON) -m tests.ttnn.environments test
@@ -102,6 +85,9 @@ check: $(READY)  ## lint, format, types, documentation
 docs: $(READY)  ## write the generated pages
 	$(BIN)/python docs/generate.py
 
+test-smoke: | .pip/.ready  ## the wheel, on the oldest and the newest Python, a part of the tests
+	$(PYTHON) -m tests.matrix --smoke --allow-missing
+
 test-matrix:  ## the wheel, on every supported Python with the oldest and the newest pytest
 	$(PYTHON) -m tests.matrix
 
@@ -115,4 +101,4 @@ gate-quality: $(READY)  ## how often the gate is wrong; writes the page
 	$(BIN)/python benchmarks/gate_quality.py --out docs/explanation/gate-quality.md
 
 clean:
-	rm -rf $(VENV) .pip .matrix .plugins .browser .mcp .ttlang .postgresql .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf
+	rm -rf $(VENV) .pip .matrix .plugins .real .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf

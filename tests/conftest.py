@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # A run in this process forgets what it imported: what is loaded here is not loaded anew each time.
 import filelock  # noqa: F401
@@ -21,6 +22,9 @@ from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
 from tests.harness.baselines import Desk
 from tests.harness.histories import Histories
 from tests.harness.project import PLUGINS, Project, Ran
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 for module in pkgutil.walk_packages(pytest_ttnn_perf.__path__, "pytest_ttnn_perf."):
     importlib.import_module(module.name)
@@ -50,6 +54,15 @@ os.environ["TTNN_PERF_HOST"] = str(Path(__file__).parent / "harness" / "idle_hos
 # A shell starts what it runs in the background deaf to Ctrl-C, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let a test that is skipped fail in an environment that has the real parts."""
+    report = yield
+    if report.skipped and os.environ.get("TTNN_PERF_TEST_REAL") == "required":
+        report.outcome = "failed"
+    return report
 
 
 @pytest.fixture

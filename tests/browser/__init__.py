@@ -1,1 +1,1 @@
-"""The page in a real browser; needs Chromium, and runs with ``make test-browser``."""
+"""The page in a real browser; needs Chromium, and runs with ``make test-real``."""
