@@ -42,7 +42,6 @@ from pytest_ttnn_perf.core.options import (  # noqa: E402 (is not to be rewritte
     option_of,
 )
 
-_KNOWN = tuple(option_of(name) for name, *_ in OPTIONS)
 OBSERVER: pytest.StashKey[Observer] = pytest.StashKey()
 #: When the set-up of a test began, by the clock.
 BEGAN: pytest.StashKey[float] = pytest.StashKey()
@@ -108,31 +107,12 @@ def _number_from(least: int) -> Callable[[str], int]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Take up work before conftest files load: their hooks see judged reports."""
-    _refuse_misspelt(args)
     if _gate_is_wanted(early_config):
         from pytest_ttnn_perf.plugin.activation import activate
 
         activate(early_config)
-
-
-def _refuse_misspelt(args: list[str]) -> None:
-    for word in args:
-        if word == "--":
-            return
-        option = word.partition("=")[0]
-        if not option.startswith("--ttnn") or option in _KNOWN:
-            continue
-        from pytest_ttnn_perf.core.text import nearest
-
-        # What they all begin with says nothing.
-        _, _, name = option.replace("_", "-").partition("perf")
-        meant = nearest(name.strip("-"), [known.partition("perf")[2][1:] for known in _KNOWN])
-        if meant is not None or not name:
-            known = f"--ttnn-perf-{meant}" if meant else "--ttnn-perf"
-            message = f"there is no option {option}; did you mean {known}?"
-            raise pytest.UsageError(message)
 
 
 def _gate_is_wanted(config: pytest.Config) -> bool:

@@ -48,49 +48,28 @@ class OtherRank:
 #: What the gate's rooms reach of the wings, by the name of the door: see ``core/wings.py``.
 WINGS: Final = {
     # Read a capture.
-    #: (file, RegionChoice, began_s=) -> Artifact; one from before ``began_s`` is named by content
     "read_attached": "pytest_ttnn_perf.analysis.readers.attach:read_attached",
-    #: (folder, names of the test, region) -> Artifact of all that a replay has of a test
     "read_recorded": "pytest_ttnn_perf.analysis.readers.attach:read_recorded",
-    #: (output of a test) -> Artifact of what tt-lang printed there
     "read_printed": "pytest_ttnn_perf.analysis.readers.attach:printed_artifact",
-    #: (database, graph) -> Artifact of one captured call
     "read_call": "pytest_ttnn_perf.analysis.readers.attach:read_captured_call",
-    #: (file, HelperWindow, region) -> Artifact of what a helper of tt-metal takes of a report
     "read_window": "pytest_ttnn_perf.analysis.readers.attach:read_window",
-    #: (file) -> OpTable
     "read_ops": "pytest_ttnn_perf.analysis.readers.detect:op_table_of",
-    #: (OpTable, pairs of signposts) -> OpTable of the calls between them
     "calls_between": "pytest_ttnn_perf.analysis.ops.regions:calls_between",
-    #: (OpTable, file name) -> Artifact with its metrics, its ops, and the table
     "measure_ops": "pytest_ttnn_perf.analysis.readers.attach:measured_ops",
-    #: (name, step) -> Metric, and why it is not gated
     "known_metric": "pytest_ttnn_perf.analysis.readers.benchmark_json:metric_of_measurement",
-    #: (architecture) -> the peaks of a chip, or None
     "peaks_of": "pytest_ttnn_perf.analysis.ops.roofline:board_of_arch",
-    #: (pairs of CaptureFormat and plugin)
     "use_formats": "pytest_ttnn_perf.analysis.readers.attach:use_capture_formats",
     # Find what is wrong or changed.
-    #: (Subject, Settings) -> Answers: findings, and why some rules say nothing
     "find": "pytest_ttnn_perf.analysis.checklist.runner:find",
-    #: (Subject, rule settings) -> the sentence of the bottleneck, ModelKind; both may be None
     "bottleneck": "pytest_ttnn_perf.analysis.checklist.bottleneck:held_back",
-    #: (OpGroups before, after, times by region) -> the change by op of each region, as sentences
     "change_by_op": "pytest_ttnn_perf.analysis.show.attribution:regions_sentence",
-    #: (OpGroups before, after) -> which calls came and went, as a sentence, or None
     "changed_calls": "pytest_ttnn_perf.analysis.show.attribution:calls_sentence",
-    #: (select, ignore, rule settings): raises UsageError for what there is not
     "select_rules": "pytest_ttnn_perf.analysis.checklist.runner:select_rules",
-    #: () -> codes of all rules
     "rule_codes": "pytest_ttnn_perf.analysis.checklist.runner:codes",
-    #: (pairs of CustomRule and plugin, or None)
     "use_rules": "pytest_ttnn_perf.analysis.checklist.runner:use_custom_rules",
     # A run has finished.
-    #: (artifacts, project) -> journals for a page, notes
     "journals": "pytest_ttnn_perf.experiments.journal:journals_of",
-    #: (RunResult, journals, notes) -> the file of the HTML page
     "write_page": "pytest_ttnn_perf.history.page:write_page_of_run",
-    #: (DatabaseUrl, Run, record file, its text) to the history database
     "send_run": "pytest_ttnn_perf.history.database:send_run",
 }
 
@@ -124,11 +103,7 @@ def errors_end_pytest() -> Iterator[None]:
 
 
 def activate(config: pytest.Config) -> None:
-    """Register the hooks of this process' role in a gated run.
-
-    Raises:
-        pytest.UsageError: the options cannot be meant, or results could not be written.
-    """
+    """Register the hooks of this process' role in a gated run."""
     wings.register(f"{__name__}:WINGS")
     with errors_end_pytest():
         _take_up_role(config)
@@ -179,13 +154,12 @@ def _name_role(config: pytest.Config, role: str) -> None:
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
     """Run a share of a worker's tests, in its own folder."""
     from pytest_ttnn_perf.measure.instruments import instruments_for
-    from pytest_ttnn_perf.plugin.preflight import own_chip, own_folder
+    from pytest_ttnn_perf.plugin.preflight import take_share
     from pytest_ttnn_perf.plugin.worker import AssignedTests
 
     try:
-        own = own_folder(os.environ, share.folder)
+        own, config.stash[_CHIP] = take_share(os.environ, share.folder)
         instruments = instruments_for(settings, share.profiler, share, own=own)
-        config.stash[_CHIP] = own_chip(os.environ, share.folder)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
     config.pluginmanager.register(AssignedTests(share, own), "ttnn_perf_assigned")
@@ -197,18 +171,18 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
     from pytest_ttnn_perf.measure.instruments import instruments_for
     from pytest_ttnn_perf.plugin.worker import PRINTING, AssignedTests, SessionForwarder
 
-    if link.assignment.versions is not None:
+    assignment, versions = link.assignment, link.assignment.versions
+    if versions is not None:
         # Two versions must not leave their reports in one place.
-        settings = replace(settings, artifacts=link.assignment.folder)
-    if _is_distributed(config) and not link.assignment.alone:
+        settings = replace(settings, artifacts=assignment.folder)
+    if _is_distributed(config) and not assignment.alone:
         os.environ[SHARE] = str(link.file)
     for name in filter(config.pluginmanager.has_plugin, PRINTING):
         config.pluginmanager.unregister(name=name)
-    if not link.assignment.cwd_on_path and sys.path[:1] == [str(config.invocation_params.dir)]:
+    if not assignment.cwd_on_path and sys.path[:1] == [str(config.invocation_params.dir)]:
         del sys.path[0]  # put there by `python -m pytest`, which the user did not run
     register = config.pluginmanager.register
-    stream, assignment = SessionForwarder(link), link.assignment
-    versions = assignment.versions
+    stream = SessionForwarder(link)
     if assignment.kind in _SAMPLES_ONLY and not (versions and versions.checklist):
         settings = replace(settings, checklist=Checklist.OFF)
     if versions is not None and versions.receipts:
@@ -218,10 +192,10 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
     register(AssignedTests(assignment), "ttnn_perf_assigned")
     instruments = instruments_for(settings, assignment.profiler, assignment, opened=stream.opened)
     _measure(config, settings, instruments, stream.interrupts, assignment=assignment)
-    if assignment.versions is not None:
+    if versions is not None:
         from pytest_ttnn_perf.plugin.worker import StrayCheck
 
-        register(StrayCheck(link, assignment.versions), "ttnn_perf_origins")
+        register(StrayCheck(link, versions), "ttnn_perf_origins")
     register(stream, "ttnn_perf_stream")
 
 
@@ -307,11 +281,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
 
 
 def _is_isolated(config: pytest.Config, settings: Settings, rank: Rank | None) -> bool:
-    """Return whether tests run in workers; a launcher's process has none.
-
-    Raises:
-        pytest.UsageError: workers were asked for, and cannot be started here.
-    """
+    """Return whether tests run in workers; a launcher's process has none."""
     if rank is not None:
         if settings.isolate is Isolate.PROCESS:
             message = f"--ttnn-perf-isolate process: this is {rank} of a launcher: it starts no"

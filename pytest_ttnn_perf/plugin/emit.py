@@ -74,9 +74,8 @@ def fail_report(report: pytest.TestReport, text: str) -> None:
 def show_as(report: pytest.TestReport, lines: Sequence[str]) -> None:
     """Replace the lines that a report of ``fail_report`` shows."""
     if isinstance(report.longrepr, ExceptionChainRepr):
-        report.longrepr.reprtraceback.reprentries = [
-            ReprEntryNative([f"{line}\n" for line in lines])
-        ]
+        entries = [ReprEntryNative([f"{line}\n" for line in lines])]
+        report.longrepr.reprtraceback.reprentries = entries
 
 
 def place_in_code(location: Place) -> Location:

@@ -42,42 +42,25 @@ def identities_of(items: Iterable[pytest.Item], settings: Settings) -> dict[str,
 def refuse_twins(items: Iterable[pytest.Item], settings: Settings) -> None:
     """Refuse measured tests that would share a baseline.
 
-    Also if only one of them was selected: the next run may select the other.
-
     Raises:
         pytest.UsageError: naming both, the parameter and the setting.
     """
     known: dict[str, pytest.Item] = {}
     ignored = settings.identity_ignores
-    measured = [item for item in items if is_measured(item, settings)]
-    for item in measured:
-        twin = known.setdefault(identity_of(item, ignored), item)
+    for item in items:
+        if not is_measured(item, settings):
+            continue
+        identity = identity_of(item, ignored)
+        twin = known.setdefault(identity, item)
         if twin.nodeid != item.nodeid:
             names = ", ".join(_differing(twin, item, ignored))
-            raise pytest.UsageError(_refusal(twin, item.nodeid, names, ignored))
-    for item in known.values():
-        for name, other in _unselected_twins(item, ignored):
-            raise pytest.UsageError(_refusal(item, f"the same with {name}={other}", name, ignored))
-
-
-def _refusal(item: pytest.Item, other: str, names: str, ignored: tuple[str, ...]) -> str:
-    return (
-        f"{item.nodeid} and {other} would share the baseline {identity_of(item, ignored)}: "
-        f"identity_ignores leaves out {names}, and nothing else tells them apart; give them ids, "
-        "as in pytest.param(..., id=...), or take the name out of identity_ignores"
-    )
-
-
-def _unselected_twins(item: pytest.Item, ignored: tuple[str, ...]) -> Iterator[tuple[str, object]]:
-    """Yield the differences of rows that differ in ignored parameters only."""
-    parameters = _parameters(item)
-    for mark in _marks(item):
-        own = [parameters.get(name) for name in mark.names]
-        for values in mark.unnamed_rows():
-            pairs = list(zip(mark.names, own, values, strict=True))
-            differing = [(n, new) for n, old, new in pairs if _differ_in_ids(n, old, new)]
-            if differing and all(_is_left_out(n, new, ignored) for n, new in differing):
-                yield differing[0]
+            message = (
+                f"{twin.nodeid} and {item.nodeid} would share the baseline {identity}: "
+                f"identity_ignores leaves out {names}, and nothing else tells them apart; give "
+                "them ids, as in pytest.param(..., id=...), or take the name out of "
+                "identity_ignores"
+            )
+            raise pytest.UsageError(message)
 
 
 def _differing(first: pytest.Item, second: pytest.Item, ignored: tuple[str, ...]) -> list[str]:
@@ -203,28 +186,18 @@ class _Mark(NamedTuple):
     names: tuple[str, ...]
     rows: Sequence[Any] = ()
     make_id: Callable[[Any], object] | None = None
-    #: Whether its author has listed the ids of all rows.
-    named: bool = False
 
     def index_of(self, values: Sequence[object]) -> int | None:
         """Return which row some values are; None where that is not known."""
         for index, row in enumerate(self.rows):
-            found = self._values(row)
+            if isinstance(row, _PARAMETER_SET):
+                found = row.values
+            else:
+                several = len(self.names) > 1 and isinstance(row, (list, tuple))
+                found = row if several else (row,)
             if len(found) == len(values) and all(map(_is_same, found, values)):
                 return index
         return None
-
-    def unnamed_rows(self) -> Iterator[Sequence[object]]:
-        """Yield the values of rows whose id is made of them."""
-        for row in () if self.named else self.rows:
-            values = self._values(row)
-            if getattr(row, "id", None) is None and len(values) == len(self.names):
-                yield values
-
-    def _values(self, row: Any) -> Sequence[object]:
-        if isinstance(row, _PARAMETER_SET):
-            return row.values
-        return row if len(self.names) > 1 and isinstance(row, (list, tuple)) else (row,)
 
 
 def _is_same(first: object, second: object) -> bool:
@@ -241,7 +214,6 @@ def _marks(item: pytest.Item) -> Iterator[_Mark]:
             tuple(stripped for name in listed if (stripped := name.strip())),
             rows if isinstance(rows, (list, tuple)) else (),
             ids if callable(ids) else None,
-            named=ids is not None and not callable(ids),
         )
 
 

@@ -53,7 +53,7 @@ from pytest_ttnn_perf.report.tables import Line, Style, fitted, printed
 from pytest_ttnn_perf.report.terminal import shift_line, suspicion_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from pytest_ttnn_perf.core.settings import DatabaseUrl, ProfilerKind
     from pytest_ttnn_perf.plugin.emit import TestCollection
@@ -624,19 +624,16 @@ class FittedFailures:
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, None, None]:
         """Wrap the failures: every other plugin has read them."""
-        style, session = style_of(terminalreporter), self.summary.session
+        style, session, run = style_of(terminalreporter), self.summary.session, self.summary.run
         if style.wrap and session is not None:
             with _show_errors(session):
-                self._fit(_shown_failures(terminalreporter), style.width)
+                for report in _shown_failures(terminalreporter):
+                    judged = run.gate.judged(report.nodeid)
+                    text = run.failure(judged) if judged else None
+                    if text is not None and report.longreprtext == text:
+                        lines = [fitted(each, style.width) for each in text.split("\n")]
+                        show_as(report, [line for some in lines for line in some])
         return (yield)
-
-    def _fit(self, reports: Sequence[pytest.TestReport], width: int) -> None:
-        run = self.summary.run
-        for report in reports:
-            judged = run.gate.judged(report.nodeid)
-            text = run.failure(judged) if judged else None
-            if text is not None and report.longreprtext == text:
-                show_as(report, [line for each in text.split("\n") for line in fitted(each, width)])
 
 
 def _shown_failures(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:

@@ -49,11 +49,7 @@ class ProfilerChoice(Struct, frozen=True):
 
 
 def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) -> ProfilerChoice:
-    """Return the profiler for a run.
-
-    Raises:
-        UsageError: the one that was asked for cannot work here.
-    """
+    """Return the profiler for a run; refuse one that cannot work here."""
     if asked is ProfilerKind.OFF:
         return ProfilerChoice(asked, "as asked")
     why_not = _why_not(build, environment)
@@ -79,11 +75,7 @@ def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) ->
 def restrict_to_passes(
     choice: ProfilerChoice, settings: Settings, *, isolated: bool
 ) -> ProfilerChoice:
-    """Restrict a choice to the passes and processes of a run.
-
-    Raises:
-        UsageError: the device pass alone was asked for, and there is none.
-    """
+    """Restrict a choice to the passes and processes of a run."""
     alone = settings.passes is PassChoice.DEVICE
     if settings.passes is PassChoice.WALL:
         choice = replace(choice, guessed=False)  # the user does without device times
@@ -116,29 +108,9 @@ _FREE_CHIP_S: Final = 60.0
 
 
 def check_paths(settings: Settings) -> None:
-    """Find out before any test runs whether its result could be written.
-
-    Raises:
-        UsageError: a rule is named that does not exist, or a database needs what is not installed.
-        InputError: the folder of baselines or of recorded artifacts is none.
-        WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
-    """
+    """Find out before any test runs whether its result could be written."""
     if settings.select or settings.ignore or settings.rules:
         wings.call("select_rules", settings.select, settings.ignore, settings.rules)
-    baselines = settings.baselines
-    if baselines.exists() and not baselines.is_dir():
-        raise InputError(baselines, "expected a folder of baselines, found a file")
-    if settings.update is not None:
-        check_writable(baselines)
-    check_writable(settings.artifacts)
-    recorded = settings.replay
-    if recorded is not None and not recorded.is_dir():
-        found = "a file" if recorded.exists() else "nothing"
-        raise InputError(recorded, f"expected a folder of recorded artifacts, found {found}")
-    _check_file(settings.json, "the run record")
-    _check_file(settings.markdown, "the report")
-    _check_file(settings.html, "the page")
-    _check_file(settings.gitlab, "the code quality report")
     if settings.history is not None:
         from pytest_ttnn_perf.core.settings import check_installed
 
@@ -147,27 +119,36 @@ def check_paths(settings: Settings) -> None:
         from pytest_ttnn_perf.gate.targets import read_targets
 
         read_targets(settings.targets)
-    results = settings.benchmark_json
-    if results is not None:
-        if results.exists() and not results.is_dir():
-            raise InputError(results, "expected a folder for benchmark results, found a file")
-        check_writable(results)
+    if settings.replay is not None and not settings.replay.is_dir():
+        found = "a file" if settings.replay.exists() else "nothing"
+        raise InputError(settings.replay, f"expected a folder of recorded artifacts, found {found}")
+    _check_places(settings)
 
 
-def _check_file(file: Path | None, what: str) -> None:
-    if file is None:
-        return
-    if file.is_dir():
-        raise InputError(file, f"expected a file for {what}, found a folder")
-    check_writable(file.parent)
+def _check_places(settings: Settings) -> None:
+    folders = {"of baselines": settings.baselines, "for benchmark results": settings.benchmark_json}
+    for what, folder in folders.items():
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise InputError(folder, f"expected a folder {what}, found a file")
+    files = {
+        "the run record": settings.json,
+        "the report": settings.markdown,
+        "the page": settings.html,
+        "the code quality report": settings.gitlab,
+    }
+    for what, file in files.items():
+        if file is not None and file.is_dir():
+            raise InputError(file, f"expected a file for {what}, found a folder")
+    written = [settings.artifacts, settings.benchmark_json]
+    written += [settings.baselines] if settings.update is not None else []
+    written += [file.parent for file in files.values() if file is not None]
+    for folder in written:
+        if folder is not None:
+            check_writable(folder)
 
 
 def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> ProfilerChoice:
-    """Choose the profiler; refuse an environment that spoils all times.
-
-    Raises:
-        UsageError: a variable is in the way, or the profiler that was asked for cannot work.
-    """
+    """Choose the profiler; refuse an environment that spoils all times."""
     if settings.replay is not None:
         return ProfilerChoice(ProfilerKind.OFF, "replaying")
     found = installed_ttnn()
@@ -202,11 +183,7 @@ def has_devices(environment: Mapping[str, str]) -> bool:
 
 
 def check_chips(environment: Mapping[str, str], *, processes: int) -> tuple[int, ...]:
-    """Return the chips of this machine; none where there are none.
-
-    Raises:
-        UsageError: there are fewer than processes that run side by side.
-    """
+    """Return this machine's chips; refuse fewer than processes."""
     chips = visible_chips(environment, devices_of(environment))
     if chips and processes > len(chips):
         there = "is 1 chip" if len(chips) == 1 else f"are {len(chips)} chips"
@@ -216,21 +193,16 @@ def check_chips(environment: Mapping[str, str], *, processes: int) -> tuple[int,
 
 
 def check_untouched(touched: ChipWatch, environment: Mapping[str, str]) -> None:
-    """Refuse to start workers where this process has the chips.
-
-    Raises:
-        UsageError: it has, with the call that took them.
-    """
+    """Refuse to start workers where this process has the chips."""
     if touched.by is not None and not is_simulated(environment):
         message = f"--ttnn-perf: {touched.by} took the chips, so no worker can use them"
         raise UsageError(f"{message}: call it in a fixture, or use --ttnn-perf-isolate inline")
 
 
-def own_folder(environment: MutableMapping[str, str], shared: Path) -> Path:
-    """Make the folder of an xdist process, for the files of ttnn.
+def take_share(environment: MutableMapping[str, str], shared: Path) -> tuple[Path, Lease | None]:
+    """Make an xdist process' folder, and take a chip if any.
 
-    Raises:
-        WriteError: it cannot be made.
+    The chip is its own for as long as the lease is kept.
     """
     from pytest_ttnn_perf.machine.environment import move_folders
 
@@ -240,35 +212,19 @@ def own_folder(environment: MutableMapping[str, str], shared: Path) -> Path:
     except OSError as cause:
         raise WriteError(own, cause) from cause
     environment.update(move_folders(environment, shared, own))
-    return own
-
-
-def own_chip(environment: MutableMapping[str, str], folder: Path) -> Lease | None:
-    """Take a chip for an xdist process; None without chips.
-
-    The chip is its own for as long as the lease is kept.
-
-    Raises:
-        UsageError: there are fewer chips than processes.
-    """
-    chips = check_chips(
-        environment, processes=int(environment.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    )
+    processes = int(environment.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    chips = check_chips(environment, processes=processes)
     if not chips:
-        return None
-    own = take_one(chips, folder / "chips", timeout_s=_FREE_CHIP_S, print_line=lambda _: None)
-    environment.update(own.environment)
-    return own
+        return own, None
+    chip = take_one(chips, shared / "chips", timeout_s=_FREE_CHIP_S, print_line=lambda _: None)
+    environment.update(chip.environment)
+    return own, chip
 
 
 def lease(
     settings: Settings, environment: Mapping[str, str], print_line: Callable[[str], None]
 ) -> Lease:
-    """Take the chips of this machine, if any, for a run.
-
-    Raises:
-        UsageError: another run has had one of them for too long, or left them unusable.
-    """
+    """Take the chips of this machine, if any, for a run."""
     chips = visible_chips(environment, devices_of(environment))
     if chips:
         _check_sharing(settings, environment)
@@ -281,11 +237,7 @@ def lease(
 
 
 def _check_sharing(settings: Settings, environment: Mapping[str, str]) -> None:
-    """Refuse devices that others use, or that a queue hands out.
-
-    Raises:
-        UsageError: so it is, with who does, and what to do.
-    """
+    """Refuse devices that others use, or that a queue hands out."""
     from pytest_ttnn_perf.machine.chips import BROKER, RESET, find_broker, in_the_way
     from pytest_ttnn_perf.report.sentences import command_line
 
@@ -295,13 +247,10 @@ def _check_sharing(settings: Settings, environment: Mapping[str, str]) -> None:
         if broker.runs_us is None:
             message += "it is not known whether this run is one of its jobs; if it is, set "
             raise UsageError(f'{message}broker = "ignore"')
-        queued = command_line(BROKER, "run", command_line(*_own_command()))
+        program = Path(sys.argv[0]).name
+        own = ["pytest" if program == "__main__.py" else program, *sys.argv[1:]]
+        queued = command_line(BROKER, "run", command_line(*own))
         raise UsageError(f"{message}runs on its devices go through its queue: {queued}")
     why_not = in_the_way(reset=broker.reset if broker else RESET)
     if why_not is not None:
         raise UsageError(why_not)
-
-
-def _own_command() -> list[str]:
-    program = Path(sys.argv[0]).name
-    return ["pytest" if program == "__main__.py" else program, *sys.argv[1:]]

@@ -141,11 +141,7 @@ def _names_profiler(function: FunctionType, depth: int, seen: set[FunctionType])
 
 
 def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:
-    """Return the settings of a test's markers; nearer ones win by keyword.
-
-    Raises:
-        pytest.UsageError: naming the test, the keyword, and what was expected.
-    """
+    """Return the settings of a test's markers; nearer ones win by keyword."""
     if _ASKED not in item.stash:
         item.stash[_ASKED] = _read(item, settings)
     return item.stash[_ASKED]

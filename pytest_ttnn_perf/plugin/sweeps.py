@@ -29,11 +29,7 @@ _EXAMPLE: Final = 'axes with their values, e.g. {"batch": [1, 2, 4]}'
 
 
 def axes_of(name: str, value: object) -> Mapping[str, tuple[Any, ...]]:
-    """Read the axes of a marker.
-
-    Raises:
-        UsageError: they are no axes, or two values of one have the same name.
-    """
+    """Read the axes of a marker; refuse two values of one name."""
     if not isinstance(value, Mapping) or not value:
         message = f"{name}: expected {_EXAMPLE}, found {repr_of(value)}"
         raise UsageError(message)
@@ -74,13 +70,6 @@ def generate_points(metafunc: pytest.Metafunc, sweep: object) -> None:
         axes = axes_of("sweep", sweep)
     except UsageError as error:
         pytest.fail(f"{test}: @pytest.mark.ttnn_perf: {error}", pytrace=False)
-    unused = [axis for axis in axes if axis not in metafunc.fixturenames]
-    if unused:
-        pytest.fail(
-            f"{test}: @pytest.mark.ttnn_perf: sweep has the axis {', '.join(unused)}, which the "
-            f"test does not take: add it to the arguments of the test, or of a fixture it uses",
-            pytrace=False,
-        )
     points = list(itertools.product(*axes.values()))
     metafunc.parametrize(list(axes), points, ids=[_id_of(axes, point) for point in points])
     manager = metafunc.config.pluginmanager
@@ -95,11 +84,7 @@ def _id_of(axes: Mapping[str, object], point: tuple[Any, ...]) -> str:
 
 
 def with_point(item: pytest.Item, read: dict[str, Any]) -> dict[str, Any]:
-    """Return a marker's settings, with the test's point of the sweep.
-
-    Raises:
-        pytest.UsageError: it asks for what cannot be.
-    """
+    """Return a marker's settings, with the test's point of the sweep."""
     others = {name: value for name, value in read.items() if name not in {"sweep", "require"}}
     place = f"{item.nodeid}: @pytest.mark.ttnn_perf"
     axes = read.get("sweep")

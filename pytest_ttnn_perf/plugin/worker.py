@@ -336,8 +336,7 @@ class Worker:
 
     def _identify(self, item: pytest.Item, report: pytest.TestReport) -> None:
         """Put a test's identity on its report, for distributed tests."""
-        identity = _identity(item, self.settings)
-        if identity != item.nodeid:
+        for identity in identities_among([item]).values():
             setattr(report, IDENTITY, identity)
 
 
@@ -382,15 +381,6 @@ def _raised(call: pytest.CallInfo[None], report: pytest.TestReport) -> str:
 
 def _uses_fixture(item: pytest.Item) -> bool:
     return NAME in getattr(item, "fixturenames", ())
-
-
-def _identity(item: pytest.Item, settings: Settings) -> str:
-    """Return the identity of a test."""
-    if not is_parametrised(item):
-        return item.nodeid
-    from pytest_ttnn_perf.plugin.identity import identity_of
-
-    return identity_of(item, settings.identity_ignores)
 
 
 class StrayCheck:
@@ -490,11 +480,12 @@ class AssignedTests:
         if self.assignment.tests is not None:
             wanted = frozenset(self.assignment.tests)
             grouped = getattr(config.option, "loadgroup", False)
+            identities = identities_among(items)
             items[:] = [
                 item
                 for item in items
                 if own_id(item.nodeid, grouped=grouped) in wanted
-                or _identity(item, settings) in wanted
+                or identities.get(item.nodeid) in wanted
             ]
 
 
@@ -735,8 +726,6 @@ class SessionForwarder:
             data[SHOWN] = True
         if "user_properties" in data:
             data["user_properties"] = [(n, _sendable(v)) for n, v in data["user_properties"]]
-        if data.get("sections"):
-            data["sections"] = [(name, _shortened(text)) for name, text in data["sections"]]
         return data
 
     def _is_timed(self, test: str) -> bool:
@@ -759,16 +748,6 @@ class SessionForwarder:
         distributing = self.session.config.pluginmanager.get_plugin("dsession")
         if distributing is not None:
             distributing.shouldstop = stop
-
-
-#: So much of what a test prints is sent: both processes would hold all of it several times.
-_SECTION: Final = 1 << 24
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= _SECTION:
-        return text
-    return f"[ttnn-perf: the last {_SECTION:,} of {len(text):,} characters]\n{text[-_SECTION:]}"
 
 
 def _sendable(value: object) -> object:

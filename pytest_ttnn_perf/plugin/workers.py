@@ -115,10 +115,6 @@ class Workers(Struct):
 
         ``profiled``: its profiler is on, with ``more_room`` for its data or the usual. ``alone``:
         its test is a single one, which may start a profiled process.
-
-        Raises:
-            WriteError: it can have no folder of its own.
-            UsageError: there can be no other process.
         """
         folder = self.next_folder(kind)
         shown = self.shown and not profiled  # what a profiled one prints is in its log
@@ -137,11 +133,7 @@ class Workers(Struct):
             raise UsageError(message) from cause
 
     def run_batch(self, folder: Path, launcher: Sequence[str]) -> Ending:
-        """Run a profiled worker that another program launches.
-
-        Raises:
-            UsageError: there can be no other process.
-        """
+        """Run a profiled worker that another program launches."""
         self._assign(folder, PassKind.DEVICE, None, profiled=True, batch=True)
         # Launchers join the words of what they launch for a shell.
         words = map(shlex.quote, self.arguments(folder))
@@ -158,11 +150,7 @@ class Workers(Struct):
             raise UsageError(message) from cause
 
     def next_folder(self, kind: PassKind) -> Path:
-        """Make the folder of another worker.
-
-        Raises:
-            WriteError: it cannot be made.
-        """
+        """Make the folder of another worker."""
         self.started.append(kind)
         return new_folder(self.folder / f"{len(self.started)}-{kind.value}")
 

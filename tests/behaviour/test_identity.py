@@ -236,16 +236,6 @@ def test_tests_that_would_share_a_baseline_are_refused_by_name(
     assert set(project.stored()) == {"test_a[100]", "test_a[200]"}
 
 
-@pytest.mark.parametrize("isolate", ["inline", "process"])
-def test_a_twin_that_is_not_selected_is_refused_as_well(project: Project, isolate: str) -> None:
-    project.write(test_model=TWINS)
-    test = "test_model.py::test_a[100]"
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-isolate", isolate, test)
-    assert ran.code == 4
-    expected = f"{test} and the same with expected_perf=200 would share the baseline "
-    assert expected in ran.errors
-
-
 def test_ids_tell_twins_apart(project: Project) -> None:
     named = TWINS.replace("[100, 200]", '[100, 200], ids=["small", "large"]')
     project.write(test_model=named)

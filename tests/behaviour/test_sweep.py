@@ -244,7 +244,7 @@ def test_parameters_beside_the_axes_make_sweeps_of_their_own(project: Project) -
     ("marker", "arguments", "message"),
     [
         ('sweep={"batch": [1], "weights": ["a"]}', "batch",
-         "sweep has the axis weights, which the test does not take"),
+         "function uses no argument 'weights'"),
         ("sweep=[1, 2]", "batch", "sweep: expected axes with their values"),
         ('sweep={"batch": []}', "batch", "sweep batch: expected a list of values, found []"),
         ('sweep={"batch": [1, 1]}', "batch", "sweep batch: expected each value once, found 1"),

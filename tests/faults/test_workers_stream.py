@@ -222,19 +222,6 @@ def test_what_json_cannot_hold_costs_nothing(project: Project) -> None:
     assert '<property name="shapes" ' in (project.path / "junit.xml").read_text()
 
 
-def test_of_much_that_a_test_prints_the_end_is_passed_on(project: Project) -> None:
-    source = """
-        def test_prints():
-            print("x" * 20_000_000 + "\\nthe end")
-    """
-    write_tests(project, source)
-    ran = run(project, "-rP")
-    assert (counts_of(ran), ran.code) == ("1 passed", 0)
-    assert "[ttnn-perf: the last 16,777,216 of 20,000,009 characters]" in ran.text
-    assert "x\nthe end" in ran.text
-    assert len(ran.text) < 17_000_000
-
-
 def test_phases_that_passed_alike_are_reported_as_without_the_gate(project: Project) -> None:
     conftest = """
         import json, os

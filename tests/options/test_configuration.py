@@ -55,25 +55,6 @@ def test_setting_among_the_options_of_pytest_is_refused_with_its_place(
     )
 
 
-@pytest.mark.parametrize(
-    ("option", "meant"),
-    [
-        ("--ttnn-perf-iteration", "--ttnn-perf-iterations"),
-        ("--ttnn-perf-updat=new", "--ttnn-perf-update"),
-        ("--ttnn_perf", "--ttnn-perf"),
-        ("--ttnn_perf_json=out.json", "--ttnn-perf-json"),
-    ],
-)
-def test_misspelt_option_is_refused_with_the_one_that_was_meant(
-    project: Project, option: str, meant: str
-) -> None:
-    write_latency(project, 12.5)
-
-    told = refusal_of(project.pytest(option))
-
-    assert told == f"there is no option {option.partition('=')[0]}; did you mean {meant}?"
-
-
 def test_option_of_a_conftest_is_not_ours_to_refuse(project: Project) -> None:
     project.write(
         conftest="""

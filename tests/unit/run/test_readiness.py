@@ -16,8 +16,7 @@ from pytest_ttnn_perf.plugin.preflight import (
     ProfilerChoice,
     choose_profiler,
     has_devices,
-    own_chip,
-    own_folder,
+    take_share,
 )
 
 VISIBLE = "TT_VISIBLE_DEVICES"
@@ -145,10 +144,10 @@ def test_a_process_has_a_chip_of_its_own_and_sees_no_other(
     tmp_path: Path, chips: dict[str, str]
 ) -> None:
     first, second = dict(chips), {**chips, "PYTEST_XDIST_WORKER_COUNT": "2"}
-    leases = [own_chip(first, tmp_path), own_chip(second, tmp_path)]
+    leases = [take_share(environment, tmp_path)[1] for environment in (first, second)]
     assert [taken and taken.chips for taken in leases] == [(0,), (3,)]
     assert (first[VISIBLE], second[VISIBLE]) == ("0", "3")
-    assert own_chip({"TTNN_PERF_DEVICES": "/does/not/exist"}, tmp_path) is None
+    assert take_share({"TTNN_PERF_DEVICES": "/does/not/exist"}, tmp_path)[1] is None
 
 
 def test_processes_side_by_side_have_a_folder_each(tmp_path: Path) -> None:
@@ -157,15 +156,15 @@ def test_processes_side_by_side_have_a_folder_each(tmp_path: Path) -> None:
         "TT_METAL_PROFILER_DIR": str(tmp_path / "profiler"),
     }
     first, second = ({**given, "PYTEST_XDIST_WORKER": name} for name in ("gw0", "gw1"))
-    folders = [own_folder(environment, tmp_path) for environment in (first, second)]
+    folders = [take_share(environment, tmp_path)[0] for environment in (first, second)]
     assert folders == [tmp_path / "gw0", tmp_path / "gw1"]
     assert all(folder.is_dir() for folder in folders)
     assert second["TT_METAL_LOGS_PATH"] == str(tmp_path / "gw1" / "logs")
     assert second["TT_METAL_PROFILER_DIR"] == str(tmp_path / "gw1" / "profiler")
 
     users = {"TT_METAL_LOGS_PATH": "/var/log/tt", "PYTEST_XDIST_WORKER": "gw2"}
-    own_folder(users, tmp_path)
+    take_share(users, tmp_path)
     assert users == {"TT_METAL_LOGS_PATH": "/var/log/tt", "PYTEST_XDIST_WORKER": "gw2"}
     (tmp_path / "gw3").write_text("in the way")
     with pytest.raises(WriteError, match="gw3: cannot write: File exists"):
-        own_folder({"PYTEST_XDIST_WORKER": "gw3"}, tmp_path)
+        take_share({"PYTEST_XDIST_WORKER": "gw3"}, tmp_path)
