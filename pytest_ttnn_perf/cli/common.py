@@ -266,7 +266,6 @@ _INPUTS: Final = {
     ArtifactKind.TTLANG_LOG: Input.KERNELS,
     ArtifactKind.PERF_SUMMARY_JSON: Input.KERNELS,
     ArtifactKind.SIM_TRACE: Input.KERNELS,
-    ArtifactKind.SIM_STATS: Input.KERNELS,
 }
 
 

@@ -20,11 +20,8 @@ from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step
 from pytest_ttnn_perf.analysis.readers.attach import ARTIFACTS, read_artifact
 from pytest_ttnn_perf.analysis.readers.benchmark_json import joined_run, read_benchmark_run
 from pytest_ttnn_perf.analysis.readers.compare import (
-    CallChange,
-    ChangedCalls,
     LineChange,
     Platform,
-    call_changes,
     compare_captures,
     hardware_changes,
     line_changes,
@@ -49,7 +46,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     read_perf_summary_json,
     read_ttlang_log,
 )
-from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_trace
 from pytest_ttnn_perf.analysis.rules.kernels import hot_lines
 from pytest_ttnn_perf.analysis.show.attribution import op_comparison_listing
 from pytest_ttnn_perf.analysis.show.ops import op_listing, outside_lines, step_line
@@ -122,7 +119,6 @@ _READERS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
     ArtifactKind.GRAPH_JSON: read_graph_json,
     ArtifactKind.PERF_SUMMARY_JSON: read_perf_summary_json,
     ArtifactKind.SIM_TRACE: read_sim_trace,
-    ArtifactKind.SIM_STATS: read_sim_stats,
     ArtifactKind.TT_SMI: read_tt_smi,
     ArtifactKind.TTLANG_LOG: read_ttlang_log,
 }
@@ -599,12 +595,6 @@ def _count_line(pairs: Sequence[Pair]) -> str:
 
 #: What a terminal shows of a long list; JSON has all of it.
 _MOST_CHANGES: Final = 20
-_CALLS: Final[Columns[ChangedCalls]] = Columns(
-    Column("change", lambda c: c.change.value),
-    Column("call", lambda c: c.call),
-    Column("count", lambda c: c.count),
-    Column("what", lambda c: "; ".join(c.what)),
-)
 _LINES: Final[Columns[LineChange]] = Columns(
     Column("thread", lambda c: c.thread, "thread"),
     Column("before", lambda c: c.before, "before", lambda c: _cycles(c.before), right=True,
@@ -639,11 +629,6 @@ def _captures_listing(first: Artifact, second: Artifact, kind: str) -> Listing:
         "metrics": _CAPTURE_METRICS.objects(pairs),
     }
     headings, rows = _CAPTURE_METRICS.names, _CAPTURE_METRICS.rows(pairs)
-    if first.report is not None and second.report is not None:
-        calls = call_changes(first.report, second.report)
-        lines += ["", *_call_lines(calls)]
-        document["calls"] = _CALLS.objects(calls)
-        headings, rows = _CALLS.names, _CALLS.rows(calls)
     if first.kernels is not None and second.kernels is not None:
         programs = program_changes(first.kernels, second.kernels)
         changed = line_changes(first.kernels, second.kernels)
@@ -680,23 +665,6 @@ def _hardware_of(artifact: Artifact) -> Platform:
         next(iter(cores)) if len(cores) == 1 else None,
         float(clock) if isinstance(clock, (int, float)) else None,
     )
-
-
-def _call_lines(calls: Sequence[ChangedCalls]) -> Iterator[str]:
-    """Yield the calls that changed, each with what changed of it below."""
-    if not calls:
-        yield "the same calls, with the same operands"
-        return
-    counts = (
-        f"{sum(each.count for each in calls if each.change is change)} {change.value}"
-        for change in CallChange
-    )
-    yield f"calls: {', '.join(counts)}"
-    for each in calls[:_MOST_CHANGES]:
-        several = f"{each.count} x " if each.count > 1 else ""
-        yield f"{each.change.value:<9}{several}{each.call}"
-        yield from (f"{'':<11}{what}" for what in each.what)
-    yield from _left_out(calls)
 
 
 def _left_out(records: Sequence[object]) -> Iterator[str]:

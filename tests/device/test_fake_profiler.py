@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers.device_csv import read_cpp_report, read_device_log
+from pytest_ttnn_perf.analysis.readers.device_csv import read_device_log
 from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
-from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_cpp_report, read_ops_csv
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from pytest_ttnn_perf.core.ops import TraceReplays
 from tests.device.children import ask, command

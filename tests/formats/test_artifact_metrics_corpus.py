@@ -23,7 +23,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     read_perf_summary_json,
     read_ttlang_log,
 )
-from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_trace
 from tests.formats.test_report_db_corpus import CAPTURED, FILES, query
 from tests.formats.test_ttlang_corpus import SAMPLES, number
 from tests.harness.corpus import corpus
@@ -110,7 +110,7 @@ def test_the_longest_thread_of_a_profile() -> None:
     assert of_log("demo-one.txt") == {"auto_profile_cycles": (number(cycles),)}
 
 
-def test_a_trace_of_the_simulator_and_its_tables() -> None:
+def test_a_trace_of_the_simulator() -> None:
     file = corpus("ttlang/sim/mm4_small.jsonl.gz")
     text = gzip.decompress(file.read_bytes()).decode()
     traced = values(sim_metrics(read_sim_trace(file)))
@@ -121,19 +121,6 @@ def test_a_trace_of_the_simulator_and_its_tables() -> None:
         "sim_ticks": (max(map(int, re.findall(r'"tick": (\d+)', text))),),
     }
     assert expected.items() <= traced.items()
-    tables = values(sim_metrics(read_sim_stats(corpus("ttlang/sim/mm4_small.stats.txt"))))
-    assert tables.items() <= traced.items()
-
-
-def test_tables_of_the_simulator() -> None:
-    file = corpus("ttlang/sim/elementwise_step_4.stats.txt")
-    found = values(sim_metrics(read_sim_stats(file)))
-    total, buffers = re.findall(r"^TOTAL.*$", file.read_text(encoding="utf-8"), re.M)
-    expected: Values = {
-        "sim_dram_read_tiles": (int(total.split()[5]),),
-        "sim_dfb_reserves": (int(buffers.split()[1]),),
-    }
-    assert expected.items() <= found.items()
 
 
 @pytest.mark.parametrize("name", FILES)

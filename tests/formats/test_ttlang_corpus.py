@@ -21,9 +21,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     read_ttlang_log,
 )
 from pytest_ttnn_perf.analysis.readers.ttlang_sim import (
-    is_sim_stats,
     is_sim_trace,
-    read_sim_stats,
     read_sim_trace,
 )
 from tests.harness.corpus import corpus
@@ -219,22 +217,3 @@ def test_a_trace_of_the_simulator() -> None:
         assert counters[f"dram_{way}_tiles"] == tiles
     for event, counter in [("dfb_reserve_end", "dfb_reserves"), ("dfb_wait_end", "dfb_waits")]:
         assert counters[counter] == names[event]
-
-
-def test_the_trace_agrees_with_the_tables_made_of_it() -> None:
-    traced = read_sim_trace(corpus("ttlang/sim/mm4_small.jsonl.gz"))
-    tables = read_sim_stats(corpus("ttlang/sim/mm4_small.stats.txt"))
-    assert len(tables.counters) == 12
-    assert tables.counters.items() <= traced.counters.items()
-    for one, other in zip(tables.tensors, traced.tensors, strict=True):
-        assert one.name == other.name
-        assert one.counters.items() <= other.counters.items()
-
-
-@pytest.mark.parametrize("name", ["mm4_small", "elementwise_step_4"])
-def test_tables_of_the_simulator(name: str) -> None:
-    file = corpus(f"ttlang/sim/{name}.stats.txt")
-    text = file.read_text(encoding="utf-8")
-    assert is_sim_stats(text)
-    totals = [line.split()[1:] for line in text.splitlines() if line.startswith("TOTAL")]
-    assert list(read_sim_stats(file).counters.values()) == [int(n) for row in totals for n in row]

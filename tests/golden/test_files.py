@@ -228,8 +228,8 @@ def test_folders_that_cannot_be_listed_are_named(
             3,
             "notes.md: its format is not known; known formats: a run "
             "record, an ops_perf_results CSV, a cpp_device_perf_report CSV, a profile_log_device "
-            "CSV, a report database, a graph capture, a perf summary, a simulator trace, simulator "
-            "statistics, a benchmark result, a tt-smi snapshot, a tt-lang log",
+            "CSV, a report database, a graph capture, a perf summary, a simulator trace, "
+            "a benchmark result, a tt-smi snapshot, a tt-lang log",
         ),
         (
             ("run 1.json",),

@@ -11,12 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.readers.device_csv import (
-    is_cpp_report,
-    is_device_log,
-    read_cpp_report,
-    read_device_log,
-)
+from pytest_ttnn_perf.analysis.readers.device_csv import is_device_log, read_device_log
+from pytest_ttnn_perf.analysis.readers.ops_csv import is_cpp_report, read_cpp_report
 from pytest_ttnn_perf.analysis.readers.tt_smi import is_tt_smi, read_tt_smi
 from pytest_ttnn_perf.analysis.readers.ttlang import (
     ProblemKind,
@@ -27,9 +23,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     read_ttlang_log,
 )
 from pytest_ttnn_perf.analysis.readers.ttlang_sim import (
-    is_sim_stats,
     is_sim_trace,
-    read_sim_stats,
     read_sim_trace,
 )
 from pytest_ttnn_perf.core.errors import InputError
@@ -59,11 +53,6 @@ READERS: dict[str, tuple[Callable[[Path], object], Callable[[str], bool], str]] 
         }),
     ),
     "trace": (read_sim_trace, is_sim_trace, test_ttlang_sim.text(test_ttlang_sim.OPERATION)),
-    "tables": (
-        read_sim_stats,
-        is_sim_stats,
-        test_ttlang_sim.TENSORS + test_ttlang_sim.BUFFERS + test_ttlang_sim.PIPES,
-    ),
     "device log": (
         read_device_log,
         is_device_log,

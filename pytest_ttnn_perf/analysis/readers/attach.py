@@ -46,7 +46,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     read_perf_summary_json,
     read_ttlang_log,
 )
-from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_trace
 from pytest_ttnn_perf.core.baseline import CAPTURE, ops_path, split_test_id
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import open_file, reading
@@ -77,7 +77,6 @@ _OTHERS: Final = (
     ArtifactKind.PERF_SUMMARY_JSON,
     ArtifactKind.TTLANG_LOG,
     ArtifactKind.SIM_TRACE,
-    ArtifactKind.SIM_STATS,
     ArtifactKind.BENCHMARK_JSON,
     ArtifactKind.TT_SMI,
 )
@@ -87,7 +86,6 @@ _SAME: Final = (
     (ArtifactKind.OPS_CSV, ArtifactKind.CPP_REPORT, ArtifactKind.DEVICE_LOG),
     (ArtifactKind.REPORT_DB, ArtifactKind.GRAPH_JSON),
     (ArtifactKind.PERF_SUMMARY_JSON, ArtifactKind.TTLANG_LOG),
-    (ArtifactKind.SIM_TRACE, ArtifactKind.SIM_STATS),
 )
 #: All that a capture measures.
 _EVERYTHING: Final = RegionChoice()
@@ -164,8 +162,6 @@ def _read_kind(file: Path, kind: ArtifactKind) -> Artifact:
             return Artifact(tuple(kernel_metrics(kernels, file=file.name)), kernels=kernels)
         case ArtifactKind.SIM_TRACE:
             return Artifact(tuple(sim_metrics(read_sim_trace(file))))
-        case ArtifactKind.SIM_STATS:
-            return Artifact(tuple(sim_metrics(read_sim_stats(file))))
         case ArtifactKind.TT_SMI:
             snapshot = read_tt_smi(file)
             return Artifact(board=board_of(snapshot), environment=board_facts(snapshot))
@@ -178,11 +174,11 @@ def _benchmark(file: Path) -> Artifact:
         problem = f"expected the result of one benchmark, found {len(benchmarks)}"
         raise InputError(file, f"{problem}: judge them with ttnn-perf gate {file}")
     (judged,) = read_benchmark_run(file).tests.values()
-    system, observation = system_in(benchmarks[0]), judged.observation
+    (arch, board, _), observation = system_in(benchmarks[0]), judged.observation
     return Artifact(
         tuple(observation.metrics.values()),
-        arch=system.arch,
-        board=system.board,
+        arch=arch,
+        board=board,
         hardware=observation.hardware,
         facts=observation.setting,
         environment=observation.environment,

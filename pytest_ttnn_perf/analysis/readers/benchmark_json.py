@@ -13,7 +13,6 @@ from hashlib import blake2b
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.ttlang import bounded_text
@@ -108,6 +107,9 @@ _NAMES: Final[tuple[tuple[str, Kind, str | None, str], ...]] = (
 )  # fmt: skip
 _TIME: Final = r"(?i:time|latency|ttft|tpot|itl|e2el|kernel_duration|fw_duration|kernel|op_to_op)"
 _UNIT: Final = r"(?P<unit>ns|us|ms|s)"
+_READYING: Final = (
+    r"(?:.*[_-])?(?:warm_?up|load(?:ing)?|set_?up|init|download|start_?up|cold_start)"
+)
 _LATENCY: Final = r"(?:ttft|tpot|itl|e2el|e2e_latency)_ms"
 _PERCENTILE: Final = re.compile(r"p([1-9]\d?(?:\.\d+)?)_.+_" + _UNIT)
 #: Names that are made by a rule, with unit, kind and why they are not gated. The first that fits
@@ -120,21 +122,21 @@ _FAMILIES: Final = tuple(
         (r".*[_ -](?:threshold|target|margin|tolerance)", "", Kind.TIME, _THRESHOLD),
         (rf"(?:.*_)?compile(?:_.*)?_{_UNIT}", "", Kind.TIME, _COMPILE),
         (r"(?:.*_)?compile_time", "s", Kind.TIME, _COMPILE),
-        (
-            r"(?:.*[_-])?(?:warm_?up|load(?:ing)?|set_?up|init|download|start_?up|cold_start)_"
-            rf"(?:time|latency)_{_UNIT}",
-            "",
-            Kind.TIME,
-            _READY,
-        ),
+        (rf"{_READYING}_(?:time|latency)_{_UNIT}", "", Kind.TIME, _READY),
         (rf"(?:.*_)?cpu_(?:.*_)?{_UNIT}", "", Kind.TIME, _CPU),
-        (rf"MIN DEVICE .* DURATION \[{_UNIT}\]", "", Kind.TIME, _MINIMUM),
-        (rf"MAX DEVICE .* DURATION \[{_UNIT}\]", "", Kind.TIME, _MAXIMUM),
-        (rf"STD DEVICE .* DURATION \[{_UNIT}\]", "", Kind.TIME, _SPREAD),
-        (r"MIN DEVICE .* SAMPLES/S", "samples/s", Kind.THROUGHPUT, _MINIMUM),
-        (r"MAX DEVICE .* SAMPLES/S", "samples/s", Kind.THROUGHPUT, _MAXIMUM),
-        (rf"AVG DEVICE .* DURATION \[{_UNIT}\]", "", Kind.TIME, None),
-        (r"AVG DEVICE .* SAMPLES/S", "samples/s", Kind.THROUGHPUT, None),
+        *(
+            (rf"{which} DEVICE .* {pattern}", unit, kind, why)
+            for which, why in (
+                ("MIN", _MINIMUM),
+                ("MAX", _MAXIMUM),
+                ("STD", _SPREAD),
+                ("AVG", None),
+            )
+            for pattern, unit, kind in (
+                (rf"DURATION \[{_UNIT}\]", "", Kind.TIME),
+                ("SAMPLES/S", "samples/s", Kind.THROUGHPUT),
+            )
+        ),
         # One token of many, written to plot them.
         (r"time_to_token_\d+", "ms", Kind.TIME, "the time of a single token"),
         (r"std_.*_ms", "ms", Kind.TIME, _SPREAD),
@@ -168,7 +170,7 @@ _SAME_AS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-class KnownMeasurement(Struct, frozen=True):
+class KnownMeasurement(NamedTuple):
     """The meaning of a measurement's name."""
 
     unit: str
@@ -191,8 +193,6 @@ def known_measurement(name: str, step: str = "") -> KnownMeasurement | None:
 
     >>> known_measurement("time_to_token", "inference_prefill").unit
     's'
-    >>> known_measurement("compile_prefill").why_ungated
-    'a compile time'
     >>> known_measurement("mood") is None
     True
     """
@@ -261,9 +261,6 @@ def _too_few_requests(benchmark: BenchmarkRun, fraction: float) -> str | None:
     return f"p{100 * fraction:g} needs at least {needed} requests, and there are {count:g}"
 
 
-# Settings of a benchmark, and its members that are different in every run.
-
-
 def is_volatile(name: str, value: object) -> bool:
     """Return whether a member changes with every run.
 
@@ -300,14 +297,6 @@ T = TypeVar("T")
 _MESH: Final = re.compile(r"[1-9]\d{0,3}(?:x[1-9]\d{0,3})*")
 #: Prefix of results in a configuration of tt-xla: counts of compiled ops.
 _RESULTS: Final = "ttnn_"
-
-
-class System(NamedTuple):
-    """The hardware in a benchmark; None if not named."""
-
-    arch: str | None = None
-    board: str | None = None
-    mesh: str | None = None
 
 
 def read_benchmark_run(file: Path, hardware: Hardware | None = None) -> Run:
@@ -384,18 +373,16 @@ def test_of(benchmark: BenchmarkRun) -> str:
     return f"{test}[{known}]" if known else test
 
 
-def system_in(benchmark: BenchmarkRun) -> System:
-    """Return the hardware, from any of the fields that producers use."""
+def system_in(benchmark: BenchmarkRun) -> tuple[str | None, str | None, str | None]:
+    """Return architecture, board and mesh, from any of the fields that producers use."""
     info, config = benchmark.device_info or {}, benchmark.config_params or {}
     named = [
         *(info.get(name) for name in ("board", "device_type", "device_name", "card_type", "arch")),
         *(config.get(name) for name in ("device_name", "device", "sku")),
     ]
     systems = [system for name in named if isinstance(name, str) and (system := system_of(name))]
-    boards = [system for system in systems if system.board is not None]
-    for system in boards or systems:
-        return System(system.arch, system.board, _mesh(info))
-    return System(mesh=_mesh(info))
+    systems.sort(key=lambda system: system.board is None)
+    return *(systems[0] if systems else (None, None)), _mesh(info)
 
 
 def _mesh(info: Mapping[str, Any]) -> str | None:
@@ -445,9 +432,9 @@ def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observat
         environment |= {name: max(known)} if known else {}
     if hardware is None and ours.get("hardware"):
         hardware = _decoded(Hardware, ours["hardware"], "hardware")
-    system = system_in(benchmark)
-    if hardware is None and system.arch is not None and system.board is not None:
-        hardware = Hardware(system.arch, system.board, system.mesh)
+    arch, board, mesh = system_in(benchmark)
+    if hardware is None and arch is not None and board is not None:
+        hardware = Hardware(arch, board, mesh)
     return Observation(
         test=test_of(benchmark),
         metrics={m.metric.name: m for m in metrics_of(benchmark)},
@@ -518,19 +505,14 @@ def _with_samples(first: Observation, other: Observation, file: Path) -> Observa
         raise InputError(file, f"{problem}; judge them one by one, in files of their own")
     metrics = dict(first.metrics)
     for name, observed in other.metrics.items():
-        known = metrics.get(name)
-        metrics[name] = observed if known is None else _both(known, observed)
+        known = metrics.get(name, observed)
+        metrics[name] = replace(
+            observed,
+            samples=(*(known.samples if name in metrics else ()), *observed.samples),
+            gated=known.gated and observed.gated,
+            why_ungated=known.why_ungated or observed.why_ungated,
+        )
     return replace(first, metrics=metrics)
-
-
-def _both(first: MetricObservation, other: MetricObservation) -> MetricObservation:
-    """Return the samples of both; gated if both are."""
-    return replace(
-        other,
-        samples=(*first.samples, *other.samples),
-        gated=first.gated and other.gated,
-        why_ungated=first.why_ungated or other.why_ungated,
-    )
 
 
 def _is_scalar(value: object) -> bool:
@@ -583,10 +565,8 @@ def _runs(value: Value) -> Iterator[BenchmarkRun]:
             yield from _runs(item)
         return
     members = value.members()
-    if "ml_model_name" in members:
-        yield _complete(value)
-    elif "measurements" in members:
-        yield _of_tt_xla(value)
+    if "ml_model_name" in members or "measurements" in members:
+        yield _benchmark(value)
     elif "request_throughput" in members:
         yield _serving(value)
     elif isinstance(members.get("benchmarks"), list):
@@ -599,76 +579,48 @@ def _runs(value: Value) -> Iterator[BenchmarkRun]:
         yield _media(value, value.field(name))
 
 
-def _complete(value: Value) -> BenchmarkRun:
-    """Read a ``PartialBenchmarkRun`` or ``CompleteBenchmarkRun``."""
+def _benchmark(value: Value) -> BenchmarkRun:
+    """Read a ``CompleteBenchmarkRun``, or a tt-xla result, where -1 and "" mean unknown."""
+    of_tt_xla = "ml_model_name" not in value.members()
+    config = dict(_typed(value, "config" if of_tt_xla else "config_params", dict) or {})
+    measured = [(item, item.members()) for item in value.field("measurements").array()]
+    if of_tt_xla:
+        # The total time is of so many samples: their number is a setting.
+        for _, members in measured:
+            if members.get("measurement_name") == "total_samples":
+                config["total_samples"] = members.get("value")
+    counts: dict[str, Any] = {name: _count(value, name, at_least=1) for name in _COUNTS}
     texts: dict[str, Any] = {name: _text(value, name) for name in _TEXTS}
-    counts: dict[str, Any] = {name: _count(value, name) for name in _COUNTS}
     return BenchmarkRun(
+        run_end_ts=None,
         run_type=_text(value, "run_type") or "benchmark",
-        ml_model_name=_name(value.field("ml_model_name")),
-        measurements=_measurements(value, "name"),
+        ml_model_name=_name(value.field("model" if of_tt_xla else "ml_model_name")),
+        measurements=tuple(_measurement(item, of_tt_xla=of_tt_xla) for item, _ in measured),
         device_info=_typed(value, "device_info", dict) or _device(value, "device_info"),
-        config_params=_typed(value, "config_params", dict),
-        perf_analysis=_typed(value, "perf_analysis", bool),
-        training=_typed(value, "training", bool),
+        config_params=config,
         **texts,
         **counts,
     )
 
 
 _TEXTS: Final = (
-    "run_start_ts", "run_end_ts", "git_repo_name", "git_commit_hash", "git_commit_ts",
-    "git_branch_name", "github_pipeline_link", "user_name", "docker_image", "device_hostname",
-    "device_ip", "ml_model_type", "precision", "dataset_name", "profiler_name", "image_dimension",
+    "run_start_ts", "git_commit_hash", "device_hostname", "precision", "dataset_name",
+    "image_dimension",
 )  # fmt: skip
-_COUNTS: Final = (
-    "github_pipeline_id", "github_job_id", "num_layers", "batch_size", "input_sequence_length",
-    "output_sequence_length",
-)  # fmt: skip
+_COUNTS: Final = ("num_layers", "batch_size", "input_sequence_length", "output_sequence_length")
 
 
-def _of_tt_xla(value: Value) -> BenchmarkRun:
-    """Read a tt-xla result; -1 and "" mean unknown."""
-    config = dict(_typed(value, "config", dict) or {})
-    measured = [item.members() for item in value.field("measurements").array()]
-    # The total time is of so many samples: their number is a setting.
-    samples = [m.get("value") for m in measured if m.get("measurement_name") == "total_samples"]
-    config |= {"total_samples": samples[0]} if samples else {}
-    return BenchmarkRun(
-        None,
-        None,
-        run_type=_text(value, "run_type") or "benchmark",
-        ml_model_name=_name(value.field("model")),
-        # The step is the model's name: it distinguishes nothing.
-        measurements=_measurements(value, "measurement_name", with_step=False),
-        device_info=_typed(value, "device_info", dict),
-        ml_model_type=_text(value, "model_type"),
-        num_layers=_count(value, "num_layers", at_least=1),
-        batch_size=_count(value, "batch_size", at_least=1),
-        config_params=config,
-        precision=_text(value, "precision"),
-        dataset_name=_text(value, "dataset_name"),
-        input_sequence_length=_count(value, "input_sequence_length", at_least=1),
-        output_sequence_length=_count(value, "output_sequence_length", at_least=1),
-        image_dimension=_text(value, "image_dimension"),
-    )
-
-
-def _measurements(value: Value, name: str, *, with_step: bool = True) -> tuple[Measurement, ...]:
-    return tuple(
-        Measurement(
-            _text(item, "step_start_ts"),
-            _text(item, "step_end_ts"),
-            iteration=_count(item, "iteration") or 0,
-            step_name=_text(item, "step_name") or "" if with_step else "",
-            step_warm_up_num_iterations=_count(item, "step_warm_up_num_iterations"),
-            name=_name(item.field(name)),
-            value=_number(item, "value"),
-            target=_positive(item, "target"),
-            device_power=_positive(item, "device_power"),
-            device_temperature=_positive(item, "device_temperature"),
-        )
-        for item in value.field("measurements").array()
+def _measurement(item: Value, *, of_tt_xla: bool) -> Measurement:
+    return replace(
+        _measured(
+            _name(item.field("measurement_name" if of_tt_xla else "name")), _number(item, "value")
+        ),
+        iteration=_count(item, "iteration") or 0,
+        # The step of tt-xla is the model's name: it distinguishes nothing.
+        step_name=("" if of_tt_xla else _text(item, "step_name")) or "",
+        target=_positive(item, "target"),
+        device_power=_positive(item, "device_power"),
+        device_temperature=_positive(item, "device_temperature"),
     )
 
 
@@ -687,17 +639,27 @@ _NOT_MEASURED: Final = frozenset({
 })  # fmt: skip
 
 
-def _serving(value: Value) -> BenchmarkRun:
-    """Read a vLLM ``benchmark_serving`` result, or a row of a server's report."""
+def _of_server(
+    value: Value, run_type: str, measurements: Iterable[Measurement], **fields: Any
+) -> BenchmarkRun:
     named = [name for name in ("model_id", "model_name") if _text(value, name)]
-    model = _name(value.field(named[0] if named else "model"))
     return BenchmarkRun(
         None,
         None,
-        run_type="serving",
-        ml_model_name=model,
-        measurements=tuple(_numbers_of(value)),
+        run_type=run_type,
+        ml_model_name=_name(value.field(named[0] if named else "model")),
+        measurements=tuple(measurements),
         device_info=_device(value),
+        **fields,
+    )
+
+
+def _serving(value: Value) -> BenchmarkRun:
+    """Read a vLLM ``benchmark_serving`` result, or a row of a server's report."""
+    return _of_server(
+        value,
+        "serving",
+        _numbers_of(value),
         config_params=_settings(value),
         input_sequence_length=_first(value, "input_sequence_length", "random_input_len", "isl"),
         output_sequence_length=_first(value, "output_sequence_length", "random_output_len"),
@@ -707,31 +669,20 @@ def _serving(value: Value) -> BenchmarkRun:
 def _evaluation(value: Value) -> BenchmarkRun:
     """Read one evaluation of an inference server's report."""
     names = ("score", "published_score", "gpu_reference_score")
-    return BenchmarkRun(
-        None,
-        None,
-        run_type=f"eval_{_text(value, 'task_name') or 'task'}",
-        ml_model_name=_name(value.field("model")),
-        measurements=tuple(
-            _measured(name, _number(value, name)) for name in names if name in value.members()
-        ),
-        device_info=_device(value),
-    )
+    scores = (_measured(name, _number(value, name)) for name in names if name in value.members())
+    return _of_server(value, f"eval_{_text(value, 'task_name') or 'task'}", scores)
 
 
 def _media(value: Value, numbers: Value) -> BenchmarkRun:
     """Read a media benchmark of a server; ``ttft`` is in seconds."""
-    measurements = tuple(
-        _measured("ttft_s", item.value) if item.name == "ttft" else item
+    measured = (
+        replace(item, name="ttft_s") if item.name == "ttft" else item
         for item in _numbers_of(numbers)
     )
-    return BenchmarkRun(
-        None,
-        None,
-        run_type=f"serving_{_text(value, 'task_type') or 'media'}",
-        ml_model_name=_name(value.field("model")),
-        measurements=measurements,
-        device_info=_device(value),
+    return _of_server(
+        value,
+        f"serving_{_text(value, 'task_type') or 'media'}",
+        measured,
         config_params={**_settings(value), **_settings(numbers)},
         input_sequence_length=_first(numbers, "isl"),
     )
@@ -805,10 +756,9 @@ def _typed(value: Value, name: str, kind: type[T]) -> T | None:
 
 def _number(value: Value, name: str) -> float:
     raw = value.members().get(name)
-    is_number = isinstance(raw, (int, float)) and not isinstance(raw, bool)
-    if isinstance(raw, (int, float)) and is_number and -LARGEST <= raw <= LARGEST:
-        return raw
-    return math.nan
+    if isinstance(raw, bool) or not isinstance(raw, (int, float)):
+        return math.nan
+    return raw if -LARGEST <= raw <= LARGEST else math.nan
 
 
 def _positive(value: Value, name: str) -> float | None:

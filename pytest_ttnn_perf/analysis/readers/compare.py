@@ -1,16 +1,13 @@
-"""Compare captures: ops, tt-lang programs, calls of a report, hardware."""
+"""Compare captures: ops, tt-lang programs, hardware."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from difflib import SequenceMatcher
-from enum import Enum
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
 from pytest_ttnn_perf.analysis.ops.align import Attribution, attribute
-from pytest_ttnn_perf.analysis.ops.names import shape_text
 from pytest_ttnn_perf.analysis.ops.regions import (
     region_named,
     regions_of,
@@ -22,15 +19,10 @@ from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.metric import median
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.ops.regions import Region
-    from pytest_ttnn_perf.analysis.readers.report_db import (
-        Operation,
-        Report,
-        TensorRecord,
-    )
     from pytest_ttnn_perf.analysis.readers.ttlang import ProgramPerf, TtlangLog
     from pytest_ttnn_perf.core.ops import OpTable
 
@@ -236,131 +228,3 @@ def hardware_changes(before: Platform, after: Platform) -> tuple[str, ...]:
         else:
             texts.append(f"{name} {then} → {now}")
     return tuple(texts)
-
-
-class CallChange(Enum):
-    """Kinds of changes of a call."""
-
-    ADDED = "added"
-    REMOVED = "removed"
-    CHANGED = "changed"
-
-
-class ChangedCalls(Struct, frozen=True):
-    """Calls that changed alike: name with shape, and causes."""
-
-    change: CallChange
-    call: str
-    count: int
-    what: tuple[str, ...] = ()
-
-
-#: Settings of a convolution whose differences are reported.
-_CONV: Final = (
-    "weights_dtype", "activation", "shard_layout", "act_block_h_override", "act_block_w_div",
-    "enable_act_double_buffer", "enable_weights_double_buffer", "deallocate_activation",
-    "reshard_if_not_optimal",
-)  # fmt: skip
-
-
-def call_changes(before: Report, after: Report) -> tuple[ChangedCalls, ...]:
-    """Return added, removed and changed calls, in their order.
-
-    Calls are aligned by name and shapes, and what is left by name alone.
-    """
-    found: Counter[tuple[CallChange, str, tuple[str, ...]]] = Counter()
-    for then, now in _aligned(before, after):
-        if then is None and now is not None:
-            found[CallChange.ADDED, call_name(after, now), ()] += 1
-        elif now is None and then is not None:
-            found[CallChange.REMOVED, call_name(before, then), ()] += 1
-        elif then is not None and now is not None:
-            what = tuple(_what_changed(before, then, after, now))
-            if what:
-                found[CallChange.CHANGED, call_name(after, now), what] += 1
-    return tuple(ChangedCalls(change, call, n, what) for (change, call, what), n in found.items())
-
-
-def _aligned(before: Report, after: Report) -> Iterator[tuple[Operation | None, Operation | None]]:
-    def with_shapes(report: Report, call: Operation) -> Hashable:
-        tensors = (report.tensors.get(number) for number in call.inputs or call.outputs)
-        return call.name, tuple(None if tensor is None else tensor.shape for tensor in tensors)
-
-    first, second = before.operations, after.operations
-    ours = [with_shapes(before, call) for call in first]
-    theirs = [with_shapes(after, call) for call in second]
-    for equal, our, their in _blocks(ours, theirs):
-        if equal:
-            yield from zip(first[our], second[their], strict=True)
-            continue
-        ours_left, theirs_left = first[our], second[their]
-        names = [[call.name for call in calls] for calls in (ours_left, theirs_left)]
-        for same_name, mine, other in _blocks(*names):
-            if same_name:
-                yield from zip(ours_left[mine], theirs_left[other], strict=True)
-            else:
-                yield from ((call, None) for call in ours_left[mine])
-                yield from ((None, call) for call in theirs_left[other])
-
-
-def _blocks(
-    ours: Sequence[Hashable], theirs: Sequence[Hashable]
-) -> Iterator[tuple[bool, slice, slice]]:
-    """Yield equal parts of two sequences, and the parts between."""
-    matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
-    for word, i, j, k, m in matcher.get_opcodes():
-        yield word == "equal", slice(i, j), slice(k, m)
-
-
-def call_name(report: Report, call: Operation) -> str:
-    """Return a call's name with its first shape."""
-    tensors = map(report.tensors.get, (*call.inputs, *call.outputs))
-    shape = next((tensor.shape for tensor in tensors if tensor is not None and tensor.shape), None)
-    name = call.name.rpartition(".")[2]
-    return f"{name} {shape_text(shape)}" if shape else name
-
-
-def _what_changed(before: Report, then: Operation, after: Report, now: Operation) -> Iterator[str]:
-    for word, ours, theirs in (("input", then.inputs, now.inputs),
-                               ("output", then.outputs, now.outputs)):  # fmt: skip
-        if len(ours) != len(theirs):
-            yield f"{len(ours)} → {len(theirs)} {word}s"
-        for place, numbers in enumerate(zip(ours, theirs, strict=False)):
-            mine, other = before.tensors.get(numbers[0]), after.tensors.get(numbers[1])
-            if mine is not None and other is not None:
-                several = f" {place}" if len(ours) > 1 else ""
-                yield from (f"{word}{several} {each}" for each in _tensor_changes(mine, other))
-    if then.fidelity and now.fidelity and then.fidelity != now.fidelity:
-        yield f"fidelity {then.fidelity} → {now.fidelity}"
-    if then.conv is not None and now.conv is not None:
-        for name in _CONV:
-            old, new = getattr(then.conv, name), getattr(now.conv, name)
-            if old is not None and new is not None and old != new:
-                yield f"{name} {old} → {new}"
-    # Otherwise one of the reports did not capture what ran inside.
-    if then.device_operations and now.device_operations:
-        yield from _inner_changes(then, now)
-
-
-def _tensor_changes(then: TensorRecord, now: TensorRecord) -> Iterator[str]:
-    for part in ("shape", "dtype", "layout", "memory"):
-        old, new = getattr(then, part), getattr(now, part)
-        if old is not None and new is not None and old != new:
-            if part == "shape":
-                old, new = shape_text(old), shape_text(new)
-            yield f"{old} → {new}"
-    ours, theirs = then.shard, now.shard
-    if then.memory == now.memory and ours is not None and theirs is not None and ours != theirs:
-        yield f"shards {shape_text(ours.shape)} → {shape_text(theirs.shape)}"
-
-
-def _inner_changes(then: Operation, now: Operation) -> Iterator[str]:
-    """Yield device operations that came or went inside a call."""
-    ours, theirs = Counter(then.device_operations), Counter(now.device_operations)
-    for word, names in (("no", ours - theirs), ("new", theirs - ours)):
-        short = [
-            name.rpartition("::")[2].removesuffix("DeviceOperation") or name
-            for name in sorted(names.elements())
-        ]
-        if short:
-            yield f"inside: {word} {', '.join(short)}"

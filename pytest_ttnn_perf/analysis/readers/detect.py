@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import region_named, region_table, window
-from pytest_ttnn_perf.analysis.readers.benchmark_json import is_benchmark_json
-from pytest_ttnn_perf.analysis.readers.device_csv import (
-    is_cpp_report,
-    is_device_log,
-    read_cpp_report,
-)
+from pytest_ttnn_perf.analysis.readers.benchmark_json import is_benchmark_json, read_comparable_run
+from pytest_ttnn_perf.analysis.readers.device_csv import is_device_log
 from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json
-from pytest_ttnn_perf.analysis.readers.ops_csv import is_ops_csv, read_ops_csv
+from pytest_ttnn_perf.analysis.readers.ops_csv import (
+    is_cpp_report,
+    is_ops_csv,
+    read_cpp_report,
+    read_ops_csv,
+)
 from pytest_ttnn_perf.analysis.readers.report_db import is_report_db, read_report_db
 from pytest_ttnn_perf.analysis.readers.tt_smi import is_tt_smi
 from pytest_ttnn_perf.analysis.readers.ttlang import (
@@ -25,12 +26,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     read_perf_summary_json,
     read_ttlang_log,
 )
-from pytest_ttnn_perf.analysis.readers.ttlang_sim import (
-    is_sim_stats,
-    is_sim_trace,
-    read_sim_stats,
-    read_sim_trace,
-)
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import is_sim_trace, read_sim_trace
 from pytest_ttnn_perf.core.errors import DecodeError, InputError
 from pytest_ttnn_perf.core.files import loads, parse_json, read_text, reading, unpacked
 from pytest_ttnn_perf.core.finding import RegionChoice
@@ -59,8 +55,6 @@ def read_run(file: Path) -> Run:
     if _is_journal(text):
         return _read_journal(file, text)
     if is_benchmark_json(text[:_HEAD]):
-        from pytest_ttnn_perf.analysis.readers.benchmark_json import read_comparable_run
-
         return read_comparable_run(file)
     return parse_json(text, decode_run, file=file)
 
@@ -112,7 +106,6 @@ class ArtifactKind(Enum):
     GRAPH_JSON = "a graph capture"
     PERF_SUMMARY_JSON = "a perf summary"
     SIM_TRACE = "a simulator trace"
-    SIM_STATS = "simulator statistics"
     BENCHMARK_JSON = "a benchmark result"
     TT_SMI = "a tt-smi snapshot"
     TTLANG_LOG = "a tt-lang log"
@@ -130,7 +123,6 @@ _TESTS: Final[tuple[tuple[ArtifactKind, Callable[[str], bool]], ...]] = (
     (ArtifactKind.TT_SMI, is_tt_smi),
     (ArtifactKind.GRAPH_JSON, is_graph_json),
     (ArtifactKind.RUN_RECORD, is_run_record),
-    (ArtifactKind.SIM_STATS, is_sim_stats),
     (ArtifactKind.TTLANG_LOG, is_ttlang_log),
 )
 
@@ -208,7 +200,7 @@ def kernels_in(file: Path) -> TtlangLog:
         return TtlangLog(sim=read_sim_trace(file))
     if is_perf_summary_json(head):
         return TtlangLog(perf_summaries=(read_perf_summary_json(file),))
-    return TtlangLog(sim=read_sim_stats(file)) if is_sim_stats(head) else read_ttlang_log(file)
+    return read_ttlang_log(file)
 
 
 #: What ttnn calls the database in the folder of a report.

@@ -1,12 +1,12 @@
-"""Device logs, device reports, and the metrics of all captures."""
+"""Device logs, and the metrics of all captures."""
 
 from __future__ import annotations
 
 import math
 import re
 from array import array
-from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,31 +20,13 @@ from pytest_ttnn_perf.analysis.ops.regions import (
     window_name,
 )
 from pytest_ttnn_perf.analysis.readers.ops_csv import (
-    ARCH,
-    AVAILABLE_CORES,
-    CALL,
-    CORES,
-    DEVICE,
-    FW_TIME,
-    GAP,
-    OP_CODE,
-    PER_CORE,
-    REPLAY,
-    START_CYCLE,
-    TRACE,
     CellError,
+    CsvRows,
     count,
-    header_names,
     in_column,
-    in_replay_order,
-    number,
-    open_csv,
-    reason_to_drop,
+    open_lines,
     text,
-    unless_blank,
-    whole,
 )
-from pytest_ttnn_perf.analysis.readers.ops_csv import KERNEL_TIME as KERNEL_COLUMN
 from pytest_ttnn_perf.analysis.readers.report_db import (
     BufferType,
     Scope,
@@ -52,7 +34,6 @@ from pytest_ttnn_perf.analysis.readers.report_db import (
 )
 from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
 from pytest_ttnn_perf.core.errors import InputError
-from pytest_ttnn_perf.core.files import reading, unpacked
 from pytest_ttnn_perf.core.finding import region_name
 from pytest_ttnn_perf.core.metric import (
     CALL_COUNT,
@@ -71,17 +52,14 @@ from pytest_ttnn_perf.core.metric import (
 from pytest_ttnn_perf.core.observation import Limits, MetricObservation
 from pytest_ttnn_perf.core.ops import (
     Category,
-    Columns,
     OpGroups,
     OpTable,
-    Signature,
-    Unread,
     category_of,
 )
 from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.ops.regions import Region
@@ -148,10 +126,8 @@ _ZONE: Final = "zone name"
 #: Earlier releases had another name for the column of starts and ends, and no traces.
 _TYPES: Final = ("type", "zone phase")
 _TRACES: Final = ("trace id", "trace id counter")
-_KERNEL: Final = b"-KERNEL"
-_STARTS: Final = frozenset({b"ZONE_START", b"begin"})
-_ENDS: Final = frozenset({b"ZONE_END", b"end"})
-_NUMBER: Final = re.compile(rb" *[0-9]{1,18} *")
+_STARTS: Final = frozenset({"ZONE_START", "begin"})
+_ENDS: Final = frozenset({"ZONE_END", "end"})
 
 
 def is_device_log(head: str) -> bool:
@@ -165,86 +141,55 @@ def read_device_log(file: Path) -> DeviceLog:
     Only the zones of whole kernels are timed. A program's time is from the first start to the last
     end over all its cores and processors, as in the profiler's own reports.
     """
-    with reading(file), unpacked(file) as stream:
-        return _LogReader(file, stream).read()
-
-
-class _LogReader:
-    """Reads a device log; errors have the line."""
-
-    def __init__(self, file: Path, stream: BinaryIO) -> None:
-        self._file = file
-        self._stream = stream
-        self._number = 0
-
-    def read(self) -> DeviceLog:
-        chip = self._text(self._line()).strip().removeprefix("\ufeff")
-        if not self._number:
-            raise self._refusal("the file is empty")
+    with open_lines(file) as lines:
+        chip = lines.readline(_LONGEST_LINE).strip().removeprefix("\ufeff")
+        if not chip:
+            raise InputError(file, "the file is empty")
         found = _CHIP.fullmatch(chip)
         if found is None:
             expected = "ARCH: <arch>, CHIP_FREQ[MHz]: <number>, Max Compute Cores: <number>"
-            raise self._refusal(f"expected {expected!r}, found {chip[:60]!r}")
+            raise InputError(file, f"expected {expected!r}, found {chip[:60]!r}", line=1)
         clock_mhz = float(found[2])
         if not clock_mhz:
-            raise self._refusal("expected the clock of the chip, found 0 MHz")
-        names = [name.strip() for name in self._text(self._line()).split(",")]
-        kind = next((name for name in _TYPES if name in names), _TYPES[0])
-        missing = [name for name in (*_NUMBERS, _RISC, _ZONE, kind) if name not in names]
-        if missing:
-            raise self._refusal(f"expected a column {missing[0]!r} in the header of a device log")
-        programs = _Programs()
-        rows = 0
-        while line := self._line():
-            if line.count(b",") != len(names) - 1:
-                self._refuse_width(line, len(names))
-            rows += 1
-            if _KERNEL in line:
-                self._add(programs, dict(zip(names, line.split(b","), strict=True)), kind)
-        if not rows:
-            raise self._refusal("no rows below the header: nothing was captured")
-        cores = None if found[3] is None else int(found[3])
-        return DeviceLog(found[1], clock_mhz, cores, rows, programs.records(clock_mhz))
+            raise InputError(file, "expected the clock of the chip, found 0 MHz", line=1)
+        rows = CsvRows(file, lines, line=2)
+        programs, read = _programs_in(rows)
+    cores = None if found[3] is None else int(found[3])
+    return DeviceLog(found[1], clock_mhz, cores, read, programs.records(clock_mhz))
 
-    def _line(self) -> bytes:
-        line = self._stream.readline(_LONGEST_LINE)
-        self._number += bool(line)
-        if len(line) >= _LONGEST_LINE:
-            raise self._refusal(f"a line of more than {_LONGEST_LINE:,} bytes: no device log")
-        return line
 
-    def _refusal(self, problem: str) -> InputError:
-        return InputError(self._file, problem, line=self._number or None)
+def _programs_in(rows: CsvRows) -> tuple[_Programs, int]:
+    place = {name: at for at, name in enumerate(rows.names)}
+    phase = next((name for name in _TYPES if name in place), _TYPES[0])
+    for name in (*_NUMBERS, _RISC, _ZONE, phase):
+        if name not in place:
+            problem = f"expected a column {name!r} in the header of a device log"
+            raise InputError(rows.file, problem, line=2)
 
-    def _refuse_width(self, line: bytes, expected: int) -> None:
-        found = line.count(b",") + 1
-        problem = f"expected {expected} values as in the header, found {found}"
-        if not line.endswith(b"\n"):
-            problem = f"the file is cut: its last line has {found} of {expected} values"
-        raise self._refusal(problem)
+    def known(row: list[str], name: str) -> int | None:
+        cell = row[place[name]].strip() if name in place else ""
+        return None if cell == "-1" else in_column(name, count, cell)
 
-    def _text(self, line: bytes) -> str:
-        try:
-            return line.decode("utf-8")
-        except UnicodeDecodeError as cause:
-            raise self._refusal(f"not a text file: {cause.reason}") from cause
+    def whole(row: list[str], name: str) -> int:
+        found = known(row, name)
+        if found is None:
+            message = f"{name}: expected a number, found nothing"
+            raise CellError(message)
+        return found
 
-    def _add(self, programs: _Programs, cells: dict[str, bytes], type_column: str) -> None:
-        kind = cells[type_column].strip()
-        if not cells[_ZONE].strip().endswith(_KERNEL) or kind not in _STARTS | _ENDS:
-            return
-        device, x, y, cycle, run = (self._whole(cells[name]) for name in _NUMBERS)
-        traces = [cells.get(name, b"").strip() for name in _TRACES]
-        trace, replay = (None if cell in {b"", b"-1"} else self._whole(cell) for cell in traces)
-        risc = self._text(cells[_RISC]).strip()
-        key = (device, run, trace, replay)
-        programs.add(key, (x, y), risc, cycle, is_start=kind in _STARTS)
-
-    def _whole(self, cell: bytes) -> int:
-        if not _NUMBER.fullmatch(cell):
-            shown = cell[:40].decode("utf-8", "replace")
-            raise self._refusal(f"expected a whole number, found {shown!r}")
-        return int(cell)
+    programs, zone, read = _Programs(), place[_ZONE], 0
+    try:
+        for _, row in rows:
+            read += 1
+            kind = row[place[phase]].strip()
+            if row[zone].strip().endswith("-KERNEL") and kind in _STARTS | _ENDS:
+                device, x, y, cycle, run = (whole(row, name) for name in _NUMBERS)
+                key = (device, run, known(row, _TRACES[0]), known(row, _TRACES[1]))
+                risc = text(row[place[_RISC]]).strip()
+                programs.add(key, (x, y), risc, cycle, is_start=kind in _STARTS)
+    except CellError as cause:
+        raise InputError(rows.file, str(cause), line=rows.line) from cause
+    return programs, read
 
 
 class _Execution(Struct):
@@ -303,107 +248,6 @@ class _Programs:
             found.append(ProgramTime(*key, each.start, kernel_ns, each.cores.bit_count()))
         found.sort(key=lambda each: (each.device, each.start_cycle is None, each.start_cycle or 0))
         return tuple(found)
-
-
-# The profiler's ``cpp_device_perf_report.csv``: device times without anything from the host.
-
-_OP: Final = "OP NAME"
-_REQUIRED: Final = (CALL, DEVICE, _OP, KERNEL_COLUMN)
-
-
-def is_cpp_report(head: str) -> bool:
-    """Return whether a text begins as such a report."""
-    return _is_header(header_names(head.partition("\n")[0]))
-
-
-def _is_header(names: list[str]) -> bool:
-    # An ops CSV has most of these columns too, and a code instead of a name.
-    return {*_REQUIRED} <= {*names} and OP_CODE not in names
-
-
-#: Fields of an op, their columns and readers.
-_FIELDS: Final[Mapping[str, tuple[str, Callable[[str], float | str | None]]]] = {
-    "op": (_OP, text),
-    "device": (DEVICE, count),
-    "kernel_ns": (KERNEL_COLUMN, number),
-    "fw_ns": (FW_TIME, number),
-    "gap_ns": (GAP, number),
-    "cores": (CORES, count),
-    "trace": (TRACE, whole),
-    "replay": (REPLAY, whole),
-    "start_cycle": (START_CYCLE, count),
-    "kernel_start_cycle": ("DEVICE KERNEL START CYCLE", count),
-    "arch": (ARCH, text),
-    "available_cores": (AVAILABLE_CORES, count),
-    "core_min_ns": (PER_CORE[0], number),
-    "core_max_ns": (PER_CORE[1], number),
-}
-
-
-def read_cpp_report(file: Path) -> OpTable:
-    """Read a report into an op table, without operands and attributes."""
-    with open_csv(file) as rows:
-        if not _is_header(rows.names):
-            problem = f"expected a header with {', '.join(_REQUIRED)}: no device perf report"
-            raise InputError(file, problem, line=1)
-        try:
-            ops = [_cpp_op(line, dict(zip(rows.names, row, strict=True))) for line, row in rows]
-        except CellError as cause:
-            raise InputError(file, str(cause), line=rows.line) from cause
-        if rows.last_cell_may_be_cut:
-            problem = "the last line has no line end: the file is cut, or no report"
-            raise InputError(file, problem, line=rows.line)
-        return _cpp_table(ops)
-
-
-def _cpp_op(line: int, cells: dict[str, str]) -> dict[str, Any]:
-    op: dict[str, Any] = {
-        field: in_column(name, read, cells.get(name, "")) for field, (name, read) in _FIELDS.items()
-    }
-    if op["device"] is None:
-        message = f"{DEVICE}: expected a number, found nothing"
-        raise CellError(message)
-    if op["start_cycle"] is None:
-        op["start_cycle"] = op["kernel_start_cycle"]
-    return {**op, "line": line, "reason": reason_to_drop(op["kernel_ns"])}
-
-
-def _cpp_table(rows: list[dict[str, Any]]) -> OpTable:
-    ops = [row for row in rows if row["reason"] is None]
-    unread = [Unread(row["line"], row["reason"]) for row in rows if row["reason"] is not None]
-    columns = {field: [op[field] for op in ops] for field in _FIELDS}
-    names = [name.strip() for name in columns["op"]]
-    signatures = list(dict.fromkeys(names))
-    places = {name: at for at, name in enumerate(signatures)}
-    sorted_columns, traces = in_replay_order(
-        Columns(
-            signature=[places[name] for name in names],
-            ideal_ns=[None] * len(ops),
-            fidelity=[-1] * len(ops),
-            attributes=[-1] * len(ops),
-            host=[False] * len(ops),
-            core_min_ns=unless_blank(columns["core_min_ns"]),
-            core_max_ns=unless_blank(columns["core_max_ns"]),
-            **{
-                field: columns[field]
-                for field in (
-                    "device", "kernel_ns", "fw_ns", "gap_ns", "cores", "trace", "replay",
-                    "start_cycle",
-                )
-            },
-        )
-    )  # fmt: skip
-    return OpTable(
-        format="cpp device report",
-        rows=len(rows),
-        columns=sorted_columns,
-        signatures=[Signature(op) for op in signatures],
-        traces=traces,
-        dropped=Counter(each.reason for each in unread),
-        unread=tuple(unread),
-        arch=next((arch for row in rows if (arch := row["arch"].strip().lower())), None),
-        available_cores=max(row["available_cores"] or 0 for row in rows) or None,
-    )
 
 
 #: What belongs to no region, as a metric that is recorded only.

@@ -204,13 +204,14 @@ def _operation(
     number = _number(first)
     duration = None if last is None else last.value.optional("duration_ns")
     snapshot = None if snapshots is None else snapshots.optional(str(number))
+    fidelities = inside.fidelities
     return Operation(
         id=number,
         name=first.name,
         duration_s=None if duration is None else whole(duration) / 1e9,
         device_operations=inside.device_operations,
         cb_bytes_per_core=inside.cb_bytes_per_core,
-        fidelity=inside.fidelity,
+        fidelity=fidelities.pop() if len(fidelities) == 1 else None,
         reshard=reshard_of(first.name, inside.device_operations),
         bytes_per_bank=live.totals() if snapshot is None else _totals(snapshot),
         queues=tuple(inside.queues),

@@ -17,6 +17,8 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TextIO, TypeVar
 
+from msgspec.structs import replace
+
 from pytest_ttnn_perf.analysis.ops.regions import count_replays, replays_in
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.errors import InputError
@@ -120,16 +122,49 @@ def read_ops_csv(file: Path) -> OpTable:
     Where the profiler has a column for the time of an op but never filled it, as for Quasar, the
     next best one is taken; the table's ``kernel_time`` names it.
     """
-    with open_csv(file) as rows:
+    with open_lines(file) as lines:
+        rows = CsvRows(file, lines)
         columns = _checked_columns(file, rows.names)
         times = [choice for choice in _KERNEL_TIMES if not columns.keys().isdisjoint(choice)]
         first = _read(rows, _Layout(columns, times[0]))
     for choice in () if first.devices else times[1:]:
-        with open_csv(file) as rows:
-            table = _read(rows, _Layout(columns, choice))
+        with open_lines(file) as lines:
+            table = _read(CsvRows(file, lines), _Layout(columns, choice))
         if table.devices:
             return table
     return first
+
+
+# The profiler's ``cpp_device_perf_report.csv``: device times without anything from the host.
+
+_OP_NAME: Final = "OP NAME"
+_KERNEL_START: Final = "DEVICE KERNEL START CYCLE"
+
+
+def is_cpp_report(head: str) -> bool:
+    """Return whether a text begins as such a report."""
+    return _is_report(header_names(head.partition("\n")[0]))
+
+
+def _is_report(names: list[str]) -> bool:
+    # An ops CSV has most of these columns too, and a code instead of a name.
+    return {CALL, DEVICE, _OP_NAME, KERNEL_TIME} <= {*names} and OP_CODE not in names
+
+
+def read_cpp_report(file: Path) -> OpTable:
+    """Read a report as an ops CSV without operands and attributes."""
+    with open_lines(file) as lines:
+        rows = CsvRows(file, lines)
+        if not _is_report(rows.names):
+            expected = ", ".join((CALL, DEVICE, _OP_NAME, KERNEL_TIME))
+            problem = f"expected a header with {expected}: no device perf report"
+            raise InputError(file, problem, line=1)
+        ours = {_OP_NAME: OP_CODE}
+        if START_CYCLE not in rows.names:
+            ours[_KERNEL_START] = START_CYCLE
+        columns = {ours.get(name, name): at for at, name in enumerate(rows.names)}
+        table = _read(rows, _Layout(columns, (KERNEL_TIME,)))
+    return replace(table, format="cpp device report")
 
 
 def _checked_columns(file: Path, names: list[str]) -> dict[str, int]:
@@ -166,36 +201,40 @@ def _read(rows: CsvRows, layout: _Layout) -> OpTable:
 
 
 @contextmanager
-def open_csv(file: Path) -> Iterator[CsvRows]:
-    """Open a CSV file and read its header; failures are InputErrors."""
+def open_lines(file: Path) -> Iterator[TextIO]:
+    """Open a text, packed or not; failures are InputErrors."""
     # Bytes that are not UTF-8 are refused with their column: see ``text``.
     as_text = partial(io.TextIOWrapper, encoding="utf-8", errors="surrogateescape", newline="")
     with reading(file), unpacked(file) as stream, as_text(stream) as lines:
-        yield CsvRows(file, lines)
+        yield lines
 
 
 class CsvRows:
     """The rows of a CSV file below its header, with line numbers.
 
     Empty lines are skipped. ``last_cell_may_be_cut`` is known at the end: no line end follows it.
+    ``line`` is where the header stands.
     """
 
-    def __init__(self, file: Path, stream: TextIO) -> None:
+    def __init__(self, file: Path, stream: TextIO, *, line: int = 1) -> None:
         self.file = file
-        self.line = self._line_number = 1
+        self.line = self._line_number = line
         self.last_cell_may_be_cut = False
         self._stream = stream
         header = stream.readline(_LONGEST_HEADER)
+        problem = None
         if not header:
-            raise InputError(file, "the file is empty", line=1)
-        if not header.strip():
-            raise InputError(file, "expected a header, found an empty line", line=1)
-        if len(header) >= _LONGEST_HEADER or "\0" in header:
-            raise InputError(file, "not a CSV file: no line of column names", line=1)
+            problem = "the file is empty" if line == 1 else "the file ends before its header"
+        elif not header.strip():
+            problem = "expected a header, found an empty line"
+        elif len(header) >= _LONGEST_HEADER or "\0" in header:
+            problem = "not a CSV file: no line of column names"
+        if problem is not None:
+            raise InputError(file, problem, line=line)
         try:
             self.names = header_names(text(header))
         except CellError as cause:
-            raise InputError(file, str(cause), line=1) from cause
+            raise InputError(file, str(cause), line=line) from cause
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         lines = self._lines()
@@ -321,20 +360,18 @@ def _shortened(content: str) -> str:
     return repr(content if len(content) <= _MOST_SHOWN else content[:_MOST_SHOWN] + "…")
 
 
-class _Operand(NamedTuple):
-    """The columns of an operand, as positions in a signature's cells."""
-
-    name: str
-    dimensions: tuple[int, ...]
-    formats: tuple[int, ...]
+#: The name of an operand, and its dimensions and formats as positions in a signature's cells.
+_Operand = tuple[str, tuple[int, ...], tuple[int, ...]]
 
 
 class _Layout:
     """Positions of columns; a missing one is behind the last."""
 
     def __init__(self, columns: dict[str, int], kernel_times: tuple[str, ...]) -> None:
+        behind = max(columns.values()) + 1
+
         def place(name: str) -> int:
-            return columns.get(name, len(columns))
+            return columns.get(name, behind)
 
         def first_present(*choices: tuple[str, ...]) -> list[str]:
             present = [[name for name in names if name in columns] for names in choices]
@@ -372,7 +409,7 @@ class _Layout:
         used = {*self.signature, *self.kind, self.attributes, self.call}
         used.update(at for _, at, _ in self.values)
         used.update(at for _, places in self.merged for at in places)
-        self.last_is_used = len(columns) - 1 in used
+        self.last_is_used = behind - 1 in used
 
 
 def _format(columns: dict[str, int]) -> str:
@@ -403,7 +440,7 @@ def _operands(columns: dict[str, int]) -> tuple[list[_Operand], list[str]]:
         if places:
             dimensions = tuple(places[part] for part in _DIMENSIONS if part in places)
             formats = tuple(places.get(part, 0) for part in _FORMATS)
-            operands.append(_Operand(prefix, dimensions, formats))
+            operands.append((prefix, dimensions, formats))
     return operands, names
 
 
@@ -454,11 +491,11 @@ def _kind(cells: tuple[str, ...]) -> _Kind:
 def _signature(operands: Sequence[_Operand], cells: tuple[str, ...]) -> Signature:
     inputs: list[Tensor] = []
     outputs: list[Tensor] = []
-    for operand in operands:
-        shape = tuple([cells[at] for at in operand.dimensions])
-        formats = tuple([cells[at] if at else "" for at in operand.formats])
-        tensor = in_column(operand.name, _tensor, (shape, formats))
-        (inputs if operand.name.startswith("INPUT") else outputs).append(tensor)
+    for name, dimensions, formats in operands:
+        shape = tuple([cells[at] for at in dimensions])
+        formatted = tuple([cells[at] if at else "" for at in formats])
+        tensor = in_column(name, _tensor, (shape, formatted))
+        (inputs if name.startswith("INPUT") else outputs).append(tensor)
     for tensors in (inputs, outputs):
         while tensors and tensors[-1] == _NO_TENSOR:  # one in between keeps its place
             tensors.pop()
@@ -545,7 +582,7 @@ class _Collector:
             self._replayed.add(call)
         if kind.role is _Role.DEVICE and row[layout.kernel]:
             values = self._values(row)
-            reason = reason_to_drop(values[0], gap_ns=values[2])
+            reason = _reason_to_drop(values[0], values[2])
         elif kind.role is _Role.HOST:
             values, reason = [0.0, *[None] * (len(layout.values) - 1)], None
         elif kind.role is _Role.SIGNPOST:
@@ -599,7 +636,7 @@ class _Collector:
         known = self._kinds.known
         fidelities = list(dict.fromkeys(k.fidelity for k in known if k.fidelity not in _NO_TEXT))
         fidelity = {name: at for at, name in enumerate(fidelities)}
-        columns, traces = in_replay_order(
+        columns, traces = _in_replay_order(
             Columns(
                 signature=signature,
                 device=[HOST if k.role is _Role.HOST else k.device for k in kinds],
@@ -614,8 +651,8 @@ class _Collector:
                 replay=replay,
                 start_cycle=start_cycle,
                 host=[k.role is _Role.HOST for k in kinds],
-                core_min_ns=unless_blank(core[0]),
-                core_max_ns=unless_blank(core[1]),
+                core_min_ns=_unless_blank(core[0]),
+                core_max_ns=_unless_blank(core[1]),
             )
         )
         blank = [unread for call, unread in self._blank if call not in self._replayed]
@@ -638,7 +675,7 @@ class _Collector:
         )
 
 
-def reason_to_drop(kernel_ns: float | None, *, gap_ns: float | None = None) -> str | None:
+def _reason_to_drop(kernel_ns: float | None, gap_ns: float | None) -> str | None:
     """Return why an op cannot be counted; None if it can."""
     if kernel_ns is None:
         return NO_KERNEL_TIME
@@ -649,12 +686,12 @@ def reason_to_drop(kernel_ns: float | None, *, gap_ns: float | None = None) -> s
     return None
 
 
-def unless_blank(times_ns: Sequence[float | None]) -> Sequence[float | None]:
+def _unless_blank(times_ns: Sequence[float | None]) -> Sequence[float | None]:
     """Return a column, or an empty one if it has no time."""
     return () if times_ns.count(None) == len(times_ns) else times_ns
 
 
-def in_replay_order(columns: Columns) -> tuple[Columns, tuple[TraceReplays, ...]]:
+def _in_replay_order(columns: Columns) -> tuple[Columns, tuple[TraceReplays, ...]]:
     """Sort the ops of each replay by start; return replays, too.
 
     A replay has one host time for all its ops, so a file may have them in any order. Each replay

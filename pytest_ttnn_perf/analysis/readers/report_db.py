@@ -9,30 +9,28 @@ from collections import Counter, defaultdict
 from contextlib import contextmanager
 from enum import Enum
 from functools import lru_cache
-from itertools import accumulate
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES
 from pytest_ttnn_perf.core.codec import Value, describe
 from pytest_ttnn_perf.core.errors import DecodeError, EmptyReportError, InputError
-from pytest_ttnn_perf.core.files import loads, open_file
+from pytest_ttnn_perf.core.files import loads, open_file, reading
 from pytest_ttnn_perf.core.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
-# What TTNN itself recorded of a program: its report database, or a capture of its graph.
-#
-# Times are of the host, and include what it compiled. Nothing here is a time of the device.
+# What TTNN itself recorded of a program: its report database, or a capture of its graph. Times are
+# of the host, and include what it compiled.
 
 
 class BufferType(Enum):
-    """Places of buffers; OTHER is unknown."""
+    """Places of buffers, in the order of TTNN's numbers for them; OTHER is unknown."""
 
     DRAM = "DRAM"
     L1 = "L1"
@@ -112,10 +110,7 @@ class TensorRecord(NamedTuple):
 
 
 class ConvConfig(NamedTuple):
-    """Configuration of a convolution; None for unknown settings.
-
-    ``act_block_h_override`` 0 leaves the choice to TTNN, as does a ``shard_layout`` of None.
-    """
+    """Configuration of a convolution; None for unknown, or left to TTNN."""
 
     weights_dtype: str | None
     activation: str | None
@@ -237,8 +232,7 @@ class Report(Struct, frozen=True):
 _BARE: Final = r"""
     \([^()]*(?:\([^()]*\)[^()]*)*\) | \{[^{}]*\} | \[[^\[\]]*\] | [^;,(){}\[\]'"]*(?:\([^()]*\))?
 """
-_TRUE: Final = frozenset({"true", "1"})
-_FALSE: Final = frozenset({"false", "0"})
+_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 def attribute(text: str, key: str) -> str | None:
@@ -278,10 +272,7 @@ def attribute_flag(text: str, key: str) -> bool | None:
     >>> attribute_flag("{'enable_act_double_buffer': 'false'}", "enable_act_double_buffer")
     False
     """
-    value = (attribute(text, key) or "").lower()
-    if value in _TRUE:
-        return True
-    return False if value in _FALSE else None
+    return _FLAGS.get((attribute(text, key) or "").lower())
 
 
 @lru_cache(maxsize=256)
@@ -304,13 +295,6 @@ _RANGE: Final = re.compile(rf"""(?:"start":)?{_CORE}[)}}]?\s?(?:-|,\s?"end":)\s?
 #: No configuration is longer: what is, was written to keep a reader busy.
 _LONGEST: Final = 20_000
 _CONV: Final = re.compile(r"\bConv[123]dConfig\s?[({]")
-_BUFFER_TYPES: Final = (
-    BufferType.DRAM,
-    BufferType.L1,
-    BufferType.SYSTEM_MEMORY,
-    BufferType.L1_SMALL,
-    BufferType.TRACE,
-)
 
 
 def bare_name(text: str | None) -> str | None:
@@ -330,10 +314,9 @@ def buffer_type(value: int | str) -> BufferType:
     >>> buffer_type(3) is buffer_type("BufferType::L1_SMALL") is BufferType.L1_SMALL
     True
     """
-    name = bare_name(value) if isinstance(value, str) else None
-    number = value if isinstance(value, int) else int(name) if name and name.isdecimal() else -1
-    if 0 <= number < len(_BUFFER_TYPES):
-        return _BUFFER_TYPES[number]
+    name = bare_name(value) if isinstance(value, str) else str(value)
+    if name is not None and name.isdecimal() and int(name) < len(BufferType):
+        return list(BufferType)[int(name)]
     return BufferType.__members__.get(name or "", BufferType.OTHER)
 
 
@@ -411,10 +394,6 @@ def conv_of(arguments: Mapping[str, str]) -> ConvConfig | None:
     )
 
 
-# The calls of a report: their tensors as an op table has them, what was there before, their list.
-#
-# A report is a database or a captured graph.
-
 #: Rows and columns of a tile.
 TILE: Final = 32
 
@@ -432,7 +411,7 @@ def in_tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
 def device_tensor(record: TensorRecord | None) -> Tensor | None:
     """Return a tensor as in an op table; None on the host.
 
-    A report has no padding: tiles are taken to be of 32 by 32.
+    A report has no padding.
     """
     if record is None or record.shape is None or record.memory is None:
         return None
@@ -498,20 +477,20 @@ def resident_bytes(report: Report) -> Mapping[BufferType, float]:
 
 def group_calls(report: Report) -> OpGroups:
     """Return the calls as groups of ops, without times."""
-    counts = Counter(_signature(report, operation) for operation in report.operations)
+
+    def tensors(numbers: tuple[int, ...]) -> tuple[Tensor, ...]:
+        found = (device_tensor(report.tensors.get(number)) for number in numbers)
+        return tuple(tensor for tensor in found if tensor is not None)
+
+    counts = Counter(
+        Signature(each.name, tensors(each.inputs), tensors(each.outputs))
+        for each in report.operations
+    )
     groups = (
         OpGroup(signature, None, None, "", count, total_ns=0.0, median_ns=0.0)
         for signature, count in counts.items()
     )
     return OpGroups(CALLS, tuple(sorted(groups, key=lambda g: (g.signature.op, repr(g)))))
-
-
-def _signature(report: Report, operation: Operation) -> Signature:
-    inputs, outputs = (
-        tuple(filter(None, (device_tensor(report.tensors.get(number)) for number in numbers)))
-        for numbers in (operation.inputs, operation.outputs)
-    )
-    return Signature(operation.name, inputs, outputs)
 
 
 # The operations of a report: device operations and circular buffers from their captured graphs.
@@ -524,7 +503,7 @@ _FIDELITY: Final = re.compile(r"math_fidelity\s?[=:]\s?(?:MathFidelity(?:::|\.))
 _MULTIPLIES: Final = re.compile("matmul|conv", re.IGNORECASE)
 _RESHARDS: Final = frozenset({"to_memory_config", "reshard", "ReshardDeviceOperation"})
 #: More than any chip has, either way.
-_MOST_CORES: Final = 1000
+_MOST_CORES: Final = 32
 
 
 class Node(NamedTuple):
@@ -538,7 +517,7 @@ class Node(NamedTuple):
 
 class _Function(Struct):
     name: str
-    fidelities: frozenset[str]
+    fidelities: set[str]
     on_device: bool
 
 
@@ -549,21 +528,16 @@ class Inside:
         self.queues: list[int] = []
         self._functions: list[_Function] = []
         self._open: list[_Function] = []
-        #: Circular buffers by device and cores.
-        self._circular: defaultdict[int, Counter[CoreRange]] = defaultdict(Counter)
+        #: Bytes of circular buffers by device and core.
+        self._circular: Counter[tuple[int, int, int]] = Counter()
         self._fullest: int | None = None
 
     def add(self, node: Node) -> None:
         """Take the next node; DecodeError where it makes no sense."""
         if node.kind == "function_start":
             arguments = node.value.optional("arguments")
-            texts = () if arguments is None else (argument.raw for argument in arguments.array())
-            fidelities = frozenset(
-                found
-                for text in texts
-                if isinstance(text, str)
-                for found in _FIDELITY.findall(text)
-            )
+            texts = [] if arguments is None else [str(each.raw) for each in arguments.array()]
+            fidelities = {found for text in texts for found in _FIDELITY.findall(text)}
             function = _Function(node.name, fidelities, "DeviceOperation" in node.name)
             self._functions.append(function)
             self._open.append(function)
@@ -587,13 +561,19 @@ class Inside:
         self._fullest = self._fullest or 0
         # A buffer laid over a tensor has no memory of its own.
         if shared is None or str(shared.raw).lower() not in {"1", "true"}:
-            for cores in _cores(params):
-                self._circular[0 if device is None else whole(device)][cores] += size
+            number = 0 if device is None else whole(device)
+            places = {
+                (number, x, y)
+                for cores in _cores(params)
+                for x in range(cores.x0, cores.x1 + 1)
+                for y in range(cores.y0, cores.y1 + 1)
+            }
+            self._circular.update(dict.fromkeys(places, size))
 
     def _release(self) -> None:
         # Of every device: the mesh is named where its buffers go, the chip where they come.
-        for sizes in self._circular.values():
-            self._fullest = max(self._fullest or 0, _fullest_core(sizes))
+        if self._circular:
+            self._fullest = max(self._fullest or 0, *self._circular.values())
         self._circular.clear()
 
     @property
@@ -608,17 +588,10 @@ class Inside:
         return tuple(function.name for function in self._functions if function.on_device)
 
     @property
-    def has_fidelity(self) -> bool:
-        """True if any function names a fidelity."""
-        return any(function.fidelities for function in self._functions)
-
-    @property
-    def fidelity(self) -> str | None:
-        """The fidelity of its matmuls, else of all; None if they differ."""
-        compute = [each for each in self._functions if _MULTIPLIES.search(each.name)]
-        found = {name for function in compute for name in function.fidelities}
-        found = found or {name for function in self._functions for name in function.fidelities}
-        return found.pop() if len(found) == 1 else None
+    def fidelities(self) -> set[str]:
+        """The fidelities of its matmuls, else of all."""
+        compute = [each.fidelities for each in self._functions if _MULTIPLIES.search(each.name)]
+        return set().union(*compute) or set().union(*(each.fidelities for each in self._functions))
 
 
 def nodes_of(graph: Value) -> Iterator[Node]:
@@ -674,29 +647,10 @@ def _cores(params: Value) -> tuple[CoreRange, ...]:
         return (CoreRange(0, 0, 0, 0),)
     text = given.string()
     ranges = core_ranges(text)
-    is_empty = not text.strip("{}[] ")
     possible = all(c.x0 <= c.x1 < _MOST_CORES and c.y0 <= c.y1 < _MOST_CORES for c in ranges)
-    if not (ranges or is_empty) or not possible:
+    if not (ranges or not text.strip("{}[] ")) or not possible:
         raise given.refusal("ranges of cores")
     return ranges
-
-
-def _fullest_core(sizes: Mapping[CoreRange, int]) -> int:
-    """Return the most bytes on one core, from overlapping rectangles."""
-    columns = sorted({x for cores in sizes for x in (cores.x0, cores.x1 + 1)})
-    rows = sorted({y for cores in sizes for y in (cores.y0, cores.y1 + 1)})
-    x_at = {x: index for index, x in enumerate(columns)}
-    y_at = {y: index for index, y in enumerate(rows)}
-    steps = [[0] * len(rows) for _ in columns]
-    for cores, size in sizes.items():
-        for x, sign in ((cores.x0, size), (cores.x1 + 1, -size)):
-            steps[x_at[x]][y_at[cores.y0]] += sign
-            steps[x_at[x]][y_at[cores.y1 + 1]] -= sign
-    fullest, column = 0, [0] * len(rows)
-    for own in steps:
-        column = [before + step for before, step in zip(column, own, strict=True)]
-        fullest = max(fullest, *accumulate(column))
-    return fullest
 
 
 def edges_of(operations: tuple[Operation, ...]) -> tuple[Edge, ...]:
@@ -728,152 +682,140 @@ LONGEST_GRAPH: Final = 32_000_000
 _ID: Final = "operation_id"
 
 
-class _Parts(Struct):
-    """Collects the parts of one operation from several tables."""
-
-    id: int
-    name: str
-    duration_s: float | None
-    arguments: dict[str, str] = {}
-    inputs: list[int] = []
-    outputs: list[int] = []
-    inside: Inside | None = None
-    buffers: Counter[tuple[int, BufferType]] = field(default_factory=Counter)
-    cores: dict[int, dict[tuple[int, int], int]] = {}
-    queues: list[int] = []
-
-    def operation(self) -> Operation:
-        inside = self.inside or Inside()
-        operations = inside.device_operations
-        fidelity = inside.fidelity
-        if not inside.has_fidelity:
-            configs = (text for name, text in self.arguments.items() if name.startswith("compute_"))
-            named = (_FIDELITY.search(text) for text in configs)
-            fidelity = next((found[1] for found in named if found), None)
-        return Operation(
-            id=self.id,
-            name=self.name,
-            duration_s=self.duration_s,
-            arguments=self.arguments,
-            inputs=tuple(self.inputs),
-            outputs=tuple(self.outputs),
-            device_operations=operations,
-            cb_bytes_per_core=inside.cb_bytes_per_core,
-            fidelity=fidelity,
-            conv=conv_of(self.arguments),
-            reshard=Reshard.UNKNOWN if self.inside is None else reshard_of(self.name, operations),
-            bytes_per_bank=fullest_device(self.buffers),
-            l1_by_core=max(self.cores.values(), key=lambda sizes: sum(sizes.values()), default={}),
-            queues=tuple(self.queues),
-        )
-
-
 def read_operations(tables: Tables) -> tuple[Operation, ...]:
     """Read all operations, in the order of their ids."""
-    parts: dict[int, _Parts] = {}
+    heads: dict[int, tuple[str, float | None]] = {}
     for row in tables.kept("operations", _ID, "duration", "name", order=_ID):
-        identity, duration = row.identity(_ID), row.number("duration")
-        if identity in parts:
+        identity, duration = row.whole(_ID), row.number("duration")
+        if identity in heads:
             raise InputError(tables.file, f"operations: operation {identity} appears twice")
         if duration is not None and duration < 0:
             raise row.refusal("duration", "seconds")
-        parts[identity] = _Parts(identity, row.text("name") or "", duration)
-    _add_calls(tables, parts)
-    _add_memory(tables, parts)
-    _add_graphs(tables, parts)
-    return tuple(part.operation() for part in parts.values())
+        heads[identity] = row.text("name") or "", duration
+    arguments, memory, cores = _arguments(tables), _memory(tables), _l1_by_core(tables)
+    inputs, outputs = (_tensor_ids(tables, side) for side in ("input", "output"))
+    queues, inside = _queues(tables), _inside(tables, heads)
+    return tuple(
+        Operation(
+            id=number,
+            name=name,
+            duration_s=duration,
+            arguments=arguments[number],
+            inputs=tuple(inputs[number]),
+            outputs=tuple(outputs[number]),
+            conv=conv_of(arguments[number]),
+            bytes_per_bank=fullest_device(memory[number]),
+            l1_by_core=max(cores[number].values(), key=lambda own: sum(own.values()), default={}),
+            queues=tuple(queues[number]),
+            **_ran_inside(name, inside.get(number), arguments[number]),
+        )
+        for number, (name, duration) in heads.items()
+    )
 
 
-def _of_operations(parts: dict[int, _Parts], rows: Iterator[Row]) -> Iterator[tuple[_Parts, Row]]:
-    """Yield rows with their operation; rows of no operation are left out."""
-    for row in rows:
-        part = parts.get(row.identity(_ID))
-        if part is not None:
-            yield part, row
+def _ran_inside(name: str, inside: Inside | None, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of an operation that its graph tells."""
+    fidelities = inside.fidelities if inside else set()
+    if not fidelities:
+        configs = (text for key, text in arguments.items() if key.startswith("compute_"))
+        fidelities = {found[1] for text in configs if (found := _FIDELITY.search(text))}
+    fields: dict[str, Any] = {"fidelity": fidelities.pop() if len(fidelities) == 1 else None}
+    if inside is not None:
+        ran = inside.device_operations
+        fields |= {"device_operations": ran, "reshard": reshard_of(name, ran)}
+        fields["cb_bytes_per_core"] = inside.cb_bytes_per_core
+    return fields
 
 
-def _add_calls(tables: Tables, parts: dict[int, _Parts]) -> None:
-    """Add arguments, tensors and command queues."""
-    rows = tables.kept("operation_arguments", _ID, "name", "value", longest=LONGEST_ARGUMENT)
-    for part, row in _of_operations(parts, rows):
+def _arguments(tables: Tables) -> dict[int, dict[str, str]]:
+    found: dict[int, dict[str, str]] = defaultdict(dict)
+    for row in tables.kept("operation_arguments", _ID, "name", "value", longest=LONGEST_ARGUMENT):
         text = row.text("value") or ""
         cut = text if len(text) <= LONGEST_ARGUMENT else text[:LONGEST_ARGUMENT] + "…"
-        part.arguments[row.text("name") or ""] = cut
-    rows = tables.kept("input_tensors", _ID, "tensor_id", order="input_index")
-    for part, row in _of_operations(parts, rows):
-        part.inputs.append(row.identity("tensor_id"))
-    rows = tables.kept("output_tensors", _ID, "tensor_id", order="output_index")
-    for part, row in _of_operations(parts, rows):
-        part.outputs.append(row.identity("tensor_id"))
-    rows = tables.rows("operation_executions", _ID, "command_queue_id")
-    for part, row in _of_operations(parts, rows):
-        queue = row.whole("command_queue_id")
-        part.queues += [] if queue is None else [queue]
+        found[row.whole(_ID)][row.text("name") or ""] = cut
+    return found
 
 
-def _add_memory(tables: Tables, parts: dict[int, _Parts]) -> None:
+def _tensor_ids(tables: Tables, side: str) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = defaultdict(list)
+    for row in tables.kept(f"{side}_tensors", _ID, "tensor_id", order=f"{side}_index"):
+        found[row.whole(_ID)].append(row.whole("tensor_id"))
+    return found
+
+
+def _queues(tables: Tables) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = defaultdict(list)
+    for row in tables.rows("operation_executions", _ID, "command_queue_id"):
+        queue = row.known("command_queue_id")
+        found[row.whole(_ID)] += [] if queue is None else [queue]
+    return found
+
+
+def _memory(tables: Tables) -> dict[int, Counter[tuple[int, BufferType]]]:
+    """Return bytes per bank by operation, device and type."""
+    found: dict[int, Counter[tuple[int, BufferType]]] = defaultdict(Counter)
     # Every op lists all that is alive, so this table grows with the square of the model.
-    rows = tables.rows("buffers", _ID, "device_id", "max_size_per_bank", "buffer_type")
-    for part, row in _of_operations(parts, rows):
+    for row in tables.rows("buffers", _ID, "device_id", "max_size_per_bank", "buffer_type"):
         size, kind = row.size("max_size_per_bank"), row.text("buffer_type")
         if size is not None and kind is not None:
-            part.buffers[row.whole("device_id") or 0, buffer_type(kind)] += size
+            place = row.known("device_id") or 0, buffer_type(kind)
+            found[row.whole(_ID)][place] += size
+    return found
+
+
+def _l1_by_core(tables: Tables) -> dict[int, dict[int, Counter[tuple[int, int]]]]:
+    """Return bytes in L1 by operation, device and core."""
+    found: dict[int, dict[int, Counter[tuple[int, int]]]]
+    found = defaultdict(lambda: defaultdict(Counter))
     columns = (_ID, "device_id", "core_x", "core_y", "buffer_type")
-    rows = tables.sums("buffer_chunks", *columns, of="chunk_size")
-    for part, row in _of_operations(parts, rows):
-        x, y, size = row.whole("core_x"), row.whole("core_y"), row.size("chunk_size")
+    for row in tables.sums("buffer_chunks", *columns, of="chunk_size"):
+        x, y, size = row.known("core_x"), row.known("core_y"), row.size("chunk_size")
         in_l1 = buffer_type(row.text("buffer_type") or "") is BufferType.L1
         if in_l1 and x is not None and y is not None and size is not None:
-            sizes = part.cores.setdefault(row.whole("device_id") or 0, {})
-            sizes[x, y] = sizes.get((x, y), 0) + size
+            found[row.whole(_ID)][row.known("device_id") or 0][x, y] += size
+    return found
 
 
-def _add_graphs(tables: Tables, parts: dict[int, _Parts]) -> None:
-    rows = tables.rows("captured_graph", _ID, "captured_graph", longest=LONGEST_GRAPH)
-    for part, row in _of_operations(parts, rows):
-        text = row.text("captured_graph")
-        if text is None:
+def _inside(tables: Tables, operations: Container[int]) -> dict[int, Inside]:
+    """Return what ran inside operations that exist."""
+    found: dict[int, Inside] = defaultdict(Inside)
+    for row in tables.rows("captured_graph", _ID, "captured_graph", longest=LONGEST_GRAPH):
+        number, text = row.whole(_ID), row.text("captured_graph")
+        if text is None or number not in operations:
             continue
-        place = f"captured_graph of operation {part.id}"
+        place = f"captured_graph of operation {number}"
         if len(text) > LONGEST_GRAPH:
             raise InputError(tables.file, f"{place}: longer than {LONGEST_GRAPH} characters")
-        part.inside = part.inside or Inside()
         try:
             for node in nodes_of(Value(loads(text))):
-                part.inside.add(node)
+                found[number].add(node)
         except (DecodeError, ValueError) as cause:
             problem = cause if isinstance(cause, DecodeError) else f"not valid JSON: {cause}"
             raise InputError(tables.file, f"{place}: {problem}") from cause
+    return found
 
 
 MAGIC: Final = b"SQLite format 3\x00"
 _GZIP: Final = b"\x1f\x8b"
-_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 _HEADER_BYTES: Final = 100
+_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 
 
 @contextmanager
 def open_database(file: Path) -> Iterator[sqlite3.Connection]:
     """Open a database for reading; any error of SQLite becomes an InputError."""
-    import sqlite3
-
     try:
-        before = _check_file(file)
-        # Immutable: no lock, and no file beside this one; the folder may be read-only.
-        uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-    except OSError as cause:
-        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
+        with reading(file):
+            _check_file(file)
+            # Immutable: no lock, and no file beside this one; the folder may be read-only.
+            uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
+            connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     except (ValueError, sqlite3.Error) as cause:
         raise InputError(file, f"cannot read: {cause}") from cause
     try:
         for setting in ("trusted_schema=OFF", "cell_size_check=ON", "ignore_check_constraints=ON"):
             connection.execute(f"PRAGMA {setting}")
         yield connection
-        if _state(file) != before:
-            raise InputError(file, "it changed while it was read: wait until it is complete")
-    except OSError as cause:
-        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
     # SQLite's own texts, and names in its schema, need not be UTF-8 in a damaged file.
     except (sqlite3.Error, UnicodeDecodeError) as cause:
         problem = " ".join(f"the database is damaged: {cause}".split())
@@ -882,15 +824,9 @@ def open_database(file: Path) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
-def _state(file: Path) -> tuple[int, int]:
-    status = file.stat()
-    return status.st_size, status.st_mtime_ns
-
-
-def _check_file(file: Path) -> tuple[int, int]:
-    """Refuse cut files, and files with changes in a journal."""
+def _check_file(file: Path) -> None:
+    """Refuse what is no database, and one with changes in a journal."""
     with open_file(file) as stream:
-        state = _state(file)
         header = stream.read(_HEADER_BYTES)
     if not header:
         raise InputError(file, "the file is empty")
@@ -898,24 +834,16 @@ def _check_file(file: Path) -> tuple[int, int]:
         raise InputError(file, f"packed with gzip: unpack it first, with `gunzip -k {file.name}`")
     if not header.startswith(MAGIC):
         raise InputError(file, "not an SQLite database: it does not begin as one")
-    _refuse_cut(file, header, state[0])
+    page_bytes = int.from_bytes(header[16:18], "big")
+    # SQLite itself refuses a file that ends with a whole page too early.
+    rest = file.stat().st_size % (65536 if page_bytes == 1 else page_bytes or 1)
+    if len(header) < _HEADER_BYTES or rest:
+        raise InputError(file, "the database is cut off")
     for suffix in ("-wal", "-journal"):
         beside = file.with_name(file.name + suffix)
         if beside.exists() and _has_changes(beside):
             problem = f"{beside.name} beside it holds changes that are not in it yet: "
             raise InputError(file, problem + "wait until its writer has closed it")
-    return state
-
-
-def _refuse_cut(file: Path, header: bytes, size: int) -> None:
-    if len(header) < _HEADER_BYTES:
-        raise InputError(file, f"the database is cut off: {size} bytes are left")
-    page_bytes = int.from_bytes(header[16:18], "big")
-    pages = int.from_bytes(header[28:32], "big")
-    expected = pages * (65536 if page_bytes == 1 else page_bytes)
-    # The count of pages is only to be trusted where it was written with the last change.
-    if header[24:28] == header[92:96] and size < expected:
-        raise InputError(file, f"the database is cut off: expected {expected} bytes, found {size}")
 
 
 def _has_changes(beside: Path) -> bool:
@@ -960,7 +888,7 @@ def _report(tables: Tables, ranks: tuple[int, ...]) -> Report:
         ranks=ranks,
         rank=ranks[0],
         devices=tuple(
-            device_of(row.identity("device_id"), row.size)
+            device_of(row.whole("device_id"), row.size)
             for row in tables.kept("devices", "device_id", *_DEVICE)
         ),
         operations=operations,
@@ -977,21 +905,15 @@ def _tensors(tables: Tables) -> dict[int, TensorRecord]:
         "tensor_id", "shape", "dtype", "layout", "device_id", "address", "buffer_type",
         "memory_config",
     )  # fmt: skip
-    for row in tables.kept("tensors", *wanted, longest=20_000):
-        tensor = _tensor(row)
+    for row in tables.kept("tensors", *wanted, longest=_LONGEST):
+        tensor, kind = tensor_record(row.whole("tensor_id"), row.text, row.known), None
+        # Releases before 3.5 wrote DRAM for whatever had no buffer at all.
+        if tensor.memory is None and tensor.address is not None:
+            kind = row.text("buffer_type")
         if tensor.id in tensors:
             raise InputError(tables.file, f"tensors: tensor {tensor.id} appears twice")
-        tensors[tensor.id] = tensor
+        tensors[tensor.id] = tensor._replace(memory=buffer_type(kind).value) if kind else tensor
     return tensors
-
-
-def _tensor(row: Row) -> TensorRecord:
-    record = tensor_record(row.identity("tensor_id"), row.text, row.whole)
-    kind = row.text("buffer_type")
-    # Releases before 3.5 wrote DRAM for whatever had no buffer at all.
-    if record.memory is None and kind is not None and record.address is not None:
-        return record._replace(memory=buffer_type(kind).value)
-    return record
 
 
 def tensor_record(
@@ -1017,7 +939,7 @@ def _comparisons(tables: Tables) -> Iterator[Comparison]:
         for row in tables.kept(f"{scope.value}_tensor_comparison_records", *wanted):
             yield Comparison(
                 scope,
-                row.identity("tensor_id"),
+                row.whole("tensor_id"),
                 row.number("desired_pcc"),
                 row.number("actual_pcc"),
             )
@@ -1027,7 +949,7 @@ def _errors(tables: Tables) -> Iterator[OperationError]:
     wanted = ("operation_id", "operation_name", "error_type", "error_message")
     for row in tables.kept("errors", *wanted, longest=_LONGEST_MESSAGE):
         yield OperationError(
-            row.whole("operation_id"),
+            row.known("operation_id"),
             row.text("operation_name"),
             row.text("error_type"),
             reason_in(row.text("error_message") or ""),
@@ -1036,8 +958,6 @@ def _errors(tables: Tables) -> Iterator[OperationError]:
 
 #: Kept rows of one table; a report of the largest models has some ten thousand.
 MOST_ROWS: Final = 2_000_000
-#: SQLite counts no further.
-LARGEST: Final = 2**63 - 1
 
 
 class Row(NamedTuple):
@@ -1048,11 +968,13 @@ class Row(NamedTuple):
     columns: dict[str, int]
     values: tuple[object, ...]
 
-    def whole(self, column: str) -> int | None:
-        """Read a whole number."""
+    def known(self, column: str) -> int | None:
+        """Read a whole number, if there is one."""
+        return None if self.values[self.columns[column]] is None else self.whole(column)
+
+    def whole(self, column: str) -> int:
+        """Read a whole number that must be there."""
         value = self.values[self.columns[column]]
-        if value is None:
-            return None
         if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
             return int(value)
         if isinstance(value, int):
@@ -1061,16 +983,9 @@ class Row(NamedTuple):
 
     def size(self, column: str) -> int | None:
         """Read a whole number that cannot be below zero."""
-        value = self.whole(column)
+        value = self.known(column)
         if value is not None and value < 0:
             raise self.refusal(column, "a size")
-        return value
-
-    def identity(self, column: str) -> int:
-        """Read a whole number that must be there."""
-        value = self.whole(column)
-        if value is None:
-            raise self.refusal(column, "a whole number")
         return value
 
     def number(self, column: str) -> float | None:
@@ -1120,12 +1035,6 @@ class Tables:
         """The names of all tables and views."""
         return sorted(self._kinds)
 
-    def columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of a table, in lower case."""
-        if table not in self._columns:
-            self._columns[table] = self._checked_columns(table)
-        return self._columns[table]
-
     def _has(self, table: str) -> bool:
         kind, definition = self._kinds.get(table, ("", ""))
         if kind == "view" or definition[:30].upper().startswith("CREATE VIRTUAL"):
@@ -1133,17 +1042,17 @@ class Tables:
             raise InputError(self.file, f"{table}: expected a table with rows, found {found}")
         return bool(kind)
 
-    def _checked_columns(self, table: str) -> tuple[str, ...]:
-        if not self._has(table):
-            return ()
-        if sqlite3.sqlite_version_info >= (3, 33):
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Return the columns of a table, in lower case."""
+        if table not in self._columns and self._has(table):
             # Rows can be lost in a damaged file without any error at their reading.
             (state,) = next(self._connection.execute(f"PRAGMA quick_check('{table}')"), ("ok",))
             if state != "ok":
                 problem = f"the database is damaged: {table}: {state}"
                 raise InputError(self.file, " ".join(problem.split())[:300])
-        found = self._connection.execute(f"PRAGMA table_info('{table}')")
-        return tuple(str(name).lower() for _, name, *_ in found)
+            found = self._connection.execute(f"PRAGMA table_info('{table}')")
+            self._columns[table] = tuple(str(name).lower() for _, name, *_ in found)
+        return self._columns.get(table, ())
 
     def rows(self, table: str, *wanted: str, order: str = "", longest: int = 0) -> Iterator[Row]:
         """Iterate over rows, ordered by a column if it exists.
@@ -1189,7 +1098,7 @@ class Tables:
         query = f"SELECT DISTINCT rank FROM {table} LIMIT 100000"
         found = self._connection.execute(query)
         rows = (Row(self.file, table, {"rank": 0}, values) for values in found)
-        return {row.identity("rank") for row in rows}
+        return {row.whole("rank") for row in rows}
 
     def is_filled(self, table: str) -> bool:
         """Return whether a table has a row of any rank."""

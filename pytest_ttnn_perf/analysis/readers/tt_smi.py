@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from pytest_ttnn_perf.analysis.readers.ttlang import bounded_text
 from pytest_ttnn_perf.core.codec import Value
 from pytest_ttnn_perf.core.files import parse_json
+from pytest_ttnn_perf.core.hardware import system_of_chips
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Scalar
@@ -30,7 +31,7 @@ class Board(Struct, frozen=True):
     clock_mhz: float | None = None
     power_w: float | None = None
     temperature_c: float | None = None
-    throttler: int | None = None
+    throttler: float | None = None
 
 
 class TtSmi(Struct, frozen=True):
@@ -43,6 +44,7 @@ class TtSmi(Struct, frozen=True):
 
 
 _LARGEST_FILE: Final = 2**26
+_MEASURED: Final = ("clock_mhz", "power_w", "temperature_c")
 _NOTHING: Final = frozenset({"", "n/a", "none", "null"})
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _HEXADECIMAL: Final = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
@@ -79,15 +81,13 @@ def _board(device: Value) -> Board:
         clock_mhz=_number(telemetry, "aiclk"),
         power_w=_number(telemetry, "power"),
         temperature_c=_number(telemetry, "asic_temperature"),
-        throttler=_register(_part(device, "smbus_telem"), "THROTTLER"),
+        throttler=_number(_part(device, "smbus_telem"), "THROTTLER"),
     )
 
 
 def _part(value: Value, name: str) -> Value:
     """Return an object; an empty one where it is missing."""
-    found = value.optional(name)
-    if found is None:
-        return Value({}, value, name)
+    found = value.optional(name) or Value({}, value, name)
     found.members()
     return found
 
@@ -95,33 +95,23 @@ def _part(value: Value, name: str) -> Value:
 def _text(value: Value, name: str) -> str | None:
     """Read a text; tt-smi writes some numbers bare and others as text."""
     found = value.optional(name)
-    if found is None:
-        return None
-    scalar = found.scalar()
-    content = str(scalar).strip()
+    content = "" if found is None else str(found.scalar()).strip()
     return None if content.lower() in _NOTHING else content
 
 
 def _number(value: Value, name: str) -> float | None:
-    """Read a number; most are texts with spaces before them."""
+    """Read a number: bare, as text with spaces before it, or a hexadecimal register."""
     content = _text(value, name)
     if content is None:
         return None
-    found = Value(value.members()[name], value, name)
+    found = value.field(name)
     if not isinstance(found.raw, str):
         return float(found.number())
+    if _HEXADECIMAL.fullmatch(content):
+        return int(content, 16)
     if not _NUMBER.fullmatch(content):
         raise found.refusal("a number, or N/A")
     return float(content)
-
-
-def _register(value: Value, name: str) -> int | None:
-    """Read a register: a hexadecimal text, or a number."""
-    content = _text(value, name)
-    if content is not None and _HEXADECIMAL.fullmatch(content):
-        return int(content, 16)
-    found = _number(value, name)
-    return None if found is None else int(found)
 
 
 def board_facts(snapshot: TtSmi) -> Mapping[str, Scalar]:
@@ -129,19 +119,19 @@ def board_facts(snapshot: TtSmi) -> Mapping[str, Scalar]:
 
     Of several boards, the fastest clock, the highest power and temperature; throttled if one is.
     """
-    boards = snapshot.boards
-    types = Counter(board.board_type for board in boards if board.board_type is not None)
-    firmware = {board.firmware for board in boards if board.firmware is not None}
-    throttlers = [board.throttler for board in boards if board.throttler is not None]
+
+    def known(name: str) -> list[Any]:
+        values = (getattr(board, name) for board in snapshot.boards)
+        return [value for value in values if value is not None]
+
+    types = Counter(known("board_type"))
     facts: dict[str, Scalar] = {
         "boards": ", ".join(f"{count} x {name}" for name, count in types.items()) or None,
-        "firmware": ", ".join(sorted(firmware)) or None,
+        "firmware": ", ".join(sorted(set(known("firmware")))) or None,
         "driver": snapshot.driver,
         "tt_smi": snapshot.tt_smi,
-        "clock_mhz": _largest(board.clock_mhz for board in boards),
-        "power_w": _largest(board.power_w for board in boards),
-        "temperature_c": _largest(board.temperature_c for board in boards),
-        "throttled": any(throttlers) if throttlers else None,
+        **{name: max(known(name), default=None) for name in _MEASURED},
+        "throttled": any(known("throttler")) if known("throttler") else None,
         "device_processes": snapshot.processes,
     }
     return {name: fact for name, fact in facts.items() if fact is not None}
@@ -152,11 +142,5 @@ def board_of(snapshot: TtSmi) -> str | None:
 
     tt-smi lists chips: a card of two chips stands there twice, "n300 L" and "n300 R".
     """
-    from pytest_ttnn_perf.core.hardware import system_of_chips
-
     system = system_of_chips(board.board_type or "" for board in snapshot.boards)
     return None if system is None else system.board
-
-
-def _largest(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)

@@ -1,18 +1,11 @@
-"""Counters of tt-lang's simulator, from its trace or its tables."""
+"""Counters of tt-lang's simulator, from its trace."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.readers.ttlang import (
-    SimCounters,
-    SimTensor,
-    bounded_text,
-    is_rule,
-    plain_lines,
-)
+from pytest_ttnn_perf.analysis.readers.ttlang import SimCounters, SimTensor
 from pytest_ttnn_perf.core.codec import Value
 from pytest_ttnn_perf.core.errors import DecodeError, InputError
 from pytest_ttnn_perf.core.files import loads, reading, unpacked
@@ -146,94 +139,6 @@ def _count(event: Value, name: str) -> int:
     return 0 if value is None else value.integer()
 
 
-_TENSORS: Final = "Tensor Access Statistics"
-_BUFFERS: Final = "Dataflow Buffer Statistics"
-_PIPES: Final = "Pipe Transfer Statistics"
-#: The counters of each table by the title of their column.
-TITLES: Final = {
-    _TENSORS: {
-        "Local L1 R": "local_l1_read_tiles", "Local L1 W": "local_l1_write_tiles",
-        "Remote L1 R": "remote_l1_read_tiles", "Remote L1 W": "remote_l1_write_tiles",
-        "DRAM R": "dram_read_tiles", "DRAM W": "dram_write_tiles",
-        "Tiles Read": "tiles_read", "Tiles Written": "tiles_written",
-        "Tiles R": "tiles_read", "Tiles W": "tiles_written",
-        "Reads": "tensor_reads", "Writes": "tensor_writes",
-    },
-    _BUFFERS: {
-        "Tiles Reserved": "dfb_tiles_reserved", "Tiles Waited": "dfb_tiles_waited",
-        "Reserves": "dfb_reserves", "Waits": "dfb_waits",
-    },
-    _PIPES: {
-        "Tiles Read": "pipe_tiles_received", "Tiles Written": "pipe_tiles_sent",
-        "Reads": "pipe_receives", "Writes": "pipe_sends",
-    },
-}  # fmt: skip
-_LABELS: Final = {_TENSORS: ("Tensor",), _BUFFERS: ("DFB", "Node"), _PIPES: ("Pipe",)}
-_OLD_BUFFER_LABELS: Final = ("DFB", "Core")
-_TOTAL: Final = "TOTAL"
-_NUMBER: Final = re.compile(r"[0-9]{1,15}")
-
-
-def read_tables(lines: list[str], file: Path) -> SimCounters:
-    """Read all tables; their rows must add up to their totals."""
-    counters: dict[str, int] = {}
-    tensors: list[SimTensor] = []
-    titles = [at for at, line in enumerate(lines) if line in TITLES]
-    for at in titles:
-        title = lines[at]
-        if title in {lines[earlier] for earlier in titles if earlier < at}:
-            raise InputError(file, f"{title} stand here a second time", line=at + 1)
-        rows = _read_table(file, lines, at)
-        counters.update(rows.pop()[1])
-        if title == _TENSORS:
-            tensors = [SimTensor(label, numbers) for label, numbers in rows]
-    if not counters:
-        raise InputError(file, f"expected a table of the simulator, such as {_TENSORS!r}")
-    return SimCounters(counters, tuple(tensors))
-
-
-def _read_table(file: Path, lines: list[str], at: int) -> list[tuple[str, dict[str, int]]]:
-    """Read the rows of a table, the total last."""
-    title = lines[at]
-    names = _columns(title, lines[at + 2] if at + 2 < len(lines) else "")
-    if names is None:
-        raise InputError(file, f"{title}: expected the titles of its columns", line=at + 3)
-    rows: list[tuple[str, dict[str, int]]] = []
-    for number, line in enumerate(lines[at + 3 :], start=at + 4):
-        if not line.strip("-"):
-            continue
-        # A label may have spaces in it, and be missing where it repeats the row's above.
-        label, *cells = line.rsplit(None, len(names))
-        if len(cells) != len(names) or not all(map(_NUMBER.fullmatch, cells)):
-            problem = f"{title}: expected a row of {len(names)} numbers"
-            raise InputError(file, problem, line=number)
-        numbers = dict(zip(names, map(int, cells), strict=True))
-        if label == _TOTAL:
-            if number >= len(lines) or not is_rule(lines[number]):
-                problem = f"{title}: expected the rule below the total"
-                raise InputError(file, problem, line=number)
-            if numbers != {name: sum(own[name] for _, own in rows) for name in names}:
-                problem = f"{title}: the rows do not add up to the total"
-                raise InputError(file, problem, line=number)
-            return [*rows, (label, numbers)]
-        if label.split() != [_TOTAL]:  # an indented one is the subtotal of a buffer
-            rows.append((label.strip(), numbers))
-    raise InputError(file, f"{title}: the table is cut: it has no total", line=len(lines))
-
-
-def _columns(title: str, line: str) -> list[str] | None:
-    """Return the counters of the columns; None if unknown."""
-    known = TITLES[title]
-    # Longer titles first: one may be the beginning of another.
-    pattern = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
-    found: list[str] = re.findall(pattern, line)
-    labels = tuple(re.sub(pattern, "", line).split())
-    allowed = {_LABELS[title], *([_OLD_BUFFER_LABELS] if title == _BUFFERS else [])}
-    if not found or labels not in allowed or len(set(found)) < len(found):
-        return None
-    return [known[column] for column in found]
-
-
 #: No event is longer: what is, is no trace.
 _LONGEST_LINE: Final = 2**16
 _NO_TRACE: Final = "no trace of the simulator"
@@ -243,11 +148,6 @@ def is_sim_trace(head: str) -> bool:
     """Return whether a text begins as a trace does."""
     first = head.partition("\n")[0]
     return first.startswith('{"tick": ') and '"event": ' in first
-
-
-def is_sim_stats(head: str) -> bool:
-    """Return whether a text has a table of the simulator's."""
-    return any(line in TITLES for line in plain_lines(head))
 
 
 def read_sim_trace(file: Path) -> SimCounters:
@@ -273,8 +173,3 @@ def read_sim_trace(file: Path) -> SimCounters:
         return events.counters()
     except ValueError as cause:
         raise InputError(file, str(cause), line=number) from cause
-
-
-def read_sim_stats(file: Path) -> SimCounters:
-    """Read the tables of ``tt-lang-sim-stats``. They have no ticks."""
-    return read_tables(plain_lines(bounded_text(file)), file)

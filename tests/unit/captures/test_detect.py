@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of
-from pytest_ttnn_perf.analysis.readers.device_csv import read_cpp_report, read_device_log
+from pytest_ttnn_perf.analysis.readers.device_csv import read_device_log
 from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
-from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_cpp_report, read_ops_csv
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from pytest_ttnn_perf.analysis.readers.tt_smi import read_tt_smi
 from pytest_ttnn_perf.analysis.readers.ttlang import read_perf_summary_json, read_ttlang_log
-from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_trace
 from pytest_ttnn_perf.core.errors import InputError
 from tests.harness.corpus import captures, corpus
 
@@ -87,7 +87,7 @@ def test_anything_else_is_refused(tmp_path: Path, content: bytes, problem: str) 
 @pytest.mark.parametrize(
     "read",
     [kind_of, read_ops_csv, read_cpp_report, read_device_log, read_graph_json, read_report_db,
-     read_ttlang_log, read_perf_summary_json, read_sim_trace, read_sim_stats, read_tt_smi],
+     read_ttlang_log, read_perf_summary_json, read_sim_trace, read_tt_smi],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_by_every_reader(
     tmp_path: Path, read: Callable[[Path], object]
@@ -117,7 +117,6 @@ def test_a_name_that_no_file_can_have_is_refused(
         "ttlang/*.txt": ArtifactKind.TTLANG_LOG,
         "ttlang/*.json": ArtifactKind.PERF_SUMMARY_JSON,
         "ttlang/sim/*.gz": ArtifactKind.SIM_TRACE,
-        "ttlang/sim/*.txt": ArtifactKind.SIM_STATS,
     }.items(),
 )
 def test_every_capture_of_the_corpus_is_known(pattern: str, kind: ArtifactKind) -> None:

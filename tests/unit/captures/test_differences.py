@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from pytest_ttnn_perf.analysis.readers.compare import (
-    CallChange,
-    ChangedCalls,
     LineChange,
     Platform,
-    call_changes,
     hardware_changes,
     line_changes,
     platform_of_log,
@@ -21,7 +16,6 @@ from pytest_ttnn_perf.analysis.readers.compare import (
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 from pytest_ttnn_perf.analysis.readers.ttlang import parse_ttlang, read_ttlang_log
 from tests.harness.corpus import corpus
-from tests.rules.reports import Operation, Report, record, report
 from tests.rules.tables import op, table
 
 if TYPE_CHECKING:
@@ -50,41 +44,6 @@ def test_real_op_tables_tell_their_clock() -> None:
         Platform("blackhole", None, 4, 110, 1350.0),
         Platform("wormhole_b0", None, 1, 64, 1000.0),
     ]
-
-
-X, Y, W = record(1, 1, 1, 32, 64), record(2, 1, 1, 32, 64), record(3, 1, 1, 64, 128)
-OUT = record(4, 1, 1, 32, 128)
-
-
-def program(*, weights: str = "BFLOAT16", fidelity: str | None = None) -> Report:
-    calls = [
-        Operation(1, "ttnn.relu", inputs=(1,), outputs=(2,)),
-        Operation(2, "ttnn.linear", inputs=(2, 3), outputs=(4,), fidelity=fidelity),
-    ]
-    return report(calls, [X, Y, W._replace(dtype=weights), OUT])
-
-
-def test_a_call_with_other_operands_is_changed() -> None:
-    assert call_changes(program(), program()) == ()
-    changes = call_changes(
-        program(fidelity="HiFi4"), program(weights="BFLOAT8_B", fidelity="HiFi2")
-    )
-    what = ("input 1 BFLOAT16 → BFLOAT8_B", "fidelity HiFi4 → HiFi2")
-    assert changes == (ChangedCalls(CallChange.CHANGED, "linear 1x1x32x64", 1, what),)
-
-
-def test_calls_that_came_and_went() -> None:
-    before, after = program(), program()
-    moves = tuple(
-        Operation(number, "ttnn.to_memory_config", inputs=(2,), outputs=(2,)) for number in (7, 8)
-    )
-    after = replace(after, operations=(after.operations[0], *moves, after.operations[1]))
-    assert call_changes(before, after) == (
-        ChangedCalls(CallChange.ADDED, "to_memory_config 1x1x32x64", 2),
-    )
-    assert call_changes(after, before) == (
-        ChangedCalls(CallChange.REMOVED, "to_memory_config 1x1x32x64", 2),
-    )
 
 
 def test_a_real_log_against_itself_with_a_slower_line(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.ops.regions import window
-from pytest_ttnn_perf.analysis.readers.device_csv import read_cpp_report
-from pytest_ttnn_perf.analysis.readers.ops_csv import PER_CORE
+from pytest_ttnn_perf.analysis.readers.ops_csv import PER_CORE, read_cpp_report
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.ops import Signpost, TraceReplays
 from tests.unit.captures.ops_text import (

@@ -34,7 +34,6 @@ def packed(tmp_path: Path, content: bytes, name: str = "capture.csv.gz") -> Path
         "ttlang/v1_1_1_perf_summary.txt",
         "ttlang/v1_1_1_perf_summary.json",
         "ttlang/v1_1_1_auto_profile.ansi.txt",
-        "ttlang/sim/mm4_small.stats.txt",
         "report_db/mlp_bf16/graph_capture.json",
     ],
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_trace
 from pytest_ttnn_perf.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -126,85 +126,3 @@ def test_a_trace_cut_at_any_line(tmp_path: Path) -> None:
     for count in range(len(OPERATION)):
         with pytest.raises(InputError):
             read(tmp_path, text([*OPERATION, *OPERATION[:count]]) if count else "")
-
-
-RULE = "=" * 84
-TENSORS = f"""
-{RULE}
-Tensor Access Statistics
-{RULE}
-Tensor     Local L1 R   Local L1 W   Remote L1 R   Remote L1 W   DRAM R   DRAM W  Tiles R  Tiles W
-{"-" * 84}
-my tensor           1            2             3             4        5        6        7        8
-y                   0            0             0             0        1        0        1        0
-{"-" * 84}
-TOTAL               1            2             3             4        6        6        8        8
-{RULE}
-"""
-BUFFERS = f"""
-{RULE}
-Dataflow Buffer Statistics
-{RULE}
-DFB                  Core           Reserves      Waits   Tiles Reserved   Tiles Waited
-{"-" * 84}
-dfb_1                core0                 1          2                3              4
-                     core1                 1          2                3              4
-                     TOTAL                 2          4                6              8
-{"-" * 84}
-TOTAL                                      2          4                6              8
-{RULE}
-"""
-PIPES = f"""
-{RULE}
-Pipe Transfer Statistics
-{RULE}
-Pipe                              Reads   Writes   Tiles Read Tiles Written
-{"-" * 84}
-p (0, 0)                              1        2            3             4
-{"-" * 84}
-TOTAL                                 1        2            3             4
-{RULE}
-"""
-
-
-def stats(tmp_path: Path, content: str) -> SimCounters:
-    file = tmp_path / "stats.txt"
-    file.write_text(content, encoding="utf-8")
-    return read_sim_stats(file)
-
-
-def test_tables(tmp_path: Path) -> None:
-    found = stats(tmp_path, TENSORS + BUFFERS + PIPES)
-    assert found.counters == {
-        "local_l1_read_tiles": 1, "local_l1_write_tiles": 2, "remote_l1_read_tiles": 3,
-        "remote_l1_write_tiles": 4, "dram_read_tiles": 6, "dram_write_tiles": 6,
-        "tiles_read": 8, "tiles_written": 8,
-        "dfb_reserves": 2, "dfb_waits": 4, "dfb_tiles_reserved": 6, "dfb_tiles_waited": 8,
-        "pipe_receives": 1, "pipe_sends": 2, "pipe_tiles_received": 3, "pipe_tiles_sent": 4,
-    }  # fmt: skip
-    assert [tensor.name for tensor in found.tensors] == ["my tensor", "y"]
-    assert found.tensors[0].counters["dram_write_tiles"] == 6
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("1 passed\n", "expected a table of the simulator"),
-        (TENSORS.replace("        1        0        1        0", "  1 0 1 1"), "do not add up"),
-        (TENSORS.replace("Local L1 R", "Local L9 R"), "expected the titles of its columns"),
-        (TENSORS + TENSORS, "stand here a second time"),
-        (
-            TENSORS.replace("      8        8\n", "      8       x8\n"),
-            "expected a row of 8 numbers",
-        ),
-    ],
-)
-def test_tables_that_are_none(tmp_path: Path, content: str, problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
-        stats(tmp_path, content)
-
-
-def test_a_table_cut_anywhere(tmp_path: Path) -> None:
-    for cut in range(len(TENSORS.rstrip("=\n"))):
-        with pytest.raises(InputError):
-            stats(tmp_path, TENSORS[:cut])
