@@ -374,7 +374,7 @@ def test_of(benchmark: BenchmarkRun) -> str:
 
 
 def system_in(benchmark: BenchmarkRun) -> tuple[str | None, str | None, str | None]:
-    """Return architecture, board and mesh, from any of the fields that producers use."""
+    """Return architecture, board and mesh, from any producer's fields."""
     info, config = benchmark.device_info or {}, benchmark.config_params or {}
     named = [
         *(info.get(name) for name in ("board", "device_type", "device_name", "card_type", "arch")),
@@ -580,7 +580,7 @@ def _runs(value: Value) -> Iterator[BenchmarkRun]:
 
 
 def _benchmark(value: Value) -> BenchmarkRun:
-    """Read a ``CompleteBenchmarkRun``, or a tt-xla result, where -1 and "" mean unknown."""
+    """Read a result of tt-metal or tt-xla; -1 and "" are unknown."""
     of_tt_xla = "ml_model_name" not in value.members()
     config = dict(_typed(value, "config" if of_tt_xla else "config_params", dict) or {})
     measured = [(item, item.members()) for item in value.field("measurements").array()]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class BufferType(Enum):
-    """Places of buffers, in the order of TTNN's numbers for them; OTHER is unknown."""
+    """Places of buffers by TTNN's numbers; OTHER is unknown."""
 
     DRAM = "DRAM"
     L1 = "L1"
@@ -714,7 +714,7 @@ def read_operations(tables: Tables) -> tuple[Operation, ...]:
 
 
 def _ran_inside(name: str, inside: Inside | None, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of an operation that its graph tells."""
+    """Return the fields of an operation that follow from its graph."""
     fidelities = inside.fidelities if inside else set()
     if not fidelities:
         configs = (text for key, text in arguments.items() if key.startswith("compute_"))
@@ -825,7 +825,7 @@ def open_database(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _check_file(file: Path) -> None:
-    """Refuse what is no database, and one with changes in a journal."""
+    """Refuse other files, and databases with changes in a journal."""
     with open_file(file) as stream:
         header = stream.read(_HEADER_BYTES)
     if not header:

@@ -100,7 +100,7 @@ def _text(value: Value, name: str) -> str | None:
 
 
 def _number(value: Value, name: str) -> float | None:
-    """Read a number: bare, as text with spaces before it, or a hexadecimal register."""
+    """Read a number: bare, as padded text, or in hexadecimal."""
     content = _text(value, name)
     if content is None:
         return None
