@@ -29,7 +29,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     rooflines,
     work_of,
 )
-from pytest_ttnn_perf.analysis.rules.host import trace_not_used
+from pytest_ttnn_perf.analysis.rules.every_test import trace_not_used
 from pytest_ttnn_perf.analysis.rules.kernels import kernels_of
 from pytest_ttnn_perf.core.finding import Family, ModelKind, RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import (

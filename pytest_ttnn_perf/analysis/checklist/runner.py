@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from itertools import chain
@@ -32,7 +33,7 @@ from pytest_ttnn_perf.core.finding import (
 from pytest_ttnn_perf.core.text import did_you_mean, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pytest_ttnn_perf.core.finding import CustomRule, Subject
     from pytest_ttnn_perf.core.settings import RuleSettings, Settings
@@ -40,13 +41,14 @@ if TYPE_CHECKING:
 
 #: The modules of our rules, by the numbers of their codes.
 _MODULES: Final = {
-    "analysis.rules.validity": "001 002 004 005 007 008 009 010 011 012 016 908",
+    "analysis.rules.every_test": "001 004 402 908",
+    "analysis.rules.validity": "002 005 007 008 009 010 011 012 016",
     "analysis.rules.formats": "101 102 103 104 105",
     "analysis.rules.layouts": "201 202 203",
     "analysis.rules.memory": "301 302 303 304",
     "analysis.rules.cores": "305 306 307 308 309 315 320 321",
     "analysis.rules.matmul": "310 311 312 313 314",
-    "analysis.rules.host": "401 402 403 405 406 407 504 505",
+    "analysis.rules.host": "401 403 405 406 407 504 505",
     "analysis.rules.conv": "601 602 603 604 605 606 607 608",
     "analysis.rules.mesh": "701 702 703 704",
     "analysis.rules.kernels": "801 803 804 805 806 807 808 809",
@@ -147,6 +149,8 @@ def _as_rule(custom: CustomRule, owner: str) -> Rule:
 
 #: The limits of a rule that are other than usual.
 _Limits = tuple[tuple[str, float], ...]
+#: Whether a rule is asked, by its code and needs.
+_Asked = Callable[[str, tuple[Input, ...]], bool]
 
 
 class Group:
@@ -159,7 +163,7 @@ class Group:
         self.codes = codes
         self._limits = limits
 
-    def only(self, wanted: Callable[[str, tuple[Input, ...]], bool]) -> Group:
+    def only(self, wanted: _Asked) -> Group:
         """Return the rules that are wanted, by code and needs."""
         codes = tuple(code for code in self.codes if wanted(code, self.needs))
         return Group(self.needs, codes, self._limits)
@@ -229,74 +233,73 @@ def run_rules(
     rules: Iterable[Rule], subject: Subject, waived: Collection[str] = ()
 ) -> tuple[Finding, ...]:
     """Return a finding per rule; ``waived`` rules claim no saving."""
-    answers: dict[str, tuple[Rule, Answer]] = {}
+    return _findings(_answers(rules, subject), subject, waived)
+
+
+def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str] = ()) -> Answers:
+    """Return the findings, and the reasons of rules without an answer."""
+    without: dict[tuple[RuleOutcome, str], tuple[str, ...]] = defaultdict(tuple)
+    rules: list[Rule] = []
+    for group in groups:
+        if absent := subject.why_absent(*group.needs):
+            without[RuleOutcome.NOT_MEASURED, absent] += group.codes
+        else:
+            rules += group.rules
+    answers: list[tuple[Rule, Answer]] = []
+    for rule, answer in _answers(rules, subject):
+        if answer.outcome in {RuleOutcome.FOUND, RuleOutcome.CLEAN}:
+            answers.append((rule, answer))
+        else:
+            without[answer.outcome, answer.reason or ""] += (rule.code,)
+    region = subject.region
+    unanswered = (UnansweredRules(*why, codes, region) for why, codes in without.items() if codes)
+    return Answers(_findings(answers, subject, waived), tuple(unanswered))
+
+
+def _answers(rules: Iterable[Rule], subject: Subject) -> list[tuple[Rule, Answer]]:
+    """Ask rules in their order; those that look at the others see what these claim."""
     listed = list(rules)
+    answers: dict[str, tuple[Rule, Answer]] = {}
     for rule in sorted(listed, key=lambda rule: rule.looks_at_others):
         absent = subject.why_absent(*rule.needs)
         seen = _with_claims(subject, answers.values()) if rule.looks_at_others else subject
         answer = Answer.not_measured(absent) if absent else rule.check(seen)
         answers[rule.code] = (rule, answer)
-    return _findings([answers[rule.code] for rule in listed], subject, waived)
-
-
-def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str] = ()) -> Answers:
-    """Return the findings, and the reasons of rules without an answer."""
-    answers: list[tuple[Rule, Answer]] = []
-    without: dict[tuple[RuleOutcome, str], tuple[str, ...]] = defaultdict(tuple)
-
-    def ask(rule: Rule, seen: Subject) -> None:
-        answer = rule.check(seen)
-        if answer.outcome in {RuleOutcome.FOUND, RuleOutcome.CLEAN}:
-            answers.append((rule, answer))
-        else:
-            without[answer.outcome, answer.reason or ""] += (rule.code,)
-
-    later: list[Rule] = []
-    for group in groups:
-        absent = subject.why_absent(*group.needs)
-        if absent:
-            without[RuleOutcome.NOT_MEASURED, absent] += group.codes
-            continue
-        for rule in group.rules:
-            if rule.looks_at_others:
-                later.append(rule)
-            else:
-                ask(rule, subject)
-    for rule in later:
-        ask(rule, _with_claims(subject, answers))
-    region = subject.region
-    unanswered = (UnansweredRules(*why, codes, region) for why, codes in without.items() if codes)
-    return Answers(_findings(answers, subject, waived), tuple(unanswered))
+    return [answers[rule.code] for rule in listed]
 
 
 def run_in_regions(
     rules: Sequence[Rule], subject: Subject, waived: Collection[str] = ()
 ) -> tuple[Finding, ...]:
     """Return findings: of rules on ops by region, of others once."""
-    regions = in_regions(subject)
-    if regions == (subject,):
-        return run_rules(rules, subject, waived)
-    once = [rule for rule in rules if not _looks_at_regions(rule.code, rule.needs)]
-    each = [rule for rule in rules if _looks_at_regions(rule.code, rule.needs)]
-    in_each = (run_rules(each, region, waived) for region in regions)
-    return (*run_rules(once, subject, waived), *chain.from_iterable(in_each))
+    return tuple(
+        finding
+        for part, asked in _parts(subject)
+        for finding in run_rules([one for one in rules if asked(one.code, one.needs)], part, waived)
+    )
 
 
 def ask_in_regions(
     groups: Sequence[Group], subject: Subject, waived: Collection[str] = ()
 ) -> Answers:
     """Ask rules on ops for each region, the others once."""
-    regions = in_regions(subject)
-    if regions == (subject,):
-        return ask_rules(groups, subject, waived)
-    once = [group.only(lambda code, needs: not _looks_at_regions(code, needs)) for group in groups]
-    each = [group.only(_looks_at_regions) for group in groups]
-    in_each = (ask_rules(each, region, waived) for region in regions)
-    answered = [ask_rules(once, subject, waived), *in_each]
+    answered = [
+        ask_rules([group.only(asked) for group in groups], part, waived)
+        for part, asked in _parts(subject)
+    ]
     return Answers(
         tuple(chain.from_iterable(one.findings for one in answered)),
         tuple(chain.from_iterable(one.unanswered for one in answered)),
     )
+
+
+def _parts(subject: Subject) -> list[tuple[Subject, _Asked]]:
+    """Return what rules are asked of: of a single region everything at once."""
+    regions = in_regions(subject)
+    if regions == (subject,):
+        return [(subject, lambda *_: True)]
+    once = (subject, lambda code, needs: not _looks_at_regions(code, needs))
+    return [once, *((region, _looks_at_regions) for region in regions)]
 
 
 def _looks_at_regions(code: str, needs: tuple[Input, ...]) -> bool:
@@ -304,14 +307,10 @@ def _looks_at_regions(code: str, needs: tuple[Input, ...]) -> bool:
     return Input.OPS in needs and not Family.VALIDITY.has(code)
 
 
-def _is_on_numbers(code: str) -> bool:
-    return _MODULE_OF.get(code) == "gate.rules_on_numbers"
-
-
 def find(subject: Subject, settings: Settings) -> Answers:
     """Ask the selected rules on captures; the gate asks those on numbers."""
     groups = [
-        group.only(lambda code, _: not _is_on_numbers(code))
+        group.only(lambda code, _: _MODULE_OF.get(code) != "gate.rules_on_numbers")
         for group in select_rules(settings.select, settings.ignore, settings.rules)
     ]
     waived = subject.observation.waived if subject.observation else {}

@@ -216,13 +216,8 @@ def conv_sharding_changes(
     The time of the ops that move the activation, between convolutions that are sharded differently.
 
     ## When it is no problem
-    Most networks need one change, from many pixels to many channels. Branches that run in turn look
-    like changes. Where the moves take next to nothing of a step, nothing is found.
-
-    ## Where it looks
-    The memory of the first input of convolutions in the op table. Without a table, the output and
-    the `shard_layout` of convolutions in a report database; changes for which TTP302 names a
-    reshard are left to it.
+    Most networks need one change, from many pixels to many channels. Where the moves take next to
+    nothing of a step, nothing is found.
     """
     listed = convolutions(subject)
     if not listed:
@@ -371,8 +366,7 @@ def act_block_h_below_max(
     each with the largest `act_block_h_override` that fits.
 
     ## Why it matters
-    A core goes through its rows block by block. Fewer, larger blocks cost less of setting up and
-    reading weights again.
+    Fewer, larger blocks cost less of setting up and reading weights again.
 
     ## What to do
     Set `act_block_h_override` of `Conv2dConfig` to the number that is named. It is a multiple of
@@ -380,14 +374,8 @@ def act_block_h_below_max(
     Of a width-sharded convolution, a larger `act_block_w_div` makes room in L1.
 
     ## When it is no problem
-    Where double buffering needs the room, which often gains more. The rows of a halo live in L1
-    only while the convolution runs, and a report does not count them.
-
-    ## Where it looks
-    In a report database `act_block_h_override`, the shards of outputs, the buffers alive and the
-    circular buffers of each convolution, which grow at most as the block does. An op table tells
-    blocks, but not what L1 has room for: then the rule is not measured, unless all convolutions
-    use the largest block.
+    Where double buffering needs the room, which often gains more. An op table does not tell what L1
+    has room for: then the rule is not measured.
     """
     blocks = list(blocks_in_report(report)) if report is not None else []
     if not blocks and ops is not None:
@@ -452,12 +440,7 @@ def act_double_buffer_off(
 
     ## When it is no problem
     Where L1 has no room for it. It is a warning only where a report database of the same test tells
-    that L1 has room for a second buffer. Otherwise it is for information.
-
-    ## Where it looks
-    ATTRIBUTES, operands, MATH FIDELITY and the kernel time of convolutions in the op table, on the
-    slowest device. Without a table, or with a chip that is not known, how many convolutions have it
-    off: in a report database the `Conv2dConfig`, which tells what was asked for.
+    that it has.
     """
     listed = convolutions(subject)
     if not listed:
@@ -506,10 +489,6 @@ def weights_double_buffer_off(
     ## When it is no problem
     Where L1 has no room for it. Height-sharded convolutions keep all their weights in L1 as a
     rule, and do not count.
-
-    ## Where it looks
-    ATTRIBUTES, weights and the kernel time of convolutions in the op table, on the slowest device;
-    without a table, or with a chip that is not known, as in TTP603.
     """
     listed = convolutions(subject)
     if not listed:
@@ -612,8 +591,8 @@ def batchnorm_not_folded(
     Batch norms that run as ops of their own in a program with convolutions.
 
     ## Why it matters
-    In inference, a batch norm after a convolution only scales and shifts its output. Weights and
-    bias of the convolution can do that at no cost; an op of its own reads and writes all of it.
+    Weights and bias of the convolution can do the same at no cost; an op of its own reads and
+    writes the whole output.
 
     ## What to do
     Fold the batch norms into the weights before these are loaded, for instance with
@@ -623,10 +602,7 @@ def batchnorm_not_folded(
     The time of the batch norms of a step.
 
     ## When it is no problem
-    A batch norm that no convolution precedes, or whose statistics change, cannot be folded.
-
-    ## Where it looks
-    OP CODE in the op table or, without a table, the operations of a report database. A batch norm
+    A batch norm that no convolution precedes, or whose statistics change, cannot be folded. One
     that is written as products and sums is not seen.
     """
     listed, report = convolutions(subject), subject.report
@@ -684,13 +660,8 @@ def conv_sharding_unsuited(
     its activations before and after it. One that is faster than that does not count.
 
     ## When it is no problem
-    It is a rule of thumb, and where both work the faster one is right. By height, every core needs
-    all weights: where they are too large for that, no other sharding is named.
-
-    ## Where it looks
-    The memory of the first input, the shape of the output and the kernel time of convolutions in
-    the op table, on the slowest device. Without a table, how many convolutions these are: in a
-    report database by outputs and `shard_layout`.
+    It is a rule of thumb. By height, every core needs all weights: where they are too large for
+    that, no other sharding is named.
     """
     listed = convolutions(subject)
     if not listed:
@@ -792,12 +763,6 @@ def low_conv_efficiency(
 
     ## When it is no problem
     Small convolutions end before the device is up to speed.
-
-    ## Where it looks
-    Operands, CORE COUNT, MATH FIDELITY, DEVICE ARCH and the kernel time of the op table, on the
-    slowest device. Channels that are padded count as computed. Where DEVICE ARCH is missing, PM
-    IDEAL stands in for the roofline, or the fastest known chip, if that takes longer. The settings
-    are those of ATTRIBUTES; `act_block_h` is in rows, of those that a core has.
     """
     convolving = _convolutions_of(step)
     if not convolving:
@@ -862,9 +827,6 @@ def sliced_convolutions(step: OpTable, *, share: Limit = SHARE) -> Answer:
 
     ## When it is no problem
     The first convolutions of large images, which fit into no L1.
-
-    ## Where it looks
-    OP CODE (PaddedSlice, SliceWrite) and the kernel time of the op table, on the slowest device.
     """
     if not _convolutions_of(step):
         return Answer.not_applicable(NO_CONVOLUTIONS)

@@ -101,15 +101,9 @@ def unused_cores(
     elementwise op on the shards of its neighbours, two reshards of 2 µs are subtracted.
 
     ## When it is no problem
-    Not counted are short ops, collectives, ops that only move data, matmuls with DRAM-sharded
-    weights, and ops of decoding that work on one core per user. Matmuls of up to 32 rows are left
-    to TTP311 unless more cores are clearly faster, searches along rows to TTP308, short conversions
-    to TTP203.
-
-    ## Where it looks
-    CORE COUNT, AVAILABLE WORKER CORE COUNT, program configs and shard specs in ATTRIBUTES and the
-    kernel time of the op table, on the slowest device. Where a capture does not tell the cores
-    available, a report database of the test does, or else the op that runs on most.
+    Not counted are short ops, collectives, moves, matmuls with DRAM-sharded weights, and ops of
+    decoding that work on one core per user. Matmuls of up to 32 rows are left to TTP311 unless more
+    cores are clearly faster, searches along rows to TTP308, short conversions to TTP203.
     """
     available = available_cores(step, report)
     if not available:
@@ -171,11 +165,7 @@ def core_skew(
     Half of what the slowest core of each takes longer than the fastest.
 
     ## When it is no problem
-    Cores at the edge of a tensor always have a little less to do. Short ops, collectives and
-    matmuls with DRAM-sharded weights do not count.
-
-    ## Where it looks
-    DEVICE KERNEL DURATION PER CORE MIN and MAX of the op table, which most captures leave empty.
+    Short ops, collectives and matmuls with DRAM-sharded weights do not count.
     """
     if not step.columns.core_max_ns:
         return Answer.not_measured("the capture does not give times per core")
@@ -238,8 +228,8 @@ def data_movement(
     gathers do not count.
 
     ## Why it matters
-    Each of these reads and writes a whole tensor. In tiles, a reshape that changes the last two
-    extents takes every tile apart.
+    Each reads and writes a whole tensor. In tiles, a reshape that changes the last two extents
+    takes every tile apart.
 
     ## What to do
     Choose shapes that ops take as they come: make and merge heads with the ops made for that
@@ -255,9 +245,6 @@ def data_movement(
     Models that rearrange by design, such as windows in attention. A concat that uses half of the
     bandwidth of DRAM or more does not count. Nor does what rearranges an input from the host, or
     begins or ends a step, unless it takes more than ten times its bytes by the bandwidth of DRAM.
-
-    ## Where it looks
-    OP CODE and the kernel time of the op table, on the slowest device.
     """
     ops, lines = critical_ops(step), rooflines(step)
     if all(_rearranges(op.signature) for _, op in ops):
@@ -443,10 +430,6 @@ def slow_searches(
 
     ## When it is no problem
     Searches in fewer than 16 tiles, such as experts of a router, do not count.
-
-    ## Where it looks
-    CORE COUNT, AVAILABLE WORKER CORE COUNT, shapes and the kernel time of the op table, on the
-    slowest device.
     """
     available = available_cores(step, report)
     if not available:
@@ -578,9 +561,6 @@ def loops_of_small_ops(
 
     ## When it is no problem
     Where turns depend on each other, as in a recurrence.
-
-    ## Where it looks
-    OP CODE, operands and the kernel time of the op table, in their order on the slowest device.
     """
     ops, whole = critical_ops(step), step_ns(step)
     numbers: dict[object, int] = {}
@@ -646,8 +626,7 @@ def unexplained_time(
     and other rules would save less than a tenth of them.
 
     ## Why it matters
-    Where rules are silent about most of a step, nothing is known to be wrong, and nothing to be
-    right either.
+    Where rules are silent about most of a step, nothing is known to be right either.
 
     ## What to do
     Look at these ops by hand: their grid, program config, memory and layout, and whether another op
@@ -656,13 +635,8 @@ def unexplained_time(
 
     ## When it is no problem
     Ops whose work does not follow from their operands, such as attention over a cache that is
-    nearly full, may be as fast as they can be.
-
-    ## Where it looks
-    The kernel time, the operands and DEVICE ARCH of the op table, on the slowest device, and what
-    the other rules that were asked would save. Collectives are left to TTP703, and ops that only
-    convert, move or rearrange data to TTP203, TTP302 and TTP307. It needs the cores of ops and
-    logical shapes, and a step of 50 µs or more.
+    nearly full, may be as fast as they can be. Collectives are left to TTP703, conversions, moves
+    and rearranging to TTP203, TTP302 and TTP307.
     """
     if claimed is None:
         return Answer.not_measured("it looks at what other rules leave: ask them as well")
@@ -779,8 +753,7 @@ def dense_experts(
     experts: what the others give is multiplied with zero.
 
     ## Why it matters
-    Of 32 experts with the top 4 of them, seven eighths of the weights are read, and of the products
-    computed, for nothing.
+    Of 32 experts with the top 4 of them, seven eighths of the weights are read for nothing.
 
     ## What to do
     Compute only the experts that the router chose: `ttnn.sparse_matmul` with the router's choice as
@@ -793,11 +766,6 @@ def dense_experts(
 
     ## When it is no problem
     Prompts that are so long that every expert has work for all cores.
-
-    ## Where it looks
-    TopK, what the ops after it take of its result, the matmul of the router, and the matmuls whose
-    second operand has one matrix for each output of it, in the op table, on the slowest device.
-    TTNN widens what TopK gives to 32: what is kept is the narrowest that is taken of it.
     """
     matmuls, chosen = matmuls_of(step), _kept(step)
     experts_of = {
@@ -875,8 +843,7 @@ def slower_than_alike(
     more.
 
     ## Why it matters
-    The other op shows what the chip can do. What differs is a setting: how many cores, which
-    memory, or shards that do not come out even.
+    What differs is a setting: how many cores, which memory, or shards that are not even.
 
     ## What to do
     Give the op that is named what the quicker one has: its cores, its memory config, and shards
@@ -887,11 +854,6 @@ def slower_than_alike(
 
     ## When it is no problem
     Operands that are broadcast along other dimensions can take longer.
-
-    ## Where it looks
-    OP CODE, ATTRIBUTES, operands, CORE COUNT and the kernel time of the op table, on the slowest
-    device. Shapes that are not those of their op (TTP012) show by ops that are alike in all of
-    this, and differ as much in time: they are left out.
     """
     if not has_operands(step):
         return Answer.not_measured(NO_OPERANDS)

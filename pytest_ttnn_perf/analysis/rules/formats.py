@@ -87,11 +87,11 @@ def weights_not_bfloat8(
     """Weights are stored in bfloat16 or float32.
 
     ## What it finds
-    The share of the weights' memory that is in bfloat16 or float32, and what reading it takes. As
-    bfloat8_b it is 1.88 times less than as bfloat16.
+    The share of the weights' memory in DRAM that is in bfloat16 or float32, and what reading it
+    takes. As bfloat8_b it is 1.88 times less than as bfloat16.
 
     ## Why it matters
-    Weights are read from DRAM at least once per use. A matmul with few rows takes as long as that.
+    A matmul with few rows takes as long as reading its weights.
 
     ## What to do
     Load weights with `dtype=ttnn.bfloat8_b` (convolutions: `weights_dtype` of Conv2dConfig; matmuls
@@ -101,16 +101,10 @@ def weights_not_bfloat8(
     ## What it saves
     The bytes saved, as often as they are read, by the peak bandwidth of DRAM: at most down to what
     computing takes, and nothing of ops that are bound by computing. Where ops take far longer than
-    both, it is told all the same, for information, if reading takes the longer of both.
+    both, it is for information. Without times, the share of the bytes decides.
 
     ## When it is no problem
     Small weights, as of a router or of a norm, and layers whose PCC does not stand it.
-
-    ## Where it looks
-    The second operand of matmuls and convolutions, where it lies in DRAM, in one step of the op
-    table on the slowest device. What looks like the result of an op that computes is taken for an
-    activation. With a report database alone, or a chip that is not known, the share of the bytes
-    decides, unless reading what could be saved takes less than launching an op.
     """
     step = step_of(subject.ops) if subject.ops is not None else None
     board = board_of(step) if step is not None else None
@@ -254,13 +248,7 @@ def float32_tensors(
     Half of the float32 bytes in DRAM, by the peak bandwidth.
 
     ## When it is no problem
-    Recurrent states, logits of a loss, and other small tensors whose precision is needed. What is
-    only read by the host does not count in a report.
-
-    ## Where it looks
-    The data types of all operands in one step of the op table, on the slowest device. With a
-    report database alone, or a chip that is not known, the share of the bytes decides, unless
-    moving what could be saved takes less than launching an op.
+    Recurrent states, logits of a loss, and other small tensors whose precision is needed.
     """
     step = step_of(subject.ops) if subject.ops is not None else None
     operands = operands_of(subject)
@@ -344,10 +332,6 @@ def fidelity_above_need(step: OpTable, *, share: Limit = SHARE) -> Answer:
 
     ## When it is no problem
     Some layers lose PCC through the activations. Sums of many products in bfloat16 may need HiFi4.
-
-    ## Where it looks
-    MATH FIDELITY, CORE COUNT, DEVICE ARCH, the operands and the kernel time of matmuls and
-    convolutions in the op table, on the slowest device.
     """
     products, board = products_of(step), board_of(step)
     if not products:
@@ -413,13 +397,8 @@ def activations_not_bfloat8(step: OpTable, ops: OpTable, *, share: Limit = SHARE
     The bytes saved, by the peak bandwidth of DRAM.
 
     ## When it is no problem
-    Residual streams, norms and softmax, whose PCC needs bfloat16. Recurrent states do as well, and
-    do not count: what a step reads from before it, and copies back in the same shape.
-
-    ## Where it looks
-    The operands, DEVICE ARCH and the kernel time of the op table, on the slowest device. Weights
-    are left to TTP101, float32 to TTP102. Ops with shapes that are not their own (TTP012), in any
-    step of the region, do not count.
+    Residual streams, norms and softmax, whose PCC needs bfloat16. Recurrent states, which a step
+    copies back in the same shape, do not count.
     """
     board = board_of(step)
     if not has_operands(step):
@@ -478,24 +457,18 @@ def bfp8_without_bfloat16_cast(facts: Mapping[str, Scalar]) -> Answer:
     """tt-xla converts to bfloat8_b, and the model is not bfloat16.
 
     ## What it finds
-    A test that compiles with a conversion to bfloat8_b, and whose model is in another format than
-    bfloat16.
+    A test that compiles with `enable_bfp8_conversion`, `experimental_enable_weight_bfp8_conversion`
+    or `experimental_weight_dtype` "bfp_bf8", and whose model is in another format than bfloat16.
+    Options and format are observed, or facts: `data_format`, `dtype` or `torch_dtype`.
 
     ## Why it matters
-    The conversion starts from bfloat16, and inputs and outputs stay in the model's own format. A
-    float32 model keeps float32 tensors and casts around the converted ops.
+    A float32 model keeps float32 tensors, and casts around the ops that are converted.
 
     ## What to do
     Cast the model and its inputs first: `model.to(dtype=torch.bfloat16)`.
 
     ## When it is no problem
     When PCC needs float32 in the ops that are not converted.
-
-    ## Where it looks
-    Of tt-xla's compile options, which are observed or stated in `ttnn_perf.facts`:
-    `enable_bfp8_conversion` or `experimental_enable_weight_bfp8_conversion` as true, or
-    `experimental_weight_dtype` as "bfp_bf8". The model's format is observed of a torch module that
-    `measure` calls; of anything else the test states it as `data_format`, `dtype` or `torch_dtype`.
     """
 
     def text(fact: Scalar) -> str:

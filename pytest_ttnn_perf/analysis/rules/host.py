@@ -15,14 +15,13 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     last_name,
     shape_text,
 )
-from pytest_ttnn_perf.analysis.checklist.savings import lasting_waiting, waiting_in
+from pytest_ttnn_perf.analysis.checklist.savings import waiting_in
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import device_tensor
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
 from pytest_ttnn_perf.core.text import size as size_text
 from pytest_ttnn_perf.gate.rules_on_numbers import (
-    call_times,
     is_on,
     number,
     settings_of,
@@ -69,15 +68,8 @@ def host_bound(
     without a trace that is for TTP402 to say.
 
     ## When it is no problem
-    Outside a replay the profiler itself makes gaps longer: the share is then an upper bound.
-    Compare with TTP404, which knows the time without a profiler.
-
-    ## Where it looks
-    OP TO OP LATENCY and the kernel time of the op table: the share is of all devices, and ops are
-    named as they wait in one step of the slowest. Of replays that ran different ops (TTP002),
-    those count that are whole. Without replays it looks at windows: the measured call of a test,
-    the part that a capture was cut to, or what stands between the signposts NAME and NAME_END. A
-    capture with neither is not measured, nor a window in which most gaps are of 1 ms or more.
+    Outside a replay the profiler itself makes gaps longer: compare with TTP404, which knows the
+    time without a profiler. A window in which most gaps are of 1 ms or more is not measured.
     """
     gaps = gaps_of(subject)
     if isinstance(gaps, str):
@@ -97,93 +89,6 @@ def host_bound(
     return answer.saving({}, f"{words}: {microseconds(saved)}", waiting_ns=saved)
 
 
-#: What is left between ops in a replay.
-_IN_A_REPLAY_NS: Final = 1_000.0
-
-
-@rule("TTP402", "trace-not-used", Severity.WARNING, Input.OPS, Input.TEST)
-def trace_not_used(
-    subject: Subject,
-    step: OpTable | None,
-    *,
-    share: Limit = Limit(0.2, "of the time", "ttnn-visualizer-cli advises a trace above 20 %"),
-) -> Answer:
-    """The host holds a model up, and no trace is used.
-
-    ## What it finds
-    A model whose devices wait for the host, that could be traced, and is not.
-
-    ## Why it matters
-    A trace records the commands of a whole call once. Replaying it costs the host one command
-    instead of one for every op.
-
-    ## What to do
-    Open the device with a `trace_region_size`, call the model once to compile it, then capture it:
-    `ttnn.begin_trace_capture`, the model, `ttnn.end_trace_capture`. Afterwards copy inputs into the
-    tensors that were captured and call `ttnn.execute_trace`. With tt-xla, set the compile option
-    `enable_trace`.
-
-    ## What it saves
-    At most the wall time without the device's, or else the gaps of a step beyond 1 µs for each op:
-    an upper bound, as the host takes longer for an op while it is profiled. Of layers that repeat,
-    the gaps of the last one count for each.
-
-    ## When it is no problem
-    With host fallbacks, or with shapes that change from call to call (state `dynamic_shapes`), the
-    question does not arise. Where devices wait before a few ops only, the host does something else
-    there, such as preparing an input: move that out of the call first.
-
-    ## Where it looks
-    Whether a trace is used: METAL TRACE ID in the op table, or the fact `use_trace`, which is
-    observed of pipelines of TT-CNN, or `enable_trace`, which is observed with tt-xla. How long
-    devices wait: `wall_time`, or else `throughput_time`, against `device_kernel_time`, or else the
-    gaps of the op table as in TTP401.
-    """
-    used = uses_trace(subject)
-    if used is None:
-        return Answer.not_measured("whether a trace is used is not known: state the fact use_trace")
-    if used:
-        return Answer.clean(reason="a trace is used")
-    obstacle = _obstacle(subject)
-    if obstacle is not None:
-        return Answer.not_applicable(obstacle)
-    times = call_times(subject) if subject.observation is not None else ""
-    if not isinstance(times, str):
-        sentence = f"no trace is used, and devices wait {percent(times.waiting)} of the wall time"
-        answer = share.at_most(times.waiting, sentence)
-        return answer.saving({}, times.arithmetic, waiting_ns=times.waiting_ns)
-    if step is None:
-        return Answer.not_measured(times or subject.why_absent(Input.OPS))
-    gaps = gaps_of(subject)
-    if isinstance(gaps, str):
-        return Answer.not_measured(times or gaps)
-    waiting = lasting_waiting(step)
-    if waiting.share <= share.value:
-        return share.clean(waiting.share)
-    wait = f"devices wait at most {percent(waiting.share)} of the time in {gaps.place}"
-    sentence = f"no trace is used, and {wait}; {gaps.caveat}"
-    if not waiting.before_each_op:
-        sentence = f"{wait}, {waiting.places}: the host works there, and no trace is used"
-    answer = share.found(waiting.share, sentence, waiting.evidence())
-    saved = sum(max(0.0, gap.ns - _IN_A_REPLAY_NS) for gap in waiting.gaps)
-    words = f"gaps beyond {microseconds(_IN_A_REPLAY_NS)} each, as in a replay"
-    arithmetic = f"{words}: {microseconds(saved)}"
-    return answer.saving({}, arithmetic, waiting_ns=saved, at_most=True)
-
-
-def _obstacle(subject: Subject) -> str | None:
-    """Say why no trace can hold the model."""
-    differs = False
-    if subject.ops is not None:
-        fallbacks = sum(subject.ops.columns.host)
-        if fallbacks:
-            return f"no trace can hold ops that run on the host: {counted(fallbacks, 'op')}"
-        differs = next(differences(subject.ops), None) is not None
-    if differs or is_on(settings_of(subject).get("dynamic_shapes")):
-        return "no trace can hold shapes that change from call to call"
-    return None
-
-
 _ONCE: Final = (
     "nothing ran twice: needs two replays of a trace, or two windows of one name (NAME … NAME_END)"
 )
@@ -195,8 +100,8 @@ def dynamic_shapes(subject: Subject, ops: OpTable) -> Answer:
     """Calls of a model do not all do the same.
 
     ## What it finds
-    Replays of a trace, or calls of a model, that differ from the first of their kind in an op or in
-    the shape, format, layout or memory of its operands.
+    Replays of a trace, or calls of a model (signposts NAME and NAME_END of one name), that differ
+    from the first of their kind in an op or in its operands; and the fact `dynamic_shapes`.
 
     ## Why it matters
     A new shape is a new program, which is compiled in the middle of the run. And a trace holds
@@ -209,12 +114,6 @@ def dynamic_shapes(subject: Subject, ops: OpTable) -> Answer:
     ## When it is no problem
     Phases that are different by nature, such as prefill and decode: give them signposts of
     different names.
-
-    ## Where it looks
-    The op codes and operands of the op table: replays by METAL TRACE REPLAY SESSION ID, calls by
-    signposts NAME and NAME_END of one name, or by those that the plugin sets around every measured
-    call under Tracy. The fact `dynamic_shapes` states it outright. Replays of which some lack ops
-    are for TTP002.
     """
     if is_on(settings_of(subject).get("dynamic_shapes")):
         return Answer.found("the test states that its shapes change from call to call")
@@ -243,7 +142,8 @@ def trace_region_missing(
     """A trace is used, and the device has no memory set aside for traces.
 
     ## What it finds
-    A trace on a device that was opened with a trace region of 0 bytes.
+    A trace on a device that was opened with a trace region of 0 bytes, as observed or as stated
+    with the fact `trace_region_size`.
 
     ## Why it matters
     Older releases refuse to capture without a region. Newer ones then put the trace among the other
@@ -257,12 +157,6 @@ def trace_region_missing(
     ## When it is no problem
     Releases since February 2026 allocate traces by themselves where the region is 0 bytes. Set the
     limit to 0 if that is what you rely on.
-
-    ## Where it looks
-    Whether a trace is used (METAL TRACE ID in the op table, or the facts `use_trace` and
-    `enable_trace`) and how large the region is: `trace_region_size`, observed when the device was
-    opened or stated as a fact, or TT_RUNTIME_TRACE_REGION_SIZE, which is observed with tt-xla:
-    None says that it was not set.
     """
     used = uses_trace(subject)
     if used is None:
@@ -295,12 +189,12 @@ def program_cache_off(
     """The program cache is off.
 
     ## What it finds
-    A device whose program cache holds nothing after the samples were taken, or a test that states
-    that the cache is off.
+    A device whose program cache holds nothing after the samples were taken, or a test whose fact
+    `program_cache` or TT_RUNTIME_ENABLE_PROGRAM_CACHE says that the cache is off.
 
     ## Why it matters
-    Without the cache the host builds the program of every op again, each time. That takes far
-    longer than most kernels run, and a trace cannot be captured at all.
+    Without the cache the host builds the program of every op again, which takes far longer than
+    most kernels run, and a trace cannot be captured at all.
 
     ## What to do
     Remove `device.disable_and_clear_program_cache()`. With older releases call
@@ -308,11 +202,6 @@ def program_cache_off(
 
     ## When it is no problem
     A test that runs no program on the device.
-
-    ## Where it looks
-    The number of programs that the open devices held after the samples; otherwise the facts
-    `program_cache` and TT_RUNTIME_ENABLE_PROGRAM_CACHE. The variable is observed with tt-xla; None
-    says that it does not turn the cache off.
     """
     observation = subject.observation
     entries = number(observation.environment.get(_ENTRIES)) if observation else None
@@ -338,11 +227,12 @@ def optimization_level_zero(
     """A model is compiled by tt-xla without optimization.
 
     ## What it finds
-    A model that is compiled with `optimization_level` 0.
+    A model that is compiled with `optimization_level` 0, the default. The level is observed of
+    tests that use torch_xla with `PJRT_DEVICE` TT, or that give `compiler_options` to `jax.jit`;
+    others state it: `ttnn_perf.facts(tt_xla=True, optimization_level=1)`.
 
     ## Why it matters
-    Level 0 turns all passes of the optimizer off and keeps every tensor in DRAM. It compiles
-    fastest and runs slowest.
+    Level 0 turns all passes of the optimizer off and keeps every tensor in DRAM.
 
     ## What to do
     Set the compile option `optimization_level` to 1, which is recommended, or to 2, which also
@@ -350,11 +240,6 @@ def optimization_level_zero(
 
     ## When it is no problem
     While a model is brought up, when compile time matters more.
-
-    ## Where it looks
-    `optimization_level`, which is 0 unless it is set. It is observed of tests that use torch_xla
-    with `PJRT_DEVICE` TT, or that give `compiler_options` to `jax.jit`; others state it:
-    `ttnn_perf.facts(tt_xla=True, optimization_level=1)`.
     """
     settings = settings_of(subject)
     if "optimization_level" not in settings:
@@ -424,8 +309,8 @@ def padded_host_transfer(
     """Much of what crosses between host and device is padding.
 
     ## What it finds
-    The share of padding in the tensors that are sent to the device, or read from it. A tensor in
-    tiles crosses in whole tiles of 32 by 32.
+    The share of padding in the tensors that a report database says to be sent to the device, or
+    read from it. A tensor in tiles crosses in whole tiles of 32 by 32.
 
     ## Why it matters
     Padding takes as long over PCIe as data does.
@@ -438,11 +323,6 @@ def padded_host_transfer(
     ## When it is no problem
     Weights that are sent once while the model is loaded. Padding that crosses in less than a
     transfer takes to begin is no finding.
-
-    ## Where it looks
-    The calls of the report database that transfer (`from_torch`, `to_device`, `to_torch`,
-    `from_device`, `cpu`, copies between host and device), with the shape, layout and format of
-    their tensors on the device. An op table does not say which tensors cross.
     """
     crossing = crossings(report)
     sent = sum(transfer.sent for transfer in crossing)
@@ -482,7 +362,8 @@ def output_on_compute_queue(
     """Large outputs are read on the queue that computes.
 
     ## What it finds
-    The bytes of outputs that are read through command queue 0, which runs the model.
+    The bytes of outputs that are read through command queue 0, which runs the model: by their
+    `cq_id`, or the facts `num_command_queues` and `all_transfers_on_separate_command_queue`.
 
     ## Why it matters
     While the queue reads an output it starts no op: the next call waits until the transfer ends.
@@ -495,12 +376,6 @@ def output_on_compute_queue(
     ## When it is no problem
     Small outputs, such as a token or class scores: the copy and the events cost more than they
     save.
-
-    ## Where it looks
-    The calls of the report database that read tensors from the device, with their sizes and
-    `cq_id`. A call without it is on queue 0 where `num_command_queues` is 1, or where
-    `all_transfers_on_separate_command_queue`, which is observed of pipelines of TT-CNN, is off; it
-    is not where that is on. Otherwise a report does not say.
     """
     outputs = [transfer for transfer in crossings(report) if transfer.outward]
     if not outputs:

@@ -240,22 +240,15 @@ def grid_underused(
     long each program runs; and programs on a grid of 1x1, whatever the chip.
 
     ## Why it matters
-    A core that gets no work is lost for the whole run of the kernel. On half of the cores, a kernel
-    takes up to twice as long.
+    On half of the cores, a kernel takes up to twice as long.
 
     ## What to do
     Give the operation a larger grid, up to `grid="auto"`, and cut the work into as many parts as
     there are cores: smaller blocks, or another dimension to cut along.
 
     ## When it is no problem
-    A problem with fewer tiles than cores, or a kernel that is bound by DRAM and saturates it from
-    few cores.
-
-    ## Where it looks
-    `grid`, `duration` and `max_compute_cores` of tt-lang's PERF SUMMARY. Where tt-lang does not
-    know the chip, only a single core can be told to be too few. The saving is that of as many cores
-    as there are transfers out, down to what DRAM takes to move the same bytes. Programs whose cores
-    move less than 1 GB/s each are left out: more of them would wait as well.
+    A problem with fewer tiles than cores, or a kernel that saturates DRAM from few cores. Programs
+    whose cores move less than 1 GB/s each are left out: more of them would wait as well.
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
@@ -336,8 +329,8 @@ def small_transfers(
     program that waits after every two transfers or fewer.
 
     ## Why it matters
-    Each transfer costs the same to start, whatever its size. Many small ones keep the network busy
-    with starting, and DRAM gives a part of its bandwidth only.
+    Each transfer costs the same to start, whatever its size: with many small ones, DRAM gives a
+    part of its bandwidth only.
 
     ## What to do
     Move whole tiles, and keep more transfers in flight: start several copies before waiting for
@@ -347,11 +340,6 @@ def small_transfers(
     Kernels that move little, or that are bound by compute (TTP804). An interleaved tensor has one
     tile on each page, and pages lie in turn in all banks: no transfer of it moves more than a tile,
     however large a block is.
-
-    ## Where it looks
-    `transfer size` and `barriers` of tt-lang's PERF SUMMARY: one tile of bfloat16 has 2 KB, of
-    bfloat8_b 1,088 B, of bfloat4_b 576 B. Fewer transfers than the limit `many`, all programs
-    together, are not worth the question.
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
@@ -416,13 +404,8 @@ def bound(
     share it between cores. Bound by compute: more cores (TTP801), a lower math fidelity, fused ops.
 
     ## When it is no problem
-    This is information. Every kernel is bound by something; within the limit it is called balanced.
-    Where even the busiest thread waits for most of its cycles (TTP808), neither side binds.
-
-    ## Where it looks
-    ROOFLINE ANALYSIS of tt-lang's auto-profile, of the kernel that works longest; the bandwidth
-    beside it is from the PERF SUMMARY, if there is one. Early versions of tt-lang count waiting as
-    work.
+    Every kernel is bound by something; within the limit it is called balanced. Where even the
+    busiest thread waits for most of its cycles (TTP808), neither side binds.
     """
     line = roofline_of(kernels)
     if isinstance(line, str):
@@ -467,8 +450,7 @@ def barrier_per_transfer(
     Programs with about as many barriers as transfers, of reads or of writes.
 
     ## Why it matters
-    A barrier waits until all transfers have arrived. With one after each transfer, the network
-    carries one at a time, and the latency of each is paid in full.
+    The network carries one transfer at a time, and the latency of each is paid in full.
 
     ## What to do
     Start several copies before waiting for the first: in tt-lang, call `ttl.copy` for a whole block
@@ -477,10 +459,6 @@ def barrier_per_transfer(
 
     ## When it is no problem
     Kernels whose cores have one barrier each: they transfer once.
-
-    ## Where it looks
-    `barriers` and the numbers of transfers in tt-lang's PERF SUMMARY. The program and direction
-    with the fewest transfers per barrier counts.
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
@@ -525,8 +503,7 @@ def low_dram_bandwidth(
     the chip.
 
     ## Why it matters
-    A kernel that is bound by memory at a tenth of the bandwidth waits for single transfers, not for
-    DRAM. It could be several times as fast with the same bytes.
+    A kernel that is bound by memory at a tenth of the bandwidth waits for single transfers.
 
     ## What to do
     Keep more transfers in flight: several copies before a wait (TTP805), dataflow buffers of two
@@ -535,11 +512,7 @@ def low_dram_bandwidth(
 
     ## When it is no problem
     Kernels that compute, or that run so briefly that starting them takes most of their time.
-
-    ## Where it looks
-    `DRAM read`, `DRAM write` and `duration` of tt-lang's PERF SUMMARY, and the bandwidth of the
-    architecture that it names. Whether a kernel is bound by memory is told by ROOFLINE ANALYSIS;
-    without one this is information, and no saving is said; nor of several programs.
+    Without a ROOFLINE ANALYSIS, which tells whether memory binds, it is for information.
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
@@ -587,7 +560,7 @@ def uneven_cores(
     and thread where that is most.
 
     ## Why it matters
-    A program is over when its last core is. Cores that have less to do wait for it.
+    A program is over when its last core is.
 
     ## What to do
     Give each core the same number of blocks: cut the work so that it divides by the number of
@@ -595,10 +568,6 @@ def uneven_cores(
 
     ## When it is no problem
     Kernels in which one core serves the others, as the sender of a pipe does.
-
-    ## Where it looks
-    `kernel time` of tt-lang's PERF SUMMARY, which has the quickest and the slowest core of each
-    thread. How many cores are quick is unknown: the saving assumes that half are.
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
@@ -648,9 +617,8 @@ def threads_take_turns(
     filled (`cb_wait`) or to be emptied (`cb_reserve`).
 
     ## Why it matters
-    In a kernel that overlaps moving and computing, one thread is always busy, and the others wait
-    for it. If even that one waits, the threads take turns: data arrive while nothing is computed,
-    and the other way round.
+    In a kernel that overlaps moving and computing, one thread is always busy. If even that one
+    waits, data arrive while nothing is computed, and the other way round.
 
     ## What to do
     Give the buffers that are named two blocks or more (`block_count=2`), so that one is filled
@@ -659,11 +627,6 @@ def threads_take_turns(
 
     ## When it is no problem
     Kernels with so few blocks that filling the first and writing the last is most of their time.
-
-    ## Where it looks
-    ROOFLINE ANALYSIS of tt-lang's auto-profile, which has the waits of each thread; the lines and
-    the buffers that they wait for are from its source listing, CB FLOW GRAPH and PIPE GRAPH. The
-    saving needs a PERF SUMMARY of the one program, which has the time.
     """
     line = roofline_of(kernels)
     if isinstance(line, str):
@@ -703,8 +666,8 @@ def tiles_read_again(
     is most.
 
     ## Why it matters
-    An op on three inputs reads three tiles for one that it writes. A kernel that reads many more
-    may read the same tiles again for each block of its output, and each time wait for DRAM.
+    A kernel that reads many more tiles than it writes may read the same ones again for each block
+    of its output, and each time wait for DRAM.
 
     ## What to do
     Make the blocks of the output larger, so that a tile serves more of them, or let one core read
@@ -713,10 +676,6 @@ def tiles_read_again(
     ## When it is no problem
     Sums over many tiles, and products with a long inner dimension, read much for what they write,
     each tile once. The sizes of tensors are unknown: compare with them.
-
-    ## Where it looks
-    `DRAM read` and `DRAM write` of tt-lang's PERF SUMMARY, or what its simulator counted, in
-    statistics or in a trace.
     """
     if kernels.sim is not None:
         read, written = (kernels.sim.counters.get(f"dram_{way}_tiles", 0) for way in _WAYS)

@@ -66,8 +66,7 @@ def row_major_compute(
     Matmuls, elementwise ops, norms and reductions whose first operand is row-major.
 
     ## Why it matters
-    The engines work on tiles of 32 by 32. An op on rows turns them into tiles and back inside its
-    own kernel, or works on a part of each tile.
+    An op on rows turns them into tiles and back inside its own kernel, or works on a part of each.
 
     ## What to do
     Convert once, with `ttnn.to_layout(x, ttnn.TILE_LAYOUT)`, before the first of such ops, and let
@@ -77,12 +76,7 @@ def row_major_compute(
     A twentieth of the time of these ops: norms of one model took 3 to 8 % less in tiles.
 
     ## When it is no problem
-    Convolutions and pooling take rows by design, and are not counted; nor are indices, nor gammas
-    and page tables, which are no first operands.
-
-    ## Where it looks
-    OP CODE, the layout of the first operand and the kernel time in the op table. A report database
-    has no such times: there calls are counted.
+    Convolutions and pooling take rows by design, and are not counted; nor are indices.
     """
     if step is not None and has_operands(step):
         on_rows = [
@@ -165,8 +159,7 @@ def tile_padding(
     activations whose tiles are mostly empty.
 
     ## Why it matters
-    A tile has 32 rows and 32 columns. A tensor of 19 rows takes the memory, the transfers and the
-    compute of 32.
+    A tensor of 19 rows takes the memory, the transfers and the compute of 32.
 
     ## What to do
     Make the last two extents multiples of 32: larger batches, sequences padded once outside the
@@ -181,11 +174,6 @@ def tile_padding(
     Decoding with a batch of 1 leaves 31 of 32 rows empty, whatever the shapes: rows of a last tile
     do not count. Nor do ops that want such shapes (attention, matmuls of experts, convolutions,
     pooling) and what prepares their operands, images of three or four channels, weights and biases.
-
-    ## Where it looks
-    The padded and logical shapes of tiled operands and the kernel time of the op table, on the
-    slowest device. Captures of before August 2025 tell no logical shapes. A report database tells
-    only those: there tiles are taken to be of 32 by 32.
     """
     if subject.ops is not None and has_operands(subject.ops):
         return _padding_of_step(step_of(subject.ops), share)
@@ -350,10 +338,6 @@ def layout_conversions(
     ## When it is no problem
     What comes row-major from the host has to be converted once, and so has what a step begins and
     ends with: not counted, unless it takes more than ten times its bytes by the bandwidth of DRAM.
-
-    ## Where it looks
-    OP CODE and the kernel time of the op table, on the slowest device. Without a table, the layouts
-    of the tensors that a report database or a captured graph follows from call to call.
     """
     if step is None:
         assert report is not None

@@ -120,10 +120,6 @@ def unfused_activations(step: OpTable, *, share: Limit = SHARE) -> Answer:
     ## When it is no problem
     Where the result is needed without the activation as well. A matmul that is bound by computing
     may lose as much as is gained: measure both.
-
-    ## Where it looks
-    OP CODE, the function in ATTRIBUTES, operands and the kernel time of the op table, in their
-    order on the slowest device.
     """
     ops, lines = critical_ops(step), rooflines(step)
     found: dict[int, tuple[str, float]] = {}
@@ -198,8 +194,8 @@ def matmul_not_dram_sharded(
     longer than reading these with a DRAM-sharded program config would.
 
     ## Why it matters
-    A matmul of a few rows takes as long as reading its weights. Cut to the banks of DRAM, each bank
-    feeds a core next to it, and most of the bandwidth is used.
+    Such a matmul takes as long as reading its weights. Cut to the banks of DRAM, each bank feeds a
+    core next to it, and most of the bandwidth is used.
 
     ## What to do
     Store the weights `DRAM_WIDTH_SHARDED`, keep the input in L1, and use
@@ -215,10 +211,6 @@ def matmul_not_dram_sharded(
     ## When it is no problem
     A matmul that already reads its weights at 75 % of the bandwidth is not named: smaller formats
     help it more (TTP101). Where more cores alone are clearly faster, TTP305 names it.
-
-    ## Where it looks
-    The operands of matmuls, `program_config`, the kernel time and DEVICE ARCH of the op table, on
-    the slowest device. Sparse matmuls are left out: their operands are larger than what they read.
     """
     matmuls, board = matmuls_of(step), board_of(step)
     if not matmuls:
@@ -333,12 +325,8 @@ def small_matmul_blocks(
 
     ## When it is no problem
     A sharded first input limits `in0_block_w` to a divisor of its shard's width, and blocks have to
-    fit into L1. Matmuls that gain from DRAM-sharded weights are left
-    to TTP311, those on few cores to TTP305.
-
-    ## Where it looks
-    The program config in ATTRIBUTES, the operands and the kernel time of the op table, on the
-    slowest device.
+    fit into L1. Matmuls that gain from DRAM-sharded weights are left to TTP311, those on few cores
+    to TTP305.
     """
     matmuls = matmuls_of(step)
     if not matmuls:
@@ -392,14 +380,8 @@ def matmul_without_program_config(
     The time of the matmul, less twice what it takes at full speed.
 
     ## When it is no problem
-    Where the choice of TTNN is good already: such matmuls are not named. Some releases of TTNN
-    record the config that they chose themselves, so that a matmul without one cannot be told from a
-    matmul with one. Matmuls that gain from DRAM-sharded weights are left
-    to TTP311, those on few cores to TTP305.
-
-    ## Where it looks
-    `program_config` in ATTRIBUTES, the operands and the kernel time of the op table, on the slowest
-    device.
+    Some releases of TTNN record the config that they chose themselves, so that a matmul without one
+    cannot be told from a matmul with one. TTP311 and TTP305 come first, as in TTP312.
     """
     matmuls = matmuls_of(step)
     if not matmuls:
@@ -448,12 +430,7 @@ def low_matmul_efficiency(
     bandwidth of DRAM, and what its products take on the cores that it runs on, at its fidelity.
 
     ## When it is no problem
-    Small matmuls end before the device is up to speed.
-
-    ## Where it looks
-    Operands, CORE COUNT, MATH FIDELITY, DEVICE ARCH and the kernel time of the op table, on the
-    slowest device. With DRAM-sharded weights one core for each bank computes. Sparse matmuls are
-    left out, and ops whose shapes cannot be their own. Where DEVICE ARCH is missing, PM IDEAL
+    Small matmuls end before the device is up to speed. Where DEVICE ARCH is missing, PM IDEAL
     stands in for the roofline.
     """
     matmuls = matmuls_of(step)

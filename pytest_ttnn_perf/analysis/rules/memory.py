@@ -73,19 +73,16 @@ def interleaved_activations(
     TTP303.
 
     ## Why it matters
-    The pages of an interleaved tensor lie on all banks, so every core fetches most of its input
-    from elsewhere. A shard lies in the L1 of the core that works on it.
+    Every core fetches most of its input from elsewhere. A shard lies in the L1 of the core that
+    works on it.
 
     ## What to do
     Give the ops of a block one sharded memory config and pass it on from op to op. Shard by height
     where there are many rows, by width where there are few rows and many columns, by block between.
 
     ## When it is no problem
-    Small tensors: what is read in less than launching an op takes is no finding.
-
-    ## Where it looks
-    The tensors that a report database follows. With an op table, which tells times, TTP303 says
-    what activations in DRAM cost, and this rule does not apply.
+    Small tensors: what is read in less than launching an op takes is no finding. With an op table,
+    which tells times, TTP303 says what it costs.
     """
     if subject.ops is not None or report is None:
         return Answer.not_applicable("an op table says what that costs: TTP303")
@@ -147,11 +144,6 @@ def resharding(
     ## When it is no problem
     What comes row-major from the host, and what a step begins and ends with, has to be moved: it is
     counted only where it takes more than ten times its bytes by the bandwidth of DRAM.
-
-    ## Where it looks
-    OP CODE, the memory of inputs and outputs and the kernel time of the op table, on the slowest
-    device. In a report database the memory configs of inputs and outputs, and the captured graph of
-    each operation.
     """
     if step is None:
         assert report is not None
@@ -307,11 +299,6 @@ def hot_data_in_dram(
     ## When it is no problem
     Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Those that are
     read much later, as those of a skip connection, may have to.
-
-    ## Where it looks
-    Shapes, formats and memory of inputs and outputs in the op table, on the slowest device: an
-    input that looks like an earlier output is taken for it. Without a table, the tensors that a
-    report database or a captured graph follows from call to call, if they are worth it.
     """
     if step is None:
         assert report is not None
@@ -437,8 +424,8 @@ def low_l1_headroom(
     bank, and circular buffers on the fullest core, against what a core has for both.
 
     ## Why it matters
-    A somewhat larger batch, block or resolution no longer fits, and the program fails with
-    circular buffers that clash with L1 buffers. Nor is there room for double buffering.
+    A somewhat larger batch, block or resolution no longer fits; nor is there room for double
+    buffering.
 
     ## What to do
     Free tensors early with `ttnn.deallocate`, let convolutions free their input with
@@ -447,11 +434,6 @@ def low_l1_headroom(
 
     ## When it is no problem
     A model whose shapes are final, and that runs, may use all of L1: that is what it is for.
-
-    ## Where it looks
-    Buffers alive at each operation, circular buffers in its captured graph, and the sizes of the
-    device, all in a report database. Many operations do not report their circular buffers: the
-    rule says that L1 has room only if all of them do.
     """
     budget = budget_bytes(report)
     if budget is None:

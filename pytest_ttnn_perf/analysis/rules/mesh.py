@@ -108,20 +108,14 @@ def batch_not_divisible(
     With data parallelism, the samples that are left over when the batch is shared evenly.
 
     ## Why it matters
-    All devices run the same program at the same time. Samples that are left over are dropped,
-    padded, or leave the other devices idle for a whole pass.
+    Samples that are left over are dropped, padded, or leave the other devices idle for a pass.
 
     ## What to do
     Use a batch that is a multiple of the number of devices that share it.
 
     ## When it is no problem
-    Without data parallelism the rule does not apply: with tensor parallelism, all devices work on
-    the whole batch.
-
-    ## Where it looks
-    `batch` of the marker, else the fact `batch` or `batch_size`; and the fact `data_parallel`,
-    which is the number of devices that share the batch or true for all of them. Without that fact,
-    inputs that a report database says to be sharded along their first dimension.
+    Without data parallelism (the fact `data_parallel`, the number of devices that share the batch
+    or true for all, or inputs that a report says to be cut along their first dimension).
     """
     ways = _data_parallel_ways(subject)
     if ways == 1:
@@ -146,7 +140,7 @@ def weights_not_replicated(
 
     ## What it finds
     Weights of matmuls and convolutions that are sharded over the mesh although the batch is shared
-    among its devices.
+    among its devices, as in TTP701.
 
     ## Why it matters
     A copy of the model that has only a part of its weights needs collectives to get at the rest.
@@ -157,10 +151,6 @@ def weights_not_replicated(
     ## When it is no problem
     Models that are too large for one device, and meshes with data parallelism along one dimension
     and tensor parallelism along the other, have to shard their weights.
-
-    ## Where it looks
-    The placements of second operands in the arguments of a report database. Data parallelism is the
-    fact `data_parallel`, or an input that is sharded along its first dimension.
     """
     report = subject.report
     if _data_parallel_ways(subject) == 1:
@@ -272,10 +262,6 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
     ## When it is no problem
     Where the sum has to be exact. Exchanges of a few KiB take as long in any format. Integers, and
     what comes from a search for places, such as tokens, keep their format.
-
-    ## Where it looks
-    OP CODE, `num_links`, the data type of inputs and the kernel time of the op table, on all
-    devices.
     """
     if len(step.devices) < 2:
         return Answer.not_applicable("one device")
@@ -377,9 +363,6 @@ def device_imbalance(step: OpTable, *, excess: Limit = SHARE) -> Answer:
 
     ## When it is no problem
     Where only some devices are meant to work in the window, as in a pipeline.
-
-    ## Where it looks
-    DEVICE ID, OP CODE and the kernel time of the op table, op by op on all devices.
     """
     if len(step.devices) < 2:
         return Answer.not_applicable("one device")

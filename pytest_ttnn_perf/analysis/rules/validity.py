@@ -1,8 +1,7 @@
-"""Validity of a measurement: lost data, made-up times, its environment and helpers."""
+"""Validity of a capture: lost data, made-up times, failed operations."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
@@ -24,8 +23,7 @@ from pytest_ttnn_perf.analysis.ops.regions import (
     unread_ops,
 )
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines
-from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
-from pytest_ttnn_perf.core.metric import Kind, Source
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
 from pytest_ttnn_perf.core.text import counted, percent, shortened, size
 
 if TYPE_CHECKING:
@@ -34,79 +32,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
     from pytest_ttnn_perf.analysis.readers.report_db import OperationError, Report
     from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
-    from pytest_ttnn_perf.core.finding import HelperPcc
-    from pytest_ttnn_perf.core.hardware import Conflict
-    from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.ops import OpTable
-
-
-#: What is done as often as the other on one line of a kernel.
-_PAIRS: Final = (("cb_reserve", "cb_push"), ("cb_wait", "cb_pop"))
-_NO_LOSSES: Final = Limit(0, "losses", "what is lost makes every time too short")
-#: Kinds of problems, by name: their module is read for logs alone.
-_LOSSES: Final = frozenset({"DROPPED", "CUT", "STALE"})
-_UNPROFILED: Final = frozenset({Source.WALL, Source.SIM})
-
-
-@rule("TTP001", "profiler-data-dropped", Severity.ERROR, Input.TEST, Input.KERNELS)
-def profiler_data_dropped(subject: Subject) -> Answer:
-    """The profiler lost data.
-
-    ## What it finds
-    Markers that the device profiler dropped because its buffers were full; sections of tt-lang's
-    output that are cut, or may be of an earlier run; and lines of a tt-lang kernel on which a
-    buffer was reserved more often than pushed, or waited for more often than popped.
-
-    ## Why it matters
-    What is left looks like a whole profile with shorter times. No number of it can be trusted.
-
-    ## What to do
-    Profile fewer ops at a time: fewer iterations, fewer layers, or a kernel with fewer loops; of a
-    log that is incomplete, capture all of it. A core keeps 125 zones per processor, and 1000
-    programs unless TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT says more. For tt-lang, set
-    TT_METAL_PROFILER_MID_RUN_DUMP=1.
-
-    ## When it is no problem
-    Never.
-
-    ## Where it looks
-    What the profiled pass of the test said of its profiler, and the output of tt-lang.
-    """
-    kernels, observation = subject.kernels, subject.observation
-    dropped = observation is not None and observation.dropped
-    losses = list(_losses(kernels)) if kernels else []
-    if dropped:
-        losses.insert(0, Evidence("the device profiler ran out of room and dropped markers"))
-    if losses:
-        kinds = {problem.kind.name for problem in kernels.problems} if kernels else set()
-        only_cut = kinds & _LOSSES == {"CUT"} and not dropped
-        what = "the log is incomplete" if only_cut else "profiler data are not whole"
-        others = f", and {len(losses) - 1} more" if len(losses) > 1 else ""
-        return _NO_LOSSES.found(len(losses), f"{what}: {losses[0].subject}{others}", losses)
-    if kernels is not None:
-        profiled = kernels.sim is None
-    elif subject.ops is not None or observation is None:
-        profiled = True
-    else:
-        observed = observation.metrics.values()
-        profiled = any(one.metric.source not in _UNPROFILED for one in observed)
-    return _NO_LOSSES.clean(0) if profiled else Answer.not_applicable("no profiler ran")
-
-
-def _losses(log: TtlangLog) -> Iterator[Evidence]:
-    for problem in log.problems:
-        if problem.kind.name in _LOSSES:
-            yield Evidence(f"line {problem.line}: {problem.text}")
-    for profile in log.auto_profiles:
-        for thread in profile.threads:
-            for line in thread.lines or ():
-                hits = {op.op: op.hits for op in line.ops}
-                for first, second in _PAIRS:
-                    if first in hits and second in hits and hits[first] != hits[second]:
-                        counts = f"{hits[first]} {first}, {hits[second]} {second}"
-                        place = f"{thread.total.thread}, source line {line.line}"
-                        lost = abs(hits[first] - hits[second])
-                        yield Evidence(f"{place}: {counts}", lost, "zones")
 
 
 _NO_BROKEN: Final = Limit(0, "traces", "a trace cannot change between two replays")
@@ -129,10 +55,6 @@ def incomplete_trace_replay(ops: OpTable) -> Answer:
 
     ## When it is no problem
     Never: a trace cannot change between two replays.
-
-    ## Where it looks
-    METAL TRACE ID and METAL TRACE REPLAY SESSION ID of the op table. A single replay has nothing
-    to be compared with, which is said.
     """
     repeated = [trace for trace in ops.traces if trace.replays > 1]
     if not repeated:
@@ -173,9 +95,6 @@ def many_kernel_invocations(kernels: TtlangLog) -> Answer:
 
     ## When it is no problem
     Never for these two profiles. Perf summaries tell programs apart, and are not looked at.
-
-    ## Where it looks
-    The auto-profiles and signpost profiles in the output of tt-lang.
     """
     counts = {
         "auto-profiles": len(kernels.auto_profiles),
@@ -198,7 +117,8 @@ def host_fallback(
     """Ops ran on the host instead of the device.
 
     ## What it finds
-    Ops of torch between the ops of a step, which TTNN calls where it has none of its own.
+    Ops of torch between the ops of a step, which TTNN calls where it has none of its own: rows of
+    type python_fallback in the op table.
 
     ## Why it matters
     Each waits for the device, copies a tensor to the host and back, and keeps the model from being
@@ -209,12 +129,7 @@ def host_fallback(
     the device.
 
     ## When it is no problem
-    When it prepares inputs or reads results: what runs on the host before the first op of a step
-    on the device, or after the last one, does not count.
-
-    ## Where it looks
-    The rows of type python_fallback in the op table, which have no time on the device, in the order
-    of the host's calls.
+    What runs on the host before the first op of a step, or after the last one, does not count.
     """
     within: set[int] = set()
     for region in regions_of(ops).regions:
@@ -237,22 +152,18 @@ def durations_alike(ops: OpTable) -> Answer:
     """Nearly all ops took exactly the same time.
 
     ## What it finds
-    The most common kernel duration, as a share of the ops that have it, where there are at least
-    eight ops of at least two kinds, and more than half of the kinds have it.
+    The most common kernel duration, where there are at least eight ops of at least two kinds, and
+    more than half of the kinds have it.
 
     ## Why it matters
-    A matmul and a slice do not take the same number of nanoseconds. Such numbers were filled in, by
-    a mock device, a simulator or a script: none of them was measured. The capture gives no metric,
-    and never becomes a baseline.
+    Such numbers were filled in, by a mock device, a simulator or a script. The capture gives no
+    metric, and never becomes a baseline.
 
     ## What to do
     Capture again on a device, with TT_METAL_DEVICE_PROFILER=1.
 
     ## When it is no problem
     Never, for a capture of a device.
-
-    ## Where it looks
-    The kernel durations of the op table.
     """
     alike = most_common_duration(ops)
     if alike is None:
@@ -272,21 +183,16 @@ def no_processor_times(ops: OpTable) -> Answer:
     in every row.
 
     ## Why it matters
-    The kernel duration of an op goes from the first start to the last end of the kernels of its
-    processors. Where the profiler saw none of these, it is the duration of something else. The
-    capture gives no metric, and never becomes a baseline.
+    Where the profiler saw no kernel of a processor, the kernel duration is that of something else.
+    The capture gives no metric, and never becomes a baseline.
 
     ## What to do
     Capture again with a build of tt-metal whose device profiler works, and look whether
     `profile_log_device.csv` has zones such as BRISC-KERNEL.
 
     ## When it is no problem
-    When the report was made with `--device-analysis-types device_kernel_duration`, as tt-metal's
-    device performance tests do: nothing but the kernel duration is in it then, and this rule is
-    not measured.
-
-    ## Where it looks
-    DEVICE BRISC KERNEL DURATION and its like in the op table, beside DEVICE FW DURATION.
+    A report that was made with `--device-analysis-types device_kernel_duration`, as tt-metal's
+    device performance tests do, has nothing but kernel durations: the rule is not measured then.
     """
     if ops.processors is None:
         return Answer.not_measured("the capture has no columns for single processors")
@@ -320,9 +226,6 @@ def ops_without_time(ops: OpTable) -> Answer:
     ## When it is no problem
     Never. What a trace recorded while it was captured has no time either, and is not counted: its
     replays have.
-
-    ## Where it looks
-    DEVICE KERNEL DURATION and OP TO OP LATENCY of the op table.
     """
     if not ops.unread:
         return _NO_OPS.clean(0)
@@ -341,11 +244,10 @@ def devices_differ(ops: OpTable) -> Answer:
 
     ## What it finds
     Devices whose ops, by their codes and in their order, are not those of most devices, in
-    the first step of a region: a replay of a trace, a window of signposts, or else everything.
+    the first step of a region.
 
     ## Why it matters
-    What one device took longer than another is then no imbalance, and what it waited is not known:
-    TTP703 and TTP704 compare unlike work. Times of one device, and the time of the slowest, hold.
+    TTP703 and TTP704 compare unlike work then. Times of one device, and of the slowest, hold.
 
     ## What to do
     If the program is meant to be the same everywhere, the profiler lost ops of a device: profile
@@ -354,9 +256,6 @@ def devices_differ(ops: OpTable) -> Answer:
 
     ## When it is no problem
     Pipelines that give each device its own part of a model.
-
-    ## Where it looks
-    OP CODE and DEVICE ID of the op table.
     """
     if len(ops.devices) < 2:
         return Answer.not_applicable("one device")
@@ -382,12 +281,12 @@ def stale_shapes(
 
     ## What it finds
     Ops that would have moved more than the DRAM bandwidth of the chip, or computed more than its
-    cores can, were their shapes those of the op table; and all others with the same shapes.
+    cores can, were their shapes those of the op table, with 5 % of tolerance; and all others with
+    the same shapes. Lookups and caches are left out.
 
     ## Why it matters
     Where a program comes from the cache, some builds of the profiler write the shapes of the call
-    that made it. What follows from shapes (bandwidth, FLOPs, bound, padding, bytes) is then wrong
-    for these ops, and nothing ranks them by it. Their times are right.
+    that made it. What follows from shapes is then wrong for these ops. Their times are right.
 
     ## What to do
     Read the shapes of these ops in the model, not in the capture. A capture with the program cache
@@ -395,11 +294,6 @@ def stale_shapes(
 
     ## When it is no problem
     When nothing but times is wanted.
-
-    ## Where it looks
-    The operands, the fidelity and the cores of the op table, and the peaks of its architecture,
-    with 5 % of tolerance. Lookups and caches are left out. In replays that lost data (TTP002) it is
-    times that are too short: they are not measured.
     """
     flaw = different_replays(ops)
     if flaw is not None:
@@ -457,21 +351,17 @@ def operation_failed(
     asked for and what there was. Those that were begun and never ended are counted apart.
 
     ## Why it matters
-    What follows was not run, or ran on something else. Numbers of such a program say nothing of the
-    model: they are `NO_DATA`, and never become a baseline.
+    What follows was not run, or ran on something else. Numbers of such a program are `NO_DATA`, and
+    never become a baseline.
 
     ## What to do
-    Fix the call that is named; where memory ran out, choose smaller blocks
-    (`act_block_h_override`,
+    Fix the call that is named; where memory ran out, choose smaller blocks (`act_block_h_override`,
     `in0_block_w`, `per_core_M`), keep skip connections in DRAM, shard over more cores, use
     bfloat8_b, and free tensors with `ttnn.deallocate` or `deallocate_activation`. Then capture
     again.
 
     ## When it is no problem
     A test that provokes the error. Waive the rule there, and attach no such report.
-
-    ## Where it looks
-    The errors of the report database, or those that the captured graph has.
     """
     failed = [error for error in report.errors if error.kind != _CUT]
     cut = [error for error in report.errors if error.kind == _CUT]
@@ -516,75 +406,3 @@ def _memory(error: OperationError) -> str | None:
         over = size(max(ends - starts, 0))
         return f"out of memory: circular buffers reach {over} into tensors in L1"
     return reason if "out of memory" in reason.lower() else None
-
-
-@rule("TTP004", "conflicting-environment", Severity.ERROR)
-def conflicting_environment(
-    conflicts: tuple[Conflict, ...] | None, observation: Observation | None
-) -> Answer:
-    """A variable was set that changes the times.
-
-    ## What it finds
-    Variables that slow kernels or calls down: the watcher, prints and asserts of kernels, slow
-    dispatch, profilers, tt-lang's dumps, logging or comparison in TTNN_CONFIG_OVERRIDES.
-
-    ## Why it matters
-    The model is then measured with its debugging. Some of them do so even when set to 0.
-
-    ## What to do
-    Unset the variable; each finding says which.
-
-    ## When it is no problem
-    Never for times. To debug, run the test without the gate.
-
-    ## Where it looks
-    The environment of the process that took the samples, but not of the profiled pass.
-    """
-    if observation is not None and not any(
-        observed.samples
-        and observed.metric.source is Source.WALL
-        and observed.metric.kind in {Kind.TIME, Kind.THROUGHPUT}
-        for observed in observation.metrics.values()
-    ):
-        return Answer.not_applicable("no wall time was taken")
-    if conflicts is None:
-        return Answer.not_measured("the environment in which the times were taken is not known")
-    sentences = [str(conflict) for conflict in conflicts]
-    limit = Limit(0, "variables", "with any of them a time is not the model's")
-    return limit.at_most(len(conflicts), "; ".join(sentences), map(Evidence, sentences))
-
-
-@rule("TTP908", "helper-pcc-differs", Severity.ERROR, Input.HELPERS)
-def helper_pcc_differs(helper_pccs: tuple[HelperPcc, ...]) -> Answer:
-    """A PCC helper lets an output pass that the values do not bear out.
-
-    ## What it finds
-    Comparisons that passed in a helper such as `comp_pcc` or `assert_with_pcc`, although the output
-    holds NaN or infinity where the reference does not, neither side holds a finite value, both are
-    empty, one element was stretched to many, or the values correlate less than the helper says.
-
-    ## Why it matters
-    These helpers replace NaN and infinity by zero: a model with NaN passes with a PCC of 0.999.
-
-    ## What to do
-    Find the first op that gives a value that is not finite, with comparison mode of TTNN; where the
-    tensors are empty or of other shapes, compare the whole output.
-
-    ## When it is no problem
-    The same NaN or infinity on both sides, as in masks, and shapes that differ but hold the same
-    elements are not found. Compare an output with NaN by design without it.
-
-    ## Where it looks
-    Tensors in host memory that the test gave to the helper, of at most `observe_pcc_elements`
-    elements.
-    """
-    evidence = [Evidence(f"{each.metric} ({each.helper}): {each.sentence}") for each in helper_pccs]
-    text = ""
-    if helper_pccs:
-        pcc, *others = helper_pccs
-        says = "passed" if pcc.told is None else f"{pcc.told:.6g}"
-        ours = "does not exist" if math.isnan(pcc.ours) else f"is {pcc.ours:.6g}"
-        text = f"{pcc.metric}: {pcc.helper} says {says}, and the PCC {ours}: {pcc.sentence}"
-        text += f"; {len(others)} more" if others else ""
-    limit = Limit(0, "comparisons", "what leaves values out compares another output")
-    return limit.at_most(len(helper_pccs), text, evidence)
