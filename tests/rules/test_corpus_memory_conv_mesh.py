@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.matmuls import flag, whole
+from pytest_ttnn_perf.analysis.checklist.products import flag, whole
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.readers.report_db import attribute_flag, attribute_int
 from pytest_ttnn_perf.core.finding import RuleOutcome

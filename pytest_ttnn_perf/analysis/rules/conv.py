@@ -10,18 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.matmuls import (
-    TILE_ROWS,
-    Product,
-    best_known,
-    check_shortfall,
-    flag,
-    is_convolution,
-    no_roofline,
-    products_of,
-    shortfall_ns,
-    whole,
-)
 from pytest_ttnn_perf.analysis.checklist.op_times import (
     heaviest_numbers,
     kernel_ns,
@@ -34,6 +22,18 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     operation_name,
     reshards,
     sharding_in,
+)
+from pytest_ttnn_perf.analysis.checklist.products import (
+    TILE_ROWS,
+    Product,
+    best_known,
+    check_shortfall,
+    flag,
+    is_convolution,
+    no_roofline,
+    products_of,
+    shortfall_ns,
+    whole,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
     LAUNCH_NS,

@@ -7,21 +7,6 @@ from collections import defaultdict
 from math import inf, prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.cores import (
-    NOT_TOLD,
-    SHORTEST_US,
-    USED,
-    available_cores,
-    few_cores,
-    ops_on_cores,
-    searches,
-)
-from pytest_ttnn_perf.analysis.checklist.matmuls import (
-    dram_sharded_ns,
-    is_matmul,
-    matmuls_of,
-    none_long_enough,
-)
 from pytest_ttnn_perf.analysis.checklist.op_times import (
     has_operands,
     heaviest_numbers,
@@ -29,6 +14,19 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     worst_ops,
 )
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, PRODUCTS, stale_signatures
+from pytest_ttnn_perf.analysis.checklist.products import (
+    NOT_TOLD,
+    SHORTEST_US,
+    USED,
+    available_cores,
+    dram_sharded_ns,
+    few_cores,
+    is_matmul,
+    matmuls_of,
+    none_long_enough,
+    ops_on_cores,
+    searches,
+)
 from pytest_ttnn_perf.analysis.checklist.savings import (
     LAUNCH_NS,
     SHARE,
@@ -55,8 +53,7 @@ from pytest_ttnn_perf.core.text import counted, microseconds, percent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.cores import OnCores
-    from pytest_ttnn_perf.analysis.checklist.matmuls import Product
+    from pytest_ttnn_perf.analysis.checklist.products import OnCores, Product
     from pytest_ttnn_perf.analysis.checklist.savings import OpPlace, Removal
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
     from pytest_ttnn_perf.analysis.readers.report_db import Report

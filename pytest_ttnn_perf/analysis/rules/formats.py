@@ -8,12 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.matmuls import (
-    TILE_ROWS,
-    is_convolution,
-    products_of,
-    unknown_chip,
-)
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, op_name, worst_ops
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
@@ -32,6 +26,12 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     weights_by_row,
     weights_in_report,
     weights_in_table,
+)
+from pytest_ttnn_perf.analysis.checklist.products import (
+    TILE_ROWS,
+    is_convolution,
+    products_of,
+    unknown_chip,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
@@ -65,7 +65,7 @@ from pytest_ttnn_perf.core.text import counted, microseconds, percent, size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.matmuls import Product
+    from pytest_ttnn_perf.analysis.checklist.products import Product
     from pytest_ttnn_perf.analysis.ops.roofline import Board
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.ops import Op, OpTable, Tensor

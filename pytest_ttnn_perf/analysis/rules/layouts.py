@@ -7,7 +7,6 @@ from collections import defaultdict
 from math import ceil, prod
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.matmuls import is_convolution
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
@@ -20,6 +19,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     round_trips,
     shape_text,
 )
+from pytest_ttnn_perf.analysis.checklist.products import is_convolution
 from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
     Removal,

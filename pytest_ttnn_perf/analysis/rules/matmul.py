@@ -6,25 +6,23 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.cores import (
-    USED,
-    available_cores,
-    config_grid,
-    evenly,
-    few_cores,
-    grid_rows,
-    ops_on_cores,
-)
-from pytest_ttnn_perf.analysis.checklist.matmuls import (
+from pytest_ttnn_perf.analysis.checklist.operands import shape_text
+from pytest_ttnn_perf.analysis.checklist.products import (
     COMPUTE_AT,
     NO_MATMULS,
     READ_AT,
     TILE_ROWS,
+    USED,
+    available_cores,
     best_known,
     check_shortfall,
+    config_grid,
     dram_sharded_ns,
+    evenly,
+    few_cores,
     flag,
     gains_from_dram_sharding,
+    grid_rows,
     has_small_blocks,
     inner_block,
     is_convolution,
@@ -32,6 +30,7 @@ from pytest_ttnn_perf.analysis.checklist.matmuls import (
     is_matmul,
     matmuls_of,
     no_roofline,
+    ops_on_cores,
     output_subblock,
     program_config,
     setting,
@@ -39,7 +38,6 @@ from pytest_ttnn_perf.analysis.checklist.matmuls import (
     unknown_chip,
     whole,
 )
-from pytest_ttnn_perf.analysis.checklist.operands import shape_text
 from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
     advice_for,
@@ -64,7 +62,7 @@ from pytest_ttnn_perf.core.text import counted, microseconds, percent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.matmuls import Product
+    from pytest_ttnn_perf.analysis.checklist.products import Product
     from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
     from pytest_ttnn_perf.analysis.ops.roofline import Board
     from pytest_ttnn_perf.analysis.readers.report_db import Report

@@ -6,13 +6,13 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.matmuls import flag, whole
 from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.operands import (
     activation_edges,
     operation_name,
     runs_product,
 )
+from pytest_ttnn_perf.analysis.checklist.products import flag, whole
 from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
     advice_for,

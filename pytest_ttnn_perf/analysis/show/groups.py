@@ -12,13 +12,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.matmuls import (
-    NO_MATMULS,
-    is_convolution,
-    is_matmul,
-    program_config,
-)
-from pytest_ttnn_perf.analysis.checklist.matmuls import whole as whole_number
 from pytest_ttnn_perf.analysis.checklist.op_times import (
     device_ops,
     executions,
@@ -38,6 +31,13 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     weights_in_report,
     weights_in_table,
 )
+from pytest_ttnn_perf.analysis.checklist.products import (
+    NO_MATMULS,
+    is_convolution,
+    is_matmul,
+    program_config,
+)
+from pytest_ttnn_perf.analysis.checklist.products import whole as whole_number
 from pytest_ttnn_perf.analysis.ops.regions import why_invalid
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, in_dram, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard, allocated_bytes
