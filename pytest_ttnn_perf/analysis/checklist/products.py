@@ -1,4 +1,4 @@
-"""Matrix products and convolutions, and the cores that they and other ops could use."""
+"""Products, and the cores that they and other ops use."""
 
 from __future__ import annotations
 

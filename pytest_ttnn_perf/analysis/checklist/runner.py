@@ -257,7 +257,7 @@ def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str]
 
 
 def _answers(rules: Iterable[Rule], subject: Subject) -> list[tuple[Rule, Answer]]:
-    """Ask rules in their order; those that look at the others see what these claim."""
+    """Ask rules, those that look at what others claim last."""
     listed = list(rules)
     answers: dict[str, tuple[Rule, Answer]] = {}
     for rule in sorted(listed, key=lambda rule: rule.looks_at_others):
@@ -294,7 +294,7 @@ def ask_in_regions(
 
 
 def _parts(subject: Subject) -> list[tuple[Subject, _Asked]]:
-    """Return what rules are asked of: of a single region everything at once."""
+    """Return the parts of a subject, with the rules asked of each."""
     regions = in_regions(subject)
     if regions == (subject,):
         return [(subject, lambda *_: True)]

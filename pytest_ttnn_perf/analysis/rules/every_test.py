@@ -1,4 +1,4 @@
-"""Rules that are asked of every test, with a capture or without: they load no reader of one."""
+"""Rules asked of every test, which load no reader of captures."""
 
 from __future__ import annotations
 
