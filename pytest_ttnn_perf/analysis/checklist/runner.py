@@ -257,7 +257,7 @@ def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str]
 
 
 def _answers(rules: Iterable[Rule], subject: Subject) -> list[tuple[Rule, Answer]]:
-    """Ask rules, those that look at what others claim last."""
+    """Ask rules, the rules on what others claim last."""
     listed = list(rules)
     answers: dict[str, tuple[Rule, Answer]] = {}
     for rule in sorted(listed, key=lambda rule: rule.looks_at_others):
