@@ -67,13 +67,3 @@ def test_what_the_author_recorded_under_that_name_is_a_problem(printing: Project
 
     assert ran.code == 1
     assert "kernel_time: given by record and by what the run observed itself" in ran.text
-
-
-def test_without_the_variables_nothing_is_kept_with_s(
-    printing: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("TTLANG_PERF_DUMP")
-
-    printing.pytest("--ttnn-perf", "-s", "--ttnn-perf-missing=warn")
-
-    assert "kernel_time" not in record_of(printing)["tests"][MODEL]["metrics"]

@@ -142,13 +142,3 @@ def test_new_and_deleted_files_and_no_git(desk: Desk) -> None:
     ran = desk.run("check", FILE, "baselines/wormhole_b0-n150-1x1/test_gone.json")
     said = "1 file checked, 0 problems; no git here: nothing to compare them with"
     assert (ran.code, ran.text) == (0, said)
-
-
-def test_what_is_no_baseline_is_refused(desk: Desk) -> None:
-    desk.store(TEST, BEFORE)
-    ran = desk.run("check", "pyproject.toml")
-    assert ran.code == 2
-    assert "pyproject.toml is not in" in ran.errors
-    assert "say --baselines DIR" in ran.errors
-    shutil.rmtree(desk.root)
-    assert desk.run("check").code == 3

@@ -70,16 +70,6 @@ def test_an_unchanged_side_gives_the_other_side(base: BaselineFile, changed: Bas
 
 
 @MANY
-@given(FILES, stored_tests(), stored_tests())
-def test_different_tests_accepted_on_two_branches_are_both_kept(
-    base: BaselineFile, one: TestBaseline, other: TestBaseline
-) -> None:
-    merged = merge_files(base, with_tests(base, test_a=one), with_tests(base, test_b=other))
-    assert not merged.conflicts
-    assert merged.file == with_tests(base, test_a=one, test_b=other)
-
-
-@MANY
 @given(st.none() | FILES, FILES, FILES)
 def test_both_directions_give_the_same(
     base: BaselineFile | None, ours: BaselineFile, theirs: BaselineFile
@@ -176,15 +166,3 @@ def test_a_test_removed_on_one_side_and_changed_on_the_other_is_a_conflict(
         base, with_tests(base, test_a=None), with_tests(base, test_a=changed), take=Take.NEWEST
     )
     assert newest.file.tests == {"test_a": changed}
-
-
-@SOME
-@given(stored_tests(), ACCEPTED)
-def test_the_same_numbers_accepted_twice_are_no_conflict(
-    test: TestBaseline, again: Acceptance
-) -> None:
-    ours = BaselineFile(HARDWARE, {"test_a": test})
-    theirs = with_tests(ours, test_a=replace(test, accepted=again))
-    merged = merge_files(None, ours, theirs)
-    assert not merged.conflicts
-    assert merged.file.tests["test_a"].accepted.at == max(test.accepted.at, again.at)

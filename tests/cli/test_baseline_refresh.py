@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.cli.baseline_accept import MAX_REFRESHED
-from pytest_ttnn_perf.cli.main import parse
-from pytest_ttnn_perf.core.baseline import MAX_SESSIONS
 from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.harness.baselines import N150
 from tests.harness.golden import assert_golden
@@ -18,8 +15,6 @@ from tests.harness.histories import TEST, Histories, edited, wobbled
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.baseline import TestBaseline
     from tests.harness.project import Project, Ran
-
-OTHER = "models/test_llama.py::test_prefill"
 
 
 @pytest.fixture
@@ -152,20 +147,6 @@ def test_a_creep_does_not_get_in_by_many_refreshes(histories: Histories, project
     assert stored(project).metrics["latency"].accepted_value is None
 
 
-def test_the_last_runs_are_those_of_the_branch_and_not_of_each_test(
-    histories: Histories, project: Project
-) -> None:
-    for _ in range(5):
-        night(histories, 10.0)
-    for _ in range(4):
-        night(histories, 10.0, test=OTHER)
-    ran = refresh(project, "--last", "6", "--dry-run")
-    text = " ".join(ran.text.split())
-    assert f"refused {TEST} on wormhole_b0-n150-1x1: expected 3 whole runs, found 2" in text
-    assert refresh(project, "--last", "20").code == 0
-    assert len(medians(project)) == 5
-
-
 def test_what_got_faster_is_taken(histories: Histories, project: Project) -> None:
     accepted_nights(histories, project, 3)
     for _ in range(5):
@@ -231,18 +212,6 @@ def test_a_loss_of_accuracy_is_not_taken_with_it(histories: Histories, project: 
     assert "pcc 0.98, baseline 0.9995" in refused(refresh(project, "--last", "3"))
 
 
-def test_one_test_that_is_refused_does_not_keep_another(
-    histories: Histories, project: Project
-) -> None:
-    for day in range(5):
-        night(histories, 10.0, test=OTHER if day % 2 else TEST)
-    night(histories, 10.0)
-    ran = refresh(project, "--last", "6")
-    assert ran.code == 1
-    assert f"refused {OTHER}" in " ".join(ran.text.split())
-    assert len(medians(project)) == 4
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -261,11 +230,3 @@ def test_what_cannot_be_meant(
     ran = refresh(project, *words)
     assert (ran.code, ran.text) == (2, "")
     assert message in ran.errors
-
-
-def test_it_is_said_where_runs_come_from(project: Project) -> None:
-    ran = project.cli("baseline", "refresh")
-    assert ran.code == 2
-    assert "required: --from-history" in ran.errors
-    assert MAX_REFRESHED == MAX_SESSIONS
-    assert parse(["baseline", "refresh", "a", "--from-history", "b"]).rest == ["b"]

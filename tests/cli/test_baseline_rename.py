@@ -53,21 +53,6 @@ def test_what_can_be_renamed(desk: Desk, before: str, after: str, test: str, exp
     assert len(desk.files()) == 2  # one baseline file and one op table, nothing left behind
 
 
-def test_a_dry_run_says_what_becomes_of_each_file(desk: Desk) -> None:
-    desk.store(OLD, stored(times(10.0), table=ops("Matmul")))
-    before = desk.files()
-    ran = desk.run("rename", "models/", "cnn/", "--dry-run")
-    assert ran.code == 0
-    assert desk.files() == before
-    assert ran.text.splitlines()[-5:] == [
-        f"would create baselines/{KEY}/cnn/test_a.json",
-        f"would create baselines/{KEY}/cnn/test_a.ops/test_old.csv",
-        f"would remove baselines/{KEY}/models/test_a.json",
-        f"would remove baselines/{KEY}/models/test_a.ops/test_old.csv",
-        "1 test, 1 metric; dry run: nothing is written",
-    ]
-
-
 def test_a_name_that_is_taken_is_refused(desk: Desk) -> None:
     desk.store(OLD, stored(times(10.0)))
     desk.store(NEW, stored(times(20.0)))
@@ -112,23 +97,6 @@ def test_a_rename_that_is_cut_short_loses_nothing_and_can_be_ended(
     assert desk.files() == before
     assert desk.run("rename", "models/", "cnn/").code == 0
     assert (desk.sessions(OLD), desk.sessions(moved)) == ([], [10.0])
-
-
-def test_a_file_that_cannot_be_written_costs_nothing(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk.store(OLD, stored(times(10.0), table=ops("Matmul")))
-    before = desk.files()
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    ran = desk.run("rename", "models/", "cnn/")
-    assert ran.code == 1
-    assert ran.errors.startswith("ttnn-perf: not written: ")
-    assert ran.errors.endswith("cannot write: No space left on device")
-    assert desk.files() == before
 
 
 def test_a_missing_op_table_is_said(desk: Desk) -> None:

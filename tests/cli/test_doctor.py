@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
-import os
 import socket
 import tempfile
 from typing import TYPE_CHECKING
@@ -60,7 +58,7 @@ def test_without_the_kernel_compiler_no_device_opens(without_compiler: Lab) -> N
     assert chip.run("table").failed
 
 
-@pytest.mark.parametrize("place", ["package", "system", "source"])
+@pytest.mark.parametrize("place", ["package", "source"])
 def test_the_kernel_compiler_is_looked_for_where_ttnn_does(
     without_compiler: Lab, place: str
 ) -> None:
@@ -69,7 +67,6 @@ def test_the_kernel_compiler_is_looked_for_where_ttnn_does(
     chip.variables["TT_METAL_HOME"] = str(home)
     folder = {
         "package": chip.path / "site/ttnn/runtime/sfpi",
-        "system": chip.path / "files/opt/tenstorrent/sfpi",
         "source": home / "runtime/sfpi",
     }[place]
     (folder / "compiler/bin").mkdir(parents=True, exist_ok=True)
@@ -78,12 +75,6 @@ def test_the_kernel_compiler_is_looked_for_where_ttnn_does(
     ok, said, _, _ = found(chip, "compiler")
 
     assert (ok, said) == (True, str(folder).replace(str(chip.path), "TMP"))
-
-
-def test_without_a_device_the_compiler_is_not_needed(lab: Lab) -> None:
-    assert lab.checks("compiler") == []
-    write_ttnn(lab.path / "site")
-    assert found(lab, "compiler")[0] is True
 
 
 def test_every_baseline_is_read_and_a_damaged_one_fails(lab: Lab) -> None:
@@ -130,15 +121,6 @@ def test_the_lock_of_another_runner_counts_and_its_marker_is_then_no_sign(chip: 
     )
 
 
-def test_a_lock_of_our_own_is_in_nobody_s_way(chip: Lab) -> None:
-    chip.write({"tmp/tt-device.lock": "", "tmp/tt-device.dirty": ""})
-    (chip.path / "files/proc" / str(os.getpid())).symlink_to(f"/proc/{os.getpid()}")
-    with (chip.path / "files/tmp/tt-device.lock").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert [check.ok for check in chip.checks("locks")] == [True]
-        assert [check.ok for check in chip.checks("devices")] == [True]
-
-
 @pytest.mark.parametrize("ignored", [False, True])
 def test_a_device_broker_is_named_with_its_queue(chip: Lab, *, ignored: bool) -> None:
     use = BrokerUse.IGNORE if ignored else BrokerUse.QUEUE
@@ -158,23 +140,6 @@ def test_a_device_broker_is_named_with_its_queue(chip: Lab, *, ignored: bool) ->
     assert key.ok is None, "to ask ttnn is to take the chips"
 
 
-def test_a_system_that_ttnn_cannot_tell(chip: Lab) -> None:
-    ttnn = chip.path / "site/ttnn/__init__.py"
-    ttnn.write_text(ttnn.read_text().replace("return ClusterType.N150", "os._exit(7)"))
-    ok, said, _, _ = found(chip, "key")
-    assert (ok, said) == (None, "could not tell: ended with exit code 7")
-
-
-def test_locks_that_cannot_be_made(chip: Lab) -> None:
-    (chip.path / "locks").write_text("a file")
-    ok, said, remedy, blocks = found(chip, "locks")
-    assert (ok, said, blocks) == (False, "TMP/locks: cannot write: Not a directory", True)
-    assert remedy == f"make {chip.path}/locks writable for this user"
-    assert found(chip, "key")[1].startswith(
-        "could not tell: TMP/locks/chip-0.lock: cannot lock chip 0: Not a directory"
-    )
-
-
 def test_chips_that_are_kept_from_this_process_are_not_its_concern(chip: Lab) -> None:
     chip.write({"dev/tenstorrent/1": "", "proc/driver/tenstorrent/1/pids": "12\n"})
     chip.variables["TT_VISIBLE_DEVICES"] = "0"
@@ -187,29 +152,3 @@ def test_a_snapshot_that_cannot_be_read(chip: Lab) -> None:
     ok, said, _, _ = found(chip, "firmware")
     assert ok is None
     assert said == "could not tell: tt-smi -s: ['device_info']: expected a list, found 1"
-
-
-def test_a_snapshot_that_tells_little(chip: Lab) -> None:
-    chip.add_tt_smi({"device_info": [{}]})
-    assert found(chip, "clock")[:2] == (None, "could not tell: tt-smi does not say")
-
-
-def test_what_a_host_does_not_tell(chip: Lab) -> None:
-    for name in ("sys/kernel", "sys/module"):
-        (chip.path / "files" / name).rename(chip.path / name.replace("/", "-"))
-    (chip.path / "files/proc/driver/tenstorrent/0/pids").unlink()
-    assert found(chip, "driver")[0] is None
-    assert found(chip, "iommu")[0] is None
-    assert found(chip, "hugepages")[0] is None
-
-
-def test_nothing_is_written(lab: Lab) -> None:
-    write_ttnn(lab.path / "site")
-    before = _files(lab.path)
-    json.loads(lab.run("json").text)
-    assert _files(lab.path) == before
-
-
-def _files(folder: Path) -> set[str]:
-    """Return what is in a folder, without the bytecode that Python keeps by itself."""
-    return {str(file) for file in folder.rglob("*") if "__pycache__" not in file.parts}

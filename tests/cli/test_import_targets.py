@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import configure, entry_of, record_of, refusal_of
-from tests.existing.helpers import FILES
+from tests.behaviour.model import configure, entry_of, refusal_of
 from tests.harness.benchmarks import complete_run, measurement, write_json
 
 if TYPE_CHECKING:
@@ -128,11 +126,6 @@ def test_the_most_specific_target_is_met_in_the_unit_of_the_metric(falcon: Proje
     assert "17.16 tok/s/user, target 17.50 tok/s/user: not reached" in ran.text
 
 
-def test_a_target_never_fails_a_test(falcon: Project) -> None:
-    falcon.pytest("--ttnn-perf-update=new")
-    assert falcon.pytest("--ttnn-perf").code == 0
-
-
 @pytest.mark.parametrize(
     "members",
     [
@@ -176,51 +169,13 @@ def test_what_no_test_met_is_listed_when_asked_for(falcon: Project) -> None:
     ]
 
 
-def test_a_recorded_run_meets_them_too(falcon: Project) -> None:
-    falcon.cli("baseline", "accept", "result.json")
-    ran = falcon.cli("gate", "result.json")
-    assert ran.code == 0, ran.text + ran.errors
-    assert "tokens/s/user.inference_decode 17.16 tok/s/user, target 17.50 tok/s/user" in ran.text
-
-
-def test_targets_of_a_worker_are_in_the_record(falcon: Project) -> None:
-    falcon.pytest("--ttnn-perf-update=new", "--ttnn-perf-isolate=process")
-    metrics = record_of(falcon)["tests"][TEST]["metrics"]
-    assert metrics["tokens/s/user.inference_decode"]["target"] == 17.5
-
-
-def test_a_file_that_is_not_there_is_refused_before_anything_runs(falcon: Project) -> None:
-    (falcon.path / "goals.json").unlink()
-    assert "goals.json: cannot read" in refusal_of(falcon.pytest("--ttnn-perf"))
-
-
 def test_a_damaged_file_is_refused_with_its_place(falcon: Project) -> None:
     (falcon.path / "goals.json").write_text('{"format": 1,\n "targets": [{"models": 7}]}')
     refusal = refusal_of(falcon.pytest("--ttnn-perf"))
     assert "goals.json:2: ['targets'][0]['models']: expected a list, found 7" in refusal
 
 
-def test_without_a_yaml_parser(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    (project.path / "model_targets.yaml").write_text(CENTRAL)
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    ran = project.cli("import", "model_targets.yaml")
-    assert ran.code == 3
-    assert "model_targets.yaml: to read YAML, PyYAML is needed: pip install pyyaml" in ran.errors
-
-
-def test_damaged_yaml(project: Project) -> None:
-    (project.path / "model_targets.yaml").write_text("targets: [")
-    ran = project.cli("import", "model_targets.yaml")
-    assert (ran.code, "model_targets.yaml: not valid YAML:" in ran.errors) == (3, True)
-
-
 PHASES = {"_host": "Blackhole p150b", "_tolerance_pct": 5.0, "phases": {"seg_head": 262.0}}
-DEMO = {
-    "targets": {
-        "4U": {"prefill_pcc": 0.91, "decode_pcc": 0.95, "throughput": 61.0, "absolute_margin": 1.0},
-        "8U": {},
-    }
-}
 OPS = {"decoder": {"Matmul_0": {"kernel_duration": 1.0, "kernel_duration_relative_margin": 0.05}}}
 
 
@@ -237,34 +192,11 @@ def test_files_of_one_model_have_to_be_told_which(project: Project) -> None:
     assert "1 target of 1 model taken, 0 not" in ran.text
 
 
-def test_a_phase_that_is_no_number_is_listed_and_nothing_taken_fails(project: Project) -> None:
-    write_json(project.path / "phases.json", {"phases": {"seg_head": {"ms": 262.0}}})
-
-    ran = project.cli("import", "phases.json", "--model", "uniad", "--hardware", "blackhole-p150")
-
-    assert ran.code == 1
-    assert ran.text.splitlines() == [
-        "not taken: phases, seg_head: it is no number",
-        "0 targets of 0 models taken, 1 not",
-    ]
-
-
-def test_targets_of_a_demo_on_galaxies(project: Project) -> None:
-    write_json(project.path / "demo.json", DEMO)
-    ran = project.cli("import", "demo.json", "--model", "llama3.3-70b", "--format", "json")
-    document = json.loads(ran.text)
-    (entry,) = document["targets"]
-    assert (entry["board"], len(entry["targets"])) == ("tg", 3)
-    assert document["not_taken"] == [{"place": "8U", "why": "unknown system: expected 4U or 6U"}]
-
-
 @pytest.mark.parametrize(
     ("board", "boards", "expected"),
     [
-        ("galaxy", ("4U", "6U"), 73.0),
         ("tg", ("6U", "4U"), 61.0),
         ("tg", ("6U",), 73.0),  # "galaxy" may be meant for both kinds
-        ("galaxy", ("4U",), None),
     ],
 )
 def test_each_kind_of_galaxy_has_its_own_target(
@@ -303,56 +235,3 @@ def test_what_no_metric_is_of_is_not_taken(project: Project, document: object, w
     assert ran.code == 1
     assert f"not taken: other.json: {why}" in ran.text
     assert not (project.path / "goals.json").exists()
-
-
-def test_targets_and_results_are_imported_by_themselves(falcon: Project) -> None:
-    ran = falcon.cli("import", "result.json", "model_targets.yaml")
-    assert ran.code == 2
-    assert "model_targets.yaml has targets, and others do not: import them by" in ran.errors
-    named = falcon.cli("import", "result.json", "--model", "falcon")
-    assert (named.code, "--model is for targets" in named.errors) == (2, True)
-
-
-def test_a_target_is_above_zero(project: Project) -> None:
-    text = CENTRAL.replace("decode_t/s/u: 17.5", "decode_t/s/u: -1")
-    (project.path / "model_targets.yaml").write_text(text)
-    ran = project.cli("import", "model_targets.yaml")
-    place = "falcon-7b, wh_n150 [batch 32, length 128]: decode_t/s/u"
-    assert f"not taken: {place}: it is not above 0" in ran.text.splitlines()
-
-
-def test_other_yaml_is_refused(project: Project) -> None:
-    (project.path / "workflow.yaml").write_text("jobs: {}")
-    ran = project.cli("import", "workflow.yaml")
-    assert (ran.code, "its content is none that is known" in ran.errors) == (3, True)
-
-
-def test_what_a_helper_says_of_a_run_is_matched_too(falcon: Project) -> None:
-    for name, text in FILES.items():
-        file = falcon.path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    falcon.write(
-        test_model="""
-        import pytest
-
-        @pytest.mark.ttnn_perf
-        def test_falcon(ttnn_perf):
-            from models.perf.benchmarking_utils import BenchmarkData, BenchmarkProfiler
-
-            ttnn_perf.hardware(arch="wormhole_b0", board="n150", mesh="1x1")
-            profiler, data = BenchmarkProfiler(), BenchmarkData()
-            profiler.start("inference_decode")
-            profiler.end("inference_decode")
-            data.add_measurement(profiler, 0, "inference_decode", "tokens/s/user", 17.16)
-            data.save_partial_run_json(
-                profiler, run_type="demo", ml_model_name="tiiuae/falcon-7b", batch_size=32,
-                input_sequence_length=128,
-            )
-        """
-    )
-
-    ran = falcon.pytest("--ttnn-perf-update=new")
-
-    assert ran.code == 0, ran.text
-    assert targets_of(falcon)["tokens/s/user.inference_decode"] == 17.5

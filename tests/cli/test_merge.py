@@ -12,7 +12,7 @@ from tests.harness.golden import assert_golden
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-SHAPES = ["table", "json", "csv", "markdown", "gitlab"]
+SHAPES = ["table", "csv", "markdown", "gitlab"]
 
 
 def record(
@@ -74,26 +74,6 @@ def test_shards_of_two_systems(sharded: Project, shape: str) -> None:
     assert_golden(f"merge_{shape}", ran.text)
 
 
-def test_all_pass(sharded: Project) -> None:
-    record(sharded, "one.json", test_a=10.0)
-    record(sharded, "two.json", test_b=10.1)
-
-    ran = sharded.cli("merge", "one.json", "two.json", "--expect", "2")
-
-    assert ran.code == 0
-    assert ran.text.splitlines()[0] == "wormhole_b0-n150-1x1 (2 records)"
-    assert ran.text.splitlines()[-1] == "1 run of 2 tests: all passed"
-
-
-def test_a_shard_that_is_missing_fails(sharded: Project) -> None:
-    record(sharded, "one.json", test_a=10.0)
-
-    ran = sharded.cli("merge", "one.json", "--expect", "2")
-
-    assert ran.code == 1
-    assert ran.text.splitlines()[-2] == "failed: expected 2 shards, found 1"
-
-
 def test_copies_and_tries_of_a_shard_are_one_shard(sharded: Project) -> None:
     record(sharded, "one.json", shard="1/2", test_a=10.0, test_b=10.0)
     copy = {**json.loads((sharded.path / "one.json").read_text()), "id": "run-1"}
@@ -128,49 +108,6 @@ def test_a_test_that_ran_twice_is_judged_twice(sharded: Project) -> None:
         assert ran.code == 1
         assert [run["records"] for run in runs] == [[file] for file in files]
         assert sorted(run["failed"] for run in runs) == [False, True]
-
-
-def test_a_run_that_was_cut_short_fails(sharded: Project) -> None:
-    record(sharded, "one.json", test_a=10.0)
-    record(sharded, "two.json", test_b=10.0)
-    file = sharded.path / "two.json"
-    file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
-
-    ran = sharded.cli("merge", "one.json", "two.json")
-
-    assert ran.code == 1
-    assert "failed: the run was cut short after 2 tests" in ran.text.splitlines()
-    assert ran.text.splitlines()[-1] == "1 run of 2 tests: failed: wormhole_b0-n150-1x1"
-
-
-def test_labels_keep_runs_apart(sharded: Project) -> None:
-    for label, file in (("py310", "one.json"), ("py312", "two.json")):
-        record(sharded, file, test_a=10.0)
-        path = sharded.path / file
-        path.write_text(json.dumps({**json.loads(path.read_text()), "label": label}))
-
-    ran = sharded.cli("merge", "one.json", "two.json", "--format", "csv")
-
-    rows = ran.text.splitlines()[1:]
-    assert [row.split(",")[1] for row in rows] == ["py310", "py312"]
-
-
-@pytest.mark.parametrize(
-    ("files", "complaint"),
-    [
-        (("none.json",), "ttnn-perf: none.json: cannot read: No such file or directory"),
-        (("text.json",), "ttnn-perf: text.json:1: not valid JSON: Expecting value"),
-    ],
-)
-def test_what_cannot_be_read_is_refused(
-    sharded: Project, files: tuple[str, ...], complaint: str
-) -> None:
-    record(sharded, "one.json", test_a=10.0)
-    (sharded.path / "text.json").write_text("no record\n")
-
-    ran = sharded.cli("merge", "one.json", *files)
-
-    assert (ran.code, ran.text, ran.errors) == (3, "", complaint)
 
 
 @pytest.mark.parametrize("files", [("one.json", "two.json"), ("two.json", "one.json")])

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 STAND_IN = ("-m", "tests.mcp.stand_in")
 COMMANDS = ("-m", "pytest_ttnn_perf.cli.main", "mcp")
 #: With a handshake, and without.
-ERAS = pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
+ERAS = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -167,11 +167,6 @@ def test_same_trouble_in_two_runs_is_one() -> None:
     assert len(set(marks[0])) == 2
 
 
-def test_line_that_is_not_known_is_the_first() -> None:
-    (issue,) = issues(told(judged("a.py::a", verdict(Outcome.NO_DATA), line=None)))
-    assert issue["location"]["lines"] == {"begin": 1}
-
-
 def test_recorded_metric_has_value_and_unit() -> None:
     recorded = MetricObservation(Metric("load_time", "ms"), (3.0, 1.0, 2.0), gated=False)
     pairs = property_pairs(judged("a.py::a", metrics={"load_time": recorded}), None)

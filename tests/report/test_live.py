@@ -29,16 +29,6 @@ def test_a_line_is_rewritten_and_nothing_of_it_stays() -> None:
     assert screen.getvalue() == "\r\x1b[2K1 of 2 tests\r\x1b[2K2 of 2 tests\r\x1b[2K"
 
 
-def test_nothing_is_cleared_where_nothing_was_shown() -> None:
-    screen = Screen()
-    line = LiveLine(screen)
-    line.clear()
-    line.show("x")
-    line.clear()
-    line.clear()
-    assert screen.getvalue() == "\r\x1b[2Kx\r\x1b[2K"
-
-
 def test_a_line_below_goes_back_to_where_others_write() -> None:
     screen = Screen()
     line = LiveLine(screen)

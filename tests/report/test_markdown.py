@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.core.finding import Evidence, Severity
-from pytest_ttnn_perf.core.hardware import Environment
 from pytest_ttnn_perf.core.observation import Outcome, Shift
 from pytest_ttnn_perf.core.settings import Missing
 from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, markdown_text
@@ -115,22 +114,6 @@ def test_findings_are_grouped_by_rule_errors_open_and_first() -> None:
     assert "TTP103" not in text
 
 
-def test_environment_names_key_versions_runner_and_what_differs() -> None:
-    environment = Environment(
-        ttnn="0.81.1", commit="abcdef0123456789", dirty=True, runner="tt-n150-07", plugin="1.0"
-    )
-    run = told(
-        judged("a.py::a", FINE),
-        environment=environment,
-        differences=("governor powersave, at the baselines performance",),
-    )
-    assert (
-        "**Environment:** `wormhole_b0-n150-1x1` · ttnn 0.81.1 · commit `abcdef012345` with "
-        "changes · runner `tt-n150-07`\nChanged since the baselines were accepted: governor "
-        "powersave, at the baselines performance.\n"
-    ) in text_of(run)
-
-
 @pytest.mark.parametrize("most_bytes", [3_000, 20_000, COMMENT_BYTES])
 def test_long_report_is_cut_and_says_so(most_bytes: int) -> None:
     text = text_of(told(*many(2_000, SLOWER)), most_bytes=most_bytes)
@@ -142,7 +125,3 @@ def test_long_report_is_cut_and_says_so(most_bytes: int) -> None:
     assert text.endswith("</sub>\n")
     assert text.count("<details") == text.count("</details>")
     assert text.count("```") % 2 == 0
-
-
-def test_without_any_room_nothing_is_written() -> None:
-    assert text_of(told(*many(3, SLOWER)), most_bytes=40) == ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.behaviour.model import configure, entry_of, refusal_of, write_latency
+from tests.behaviour.model import entry_of, refusal_of, write_latency
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -223,44 +223,6 @@ def test_what_we_write_we_read(project: Project) -> None:
         there = entry["metrics"][metric]
         assert [there.get(part) for part in definition] == [observed.get(p) for p in definition]
     assert entry["metrics"]["tokens/s.decode"]["samples"] == [36.0]
-
-
-def test_limits_of_the_test_hold_for_what_it_wrote(project: Project) -> None:
-    model = """
-        def test_model(ttnn_perf):
-            ttnn_perf.check_accuracy(at_least=0.9, score={})
-    """
-    project.write(test_model=model.format(0.9001))
-    project.pytest("--ttnn-perf-update=new")
-    project.write(test_model=model.format(0.8999))
-    failed = project.pytest("--ttnn-perf", "--ttnn-perf-benchmark-json=out")
-    (file,) = (project.path / "out").iterdir()
-    again = project.cli("gate", str(file))
-    assert (failed.code, again.code) == (1, 1), again.text
-    assert "score 0.8999 is below its limit 0.9" in failed.text
-    assert "score 0.8999 is below its limit 0.9" in again.text
-
-
-def test_a_region_that_is_called_run_is_not_the_whole_run(project: Project) -> None:
-    project.write(
-        test_model="""
-        def test_model(ttnn_perf):
-            ttnn_perf.record("latency", [10.0, 10.0], unit="ms")
-            ttnn_perf.record("latency.run", [4.0, 4.0], unit="ms")
-        """
-    )
-    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-benchmark-json=out")
-    (file,) = (project.path / "out").iterdir()
-    again = project.cli("gate", str(file))
-    assert (ran.code, again.code) == (0, 0), again.text
-    assert "1 test gated; metrics: 2 WITHIN" in again.text
-
-
-def test_the_setting_is_its_twin(project: Project) -> None:
-    write_latency(project, 12.5)
-    configure(project, 'benchmark_json = "results"')
-    project.pytest("--ttnn-perf-update=new")
-    assert len(written(project, "results")) == 1
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(project: Project) -> None:

@@ -42,26 +42,6 @@ def test_issue_stands_at_the_line_of_the_test(
     assert issue["severity"] == "major"
 
 
-def test_command_line_prints_the_same(slower: Project) -> None:
-    slower.pytest("--ttnn-perf", "--ttnn-perf-gitlab=quality.json", "--ttnn-perf-json=run.json")
-
-    ran = slower.cli("gate", "run.json", "--format", "gitlab")
-
-    assert ran.code == 1
-    written = (slower.path / "quality.json").read_text().replace("host-x86_64", "host-ARCH")
-    assert json.loads(ran.text) == json.loads(written)
-
-
-def test_fingerprint_is_the_same_in_every_run(slower: Project) -> None:
-    marks = set()
-    for value in (20.0, 25.0):
-        write_latency(slower, value)
-        slower.pytest("--ttnn-perf", "--ttnn-perf-gitlab=quality.json")
-        (issue,) = regressions((slower.path / "quality.json").read_text())
-        marks.add(issue["fingerprint"])
-    assert len(marks) == 1
-
-
 def test_nothing_wrong_is_an_empty_list(project: Project) -> None:
     project.write(test_plain="def test_plain(): pass")
     (project.path / "quality.json").write_text("earlier")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import configure, counts_of, refusal_of, write_latency
-from tests.behaviour.turns import IN_WORKERS, latencies, write_turns
+from tests.behaviour.model import counts_of, refusal_of, write_latency
+from tests.behaviour.turns import latencies, write_turns
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -33,26 +33,11 @@ def test_page_is_written_and_named_once(project: Project) -> None:
     ]
 
 
-def test_orchestrator_alone_writes_it(project: Project) -> None:
-    configure(project, 'html = "page.html"')
-    write_turns(project, a=latencies(10), b=latencies(10))
-    ran = project.pytest("--ttnn-perf-update=new", *IN_WORKERS)
-    assert (ran.code, ran.text.count("page.html")) == (0, 1)
-    assert "2 tests gated, all passed" in page_of(project)
-
-
 def test_run_that_was_cut_short_leaves_what_there_is(project: Project) -> None:
     write_turns(project, a=latencies(10), b=["pytest.exit('enough')"], c=latencies(10))
     ran = project.pytest("--ttnn-perf", "--ttnn-perf-html=page.html")
     assert ran.code == 2
     assert "the run was cut short" in page_of(project)
-
-
-def test_run_without_measured_tests_replaces_an_earlier_page(project: Project) -> None:
-    project.write(test_plain="def test_plain(): pass")
-    (project.path / "page.html").write_text("earlier")
-    project.pytest("--ttnn-perf", "--ttnn-perf-html=page.html")
-    assert "no test was gated" in page_of(project)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from tests.behaviour.model import (
     MODEL,
     counts_of,
     record_of,
-    refusal_of,
     write_latency,
 )
 
@@ -47,15 +46,6 @@ def test_record_of_an_earlier_run_does_not_stand_in_for_one_without_measured_tes
 
     assert json.loads((project.path / "run.json").read_text())["tests"] == {}
     assert project.files() == {"test_plain.py", "run.json"}
-
-
-def test_place_that_cannot_be_written_is_refused_before_any_test(project: Project) -> None:
-    write_latency(project, 12.5)
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-json=numbers.json/run.json")
-
-    assert refusal_of(ran) == f"{project.path}/numbers.json: cannot write: Not a directory"
-    assert project.files() == {"test_model.py", "numbers.json"}
 
 
 def test_record_that_could_not_be_written_fails_the_run(project: Project) -> None:

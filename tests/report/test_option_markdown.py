@@ -8,7 +8,6 @@ import pytest
 
 from tests.behaviour.model import (
     MODEL,
-    configure,
     counts_of,
     write_latency,
 )
@@ -65,23 +64,6 @@ def test_command_line_prints_the_same(slower: Project) -> None:
     ]
 
 
-def test_existing_file_is_replaced(slower: Project) -> None:
-    for _ in range(2):
-        slower.pytest("--ttnn-perf", "--ttnn-perf-markdown=report.md")
-
-    assert (slower.path / "report.md").read_text().count("## ❌") == 1
-
-
-def test_run_without_measured_tests_does_not_look_like_a_pass(project: Project) -> None:
-    project.write(test_plain="def test_plain(): pass")
-    (project.path / "report.md").write_text("earlier")
-
-    project.pytest("--ttnn-perf", "--ttnn-perf-markdown=report.md")
-
-    text = (project.path / "report.md").read_text()
-    assert text.startswith("⚠️ **ttnn-perf: no test was gated**\n")
-
-
 def test_summary_of_github_is_added_to(slower: Project, summary: Path) -> None:
     summary.write_text("of another step\n")
 
@@ -90,14 +72,6 @@ def test_summary_of_github_is_added_to(slower: Project, summary: Path) -> None:
     before, _, after = summary.read_text().partition("## ❌ ttnn-perf: 1 of 1 test failed\n")
     assert before == "of another step\n"
     assert after.count("<sub>") == 1
-
-
-def test_summary_of_github_can_be_switched_off(slower: Project, summary: Path) -> None:
-    configure(slower, "step_summary = false")
-
-    slower.pytest("--ttnn-perf")
-
-    assert not summary.exists()
 
 
 def test_full_summary_takes_no_more(slower: Project, summary: Path) -> None:
@@ -121,13 +95,3 @@ def test_summary_that_cannot_be_written_is_named_and_fails_the_run(
 
     assert (ran.code, counts_of(ran)) == (1, "1 passed")
     assert f"not written: {place}: cannot write: No such file or directory" in ran.text
-
-
-def test_idle_run_and_refused_run_write_nothing(project: Project, summary: Path) -> None:
-    write_latency(project, 12.5)
-
-    project.pytest()
-    project.pytest("--ttnn-perf", "--collect-only")
-    project.pytest("--ttnn-perf", "no_such_file.py")
-
-    assert not summary.exists()

@@ -108,7 +108,7 @@ def test_other_values_are_refused_in_the_file(tmp_path: Path, name: str, kind: s
     assert str(refused.value).endswith(f": {name}: expected {expected}, found {found}")
 
 
-@pytest.mark.parametrize("text", ["-1", "1.5", "many", ""])
+@pytest.mark.parametrize("text", ["-1", "many"])
 @pytest.mark.parametrize(
     ("name", "kind"), [(name, kind) for name, kind, *_ in OPTIONS if kind.startswith("number")]
 )

@@ -73,31 +73,3 @@ def test_progress_of_confirm_passes_leaves_no_trace_on_a_terminal(
     log = project.pytest(*ISOLATED)
     assert PASS in log.text.splitlines()
     assert "\r" not in log.text
-
-
-def test_a_test_that_takes_its_time_is_shown_below_the_results(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project.write(
-        conftest="""
-        from pytest_ttnn_perf.plugin import emit as emitter
-        emitter._PATIENCE_S = 0.0
-        """,
-        test_model="""
-        import time
-        def test_a(ttnn_perf):
-            time.sleep(2.5)  # longer than a silent worker is waited for
-            ttnn_perf.record("latency", 10.0, unit="ms")
-        """,
-    )
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.delenv("COLUMNS")
-
-    options = ("--ttnn-perf-missing=ignore", *ISOLATED)
-    sent = on_a_terminal(project.path, *options, width=60)
-
-    below = r"\n\r\x1b\[2Kttnn-perf: test_model.py::test_a: running for \d s\x1b\[A\r\x1b\[14C"
-    assert re.search(f"test_model.py {below}", sent)
-    assert "running for" not in clean(re.sub(r"\n\r\x1b\[2K[^\r\n]*\x1b\[A\r\x1b\[14C", "", sent))
-    assert "test_model.py ." in re.sub(r"\n\r\x1b\[2K[^\r\n]*\x1b\[A\r\x1b\[14C", "", sent)
