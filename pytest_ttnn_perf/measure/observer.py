@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
+    from pytest_ttnn_perf.core.observation import Artifact
     from pytest_ttnn_perf.measure.tokens import TokenMarks
 
 
@@ -120,8 +121,8 @@ class Observer(Recorder):
                 self.conditions[name or usual] = Conditions(
                     name or usual, plan.warmup, plan.iterations, plan.depth, shapes
                 )
-            result = self.instruments.run(workload, timings, plan)
-        self._take_measured(name)
+            result, artifact = self.instruments.run(workload, timings, plan)
+        self._take_measured(artifact, name)
         return result
 
     async def measure_async(  # noqa: PLR0913 (as ``measure``)
@@ -197,7 +198,7 @@ class Observer(Recorder):
         test has done it. ``cleanup`` cleans up at the end, as the test otherwise does.
         """
         __tracebackhide__ = True
-        from pytest_ttnn_perf.measure.timing import pipeline_of
+        from pytest_ttnn_perf.measure.frameworks import pipeline_of
 
         known = pipeline_of(pipeline, inputs, config, preallocate=preallocate, cleanup=cleanup)
         plan = self._plan(warmup, iterations)
@@ -214,18 +215,17 @@ class Observer(Recorder):
             workload = known.workload(self.instruments.sync)
             timed = self._timing(name or THROUGHPUT_TIME, plan, simulated=False, cold=False)
             with timed as timings:
-                outputs = self.instruments.run(workload, timings, plan)
+                outputs, artifact = self.instruments.run(workload, timings, plan)
                 if outputs is None:
                     outputs = known.serve(self.instruments.make_room)
-            self._take_measured(name)
+            self._take_measured(artifact, name)
             return list(outputs)
         finally:
             if cleanup:
                 pipeline.cleanup()
 
-    def _take_measured(self, name: str | None) -> None:
+    def _take_measured(self, artifact: Artifact, name: str | None) -> None:
         __tracebackhide__ = True
-        artifact = self.instruments.last_measurement()
         own = name not in {None, WALL_TIME, THROUGHPUT_TIME}
         self._take(artifact.named(str(name)) if own else artifact, OBSERVED)
 

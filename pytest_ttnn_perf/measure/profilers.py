@@ -1,4 +1,4 @@
-"""Profilers, graph captures and tt-xla's options, inside the measured process.
+"""Profilers and graph captures, inside the measured process.
 
 A profiler is asked to ``begin`` after the warm-up, and to ``take`` after each iteration. Both
 synchronise first. What cannot be trusted is a problem, never a number.
@@ -6,9 +6,7 @@ synchronise first. What cannot be trusted is a problem, never a number.
 
 from __future__ import annotations
 
-import functools
 import math
-import os
 import re
 import shutil
 import sys
@@ -18,160 +16,21 @@ from collections import defaultdict
 from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
 from pytest_ttnn_perf.core.text import text_of
-from pytest_ttnn_perf.machine.ttnn import cause_of, plain, when_imported
+from pytest_ttnn_perf.machine.ttnn import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from types import ModuleType
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.machine.ttnn import OpenDevices, Runtime
 
 
-# Compile options of tt-xla. Neither torch_xla nor jax is imported.
-#
-# Compile options of torch are set for a process; those of jax are given with each function. The
-# runtime reads variables of its own when it opens the device.
-
-#: ``torch_xla.runtime.set_device_type("TT")`` sets it.
-_DEVICE: Final = "PJRT_DEVICE"
-_TRACE_REGION: Final = "TT_RUNTIME_TRACE_REGION_SIZE"
-_PROGRAM_CACHE: Final = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
-#: Where torch_xla hands options over, whichever of its functions they were given to.
-_SET_OPTIONS: Final = "_set_custom_compile_options"
-#: What options are when nobody says: given or not, the same setting is the same.
-_DEFAULTS: Final[Mapping[str, Scalar]] = {
-    "optimization_level": 0,
-    "enable_trace": False,
-    "enable_bfp8_conversion": False,
-}
-#: What older releases had in place of levels.
-_LEVEL, _FORMER_LEVEL = "optimization_level", "enable_optimizer"
-#: How the names of options begin that say what is written, and where to: no model is faster by it.
-_WRITING: Final = ("export_", "dump_", "ttnn_perf_metrics_", "dry_run")
-_WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
-
-
-class Compiler(Struct):
-    """The compile options of this process and of the running test."""
-
-    _of_torch: dict[str, Scalar] | None = None
-    _of_jax: dict[str, Scalar] | None = None
-    _dtype: str | None = None
-
-    def observe(self) -> None:
-        """Take notice of options from now on."""
-        when_imported("torch_xla", self._observe_torch)
-        when_imported("jax", self._observe_jax)
-
-    def begin_test(self) -> None:
-        """Forget the models of other tests; options of torch stay."""
-        self._of_jax = self._dtype = None
-
-    def called(self, model: object) -> None:
-        """Take notice of the format of a measured torch module."""
-        module = getattr(getattr(sys.modules.get("torch"), "nn", None), "Module", None)
-        if self._dtype is None and module is not None and isinstance(model, module):
-            first: Any = next(iter(model.parameters()), None)
-            self._dtype = None if first is None else str(first.dtype).rpartition(".")[2]
-
-    @property
-    def configuration(self) -> Mapping[str, Scalar]:
-        """The options of the running test's model, if tt-xla compiled it."""
-        options = self._of_jax if self._of_jax is not None else self._of_torch
-        if options is None:
-            if os.environ.get(_DEVICE) != "TT" or "torch_xla" not in sys.modules:
-                return {}
-            options = {}
-        known = {**_DEFAULTS, **options}
-        if _FORMER_LEVEL in options and _LEVEL not in options:
-            del known[_LEVEL]
-        region = os.environ.get(_TRACE_REGION)
-        known[_TRACE_REGION] = None if region is None else _value(region)
-        # The runtime turns the cache off for this text alone.
-        known[_PROGRAM_CACHE] = 0 if os.environ.get(_PROGRAM_CACHE) == "0" else None
-        return known if self._dtype is None else {**known, "torch_dtype": self._dtype}
-
-    def _observe_torch(self, torch_xla: ModuleType) -> None:
-        def notice(options: Mapping[str, Any], *_: Any, **__: Any) -> None:
-            self._of_torch = _deciding(options)
-
-        _after_calls(getattr(torch_xla, "_XLAC", None), _SET_OPTIONS, notice)
-
-    def _observe_jax(self, jax: ModuleType) -> None:
-        def notice(*_: Any, compiler_options: Mapping[str, Any] | None = None, **__: Any) -> None:
-            if compiler_options:
-                self._of_jax = _deciding(compiler_options)
-
-        _after_calls(jax, "jit", notice)
-
-
-def _after_calls(owner: Any, name: str, notice: Callable[..., None]) -> None:
-    """Have ``notice`` called after each call of a function, with its arguments."""
-    original = getattr(owner, name, None)
-    if original is None:
-        return
-
-    @functools.wraps(original)
-    def noticed(*args: Any, **kwargs: Any) -> Any:
-        result = original(*args, **kwargs)
-        notice(*args, **kwargs)
-        return result
-
-    setattr(owner, name, noticed)
-
-
-def _deciding(options: Mapping[str, Any]) -> dict[str, Scalar]:
-    """Return the options that may decide how fast a model is."""
-    return {
-        str(name): _value(value)
-        for name, value in options.items()
-        if not str(name).startswith(_WRITING)
-    }
-
-
-def _value(value: Any) -> Scalar:
-    """Return the value of an option, however it is spelt.
-
-    >>> _value("true"), _value(True), _value("1"), _value(1), _value("hifi4")
-    (True, True, 1, 1, 'hifi4')
-    """
-    if not isinstance(value, str):
-        return plain(value)
-    return int(value) if value.isdecimal() else _WORDS.get(value.lower(), value)
-
-
-class Iteration(Struct, frozen=True):
-    """Kernel times of the programs of one call, by chip, in order."""
-
-    by_chip: Mapping[int, Sequence[float]]
-
-    @property
-    def kernel_ns(self) -> float:
-        """The time of the slowest chip: they run side by side."""
-        return max(map(sum, self.by_chip.values()), default=0.0)
-
-    @property
-    def op_count(self) -> int:
-        """The programs of the chip that ran most."""
-        return max(map(len, self.by_chip.values()), default=0)
-
-
-class Profile(Struct, frozen=True):
-    """A measured model. ``problem`` says why it has no numbers.
-
-    Each iteration served as many ``inputs``.
-    """
-
-    iterations: tuple[Iteration, ...] = ()
-    problem: str | None = None
-    inputs: int = 1
-
+#: Kernel times of the programs of one call, by chip, in order.
+Chips: TypeAlias = "dict[int, list[float]]"
 
 _KERNEL: Final = "DEVICE KERNEL DURATION [ns]"
 #: Records come from another thread; so long none must have come before they are all there ...
@@ -201,7 +60,7 @@ class ProgramProfiler(Struct):
         for handle in self.devices.handles:
             _ask(runtime.ttnn.ReadDeviceProfiler, handle)
 
-    def take(self) -> Iteration:
+    def take(self) -> Chips:
         """Read out what one iteration ran.
 
         Raises:
@@ -268,7 +127,7 @@ class RealtimeProfiler(Struct):
             self._records.clear()
             self._dropped = 0
 
-    def take(self) -> Iteration:
+    def take(self) -> Chips:
         """Wait until the records of one iteration are there, and return them.
 
         Raises:
@@ -328,9 +187,7 @@ def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
         raise ProfilerError(cause_of(text_of(error))) from error
 
 
-def _checked(
-    times: Mapping[int, Sequence[float]], expected: frozenset[int], profiler: str
-) -> Iteration:
+def _checked(times: Chips, expected: frozenset[int], profiler: str) -> Chips:
     """Refuse some chips for all: the slowest may be missing."""
     if not times:
         message = f"{profiler} recorded nothing"
@@ -340,7 +197,7 @@ def _checked(
         chips = ", ".join(map(str, missing))
         message = f"nothing was recorded for chip {chips} of {len(expected)}"
         raise ProfilerError(message)
-    return Iteration(dict(sorted(times.items())))
+    return dict(sorted(times.items()))
 
 
 _DATABASE: Final = "db.sqlite"

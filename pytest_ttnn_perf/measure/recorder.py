@@ -503,10 +503,6 @@ class Recorder:
             observation = with_hardware(observation, artifact, self._stated, os.environ)
         if self.conditions is not None:
             observation = replace(observation, conditions=self.conditions)
-        if self._tokens is not None:
-            from pytest_ttnn_perf.measure.tokens import with_rooflines
-
-            observation = with_rooflines(observation, self._tokens)
         return observation
 
     def _enter_tokens(self, tokens: TokenLog) -> None:

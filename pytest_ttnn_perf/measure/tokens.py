@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from math import prod
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median
-from pytest_ttnn_perf.core.observation import MetricObservation
+from pytest_ttnn_perf.core.metric import Kind, Source
 from pytest_ttnn_perf.core.settings import whole_number
 from pytest_ttnn_perf.core.text import counted, repr_of
 from pytest_ttnn_perf.measure.recorder import metric_of, numbers_of
@@ -22,75 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.hardware import Scalar
-    from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.measure.recorder import Series, SeriesTable
     from pytest_ttnn_perf.measure.timing import Turn
-
-
-# Prefill and decode of a language model against the peaks of the board.
-
-#: A measured time may be that much shorter than the least: clocks are not exact.
-_MOST: Final = 1.05
-#: The fact that asks for the figure of a phase.
-_STATED: Final = {"prefill": "params", "decode": "weight_bytes"}
-
-
-def with_rooflines(observation: Observation, log: TokenLog) -> Observation:
-    """Return an observation with rooflines, where facts ask for them."""
-    metrics = dict(observation.metrics)
-    for mode, generations in log.by_mode().items():
-        conditions = generations[0].conditions
-        for phase, timed in (("prefill", "time_to_first_token"), ("decode", "inter_token_time")):
-            observed = observation.metrics.get(f"{mode}_{timed}")
-            if observed is None or not observed.samples or _STATED[phase] not in observation.facts:
-                continue
-            name = f"{mode}_{phase}_roofline"
-            source = observed.metric.source
-            metric = Metric(name, "%", Better.HIGHER, Kind.THROUGHPUT, source)
-            tokens = (conditions.prompt_tokens or 0) * conditions.users
-            least_ns = _least_ns(observation, phase, tokens)
-            samples: tuple[float, ...] = ()
-            note = None
-            if isinstance(least_ns, str):
-                note = f"{phase}: {least_ns}"
-            elif (used := least_ns / median(observed.samples)) > _MOST:
-                percent = f"{100 * used:.0f} % of the peak"
-                note = f"{phase}: {percent} cannot be: look at the stated facts"
-            else:
-                samples = (100 * used,)
-            metrics[name] = MetricObservation(metric, samples, gated=False, note=note)
-    return replace(observation, metrics=metrics)
-
-
-def _least_ns(observation: Observation, phase: str, tokens: int) -> float | str:
-    """Return the least time of a phase, or what is missing."""
-    hardware = observation.hardware
-    board = wings.call("peaks_of", hardware.arch) if hardware else None
-    if hardware is None or board is None or hardware.simulated:
-        return "the peaks of this hardware are not known"
-    setting, chips = observation.setting, _product(hardware.mesh or "1") or 1
-    stated = setting.get(_STATED[phase])
-    size = stated if isinstance(stated, (int, float)) and not isinstance(stated, bool) else 0
-    if phase == "decode":
-        if size <= 0:
-            return "needs facts(weight_bytes=...), the bytes of weights that a step reads"
-        return float(size / (board.dram_gb_s * chips))  # GB/s are bytes in a ns
-    if size <= 0:
-        return "needs facts(params=...), the weights that a token meets"
-    peak = board.tflops.get(setting.get("math_fidelity"))
-    if peak is None:
-        return f"needs facts(math_fidelity=...), one of {', '.join(board.tflops)}"
-    cores = _product(str(setting.get("cores") or setting.get("grid") or ""))
-    if not cores:
-        return "needs facts(cores=...), the cores of a chip that compute"
-    # Two floating-point operations per weight and token; TFLOPS are thousands in a ns.
-    return float(2 * size * tokens / (peak * cores * chips * 1000))
-
-
-def _product(sizes: str) -> int:
-    """Return the size of a shape such as ``8x7``, else 0."""
-    parts = sizes.split("x")
-    return prod(map(int, parts)) if all(part.isdecimal() for part in parts) else 0
 
 
 #: Where tokens come from. Their numbers mean different things, and have different names.

@@ -57,7 +57,6 @@ WINGS: Final = {
     "calls_between": "pytest_ttnn_perf.analysis.ops.regions:calls_between",
     "measure_ops": "pytest_ttnn_perf.analysis.readers.attach:measured_ops",
     "known_metric": "pytest_ttnn_perf.analysis.readers.benchmark_json:metric_of_measurement",
-    "peaks_of": "pytest_ttnn_perf.analysis.ops.roofline:board_of_arch",
     "use_formats": "pytest_ttnn_perf.analysis.readers.attach:use_capture_formats",
     # Find what is wrong or changed.
     "find": "pytest_ttnn_perf.analysis.checklist.runner:find",

@@ -56,8 +56,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.assignment import Assignment, ComparedVersions
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.measure.existing.finder import HelperFinder
-    from pytest_ttnn_perf.measure.existing.profiles import SelfProfilingWatch
+    from pytest_ttnn_perf.measure.helpers import HelperFinder, SelfProfilingWatch
     from pytest_ttnn_perf.measure.instruments import Instruments
     from pytest_ttnn_perf.measure.observer import Observer
     from pytest_ttnn_perf.plugin.wire import OrchestratorLink
@@ -128,13 +127,11 @@ class Worker:
         self, instruments: Instruments, assignment: Assignment | None, *, beside_others: bool
     ) -> None:
         """Record what tests measure with helpers of their project."""
-        from pytest_ttnn_perf.measure.existing.finder import HelperFinder
+        from pytest_ttnn_perf.measure.helpers import HelperFinder, SelfProfilingWatch
 
         self.helpers = HelperFinder()
         if not instruments.knows_devices:
             return
-        from pytest_ttnn_perf.measure.existing.profiles import SelfProfilingWatch
-
         if assignment is not None and assignment.alone:  # what it opens is its own affair
             self.watch = SelfProfilingWatch(lambda: False)
             return

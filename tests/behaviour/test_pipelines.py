@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.measure.timing import pipeline_of
+from pytest_ttnn_perf.measure.frameworks import pipeline_of
 from tests.behaviour.model import counts_of, entry_of, failure_of
 from tests.harness import tt_cnn
 

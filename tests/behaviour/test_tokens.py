@@ -147,19 +147,6 @@ def test_modes_have_metrics_of_their_own(project: Project) -> None:
     assert "teacher_forced_time_to_first_token" not in metrics
 
 
-def test_the_peaks_of_unknown_hardware_are_not_invented(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_model(ttnn_perf):
-                ttnn_perf.facts(weight_bytes=8_000_000_000)
-                ttnn_perf.record_tokens(mode="token_out", step_s=[0.1] * 9)
-        """
-    )
-    decode = recorded(project)["metrics"]["token_out_decode_roofline"]
-    assert decode["samples"] == []
-    assert decode["note"] == "decode: the peaks of this hardware are not known"
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -15,7 +15,7 @@ from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.machine.ttnn import OpenDevices, Runtime, UsedDevice
 from pytest_ttnn_perf.measure import profilers
 from pytest_ttnn_perf.measure.profilers import (
-    Iteration,
+    Chips,
     ProfilerError,
     ProgramProfiler,
     RealtimeProfiler,
@@ -70,7 +70,7 @@ class Ttnn:
 
 def test_what_ran_on_each_chip_is_taken_in_the_order_of_the_chips() -> None:
     ttnn = Ttnn({1: [program(20, 8)], 0: [program(10), program(15.5, 1)]})
-    assert ProgramProfiler(opened(ttnn, (0, 1))).take() == Iteration({0: [10.0, 15.5], 1: [20.0]})
+    assert ProgramProfiler(opened(ttnn, (0, 1))).take() == {0: [10.0, 15.5], 1: [20.0]}
 
 
 def test_every_device_is_waited_for_and_then_read() -> None:
@@ -119,7 +119,7 @@ def test_what_is_not_whole_is_a_problem(
 
 def test_a_chip_that_no_open_device_has_is_taken_along() -> None:
     taken = ProgramProfiler(opened(Ttnn({7: [program(4)]}), ())).take()
-    assert taken == Iteration({7: [4.0]})
+    assert taken == {7: [4.0]}
 
 
 @pytest.mark.parametrize("step", ["begin", "take"])
@@ -206,8 +206,8 @@ def realtime(monkeypatch: pytest.MonkeyPatch) -> Realtime:
     return realtime
 
 
-def times(iteration: Iteration) -> list[float]:
-    return [ns for times in iteration.by_chip.values() for ns in times]
+def times(iteration: Chips) -> list[float]:
+    return [ns for times in iteration.values() for ns in times]
 
 
 def test_programs_are_taken_iteration_by_iteration_without_the_warm_up(realtime: Realtime) -> None:
@@ -216,7 +216,7 @@ def test_programs_are_taken_iteration_by_iteration_without_the_warm_up(realtime:
     profiler.begin()
     realtime.tell(10, 20)
     realtime.tell(30, frequency=1.5)
-    assert profiler.take() == Iteration({0: [10.0, 20.0, 20.0]})
+    assert profiler.take() == {0: [10.0, 20.0, 20.0]}
     realtime.tell(11, 0)
     assert times(profiler.take()) == [11.0, 0.0]
     assert realtime.waited == 3

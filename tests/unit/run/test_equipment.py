@@ -11,11 +11,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
-from pytest_ttnn_perf.measure.instruments import (
-    BesideDevices,
-    Instruments,
-    instruments_for,
-)
+from pytest_ttnn_perf.measure.devices import BesideDevices
+from pytest_ttnn_perf.measure.instruments import Instruments, instruments_for
 from pytest_ttnn_perf.measure.profilers import error_text
 
 OFF, REALTIME = ProfilerKind.OFF, ProfilerKind.REALTIME

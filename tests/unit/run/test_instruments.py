@@ -12,14 +12,8 @@ from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact, MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import Settings, TestSettings
 from pytest_ttnn_perf.machine.ttnn import OpenDevices
-from pytest_ttnn_perf.measure.instruments import (
-    BesideDevices,
-    Instruments,
-    Printing,
-    Profiling,
-    Replaying,
-    Signposting,
-)
+from pytest_ttnn_perf.measure.devices import BesideDevices, Printing, Profiling, Signposting
+from pytest_ttnn_perf.measure.instruments import Instruments, Replaying
 from pytest_ttnn_perf.measure.observer import Observer
 
 TEST = "models/test_llama.py::test_decode"

@@ -10,21 +10,21 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.readers.device_csv import gated_ops
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Artifact, MetricObservation
-from pytest_ttnn_perf.measure.instruments import profile_artifact
-from pytest_ttnn_perf.measure.profilers import Iteration, Profile
+from pytest_ttnn_perf.measure.devices import profile_artifact
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import Op
+    from pytest_ttnn_perf.measure.profilers import Chips
 
 
-def iteration(*times_ns: float, chip: int = 0) -> Iteration:
-    return Iteration({chip: times_ns})
+def iteration(*times_ns: float, chip: int = 0) -> Chips:
+    return {chip: list(times_ns)}
 
 
-def on_chips(**times_ns: list[float]) -> Iteration:
+def on_chips(**times_ns: list[float]) -> Chips:
     """Return programs by chip, ``c0`` and so on."""
-    return Iteration({int(chip[1:]): times for chip, times in times_ns.items()})
+    return {int(chip[1:]): times for chip, times in times_ns.items()}
 
 
 def time(*samples: float, of: str = "", source: Source = Source.DEVICE) -> MetricObservation:
@@ -42,11 +42,9 @@ def nothing(why: str, source: Source = Source.DEVICE) -> Artifact:
 
 
 def artifact(
-    *iterations: Iteration, report: list[Op] | None = None, source: Source = Source.DEVICE
+    *iterations: Chips, report: list[Op] | None = None, source: Source = Source.DEVICE
 ) -> Artifact:
-    return profile_artifact(
-        Profile(iterations), source=source, report=None if report is None else table(report)
-    )
+    return profile_artifact(iterations, source, None if report is None else table(report))
 
 
 @pytest.mark.parametrize("source", [Source.DEVICE, Source.REALTIME])
@@ -60,13 +58,6 @@ def test_chips_run_side_by_side_and_the_slowest_counts() -> None:
         on_chips(c0=[10, 10], c1=[30]), on_chips(c0=[10, 25], c1=[30]), on_chips(c1=[5, 5])
     )
     assert found == Artifact((time(30, 35, 10), count(2)))
-
-
-def test_a_problem_is_told_in_place_of_numbers() -> None:
-    profile = Profile((iteration(1),), problem="nothing was recorded for chip 3 of 4")
-    assert profile_artifact(profile, source=Source.REALTIME, report=None) == nothing(
-        "nothing was recorded for chip 3 of 4", Source.REALTIME
-    )
 
 
 def test_no_iteration_is_no_time() -> None:

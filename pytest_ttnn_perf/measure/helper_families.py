@@ -1,8 +1,4 @@
-"""Helpers of tt-metal that check PCC or report numbers of models.
-
-One helper calls another: the innermost has the number, the outermost the line of the test. Calls
-in one line are samples of one metric, of which the worst counts; lines are numbered as they come.
-"""
+"""Observers of helpers that tt-metal's tests call, one class for a family of them."""
 
 from __future__ import annotations
 
@@ -11,30 +7,29 @@ import sys
 from fnmatch import fnmatchcase
 from math import isfinite
 from numbers import Number
+from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.finding import HelperPcc
-from pytest_ttnn_perf.core.metric import KERNEL_TIME, Kind, metric_in
+from pytest_ttnn_perf.core.finding import HelperPcc, HelperWindow, region_name
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, Kind, Source, metric_in
+from pytest_ttnn_perf.core.settings import HelperAsserts
 from pytest_ttnn_perf.core.text import plain
-from pytest_ttnn_perf.measure.existing.finder import Family
+from pytest_ttnn_perf.measure.helpers import Family
 from pytest_ttnn_perf.measure.recorder import metric_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.measure.existing.finder import Call
+    from pytest_ttnn_perf.core.observation import Artifact
+    from pytest_ttnn_perf.measure.helpers import Call
     from pytest_ttnn_perf.measure.recorder import Recorder
 
 
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.measure.existing.finder import Call
-    from pytest_ttnn_perf.measure.recorder import Recorder
-
-    #: The file and line of a call.
-    Line = tuple[str, int]
-
+# Helpers that check PCC. One calls another: the innermost has the number, the outermost the line of
+# the test. Calls in one line are samples of one metric, of which the worst counts; lines are
+# numbered as they come.
 
 #: What helpers call the least PCC that they let pass.
 _LIMITS: Final = ("pcc", "pcc_threshold", "required_pcc", "expected_pcc", "min_pcc", "threshold")
@@ -45,7 +40,7 @@ _NUMBER: Final = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan)"
 _PCC_IN_TEXT: Final = re.compile(rf"(?i)pcc\W*(?:is|of|value)?\W*{_NUMBER}")
 _ONLY_NUMBER: Final = re.compile(rf"(?i)\s*{_NUMBER}\s*")
 #: Frames between a helper's caller and ``_end``: the helper's own and those that hand it on.
-_FRAMES: Final = 5
+_PCC_FRAMES: Final = 5
 
 
 class _Result(NamedTuple):
@@ -78,7 +73,7 @@ class PccCalls(Family):
         self._limits: list[float | None] = []
         #: What the innermost helpers of the outermost call have compared so far.
         self._made: list[_Comparison] = []
-        self._names: dict[Line, str] = {}
+        self._names: dict[tuple[str, int], str] = {}
 
     def handle(self, name: str, call: Call) -> Any:
         """Make the call; record comparisons once the outermost helper has ended."""
@@ -106,7 +101,7 @@ class PccCalls(Family):
         if self._limits:
             return
         made, self._made = self._made, []
-        frame = sys._getframe(_FRAMES)  # noqa: SLF001 (as warnings and logging find a caller)
+        frame = sys._getframe(_PCC_FRAMES)  # noqa: SLF001 (as warnings and logging find a caller)
         line = (frame.f_code.co_filename, frame.f_lineno)
         with self._recorder.observing():
             for each in made:
@@ -134,7 +129,7 @@ class PccCalls(Family):
             found = HelperPcc(metric, made.helper, made.result.pcc, ours.pcc, ours.sentence or "")
             self._recorder.helper_pccs.append(found)
 
-    def _name(self, line: Line) -> str:
+    def _name(self, line: tuple[str, int]) -> str:
         if line not in self._names:
             number = 1
             while (name := f"pcc_{number}" if number > 1 else "pcc") in self._names.values() or (
@@ -180,6 +175,8 @@ def _pcc_in(value: Any) -> float | None:
     number = float(value)
     return number if not isfinite(number) or abs(number) <= 1.001 else None
 
+
+# Measurements that a test reports itself.
 
 #: What is kept of a run, by the names of ``save_partial_run_json``: targets are matched by some.
 _DESCRIBES: Final = (
@@ -294,3 +291,164 @@ def _number(value: Any) -> float | None:
         except (TypeError, ValueError, RuntimeError):
             return None
     return None
+
+
+# tt-metal's device-perf helpers: they profile a command in a child, and read its report.
+#
+# ``post_process_ops_log`` decides which report is read and what of it counts: signposts, one op,
+# without the first rows. The same of the same report is the metric here, on one device; the times
+# of several devices, which the helpers add up, are those of the slowest: devices run side by side.
+
+#: How the helpers name the report that they read; each looks it up in its own module.
+_LATEST: Final = "get_latest_ops_log_filename"
+_DURATION: Final = "AVG DEVICE KERNEL DURATION [ns]"
+_RATE: Final = "AVG DEVICE KERNEL SAMPLES/S"
+
+
+class DevicePerfCalls(Family):
+    """The reports that one test has read, and its expectations of them."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        #: The command that was profiled last, by the folder of its reports.
+        self._commands: dict[str, str] = {}
+        #: The name of each measurement: of a command, and a window of its report.
+        self._regions: dict[tuple[str, str, HelperWindow], str] = {}
+        self._read: set[tuple[Path, str]] = set()
+        self._devices = 1
+
+    def handle(self, name: str, call: Call) -> Any:
+        """Make the call; measurements are kept also where a helper raises."""
+        __tracebackhide__ = True
+        recorder, instead = self._recorder, {}
+        if name == "run_device_profiler":
+            with recorder.observing():
+                told = call.arguments
+                recorder.profiles_itself = True
+                subdir = str(told.get("output_logs_subdir", ""))
+                self._commands[subdir] = str(told.get("command", ""))
+        elif name == "check_device_perf":
+            with recorder.observing():
+                self._expected(call.arguments)
+            if recorder.run.helper_asserts is HelperAsserts.TARGET:
+                instead = {"assert_on_fail": False}
+        try:
+            return call.make(**instead)
+        finally:
+            if name.startswith("post_process"):
+                with recorder.observing():
+                    self._post_processed(call, detailed=name.endswith("_detailed"))
+
+    def _post_processed(self, call: Call, *, detailed: bool) -> None:
+        told, latest = call.arguments, call.names.get(_LATEST)
+        subdir = str(told.get("output_logs_subdir", ""))
+        try:
+            file = Path(latest(subdir)) if latest is not None else None
+        except (OSError, LookupError, TypeError):  # the helper itself has just said so
+            return
+        if file is None or not file.is_file():
+            return
+        op_name = plain(str(told.get("op_name") or ""))
+        window = HelperWindow(
+            op_name,
+            bool(told.get("has_signposts")),
+            int(told.get("warmup_iters") or 0),
+            by_execution=detailed and bool(op_name),
+        )
+        region = self._region(subdir, window)
+        if (file, region) not in self._read:
+            self._read.add((file, region))
+            artifact: Artifact = wings.call("read_window", file, window, region)
+            self._devices = max(self._devices, artifact.devices or 1)
+            self._recorder.take_report(file, artifact)
+
+    def _region(self, subdir: str, window: HelperWindow) -> str:
+        """Name a measurement; others of the same name are numbered in order."""
+        key = (self._commands.get(subdir, ""), subdir, window)
+        if key not in self._regions:
+            base = region_name(window.op_name)
+            taken, name, number = set(self._regions.values()), base, 1
+            while name in taken:
+                number += 1
+                name = f"{base}_{number}" if base else f"command_{number}"
+            self._regions[key] = name
+        return self._regions[key]
+
+    def _expected(self, told: Mapping[str, Any]) -> None:
+        """Keep the expected kernel time of one device as a target."""
+        results, expected = told["post_processed_results"], told["expected_perf_cols"]
+        series = self._recorder.series_of(KERNEL_TIME)
+        if series is None or self._devices > 1:
+            return
+        if _DURATION in expected:
+            series.target = float(expected[_DURATION])
+        elif _RATE in expected and _DURATION in results:
+            # The batch size is in both: rate x time.
+            series.target = float(results[_DURATION] * results[_RATE] / expected[_RATE])
+
+
+# tt-metal's helpers around the real-time profiler: the device time of programs, as they run.
+
+_REALTIME: Final = "realtime_program_time"
+_ASSERTS: Final = "assert_op_duration_merged"
+_REALTIME_FRAMES: Final = 4
+
+
+class RealtimeCalls(Family):
+    """The measurements of one test with the real-time profiler."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self._depth = 0
+        self._names: dict[object, str] = {}
+        #: Time on the slowest chip and sources of each program of the last call, by its id.
+        self._programs: dict[int, tuple[float, tuple[str, ...]]] = {}
+
+    def handle(self, name: str, call: Call) -> Any:
+        """Make the call; the outermost helper knows what is measured."""
+        __tracebackhide__ = True
+        recorder, instead = self._recorder, {}
+        if name == _ASSERTS and recorder.run.helper_asserts is HelperAsserts.TARGET:
+            instead = {"margin": float("inf")}  # every time is within it
+        frame = sys._getframe(_REALTIME_FRAMES)  # noqa: SLF001 (as warnings and logging find a caller)
+        line = (frame.f_code.co_filename, frame.f_lineno)
+        self._depth += 1
+        try:
+            result = call.make(**instead)
+            if name == "profile_realtime_program":
+                with recorder.observing():
+                    self._programs = {}
+                    for record in [result[1]] if isinstance(result[1], dict) else result[1]:
+                        sources = tuple(record.get("kernel_sources", ()))
+                        slowest_ns, known = self._programs.get(record["runtime_id"], (0.0, sources))
+                        slowest_ns = max(slowest_ns, float(record["duration_ns"]))
+                        self._programs[record["runtime_id"]] = (slowest_ns, known)
+            return result
+        finally:
+            self._depth -= 1
+            if not self._depth and self._programs:
+                with recorder.observing():
+                    self._record(name, call.arguments, line)
+
+    def _record(self, name: str, told: Mapping[str, Any], line: object) -> None:
+        programs, self._programs, target = list(self._programs.values()), {}, None
+        if name == _ASSERTS:
+            path = str(told["kernel_path"])
+            samples = [
+                ns for ns, sources in programs if any(path in s.replace("\\", "/") for s in sources)
+            ]
+            if len(samples) != told.get("iters", 1):  # the helper has failed the test
+                return
+            metric = metric_in(region_name(plain(str(told["label"]))), _REALTIME)
+            target = float(told["expected_ns"])
+        else:
+            samples = [sum(ns for ns, _ in programs)]
+            # Lines are numbered by their first calls.
+            number = len(self._names) + 1
+            metric = self._names.setdefault(
+                line, f"{_REALTIME}_{number}" if number > 1 else _REALTIME
+            )
+        # Not of kernels that are profiled, or of another machine than the recorded one.
+        if self._recorder.instruments.by_the_clock:
+            time = metric_of(metric, unit="ns", kind=Kind.TIME, source=Source.REALTIME)
+            self._recorder.observed(time, samples).target = target

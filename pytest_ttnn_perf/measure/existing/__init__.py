@@ -1,1 +1,0 @@
-"""Helpers of existing test suites, observed while tests call them."""
