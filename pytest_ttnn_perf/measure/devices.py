@@ -1,4 +1,4 @@
-"""Devices as instruments: the clock beside them, and their profilers."""
+"""Instruments of devices: graph captures and profilers, next to the clock."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def profile_calls(
     source: Source,
     read_report: Callable[[], OpTable | None] | None = None,
 ) -> tuple[Any, Artifact]:
-    """Profile some calls of a warm model; return the last result, and what they told.
+    """Profile some calls of a warm model; return the last result too.
 
     Of a model with a smaller part, that is called, and the result is the one from before.
     """

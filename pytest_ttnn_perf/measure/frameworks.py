@@ -151,7 +151,7 @@ _QUEUE, _QUEUE_OF_OPS = "CQ_", "CQ_OPS"
 
 
 class Pipeline:
-    """A pipeline with the inputs that it is measured with, and its settings as facts."""
+    """A pipeline with its inputs and its settings as facts."""
 
     def __init__(self, pipeline: Any, inputs: list[Any], facts: dict[str, Scalar]) -> None:
         self.pipeline = pipeline

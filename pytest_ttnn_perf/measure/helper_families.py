@@ -1,4 +1,4 @@
-"""Observers of helpers that tt-metal's tests call, one class for a family of them."""
+"""Observers of helpers of tt-metal's tests, by family."""
 
 from __future__ import annotations
 

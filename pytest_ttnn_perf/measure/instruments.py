@@ -58,9 +58,9 @@ class Instruments:
             self.compiler.begin_test()
 
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> tuple[Any, Artifact]:
-        """Call a model as planned and time it; return the last result and what devices tell.
+        """Call a model as planned and time it.
 
-        The result is None where a profiler was shown a part of each call, and none was whole.
+        Return the last result, and the artifact of its devices. The result is None where a profiler was shown a part of each call, and none was whole.
         """
         warmup, iterations, depth = plan
         result = measure(workload, timings, warmup=warmup, iterations=iterations, depth=depth)
