@@ -60,7 +60,8 @@ class Instruments:
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> tuple[Any, Artifact]:
         """Call a model as planned and time it.
 
-        Return the last result, and the artifact of its devices. The result is None where a profiler was shown a part of each call, and none was whole.
+        Return the last result, and the artifact of its devices. The result is None where a profiler
+        was shown a part of each call, and none was whole.
         """
         warmup, iterations, depth = plan
         result = measure(workload, timings, warmup=warmup, iterations=iterations, depth=depth)
