@@ -547,7 +547,7 @@ def run_report(options: argparse.Namespace) -> Result:
         lines.append("traces open at https://ui.perfetto.dev")
     page = page_of(source)
     write_page(page, page_file)
-    text = "".join(f"{line}\n" for line in (f"wrote {page_file}: {page.headline}", *lines))
+    text = "".join(f"{line}\n" for line in (f"wrote {page_file}: {page['headline']}", *lines))
     return complaining(Result(inert_lines(text)), errors)
 
 

@@ -11,12 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.assignment import ComparedVersions
-from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.observation import Outcome, Reason
-from pytest_ttnn_perf.core.settings import MAX_ROUNDS, MIN_ROUNDS, load_settings
+from pytest_ttnn_perf.core.settings import MAX_ROUNDS, MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.experiments.calibrate import bar, duration
 from pytest_ttnn_perf.experiments.paired import INCONCLUSIVE
 from pytest_ttnn_perf.experiments.rounds import (
     Move,
@@ -25,12 +24,9 @@ from pytest_ttnn_perf.experiments.rounds import (
     Version,
     compare_tests,
     hold_machine,
-    in_both,
-    movement,
     run_rounds,
     undecided_tests,
 )
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.machine.git import Repository, temporary_checkout
 from pytest_ttnn_perf.measure.strays import import_root, own_place
 from pytest_ttnn_perf.report.sentences import change_in_words, command_line
@@ -54,7 +50,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.observation import Verdict
     from pytest_ttnn_perf.experiments.paired import Comparison
-    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns, RoundProgress, Sessions
+    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns, Sessions
     from pytest_ttnn_perf.machine.git import Commit, WorkingTree
     from pytest_ttnn_perf.report.tables import Block
 
@@ -271,10 +267,6 @@ def _count_line(result: AbResult) -> str:
     return "; ".join(parts)
 
 
-#: Settings that say where things are, not how they are measured.
-_PLACES: Final = frozenset({"baselines", "artifacts", "json", "replay", "lock_folder", "label"})
-
-
 def ab(asked: Experiment, ref: str, *, shape: str) -> Result:
     """Measure both sides in turns, and compare them.
 
@@ -300,40 +292,28 @@ def compare_with(
     shared = shared_within(root, asked.cwd, asked.shared)
     asked = replace(asked, shared=shared, receipts=watch is not None)
     check_writable(asked.settings.artifacts)
-    result = AbResult(ref, commit, tree, asked.rounds, 0, stopped="interrupted")
-
-    def report(now: RoundProgress) -> None:
-        tests = "" if now.tests is None else f", test {now.done} of {now.tests}"
-        left = "" if now.left_s is None else f", up to {duration(now.left_s)} left"
-        where = f"round {now.number}, look at {now.next_look}, {now.version}"
-        asked.progress(f"{bar(now.fraction, width=12)} {where}{tests}{left}", now.done == now.tests)
-
+    remarks = tuple(f"{folder} was that of the working tree on both sides" for folder in shared)
+    result = AbResult(ref, commit, tree, asked.rounds, 0, stopped="interrupted", remarks=remarks)
     try:
         with hold_machine(root, asked), temporary_checkout(root, commit.id) as other:
             here, there = Move(root, root, cwd), Move(root, other, cwd)
             after = Version(WORKING_TREE, "working-tree", here, other, asked, chooses=True)
             before = Version(ref, "ref", there, root, asked)
-            turns: InTurns = Turns(before, after, asked.rounds, report)
-            result = _measure(asked, watch(turns) if watch else turns, there, result)
-        differing = repository.differs_from(commit, shared)
+            turns: InTurns = Turns(before, after, asked.rounds, asked.progress)
+            turns = watch(turns) if watch else turns
+            stopped = _run(asked, turns)
+            return _with_rounds(result, turns, stopped)
+    except StrayedError as error:
+        raise UsageError(strayed_text(error, asked)) from error
     except KeyboardInterrupt:
-        differing = ()
-    remarks = [
-        f"{folder} was that of the working tree on both sides"
-        f"{', where it differs' if folder in differing else ''}"
-        for folder in shared
-    ]
-    return replace(result, remarks=(*result.remarks, *remarks))
+        return result
 
 
-def _measure(asked: Experiment, turns: InTurns, move: Move, result: AbResult) -> AbResult:
-    """Run the rounds, and return the result."""
-
-    def compare() -> list[Comparison]:
-        return compare_tests(turns.before.good(), turns.after.good(), rounds=asked.rounds)
+def _run(asked: Experiment, turns: InTurns) -> str | None:
+    """Run the rounds; return why they ended early."""
 
     def look(number: int) -> tuple[str, ...]:
-        compared = compare()
+        compared = compare_tests(turns.before.good(), turns.after.good(), rounds=asked.rounds)
         undecided = undecided_tests(compared)
         of = counted(len({each.test for each in compared}), "test")
         on = "and it was the last"
@@ -343,10 +323,11 @@ def _measure(asked: Experiment, turns: InTurns, move: Move, result: AbResult) ->
         asked.print_line(f"look after {counted(number, 'round')}: {known}")
         return undecided
 
-    try:
-        stopped = run_rounds(turns, rounds=asked.rounds, look=look)
-    except StrayedError as error:
-        raise UsageError(strayed_text(error, asked)) from error
+    return run_rounds(turns, rounds=asked.rounds, look=look)
+
+
+def _with_rounds(result: AbResult, turns: InTurns, stopped: str | None) -> AbResult:
+    """Add what the rounds have shown."""
     before, after = turns.before, turns.after
     if not (after.measured or before.measured or stopped):
         none = "none was chosen: name others"
@@ -356,53 +337,23 @@ def _measure(asked: Experiment, turns: InTurns, move: Move, result: AbResult) ->
         message = f"no test was measured: {none}"
         raise UsageError(message)
     left, right = before.good(), after.good()
-    # One that ran on one side only when all was stopped is no test of that side alone.
-    finished = min(before.completed, after.completed) > 0
+    whole = min(before.completed, after.completed)
     no_longer_fitting = {
         test: f"{WORKING_TREE}, {why}; it used to fit"
         for test, why in after.no_room.items()
         if test in before.measured
     }
+    troubles = troubles_of(((WORKING_TREE, after), (result.ref, before)))
     return replace(
         result,
         stopped=stopped,
-        whole=min(before.completed, after.completed),
-        compared=tuple(compare()),
-        only_before=tuple(t for t in left if t not in after.measured) if finished else (),
-        only_after=tuple(t for t in right if t not in before.measured) if finished else (),
-        troubles={
-            **no_longer_fitting,
-            **troubles_of(((WORKING_TREE, after), (result.ref, before))),
-        },
-        remarks=tuple(_remarks(result.ref, turns, move)),
+        whole=whole,
+        compared=tuple(compare_tests(left, right, rounds=result.wanted)),
+        # One that ran on one side only when all was stopped is no test of that side alone.
+        only_before=tuple(t for t in left if whole and t not in after.measured),
+        only_after=tuple(t for t in right if whole and t not in before.measured),
+        troubles={**no_longer_fitting, **troubles},
     )
-
-
-def _remarks(ref: str, turns: InTurns, move: Move) -> Iterator[str]:
-    differing = _differing_settings(turns, move)
-    if differing:
-        names = ", ".join(differing)
-        yield f"settings of the working tree were used on both sides; they differ in {names}"
-    before = turns.before.good()
-    moved = movement({test: before[test] for test in in_both(turns)})
-    if moved is not None and moved[0] > DEFAULT_POLICY.floor:
-        yield (
-            f"the machine moved by up to {format_fraction(moved[0])}: that is how much rounds of "
-            f"{ref} alone differ ({moved[1]} {moved[2]})"
-        )
-
-
-def _differing_settings(turns: InTurns, move: Move) -> list[str]:
-    collected = turns.after.collected
-    root = Path(collected["root"]) if collected and collected["root"] else None
-    if root is None or not root.is_relative_to(move.root):
-        return []
-    try:
-        ours, theirs = load_settings(root), load_settings(Path(move.path(str(root))))
-    except InputError:  # what is wrong with theirs does not matter here
-        return []
-    names = (name for name in ours.__struct_fields__ if name not in _PLACES)
-    return [name for name in names if getattr(ours, name) != getattr(theirs, name)]
 
 
 def shared_within(root: Path, cwd: Path, folders: Iterable[str]) -> tuple[str, ...]:

@@ -37,7 +37,6 @@ from pytest_ttnn_perf.experiments.ab import (
     strayed_text,
     troubles_of,
 )
-from pytest_ttnn_perf.experiments.calibrate import duration
 from pytest_ttnn_perf.experiments.paired import Plan, interval_of
 from pytest_ttnn_perf.experiments.rounds import (
     Move,
@@ -45,6 +44,7 @@ from pytest_ttnn_perf.experiments.rounds import (
     Turns,
     Version,
     compare_tests,
+    duration,
     hold_machine,
     rounds_of,
     run_rounds,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.experiments.paired import Comparison, Interval
-    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns, RoundProgress
+    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
     from pytest_ttnn_perf.machine.git import Commit
     from pytest_ttnn_perf.report.tables import Block
 
@@ -159,8 +159,7 @@ class End(Enum):
 class Found(Struct, frozen=True):
     """The result: one of ``suspects`` made it slower, ``before`` precedes them.
 
-    ``effects`` compares the last of them with ``before``; where the bad commit is not slower, that
-    with the good one.
+    ``effects`` compares the last of them with ``before``, or the bad commit with the good one.
     """
 
     end: End
@@ -199,9 +198,8 @@ def bisect(
     asked = replace(asked, shared=shared_within(root, asked.cwd, asked.shared))
     check_writable(asked.settings.artifacts)
 
-    def report(now: RoundProgress) -> None:
-        where = f"{now.version}, round {now.number}, look at {now.next_look}"
-        asked.progress(f"{hunt.status}: {where}", False)  # noqa: FBT003
+    def report(text: str, _: bool) -> None:  # noqa: FBT001 (as that of all progress)
+        asked.progress(f"{hunt.status}: {text}", False)  # noqa: FBT003
 
     @contextmanager
     def open_turns(one: Commit, two: Commit, tests: Sequence[str] | None) -> Iterator[InTurns]:

@@ -23,7 +23,9 @@ from pytest_ttnn_perf.experiments.paired import Seeing, fraction, noise_of
 from pytest_ttnn_perf.experiments.rounds import (
     Session,
     Sessions,
+    bar,
     baselines_of,
+    duration,
     experiment_workers,
 )
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
@@ -151,10 +153,8 @@ def too_noisy(seen: list[Observation]) -> str | None:
     return None
 
 
-_BAR: Final = 24
 #: A rate below this is told as below it: nobody could check a smaller one.
 _LEAST_RATE: Final = 0.0001
-_MINUTE_S: Final = 60
 
 
 def calibration_listing(
@@ -169,24 +169,6 @@ def calibration_listing(
         "remarks": list(remarks),
     }
     return Listing((*lines, *remarks), document, _COLUMNS.names, _COLUMNS.rows(rows))
-
-
-def bar(fraction: float, *, width: int = _BAR) -> str:
-    """Return a bar that is filled as far.
-
-    >>> bar(0.25, width=8)
-    '[##------]'
-    """
-    filled = round(fraction * width)
-    return f"[{'#' * filled}{'-' * (width - filled)}]"
-
-
-def duration(seconds: float) -> str:
-    """Return a time as long as people wait, without false precision."""
-    if seconds < _MINUTE_S:
-        return f"{seconds:.0f} s"
-    minutes = seconds / _MINUTE_S
-    return f"{minutes:.0f} min" if minutes < _MINUTE_S else f"{minutes / _MINUTE_S:.1f} h"
 
 
 def _percent(fraction: float | None) -> str:

@@ -18,7 +18,7 @@ from pytest_ttnn_perf.core.codec import Mark, Omit, Value, decode, decode_format
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import read_json, write_text
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, split_metric
-from pytest_ttnn_perf.core.text import counted, visible
+from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.record import ignore_folder
 from pytest_ttnn_perf.machine.git import Repository
 from pytest_ttnn_perf.report.markdown import code, heading_rows, prose, table_row
@@ -206,11 +206,6 @@ class Step(Struct, frozen=True):
         return self.decision is Decision.KEEP
 
 
-def encode_step(step: Step) -> dict[str, object]:
-    """Encode a step record."""
-    return {"format": STEP_FORMAT, **encode(step)}
-
-
 def decode_step(document: object) -> Step:
     """Decode a step record.
 
@@ -234,7 +229,8 @@ def write_step(artifacts: Path, step: Step) -> Path:
     """Write a step record; return where."""
     ignore_folder(artifacts)
     file = artifacts / _FOLDER / f"{step.id}.json"
-    write_text(file, json.dumps(encode_step(step), indent=1) + "\n")
+    document = {"format": STEP_FORMAT, **encode(step)}
+    write_text(file, json.dumps(document, indent=1) + "\n")
     return file
 
 
@@ -381,8 +377,7 @@ _ROUNDING: Final = 1e-12
 class Part(Struct, frozen=True):
     """One step of a test; ``effect`` is that on its main metric.
 
-    ``counts`` is what it adds to the whole, in the unit of the metric: nothing where it does not
-    ``lead`` to what there is now.
+    ``counts`` is what it adds to the whole: nothing where it does not lead to what there is now.
     """
 
     number: int
@@ -565,7 +560,7 @@ def _accuracy(effect: Effect | None) -> str:
     return format_value(effect.defined, effect.after) if effect else "-"
 
 
-_PARTS: Final[Columns[Part]] = Columns(
+_COLUMNS: Final[tuple[Column[Part], ...]] = (
     Column("number", lambda p: p.number, "step", right=True),
     Column("message", lambda p: p.step.message, "change", fit=Fit(least=16)),
     Column("decision", lambda p: p.step.decision.value, "answer"),
@@ -581,6 +576,7 @@ _PARTS: Final[Columns[Part]] = Columns(
     Column("counts", lambda p: p.counts),
     Column("why", _why, "why", fit=BELOW),
 )  # fmt: skip
+_PARTS: Final = Columns(*_COLUMNS)
 
 
 def _waterfall(way: Way) -> list[tuple[str, str, str]]:
@@ -628,22 +624,15 @@ def journal_markdown(steps: Sequence[Step], ways: Sequence[Way]) -> str:
     for way in ways:
         name = code(way.metric.name)
         titles = ("step", "change", "answer", name, "interval", "device", "accuracy")
-        rows = [heading_rows(titles, right=frozenset({0, 3, 4, 5, 6}))]
+        rows = heading_rows(titles, right=frozenset({0, 3, 4, 5, 6}))
+        shown = [each for each in _COLUMNS if each.heading and each.name != "why"]
         for part in way.parts:
-            cells = (
-                str(part.number),
-                part.step.message,
-                part.step.decision.value,
-                change_text(part.effect),
-                effect_interval(part.effect),
-                change_text(part.device),
-                _accuracy(part.accuracy),
-            )
-            rows.append(table_row([prose(cell) for cell in cells]))
-        sums = [heading_rows(("from", name), right=frozenset({1}))]
-        sums += [table_row([prose(name), prose(value)]) for name, value, _ in _waterfall(way)]
+            rows += table_row([prose(column.text(part)) for column in shown])
+        sums = heading_rows(("from", name), right=frozenset({1}))
+        for start, value, _ in _waterfall(way):
+            sums += table_row([prose(start), prose(value)])
         title = _title(way).removeprefix(way.test).strip()
-        parts += [f"#### {code(way.test)}\n", f"{prose(title)}\n", "".join(rows), "".join(sums)]
+        parts += [f"#### {code(way.test)}\n", f"{prose(title)}\n", rows, sums]
         remaining = "".join(f"- {prose(line)}\n" for line in _remaining(way))
         parts += [remaining] if remaining else []
     return "\n".join(parts)
@@ -667,29 +656,11 @@ def journals_of(
 
 def _page_journal(way: Way) -> dict[str, Any]:
     unit, scale = display_unit(way.metric, way.first)
-    return {
-        "test": visible(way.test),
-        "metric": way.metric.name,
-        "unit": unit,
-        "scale": scale,
-        "first": way.first,
-        "now": way.now,
-        "steps": [
-            {
-                "message": visible(part.step.message),
-                "decision": part.step.decision.value,
-                "kept": part.leads,
-                "change": part.effect.change if part.effect else None,
-                "low": part.effect.low if part.effect else None,
-                "high": part.effect.high if part.effect else None,
-                "device": part.device.change if part.device else None,
-                "accuracy": part.accuracy.after if part.accuracy else None,
-                "why": visible(_why(part)),
-            }
-            for part in way.parts
-        ],
-        "remaining": [visible(line) for line in _remaining(way)],
-    }
+    rows = zip(_PARTS.objects(way.parts), way.parts, strict=True)
+    steps = [{**members, "kept": part.leads} for members, part in rows]
+    about = _members(way, "test", "first", "now")
+    shown = {"metric": way.metric.name, "unit": unit, "scale": scale}
+    return {**about, **shown, "steps": steps, "remaining": [*_remaining(way)]}
 
 
 def _document(steps: Sequence[Step], ways: Sequence[Way]) -> dict[str, object]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from pytest_ttnn_perf.core.assignment import ComparedVersions, PassKind
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, TestBaseline
 from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, UsageError
-from pytest_ttnn_perf.core.metric import Better, median
+from pytest_ttnn_perf.core.metric import Better
 from pytest_ttnn_perf.core.observation import (
     NO_LIMITS,
     JudgedTest,
@@ -52,17 +52,19 @@ from pytest_ttnn_perf.plugin.workers import Pass, Workers, run_device_pass
 from pytest_ttnn_perf.report.sentences import sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.experiments.compare_runs import Pair
+
+    Seen = Sequence[Observation]
 
 
 class Sessions(Struct):
     """Results of all sessions so far, by the identities of tests.
 
     ``troubles`` says why a test has no result, ``stopped`` why there are fewer sessions than
-    ``wanted``. ``collected`` are the tests that the first worker has collected. ``no_room`` are
-    points of sweeps that do not fit, and never did.
+    ``wanted``, ``no_room`` which points of sweeps never fitted. The first worker ``collected``.
     """
 
     wanted: int
@@ -103,9 +105,9 @@ def experiment_workers(
 class Session:
     """One session, or one side of a round, and its workers' messages.
 
-    ``progress`` is called with how many tests are over, and of how many. ``begin`` is called in the
-    first session, before a test runs. ``complete`` adds to an observation what is known from
-    elsewhere. What is compared exactly must be as in the first session, unless ``is_round``.
+    ``begin`` is called in the first session, before a test runs. ``complete`` adds to an
+    observation what is known from elsewhere. What is compared exactly must be as in the first
+    session, unless ``is_round``.
     """
 
     def __init__(
@@ -313,15 +315,6 @@ def baselines_of(seen: list[Observation], run: str = "") -> dict[str, MetricBase
     }
 
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.experiments.compare_runs import Pair
-
-    Seen = Sequence[Observation]
-
-
 # Two versions of a project, and the workers that measure each of them.
 
 #: Options of pytest whose value may be the name of a file, which then is no test to run.
@@ -332,10 +325,7 @@ _WITH_PATH: Final = frozenset({
 
 
 class Move(Struct, frozen=True):
-    """From the project in ``root`` to its version in ``tree``.
-
-    The user stands in ``cwd``. Both are the same for the version that the user has.
-    """
+    """From the project in ``root``, with the user in ``cwd``, to its version in ``tree``."""
 
     root: Path
     tree: Path
@@ -423,8 +413,7 @@ class Version:
     """A version that is measured, its workers, and its results so far.
 
     ``other`` is a folder whose code it must not run. ``tests`` are those to run at first; None for
-    all that are collected. The tests of the one that ``chooses`` run in both. ``rootdir`` is
-    pytest's root folder, once it is known.
+    all that are collected. The tests of the one that ``chooses`` run in both.
     """
 
     def __init__(  # noqa: PLR0913 (two keywords)
@@ -612,22 +601,6 @@ def _merge_rounds(seen: Seen) -> Observation:
     return replace(seen[-1], metrics=joined, ops=ops)
 
 
-def movement(seen: Mapping[str, Seen]) -> tuple[float, str, str] | None:
-    """Return the largest change between rounds of the same code, a fraction.
-
-    With it the test and the metric.
-    """
-    found = [
-        (max(values) / min(values) - 1, test, name)
-        for test, observations in seen.items()
-        for name, observed in observations[0].metrics.items()
-        if observed.metric.compared_by_ratio and observed.gated
-        if all(name in observed.metrics for observed in observations)
-        for values in [[median(observed.metrics[name].samples) for observed in observations]]
-    ]
-    return max(found, default=None)
-
-
 class InTurns(Protocol):
     """Two versions measured round by round, and their results so far."""
 
@@ -693,34 +666,42 @@ class StrayedError(UsageError):
         self.strays = tuple(strays)
 
 
-class RoundProgress(NamedTuple):
-    """Progress of rounds.
+#: Columns of the bar of a progress line, and the seconds from which minutes are told.
+_BAR: Final = 24
+_MINUTE_S: Final = 60
 
-    ``tests`` is None before the first collection. ``version`` is being measured. ``left_s`` is what
-    all rounds that there may be will take at this pace; None before anything is done.
+
+def bar(fraction: float, *, width: int = _BAR) -> str:
+    """Return a bar that is filled as far.
+
+    >>> bar(0.25, width=8)
+    '[##------]'
     """
+    filled = round(fraction * width)
+    return f"[{'#' * filled}{'-' * (width - filled)}]"
 
-    number: int
-    next_look: int
-    version: str
-    done: int
-    tests: int | None
-    fraction: float
-    left_s: float | None
+
+def duration(seconds: float) -> str:
+    """Return a time as long as people wait, without false precision."""
+    if seconds < _MINUTE_S:
+        return f"{seconds:.0f} s"
+    minutes = seconds / _MINUTE_S
+    return f"{minutes:.0f} min" if minutes < _MINUTE_S else f"{minutes / _MINUTE_S:.1f} h"
 
 
 class Turns:
-    """Measures two versions with the settings of the later one."""
+    """Measures two versions with the settings of the later one.
+
+    ``report`` is called with a line of progress, and whether a process has measured all its tests.
+    """
 
     def __init__(
-        self, before: Version, after: Version, rounds: int, report: Callable[[RoundProgress], None]
+        self, before: Version, after: Version, rounds: int, report: Callable[[str, bool], None]
     ) -> None:
         self._rounds, self._progress = rounds, report
         self._versions = before, after
         self.before, self.after = before.found, after.found
         self._start_s = time.monotonic()
-        #: Tests that were run so far in all processes, and in the one under way.
-        self._ran = self._running = 0
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
         """Measure both in turns; return why no other round can follow.
@@ -738,7 +719,6 @@ class Turns:
             found = version.found
             if found.stopped is not None:
                 return f"{found.stopped}, {version.name}"
-            self._ran += self._running
             if number == 1 and place == 0 and not found.measured:
                 return None  # nothing to compare the other side with
         return None
@@ -789,13 +769,14 @@ class Turns:
             before.rootdir = there.path(root)
 
     def _report(self, number: int, place: int, name: str, done: int, of: int | None) -> None:
-        self._running = done
-        elapsed_s, ran = time.monotonic() - self._start_s, self._ran + done
-        left_s = None
-        if ran and of is not None:
-            in_round = (of - done) + (1 - place) * of
-            left_s = elapsed_s / ran * max(in_round + 2 * of * (self._rounds - number), 0)
-        look = next(look for look in Plan(self._rounds).looks() if look >= number)
         part = number - 1 + (place + (done / of if of else 0.0)) / 2
-        fraction = min(part / self._rounds, 1.0)
-        self._progress(RoundProgress(number, look, name, done, of, fraction, left_s))
+        part = min(part / self._rounds, 1.0)
+        look = next(look for look in Plan(self._rounds).looks() if look >= number)
+        tests = left = ""
+        if of is not None:
+            tests = f", test {done} of {of}"
+        if part:
+            left_s = (time.monotonic() - self._start_s) * (1 / part - 1)
+            left = f", up to {duration(left_s)} left"
+        where = f"round {number}, look at {look}, {name}{tests}{left}"
+        self._progress(f"{bar(part, width=12)} {where}", done == of)

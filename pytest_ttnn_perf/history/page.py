@@ -1,4 +1,9 @@
-"""The content of a page: a run or captures, and earlier runs."""
+"""The content of a page: a run or captures, and earlier runs.
+
+Numbers of a metric are in its own unit; times ``scale`` they are in the ``unit`` that is shown. The
+columns of a history are parallel: the places of runs, values, outcomes of verdicts, and marks that
+say what a run did to the baseline. ``worst`` sorts tests, 0 is the worst.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +34,14 @@ from pytest_ttnn_perf.core.baseline import ops_path
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import RuleOutcome
-from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, metric_in
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, metric_in
 from pytest_ttnn_perf.core.observation import Outcome, Reason
 from pytest_ttnn_perf.core.ops import CALLS, OpGroups
 from pytest_ttnn_perf.core.text import counted, visible
 from pytest_ttnn_perf.gate.judge import NO_METRIC, settled_value
 from pytest_ttnn_perf.gate.judging import change_by_op, changed_times_ns, differences_of
 from pytest_ttnn_perf.gate.sweeps import PointState
-from pytest_ttnn_perf.history.page_html import (
-    Page,
-    PageHistory,
-    PageMetric,
-    PageTest,
-    page_html,
-)
+from pytest_ttnn_perf.history.page_html import page_html
 from pytest_ttnn_perf.history.runs import (
     RunHistory,
     RunSelection,
@@ -149,7 +148,7 @@ def write_page_of_run(
     return settings.html
 
 
-def write_page(page: Page, file: Path) -> None:
+def write_page(page: Part, file: Path) -> None:
     """Write a page."""
     write_text(file, page_html(page))
 
@@ -162,7 +161,7 @@ def with_own_runs(history: RunHistory, own: Sequence[Path], folder: Path) -> Run
     return replace(history, runs=(*history.runs, *new))
 
 
-def page_of(source: PageSource) -> Page:
+def page_of(source: PageSource) -> Part:
     """Return the page of a run."""
     report, run = source.report, source.report.run
     earlier = EarlierRuns(source.history)
@@ -173,27 +172,27 @@ def page_of(source: PageSource) -> Page:
     named = (run.environment.commit or "")[:_COMMIT] or run.id
     if named is None and run.tests:  # a capture
         named = next(iter(run.tests)).rpartition("/")[2]
-    return Page(
-        title=visible(", ".join(filter(None, ("ttnn-perf", run.label, named)))),
-        headline=visible(source.headline or report.headline),
-        failed=report.is_bad,
-        facts=tuple(_facts(report)),
-        counts=tuple(outcome_counts(report.tests)),
-        runs=earlier.runs,
-        tests=tuple(tests),
-        differences=tuple(
+    return {
+        "title": visible(", ".join(filter(None, ("ttnn-perf", run.label, named)))),
+        "headline": visible(source.headline or report.headline),
+        "failed": report.is_bad,
+        "facts": [*_facts(report)],
+        "counts": [*outcome_counts(report.tests)],
+        "runs": earlier.runs,
+        "tests": tests,
+        "differences": [
             {
                 "name": each.name,
                 "before": str(each.before),
                 "now": "" if each.now is None else str(each.now),
             }
             for each in differences
-        ),
-        trends=earlier.trends,
-        sweeps=tuple(map(_sweep, report.summary_options.sweeps)),
-        journals=source.journals,
-        notes=(*_notes(source), *source.notes, *notes),
-    )
+        ],
+        "trends": earlier.trends,
+        "sweeps": [*map(_sweep, report.summary_options.sweeps)],
+        "journals": source.journals,
+        "notes": [*_notes(source), *source.notes, *notes],
+    }
 
 
 def _facts(report: CiReport) -> Iterator[tuple[str, str]]:
@@ -256,14 +255,14 @@ _ORDER: Final = (
 )
 
 
-def _tests(source: PageSource, earlier: EarlierRuns) -> tuple[list[PageTest], list[str]]:
+def _tests(source: PageSource, earlier: EarlierRuns) -> tuple[list[Part], list[str]]:
     """All tests of a run, worst first, and notes on them."""
     report, tables = source.report, source.tables
     regions = sum(len(j.observation.ops.regions) for j in report.tests if j.observation.ops)
     # Op kinds of a region and spans of a timeline: a page of many tests must still open.
     ops = max(8, min(60, 6_000 // max(regions, 1)))
     spans = max(200, min(4_000, 30_000 // max(len(tables), 1)))
-    found: list[tuple[float, PageTest]] = []
+    found: list[tuple[float, Part]] = []
     notes: dict[str, None] = {}
     for judged in report.tests:
         test, table = judged.observation.test, tables.get(judged.observation.test)
@@ -271,22 +270,22 @@ def _tests(source: PageSource, earlier: EarlierRuns) -> tuple[list[PageTest], li
         timelines, clocks = timelines_of(table, most=spans) if table is not None else ((), ())
         known = tuple(_regions(source, judged, table, ops))
         names = {region["name"] for region in known}
-        page = replace(
-            _test(report, judged, earlier),
-            waterfalls=waterfalls,
-            regions=known,
-            timelines=tuple(t for t in timelines if t["region"] in names),
-            visualizer=source.report_folders.get(test, ""),
-            trace=source.traces.get(test, ""),
-        )
+        page = {
+            **_test(report, judged, earlier),
+            "waterfalls": waterfalls,
+            "regions": known,
+            "timelines": [t for t in timelines if t["region"] in names],
+            "visualizer": source.report_folders.get(test, ""),
+            "trace": source.traces.get(test, ""),
+        }
         notes |= dict.fromkeys([*clocks, *problem])
         worse = round(max((v.change or 0.0 for v in judged.verdicts), default=0.0), 3)
         found.append((-worse, page))
-    found.sort(key=lambda pair: (pair[1].worst, pair[0], pair[1].id))
+    found.sort(key=lambda pair: (pair[1]["worst"], pair[0], pair[1]["id"]))
     return [page for _, page in found], list(notes)
 
 
-def _test(report: CiReport, judged: JudgedTest, earlier: EarlierRuns) -> PageTest:
+def _test(report: CiReport, judged: JudgedTest, earlier: EarlierRuns) -> Part:
     observation = judged.observation
     failed = report.failed(judged)
     hardware = observation.hardware or report.run.hardware
@@ -296,22 +295,22 @@ def _test(report: CiReport, judged: JudgedTest, earlier: EarlierRuns) -> PageTes
     verdicts = [v for v in judged.verdicts if v.metric.name != NO_METRIC.name]
     judged_metrics = [_metric(judged, v.metric, v, key, earlier) for v in verdicts]
     others = (observation.metrics[name].metric for name in recorded_only(judged))
-    return PageTest(
-        id=observation.test,
-        outcome=outcome,
-        failed=failed,
+    return {
+        "id": observation.test,
+        "outcome": outcome,
+        "failed": failed,
         # What failed comes before everything that did not.
-        worst=_ORDER.index(outcome) + (0 if failed else len(_ORDER)),
-        key=key,
-        setting=tuple((n, str(value)) for n, value in sorted(observation.setting.items())),
-        summary="; ".join([*_summary(judged, outcome), *advice]),
-        by_op=judged.by_op or "",
-        commands=tuple(commands),
-        metrics=(*judged_metrics, *(_metric(judged, m, None, key, earlier) for m in others)),
-        findings=tuple(
-            page_findings(judged.findings, observation.unanswered, enforced=report.enforced)
-        ),
-    )
+        "worst": _ORDER.index(outcome) + (0 if failed else len(_ORDER)),
+        "key": key,
+        "setting": [(n, str(value)) for n, value in sorted(observation.setting.items())],
+        "summary": "; ".join([*_summary(judged, outcome), *advice]),
+        "by_op": judged.by_op or "",
+        "commands": commands,
+        "metrics": [*judged_metrics, *(_metric(judged, m, None, key, earlier) for m in others)],
+        "findings": [
+            *page_findings(judged.findings, observation.unanswered, enforced=report.enforced)
+        ],
+    }
 
 
 def _outcome(report: CiReport, judged: JudgedTest) -> str:
@@ -361,24 +360,13 @@ def _remedies(report: CiReport, judged: JudgedTest) -> tuple[list[str], list[str
     return commands, [remedy.advice for remedy in remedies if remedy.command is None]
 
 
-def seen(metric: Metric, value: float) -> float:
-    """Round to six digits; counts and accuracies stay exact.
-
-    Of a PCC, the last digits are those that matter: what is short of 1 never reads as 1.
-
-    >>> from pytest_ttnn_perf.core.metric import Metric
-    >>> seen(Metric("wall_time", "ns"), 12_345_678.9), seen(Metric("wall_time", "ms"), 1 / 3)
-    (12345700, 0.333333)
-    """
-    exact = metric.kind in {Kind.COUNT, Kind.BYTES, Kind.ACCURACY} or metric.better is Better.EQUAL
-    rounded = value if exact else float(f"{value:.6g}")
-    whole = int(rounded) if abs(rounded) < 1e15 else None
-    return whole if whole == rounded else rounded
-
-
 def _metric(
     judged: JudgedTest, metric: Metric, verdict: Verdict | None, key: str, earlier: EarlierRuns
-) -> PageMetric:
+) -> Part:
+    """Return the numbers and the verdict of a metric.
+
+    The change may be without what the machine did to all tests: it does not follow from the values.
+    """
     observation = judged.observation
     observed = observation.metrics.get(metric.name)
     value = verdict.observed if verdict else None
@@ -387,41 +375,37 @@ def _metric(
     centre = verdict.centre if verdict else None
     unit, scale = display_unit(metric, value if centre is None else centre)
     setting = tuple(sorted(observation.setting.items(), key=lambda item: item[0]))
-    text = (
-        sentence(verdict)
-        if verdict
-        else f"{metric.name} {format_value(metric, value)}, recorded only"
-    )
-    if verdict is None and value is None:
+    if verdict is not None:
+        text = sentence(verdict)
+    elif value is not None:
+        text = f"{metric.name} {format_value(metric, value)}, recorded only"
+    else:
         note = observed.note if observed else None
         text = ": ".join(filter(None, (f"{metric.name} not measured", note)))
+    return {
+        "name": metric.name,
+        "unit": unit,
+        "scale": scale,
+        "better": metric.better.value,
+        "outcome": outcome_word(verdict, judged) if verdict else "",
+        "sentence": text,
+        "value": value,
+        "baseline": centre,
+        "limit": verdict.worst_allowed if verdict else None,
+        "target": observed.limits.target if observed else None,
+        "gated": verdict is not None and verdict.reason is not Reason.EXPLAINS,
+        "why_ungated": (observed and observed.why_ungated) or "",
+        "samples": _drawn(observed.samples) if observed else [],
+        "confirmations": [*map(_drawn, observed.confirmations)] if observed else [],
+        "history": earlier.of((observation.test, metric, key, setting)),
+        "change": verdict.change_as_read if verdict else None,
+    }
 
-    def shown(number: float | None) -> float | None:
-        return None if number is None or not isfinite(number) else seen(metric, number)
 
-    def drawn(samples: Sequence[float]) -> tuple[float, ...]:
-        finite = [sample for sample in samples if isfinite(sample)]
-        step = -(-len(finite) // MOST_SAMPLES) or 1
-        return tuple(seen(metric, sample) for sample in finite[::step])
-
-    return PageMetric(
-        name=metric.name,
-        unit=unit,
-        scale=scale,
-        better=metric.better.value,
-        outcome=outcome_word(verdict, judged) if verdict else "",
-        sentence=text,
-        value=shown(value),
-        baseline=shown(centre),
-        limit=shown(verdict.worst_allowed) if verdict else None,
-        target=shown(observed.limits.target) if observed else None,
-        gated=verdict is not None and verdict.reason is not Reason.EXPLAINS,
-        why_ungated=(observed and observed.why_ungated) or "",
-        samples=drawn(observed.samples) if observed else (),
-        confirmations=tuple(map(drawn, observed.confirmations)) if observed else (),
-        history=earlier.of((observation.test, metric, key, setting)),
-        change=verdict.change_as_read if verdict else None,
-    )
+def _drawn(samples: Sequence[float]) -> list[float]:
+    """Return finite samples; of very many, those at equal distances."""
+    finite = [sample for sample in samples if isfinite(sample)]
+    return finite[:: -(-len(finite) // MOST_SAMPLES) or 1]
 
 
 def page_findings(
@@ -544,25 +528,26 @@ class EarlierRuns:
         }
         self.trends = tuple(map(_trend, groups))
 
-    def of(self, identity: Identity) -> PageHistory:
+    def of(self, identity: Identity) -> Part:
         """The history of a metric; empty if no run has it."""
-        return self._histories.get(identity, PageHistory())
+        empty: Part = {name: [] for name in ("runs", "values", "outcomes", "marks", "changes")}
+        return self._histories.get(identity, empty)
 
 
 def _identity(series: Series) -> Identity:
     return series.test, series.metric, series.key, series.setting
 
 
-def _history(series: Series, changes: Sequence[SeriesChange]) -> PageHistory:
+def _history(series: Series, changes: Sequence[SeriesChange]) -> Part:
     points = series.points
     places = {point.number: place for place, point in enumerate(points)}
     verdicts = (point.reading.verdict for point in points)
-    return PageHistory(
-        runs=tuple(point.number for point in points),
-        values=tuple(seen(series.metric, point.reading.value) for point in points),
-        outcomes=tuple(verdict.outcome.value if verdict else "" for verdict in verdicts),
-        marks=tuple(map(mark_of, points)),
-        changes=tuple(
+    return {
+        "runs": [point.number for point in points],
+        "values": [point.reading.value for point in points],
+        "outcomes": [verdict.outcome.value if verdict else "" for verdict in verdicts],
+        "marks": [*map(mark_of, points)],
+        "changes": [
             {
                 "before": places[one.before],
                 "after": places[one.after],
@@ -572,8 +557,8 @@ def _history(series: Series, changes: Sequence[SeriesChange]) -> PageHistory:
                 "command": one.command or "",
             }
             for one in sorted(changes, key=lambda each: each.after)
-        ),
-    )
+        ],
+    }
 
 
 def _trend(group: Sequence[SeriesChange]) -> Part:

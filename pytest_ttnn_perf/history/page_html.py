@@ -1,4 +1,7 @@
-"""The page as one HTML document: self-contained, and no text is markup."""
+"""The page as one HTML document: self-contained, and no text is markup.
+
+A page is plain data, as its template and its scripts read it: see ``page.py``.
+"""
 
 from __future__ import annotations
 
@@ -10,94 +13,12 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct, to_builtins
-
 from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import digits, visible
 from pytest_ttnn_perf.report.sentences import ACCEPTED
 
-#: A part of a page, as the scripts get it: plain text, and numbers in the unit of their name.
+#: A page or a part of it: plain text, and numbers in the unit of their name.
 Part = dict[str, Any]
-
-
-class PageHistory(Struct, frozen=True):
-    """Numbers of one metric, run after run, as parallel columns.
-
-    ``runs`` are places in the page's runs. ``marks`` say what a run did to the baseline: accepted,
-    stored, or nothing (""). ``outcomes`` are those of its verdicts ("" where there was none).
-    """
-
-    runs: tuple[int, ...] = ()
-    values: tuple[float, ...] = ()
-    outcomes: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
-    changes: tuple[Part, ...] = ()
-
-
-class PageMetric(Struct, frozen=True):
-    """One metric of a test: its numbers and its verdict.
-
-    ``scale`` is what numbers are multiplied by to be shown in ``unit`` (1e-6 and ms for
-    nanoseconds). ``baseline`` is the middle of the baseline, ``limit`` what it may be at worst;
-    both are None where there is no such thing. ``better`` is lower, higher or equal. ``sentence``
-    is the verdict as the terminal has it, and ``change`` its change as read (minus is lower): it
-    may be without what the machine did to all tests, so it does not follow from the two numbers.
-    """
-
-    name: str
-    unit: str
-    scale: float
-    better: str
-    outcome: str
-    sentence: str
-    value: float | None = None
-    baseline: float | None = None
-    limit: float | None = None
-    target: float | None = None
-    gated: bool = True
-    why_ungated: str = ""
-    samples: tuple[float, ...] = ()
-    confirmations: tuple[tuple[float, ...], ...] = ()
-    history: PageHistory = PageHistory()
-    change: float | None = None
-
-
-class PageTest(Struct, frozen=True):
-    """One test; ``worst`` sorts tests, 0 is the worst."""
-
-    id: str
-    outcome: str
-    failed: bool
-    worst: int
-    key: str
-    setting: tuple[tuple[str, str], ...] = ()
-    summary: str = ""
-    by_op: str = ""
-    commands: tuple[str, ...] = ()
-    metrics: tuple[PageMetric, ...] = ()
-    findings: tuple[Part, ...] = ()
-    waterfalls: tuple[dict[str, Any], ...] = ()
-    regions: tuple[Part, ...] = ()
-    timelines: tuple[Part, ...] = ()
-    visualizer: str = ""
-    trace: str = ""
-
-
-class Page(Struct, frozen=True):
-    """A page: ``facts`` head it, ``notes`` limit it."""
-
-    title: str
-    headline: str
-    failed: bool
-    facts: tuple[tuple[str, str], ...]
-    counts: tuple[tuple[str, int], ...]
-    runs: tuple[Part, ...]
-    tests: tuple[PageTest, ...]
-    differences: tuple[Part, ...] = ()
-    trends: tuple[Part, ...] = ()
-    sweeps: tuple[Part, ...] = ()
-    journals: tuple[dict[str, Any], ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 #: How outcomes of metrics and words for tests are coloured, the worst first. Tests that failed
@@ -120,19 +41,25 @@ _RANKS: Final = {outcome: rank for rank, outcome in enumerate(TONES)}
 _SPELT: Final = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def page_json(page: Page) -> str:
+def page_json(page: Part) -> str:
     """The page as JSON that is safe in a script element."""
-    document = to_builtins(page)
-    for test, written in zip(page.tests, document["tests"], strict=True):
-        written["main"] = main_metric(test)
-        for history in (metric["history"] for metric in written["metrics"]):
-            # How far each run is ahead of its own place: equal for runs in a row.
-            history["runs"] = [run - place for place, run in enumerate(history["runs"])]
-            for name in ("runs", "outcomes", "marks"):
-                history[name] = [(each, len([*same])) for each, same in groupby(history[name])]
-    whole = _plain({"page": document, "tones": TONES})
+    tests = [
+        {**test, "main": main_metric(test), "metrics": [*map(_packed, test["metrics"])]}
+        for test in page["tests"]
+    ]
+    whole = _plain({"page": {**page, "tests": tests}, "tones": TONES})
     text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(_SPELT)
+
+
+def _packed(metric: Part) -> Part:
+    """Return a metric whose history counts equal values in a row."""
+    history = dict(metric["history"])
+    # How far each run is ahead of its own place: equal for runs in a row.
+    history["runs"] = [run - place for place, run in enumerate(history["runs"])]
+    for name in ("runs", "outcomes", "marks"):
+        history[name] = [(each, len([*same])) for each, same in groupby(history[name])]
+    return {**metric, "history": history}
 
 
 def _plain(value: Any) -> Any:
@@ -156,14 +83,14 @@ def tone(outcome: str) -> str:
     return TONES.get(_canonical(outcome), "none")
 
 
-def main_metric(test: PageTest) -> int | None:
+def main_metric(test: Part) -> int | None:
     """Index of the metric that represents a test: the worst gated one."""
 
     def rank(place: int) -> tuple[bool, int]:
-        metric = test.metrics[place]
-        return not metric.gated, _RANKS.get(_canonical(metric.outcome), len(_RANKS))
+        metric = test["metrics"][place]
+        return not metric["gated"], _RANKS.get(_canonical(metric["outcome"]), len(_RANKS))
 
-    return min(range(len(test.metrics)), key=rank, default=None)
+    return min(range(len(test["metrics"])), key=rank, default=None)
 
 
 def shown(text: str) -> str:
@@ -180,7 +107,7 @@ _ASSETS: Final = Path(__file__).parent / "assets"
 _SCRIPTS: Final = ("data", "charts", "page")
 
 
-def page_html(page: Page) -> str:
+def page_html(page: Part) -> str:
     """Return the document."""
     import jinja2  # a page is written at most once in a run
     from markupsafe import Markup
@@ -196,7 +123,7 @@ def page_html(page: Page) -> str:
     script = f'(() => {{\n"use strict";\n{script}}})();\n'
     return environment.get_template("page.html.jinja").render(
         page=page,
-        rows=[_row(test) for test in page.tests],
+        rows=[_row(test) for test in page["tests"]],
         tone=tone,
         data=Markup(page_json(page)),
         style=Markup(style),
@@ -206,23 +133,29 @@ def page_html(page: Page) -> str:
     )
 
 
-def _row(test: PageTest) -> Part:
+def _row(test: Part) -> Part:
     """Return a test as the template needs it without scripts."""
     place = main_metric(test)
-    metric = None if place is None else test.metrics[place]
-    others = (one for one in test.metrics if one.gated and tone(one.outcome) != "good")
+    metric = None if place is None else test["metrics"][place]
+    others = [
+        one["sentence"]
+        for one in test["metrics"]
+        if one["gated"] and one["sentence"] and tone(one["outcome"]) != "good"
+    ]
     return {
         "test": test,
-        "tone": "bad" if test.failed else tone(test.outcome),
+        "tone": "bad" if test["failed"] else tone(test["outcome"]),
         "metric": metric,
-        "value": _amount(metric, metric.value) if metric else "",
-        "baseline": _amount(metric, metric.baseline) if metric else "",
-        "summary": test.summary or "\n".join(one.sentence for one in others if one.sentence),
+        "value": _amount(metric, "value"),
+        "baseline": _amount(metric, "baseline"),
+        "summary": test["summary"] or "\n".join(others),
     }
 
 
-def _amount(metric: PageMetric, value: float | None) -> str:
-    return "" if value is None else f"{digits(value * metric.scale)} {metric.unit}".strip()
+def _amount(metric: Part | None, name: str) -> str:
+    if metric is None or metric[name] is None:
+        return ""
+    return f"{digits(metric[name] * metric['scale'])} {metric['unit']}".strip()
 
 
 def _hash(text: str) -> str:

@@ -60,9 +60,9 @@ def in_order(
 ) -> tuple[list[RecordedRun], int]:
     """Order runs by commit; count those placed by host clocks alone.
 
-    Commits that git knows are in its order. Others come after their parents and by when they were
-    made, as records say; else by the clocks of hosts. Runs of one commit are in the order in which
-    they started.
+    Commits that git knows are in its order. Others are placed among them by when they were made, as
+    records say; else by the clocks of hosts. Runs of one commit are in the order in which they
+    started.
     """
     commits: dict[str, list[RecordedRun]] = defaultdict(list)
     for number, run in enumerate(sorted(runs, key=lambda r: (r.at, r.id or "", r.source.name))):
@@ -70,75 +70,31 @@ def in_order(
         commits[name or f"run {number}"].append(run)
     begun: dict[str, float] = {}
     made: dict[str, float] = {}
-    parents: dict[str, Sequence[str]] = {}
     for name, own in commits.items():
         started = (seconds_of(run.at) for run in own)
         begun[name] = min((time_s for time_s in started if time_s is not None), default=-math.inf)
         times: list[float | None] = [lineage.times.get(name) if lineage else None]
         times += [seconds_of(run.environment.committed_at) for run in own]
-        known = [time_s for time_s in times if time_s is not None]
-        made |= {name: known[0]} if known else {}
-        parents[name] = next((p for run in own if (p := run.environment.parents)), ())
+        made |= {name: known[0]} if (known := [t for t in times if t is not None]) else {}
     placed = sorted(
         (name for name in commits if commits[name][0].place is not None),
         key=lambda name: commits[name][0].place or 0,
     )
-    ordered = _with_unknown(placed, begun, made, parents, lineage)
-    children = {parent for own in parents.values() for parent in own}
-    guessed = [
-        name
-        for name in commits
-        if not (name in placed or name in made or name in children)
-        and not any(parent in commits for parent in parents[name])
-    ]
-    found = [run for name in ordered for run in commits[name]]
-    return found, sum(len(commits[name]) for name in guessed)
-
-
-def _with_unknown(
-    placed: list[str],
-    begun: Mapping[str, float],
-    made: Mapping[str, float],
-    parents: Mapping[str, Sequence[str]],
-    lineage: Lineage | None,
-) -> list[str]:
-    """Insert the commits that git does not know into its order."""
-    places = [] if lineage is None else [lineage.places.get(name, -1) for name in placed]
-    latest = {
-        by: [*accumulate((times.get(name, begun[name]) for name in placed), max)]
-        for by, times in (("made", made), ("begun", begun))
-    }
+    places = {name: place for place, name in enumerate(placed)}
+    # When what git knows up to a place was made: a clock that went back changes no order.
+    latest_made = [*accumulate((made.get(name, begun[name]) for name in placed), max)]
+    latest_begun = [*accumulate((begun[name] for name in placed), max)]
 
     def key(name: str) -> tuple[int, float]:
-        if name in known:
-            return known[name] + 1, -math.inf
-        times, by = (made, "made") if name in made else (begun, "begun")
-        return bisect_right(latest[by], times[name]), times[name]
+        if name in places:
+            return places[name] + 1, -math.inf
+        if name in made:
+            return bisect_right(latest_made, made[name]), made[name]
+        return bisect_right(latest_begun, begun[name]), begun[name]
 
-    known, ordered = {name: place for place, name in enumerate(placed)}, dict[str, None]()
-    visited: set[str] = set()
-
-    def visit(name: str) -> None:
-        if name not in begun or name in visited:
-            return
-        visited.add(name)
-        for parent in parents[name]:
-            visit(parent)
-            if parent not in begun and lineage and parent in lineage.places and name not in known:
-                # A parent that was not measured: git may know where it is.
-                for before in placed[: bisect_right(places, lineage.places[parent])]:
-                    visit(before)
-        ordered[name] = None
-
-    if lineage is not None and lineage.cut is not None and placed:
-        visit(lineage.cut)
-    for name in sorted(
-        begun, key=lambda name: (known[name] + 1, -math.inf) if name in known else key(name)
-    ):
-        visit(name)
-    # Records can be wrong: between two commits that it knows, git decides.
-    left = iter(placed)
-    return [next(left) if name in known else name for name in ordered]
+    ordered = [run for name in sorted(commits, key=key) for run in commits[name]]
+    guessed = (own for name, own in commits.items() if name not in places and name not in made)
+    return ordered, sum(map(len, guessed))
 
 
 def seconds_of(moment: str | None) -> float | None:
@@ -208,9 +164,8 @@ def follow(runs: Sequence[RecordedRun], renamed: Renamed) -> tuple[RecordedRun, 
 class Reading(Struct, frozen=True):
     """One value of a metric of a test in a run.
 
-    ``setting`` is the configuration it was measured in: numbers of different ones are not
-    compared. ``explains``: it is part of another metric of the test. ``written``: its run stored it
-    as a baseline. ``recorded_as`` is the id that the record has it under, if the test was renamed.
+    Numbers of different settings are not compared. ``explains``: it is part of another metric.
+    ``written``: its run stored it. ``recorded_as`` is its id in the record, if it was renamed.
     """
 
     test: str
@@ -368,8 +323,10 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: RunSelection) ->
     commits = {run.commit for run in runs if run.commit}
     names = (wanted.branch,) if wanted.branch else _MAIN
     lineage = lineage_of(folder, sorted(commits), names, all_branches=wanted.all_branches)
-    branch = _Branch(runs, lineage, names)
-    if not wanted.all_branches and branch.name is None:
+    told = {run.environment.branch for run in runs if run.environment.pull_request is None}
+    branch = lineage.branch if lineage else None
+    branch = branch or next((name for name in names if name in told), None)
+    if not wanted.all_branches and branch is None:
         if lineage is not None:
             message = (
                 f"git knows no branch {' or '.join(names)} in {folder}, and no run is of one: name "
@@ -379,7 +336,7 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: RunSelection) ->
         if wanted.branch is not None:
             message = f"{folder} is in no git repository: nothing tells which runs are of a branch"
             raise UsageError(message)
-    kept, left_out = _kept(runs, branch, wanted)
+    kept, left_out = _kept(runs, lineage, branch, wanted)
     placed = [replace(run, place=lineage.place(run.commit)) for run in kept] if lineage else kept
     ordered, guessed = in_order(placed, lineage)
     return RunHistory(
@@ -389,52 +346,19 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: RunSelection) ->
     )
 
 
-class _Branch:
-    """Commits of a branch: by git, else by the records."""
-
-    def __init__(
-        self, runs: Sequence[RecordedRun], lineage: Lineage | None, names: Sequence[str]
-    ) -> None:
-        self.lineage = lineage
-        told = {run.environment.branch for run in runs if run.environment.pull_request is None}
-        known = lineage.branch if lineage else None
-        self.name = known or next((name for name in names if name in told), None)
-        # Commits measured on the branch, and their first parents.
-        parents = {self._full(r.commit): r.environment.parents for r in runs if r.commit}
-        waiting = [
-            self._full(run.commit)
-            for run in runs
-            if run.commit
-            and self.name == run.environment.branch
-            and run.environment.pull_request is None
-            and not (lineage and lineage.excludes(run.commit))
-        ]
-        waiting += [lineage.cut] if lineage and lineage.cut else []
-        self._commits: set[str] = set()
-        while waiting:
-            commit = waiting.pop()
-            if commit not in self._commits:
-                self._commits.add(commit)
-                waiting += parents.get(commit, ())[:1]
-
-    def _full(self, commit: str | None) -> str:
-        return self.lineage.full(commit) if self.lineage else commit or ""
-
-    def obstacle(self, run: RecordedRun) -> str | None:
-        """The reason why a run is off the branch, if it is."""
-        about, lineage = run.environment, self.lineage
-        # Whatever its branch is called: that of a fork may be called main as well.
-        if about.pull_request is not None:
-            return OTHER_BRANCH
-        if lineage is not None and lineage.place(run.commit) is not None:
-            return None
-        if lineage is not None and lineage.excludes(run.commit):
-            return OTHER_BRANCH
-        if self._full(run.commit) in self._commits:
-            return None
-        if about.branch is not None:
-            return None if about.branch == self.name else OTHER_BRANCH
-        return UNKNOWN_COMMIT if lineage is not None or self.name is not None else None
+def _obstacle(run: RecordedRun, lineage: Lineage | None, branch: str | None) -> str | None:
+    """Return why a run is off a branch, by git, else by its record."""
+    about = run.environment
+    # Whatever its branch is called: that of a fork may be called main as well.
+    if about.pull_request is not None:
+        return OTHER_BRANCH
+    if lineage is not None and lineage.place(run.commit) is not None:
+        return None
+    if lineage is not None and lineage.excludes(run.commit):
+        return OTHER_BRANCH
+    if about.branch is not None:
+        return None if about.branch == branch else OTHER_BRANCH
+    return UNKNOWN_COMMIT if lineage is not None or branch is not None else None
 
 
 def record_files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -488,14 +412,17 @@ def _readings(judged: JudgedTest, run: Run) -> Iterator[Reading]:
 
 
 def _kept(
-    runs: Iterable[RecordedRun], branch: _Branch, wanted: RunSelection
+    runs: Iterable[RecordedRun],
+    lineage: Lineage | None,
+    branch: str | None,
+    wanted: RunSelection,
 ) -> tuple[list[RecordedRun], Counter[str]]:
     """Select the wanted runs; count the others by reason."""
     kept: list[RecordedRun] = []
     left_out: Counter[str] = Counter()
     seen: set[tuple[object, ...]] = set()
     for run in runs:
-        why = None if wanted.all_branches else branch.obstacle(run)
+        why = None if wanted.all_branches else _obstacle(run, lineage, branch)
         if run.environment.dirty and not wanted.dirty:
             why = DIRTY
         environment = run.environment
@@ -522,7 +449,7 @@ def _notes(runs: Sequence[RecordedRun], lineage: Lineage | None, guessed: int) -
     elif without:
         yield (
             f"git does not know the commits of {without} of {len(runs)} runs: these are placed by "
-            "the parents and the times of commits in their records"
+            "the times of commits in their records"
         )
     if guessed:
         yield (

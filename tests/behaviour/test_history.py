@@ -136,10 +136,8 @@ def test_where_git_does_not_know_a_commit_its_record_tells_the_branch(
 ) -> None:
     """A clone of the last commit alone, and hosts whose clocks are off."""
     commits = histories.commits(5)
-    about = [
-        {"branch": "main", "parents": commits[max(place - 1, 0) : place]} for place in range(5)
-    ]
-    del about[1]["branch"]  # the commit after it is of main, and follows it
+    made = [f"2026-10-0{place + 1}T00:00:00Z" for place in range(5)]
+    about = [{"branch": "main", "committed_at": each} for each in made]
     for place in (3, 0, 4, 2, 1):
         histories.record(commits[place], {TEST: 10.0 + place}, day=20 - place,
                          environment=about[place])  # fmt: skip
@@ -155,8 +153,8 @@ def test_where_git_does_not_know_a_commit_its_record_tells_the_branch(
         (1, "of commits that git "), (1, "of other branches or"),
     ]  # fmt: skip
     assert found["notes"] == [
-        "git does not know the commits of 4 of 5 runs: these are placed by the parents and the "
-        "times of commits in their records"
+        "git does not know the commits of 4 of 5 runs: these are placed by the times of "
+        "commits in their records"
     ]
 
 

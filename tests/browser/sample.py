@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from pytest_ttnn_perf.history.page_html import (
-    Page,
-    PageHistory,
-    PageMetric,
-    PageTest,
-)
-from tests.browser.sample_ops import findings, journal, region, sweep, timeline, waterfall
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.history.page_html import Part
 
 #: Ids that would do something if they were markup, or could turn or hide what stands beside them.
 HOSTILE = (
@@ -23,106 +16,99 @@ HOSTILE = (
     "tests/test_evil.py::test_d[\u202egnp.exe\x1b[31m\x00\u2028]",
     "tests/test_evil.py::test_e[&lt;b&gt; {{ 7*7 }} {% raw %}]",
 )
-#: Of many tests, every so many-th fails.
-_FAILS = 25
 REGRESSED = "models/tests/test_llama.py::test_decode[8B-batch32-seq128]"
 IMPROVED = "models/tests/test_resnet50.py::test_resnet50[batch16-device_params0]"
+#: Of many tests, every so many-th fails.
+_FAILS = 25
+_NO_HISTORY: Part = {name: [] for name in ("runs", "values", "outcomes", "marks", "changes")}
 
 
-def small() -> Page:
+def small() -> Part:
     """Return a page with everything."""
-    tests = (_regressed(), _improved(), *_others(), *map(_hostile, HOSTILE))
-    words = [metric.outcome for test in tests for metric in test.metrics if metric.gated]
-    return Page(
-        title="Performance of models/tests",
-        headline="2 of 12 tests failed",
-        failed=True,
-        facts=(
-            ("Commit", "4f0c9d2a71 on main"),
-            ("Host", "runner-07"),
-            ("Hardware", "n300, 2 chips, firmware 18.4"),
-            ("Started", "2026-11-16 02:14 UTC"),
-        ),
-        counts=tuple((word, words.count(word)) for word in dict.fromkeys(words)),
-        runs=_runs(40),
-        tests=tests,
-        differences=(
-            {
-                "name": "firmware",
-                "before": "18.2",
-                "now": "18.4",
-            },
-            {
-                "name": "TT_METAL_SLOW_DISPATCH_MODE",
-                "before": "not set",
-                "now": "0",
-            },
-        ),
-        trends=(
-            {
-                "title": "wall_time of 14 tests is 4.1 % more on runner-07",
-                "detail": ("since 2026-11-10, on no other host", "4.0 % to 4.3 %, all series"),
-                "worse": True,
-                "kind": "host",
-                "tests": (REGRESSED, IMPROVED),
-                "command": "",
-            },
-            {
-                "title": "device_kernel_time of test_resnet50 is 6.2 % less",
-                "detail": ("between 1111111 and 2222222",),
-                "worse": False,
-                "kind": "code",
-                "tests": (),
-                "command": "ttnn-perf bisect 1111111 2222222 --test test_resnet50",
-            },
-        ),
-        sweeps=(sweep(REGRESSED),),
-        journals=(journal(REGRESSED), journal("models/tests/test_vit.py::test_of_another_run")),
-        notes=("3 runs of pull requests are left out of histories.",),
-    )
+    tests = [_regressed(), _improved(), *_others(), *map(_hostile, HOSTILE)]
+    words = [metric["outcome"] for each in tests for metric in each["metrics"] if metric["gated"]]
+    trend = {
+        "title": "wall_time of 14 tests is 4.1 % more on runner-07",
+        "detail": ["since 2026-11-10, on no other host"],
+        "worse": True,
+        "kind": "host",
+        "tests": [REGRESSED, IMPROVED],
+        "command": "ttnn-perf bisect 1111111 2222222",
+    }
+    return {
+        "title": "Performance of models/tests",
+        "headline": "2 of 12 tests failed",
+        "failed": True,
+        "facts": [("Commit", "4f0c9d2a71 on main"), ("Hardware", "n300, 2 chips, firmware 18.4")],
+        "counts": [(word, words.count(word)) for word in dict.fromkeys(words)],
+        "runs": _runs(40),
+        "tests": tests,
+        "differences": [{"name": "firmware", "before": "18.2", "now": "18.4"}],
+        "trends": [trend],
+        "sweeps": [_sweep()],
+        "journals": [_journal(REGRESSED), _journal("models/tests/test_vit.py::test_elsewhere")],
+        "notes": ["3 runs of pull requests are left out of histories."],
+    }  # fmt: skip
 
 
-def large(tests: int = 1000, metrics: int = 3, sessions: int = 50) -> Page:
+def large(tests: int = 1000, metrics: int = 3, sessions: int = 50) -> Part:
     """Return a page of so many tests, with metrics, and sessions in each of their histories."""
     chance = random.Random(7)
-    failed = len(range(0, tests, _FAILS))
-    return replace(
-        small(),
-        headline=f"{failed} of {tests} tests failed",
-        counts=(("REGRESSED", failed), ("WITHIN", tests - failed)),
-        runs=_runs(sessions),
-        tests=tuple(_one_of_many(number, metrics, sessions, chance) for number in range(tests)),
-    )
-
-
-def _one_of_many(number: int, metrics: int, sessions: int, chance: random.Random) -> PageTest:
-    failed = number % _FAILS == 0
-    names = ("wall_time", "device_kernel_time", "first_call_time", "l1_peak")[:metrics]
-    made = tuple(
-        _metric(
-            name,
-            chance.lognormvariate(16, 1),
-            chance,
-            sessions=sessions,
-            slower=0.08 if failed and place == 0 else 0.0,
+    found = []
+    for number in range(tests):
+        failed = number % _FAILS == 0
+        names = ("wall_time", "device_kernel_time", "first_call_time")[:metrics]
+        slower = 0.08 if failed else 0.0
+        made = [
+            _metric(
+                name,
+                chance.lognormvariate(16, 1),
+                chance,
+                sessions=sessions,
+                slower=slower if name == "wall_time" else 0.0,
+            )
+            for name in names
+        ]
+        id_ = f"models/demos/family_{number % 17}/tests/test_model_{number}.py::test_perf"
+        word, key = "REGRESSED" if failed else "WITHIN", "n300" if number % 3 else "n150"
+        command = [f"ttnn-perf baseline accept '{id_}' --reason '...'"] if failed else []
+        found.append(
+            _test(
+                id_,
+                word,
+                0 if failed else 7,
+                failed=failed,
+                key=key,
+                metrics=made,
+                commands=command,
+            )
         )
-        for place, name in enumerate(names)
-    )
-    file = f"models/demos/family_{number % 17}/tests/test_model_{number}.py"
-    id_ = f"{file}::test_perf[batch{number % 9}]"
-    return PageTest(
-        id_,
-        "REGRESSED" if failed else "WITHIN",
-        failed=failed,
-        worst=0 if failed else 7,
-        key="n300" if number % 3 else "n150",
-        metrics=made,
-        commands=(f"ttnn-perf baseline accept '{id_}' --reason '...'",) if failed else (),
-    )
+    failures = len(range(0, tests, _FAILS))
+    counts = [("REGRESSED", failures), ("WITHIN", tests - failures)]
+    return {**small(), "headline": f"{failures} of {tests} tests failed", "counts": counts,
+            "runs": _runs(sessions), "tests": found}  # fmt: skip
 
 
-def _runs(count: int) -> tuple[dict[str, Any], ...]:
-    return tuple(
+def _test(id_: str, outcome: str, worst: int, **members: object) -> Part:
+    empty: Part = {
+        name: []
+        for name in (
+            "setting",
+            "commands",
+            "metrics",
+            "findings",
+            "waterfalls",
+            "regions",
+            "timelines",
+        )
+    }
+    texts = dict.fromkeys(("summary", "by_op", "visualizer", "trace"), "")
+    return {"id": id_, "outcome": outcome, "failed": False, "worst": worst, "key": "n300", **empty,
+            **texts, **members}  # fmt: skip
+
+
+def _runs(count: int) -> list[Part]:
+    return [
         {
             "id": f"run-{day}",
             "started_at": f"2026-{10 + day // 30:02}-{day % 30 + 1:02}T02:00:00+00:00",
@@ -132,176 +118,262 @@ def _runs(count: int) -> tuple[dict[str, Any], ...]:
             "label": "",
         }
         for day in range(count)
-    )
+    ]
+
+
+def _plain_metric(name: str, outcome: str, text: str, **members: object) -> Part:
+    numbers = dict.fromkeys(("value", "baseline", "limit", "target", "change"))
+    return {"name": name, "unit": "", "scale": 1.0, "better": "lower", "outcome": outcome,
+            "sentence": text, "gated": True, "why_ungated": "", "samples": [], "confirmations": [],
+            "history": _NO_HISTORY, **numbers, **members}  # fmt: skip
 
 
 def _metric(
-    name: str,
-    level: float,
-    chance: random.Random,
-    *,
-    sessions: int = 40,
-    slower: float = 0.0,
-    samples: int = 10,
-) -> PageMetric:
+    name: str, level: float, chance: random.Random, *, sessions: int = 40, slower: float = 0.0,
+) -> Part:  # fmt: skip
     values = [level * chance.lognormvariate(0, 0.008) for _ in range(sessions)]
-    values[-1] = level * (1 + (slower or 0.004))
+    change = slower or 0.004
+    values[-1] = level * (1 + change)
     outcome = "REGRESSED" if slower > 0 else "IMPROVED" if slower < 0 else "WITHIN"
-    return PageMetric(
-        name,
-        "ms",
-        1e-6,
-        "lower",
-        outcome,
-        f"{name} {values[-1] / 1e6:.2f} ms, baseline {level / 1e6:.2f} ms: "
-        f"{slower or 0.004:+.1%}, limit +3.0 %",
-        change=slower or 0.004,
-        value=values[-1],
-        baseline=level,
-        limit=level * 1.03,
-        samples=tuple(values[-1] * chance.lognormvariate(0, 0.004) for _ in range(samples)),
-        history=PageHistory(
-            tuple(range(sessions)),
-            tuple(values),
-            ("WITHIN",) * (sessions - 1) + (outcome,),
-            ("",) * sessions,
-        ),
-    )
+    text = f"{name} {values[-1] / 1e6:.2f} ms, baseline {level / 1e6:.2f} ms: {change:+.1%}"
+    samples = [values[-1] * chance.lognormvariate(0, 0.004) for _ in range(10)]
+    history = {
+        "runs": [*range(sessions)],
+        "values": values,
+        "marks": [""] * sessions,
+        "outcomes": ["WITHIN"] * (sessions - 1) + [outcome],
+        "changes": [],
+    }
+    return _plain_metric(
+        name, outcome, text, unit="ms", scale=1e-6, change=change, value=values[-1],
+        baseline=level, limit=level * 1.03, samples=samples, history=history,
+    )  # fmt: skip
 
 
-def _regressed() -> PageTest:
+def _regressed() -> Part:
     chance = random.Random(1)
     kernel = _metric("device_kernel_time", 9_870_000, chance, slower=0.091)
-    pcc = PageMetric("pcc", "", 1.0, "higher", "WITHIN", "pcc 0.998712, limit 0.99", limit=0.99)
-    pcc = replace(pcc, value=0.998712, samples=(0.998712,))
-    first = _metric("first_call_time", 4.2e9, chance)
-    first = replace(first, gated=False, outcome="", unit="s", scale=1e-9)
-    return PageTest(
-        REGRESSED,
-        "REGRESSED",
+    pcc = _plain_metric(
+        "pcc",
+        "WITHIN",
+        "pcc 0.998712, limit 0.99",
+        better="higher",
+        limit=0.99,
+        value=0.998712,
+        samples=[0.998712],
+    )
+    first = {
+        **_metric("first_call_time", 4.2e9, chance),
+        "gated": False,
+        "outcome": "",
+        "unit": "s",
+        "scale": 1e-9,
+        "why_ungated": "it depends on the kernel cache",
+    }
+    return _test(
+        REGRESSED, "REGRESSED", 0,
         failed=True,
-        worst=0,
-        key="n300",
-        setting=(("batch", "32"), ("trace", "on"), ("queues", "2")),
+        setting=[("batch", "32"), ("trace", "on")],
         summary="wall_time 13.43 ms, baseline 12.41 ms: 8.2 % slower, limit 3.0 %; "
         "confirmed by 2 of 2.",
-        by_op="MatmulDeviceOperation 32 x 4096 x 14336 took 0.71 ms more: "
-        "it no longer runs DRAM-sharded.",
-        commands=(
-            f"ttnn-perf baseline accept '{REGRESSED}' --reason '...'",
-            "ttnn-perf compare .ttnn_perf/runs/before.json .ttnn_perf/runs/after.json",
-        ),
-        metrics=(
-            pcc,
-            _regressed_wall_time(chance),
-            kernel,
-            replace(first, why_ungated="it depends on the kernel cache"),
-        ),
-        findings=findings(),
-        waterfalls=(waterfall(),),
-        regions=(region(),),
-        timelines=(timeline(),),
+        by_op="MatmulDeviceOperation took 0.71 ms more: it no longer runs DRAM-sharded.",
+        commands=[f"ttnn-perf baseline accept '{REGRESSED}' --reason '...'"],
+        metrics=[pcc, _wall_time(chance), kernel, first],
+        findings=_findings(),
+        waterfalls=[_waterfall()],
+        regions=[_region()],
+        timelines=[_timeline()],
         visualizer="ttnn-visualizer --profiler-path .ttnn_perf/reports/test_decode",
         trace="trace.json",
-    )
+    )  # fmt: skip
 
 
-def _regressed_wall_time(chance: random.Random) -> PageMetric:
+def _wall_time(chance: random.Random) -> Part:
     """Return a metric with all that a history can have: changes, marks, outcomes, hosts."""
-    metric = _metric("wall_time", 12_410_000, chance, slower=0.082, samples=20)
-    within = ("WITHIN",)
+    metric = _metric("wall_time", 12_410_000, chance, slower=0.082)
     faster = {
         "before": 13,
         "after": 14,
         "change": -0.057,
         "worse": False,
-        "cause": "code: sharded the attention output",
         "command": "",
+        "cause": "code: sharded the attention output",
     }
-    cause = "code: MatmulDeviceOperation took 0.9 ms more"
     slower = {
         "before": 37,
         "after": 38,
         "change": 0.079,
         "worse": True,
-        "cause": cause,
+        "cause": "code: MatmulDeviceOperation took 0.9 ms more",
         "command": "ttnn-perf bisect 3f0 4f0",
     }
-    history = replace(
-        metric.history,
-        values=tuple(
-            value * (1.06 if place < 14 else 1) for place, value in enumerate(metric.history.values)
-        ),
-        outcomes=within * 14 + ("IMPROVED",) * 2 + within * 13 + ("TOO_NOISY",) + within * 8
-        + ("REGRESSED",) * 2,
-        marks=("stored",) + ("",) * 15 + ("accepted",) + ("",) * 23,
-        changes=(faster, slower),
-    )  # fmt: skip
-    confirmations = tuple(
-        tuple(12_410_000 * 1.081 * chance.lognormvariate(0, 0.004) for _ in range(20))
-        for _ in range(2)
-    )
-    return replace(metric, target=11_900_000.0, confirmations=confirmations, history=history)
+    values = metric["history"]["values"]
+    history = {
+        **metric["history"],
+        "values": [value * (1.06 if place < 14 else 1) for place, value in enumerate(values)],
+        "outcomes": ["WITHIN"] * 14 + ["IMPROVED"] * 2 + ["WITHIN"] * 13 + ["TOO_NOISY"]
+        + ["WITHIN"] * 8 + ["REGRESSED"] * 2,
+        "marks": ["stored"] + [""] * 15 + ["accepted"] + [""] * 23,
+        "changes": [faster, slower],
+    }  # fmt: skip
+    again = [[1.08 * 12_410_000 * chance.lognormvariate(0, 0.004) for _ in range(20)]] * 2
+    return {**metric, "target": 11_900_000.0, "confirmations": again, "history": history}
 
 
-def _improved() -> PageTest:
+def _improved() -> Part:
     metric = _metric("wall_time", 4_310_000, random.Random(2), slower=-0.062)
-    return PageTest(
-        IMPROVED,
-        "IMPROVED",
-        failed=False,
-        worst=6,
-        key="n150",
-        summary="wall_time 4.043 ms, baseline 4.310 ms: 6.2 % faster.",
-        commands=(f"ttnn-perf baseline accept '{IMPROVED}'",),
-        metrics=(metric,),
-    )
+    text = "wall_time 4.043 ms, baseline 4.310 ms: 6.2 % faster."
+    return _test(IMPROVED, "IMPROVED", 6, key="n150", summary=text, metrics=[metric])
 
 
-def _others() -> tuple[PageTest, ...]:
-    chance = random.Random(3)
-    steady = _metric("wall_time", 7e6, chance)
-    new = replace(steady, outcome="NO_BASELINE", baseline=None, limit=None, change=None)
-    new = replace(new, sentence="wall_time has no baseline for n300", history=PageHistory())
-    none = PageMetric("wall_time", "ms", 1e-6, "lower", "NO_DATA", "the worker ended: SIGSEGV")
-    count = PageMetric("ops", "", 1.0, "equal", "WITHIN", "ops 412, as before", value=412.0)
-    count = replace(count, baseline=412.0, limit=412.0, samples=(412.0,))
-    file = "models/tests/test_vit.py"
-    crash = PageTest(f"{file}::test_crash", "NO_DATA", failed=True, worst=1, key="n300")
-    first = PageTest(f"{file}::test_new", "NO_BASELINE", failed=False, worst=5, key="n300")
-    within = PageTest(f"{file}::test_steady", "WITHIN", failed=False, worst=7, key="n150")
-    return (
-        replace(crash, metrics=(none,), summary="The worker ended during the test: SIGSEGV."),
-        replace(first, metrics=(new,)),
-        replace(within, metrics=(steady, count)),
-        replace(within, key="n300", metrics=(_metric("wall_time", 5e6, chance),)),
-        PageTest(f"{file}::test_empty", "skipped", failed=False, worst=8, key="n150"),
-    )
-
-
-def _hostile(id_: str) -> PageTest:
-    metric = _metric("wall_time", 3e6, random.Random(4))
-    finding = {
-        "code": "TTP999",
-        "title": id_,
-        "state": "found",
-        "fails": False,
-        "region": "",
-        "saving_us": 1.0,
-        "share": None,
-        "evidence": (id_,),
-        "fix": (id_,),
+def _others() -> list[Part]:
+    steady = _metric("wall_time", 7e6, random.Random(3))
+    new = {
+        **steady,
+        "outcome": "NO_BASELINE",
+        "baseline": None,
+        "limit": None,
+        "change": None,
+        "history": _NO_HISTORY,
+        "sentence": "wall_time has no baseline for n300",
     }
-    return PageTest(
-        id_,
+    none = _plain_metric("wall_time", "NO_DATA", "the worker ended: SIGSEGV", unit="ms")
+    ops = _plain_metric(
+        "ops",
         "WITHIN",
-        failed=False,
-        worst=7,
-        key="n300",
-        summary=id_,
-        commands=(f"echo '{id_}'",),
-        setting=((id_, id_),),
-        metrics=(replace(metric, sentence=id_),),
-        findings=(finding,),
-        trace="javascript:alert(1)",
+        "ops 412, as before",
+        better="equal",
+        value=412.0,
+        baseline=412.0,
+        limit=412.0,
+        samples=[412.0],
     )
+    file = "models/tests/test_vit.py"
+    ended = "The worker ended during the test: SIGSEGV."
+    return [
+        _test(f"{file}::test_crash", "NO_DATA", 1, failed=True, metrics=[none], summary=ended),
+        _test(f"{file}::test_new", "NO_BASELINE", 5, metrics=[new]),
+        _test(f"{file}::test_steady", "WITHIN", 7, key="n150", metrics=[steady, ops]),
+        _test(f"{file}::test_steady", "WITHIN", 7, metrics=[steady]),
+        _test(f"{file}::test_empty", "skipped", 8, key="n150"),
+    ]
+
+
+def _hostile(id_: str) -> Part:
+    metric = {**_metric("wall_time", 3e6, random.Random(4)), "sentence": id_}
+    finding = _finding("TTP999", id_, 1.0, evidence=id_)
+    return _test(id_, "WITHIN", 7, summary=id_, commands=[f"echo '{id_}'"], setting=[(id_, id_)],
+                 metrics=[metric], findings=[finding], trace="javascript:alert(1)")  # fmt: skip
+
+
+def _finding(
+    code: str, title: str, saving_us: float | None, state: str = "found", evidence: str = "",
+    *, fails: bool = False,
+) -> Part:  # fmt: skip
+    share = saving_us and saving_us / 9870
+    return {
+        "code": code,
+        "title": title,
+        "state": state,
+        "fails": fails,
+        "region": "decode",
+        "saving_us": saving_us,
+        "share": share,
+        "evidence": [evidence],
+        "fix": ["fix it"],
+    }
+
+
+def _findings() -> list[Part]:
+    return [
+        _finding("TTP311", "matmul-not-dram-sharded", 712.4),
+        _finding("TTP203", "layout-conversions", 130.2, evidence="Untilize: 42.2 µs"),
+        _finding("TTP901", "pcc-below-limit", None, fails=True),
+        _finding("TTP402", "trace-not-used", None, "waived"),
+        _finding("TTP304", "low-l1-headroom", None, "not measured"),
+    ]
+
+
+def _waterfall() -> Part:
+    parts = [
+        ("MatmulDeviceOperation 32 x 4096 x 14336", 712.4),
+        ("AllGatherAsync", 240.0),
+        ("LayerNormDeviceOperation", -96.5),
+        ("6 others", 12.0),
+        ("Softmax", -101.0),
+    ]
+    after_us = 9870.0 + sum(change_us for _, change_us in parts)
+    rows = [{"name": name, "change_us": us, "cause": "added"} for name, us in parts]
+    return {"metric": "device_kernel_time", "region": "decode", "before_us": 9870.0,
+            "after_us": after_us, "parts": rows}  # fmt: skip
+
+
+def _journal(test: str) -> Part:
+    fields = ("message", "decision", "kept", "effect", "low", "high", "device", "accuracy", "why")
+    steps = (
+        ("bfloat8_b weights", "KEEP", True, -0.152, -0.157, -0.147, -0.171, 0.99921, ""),
+        ("LoFi <b>everywhere</b>", "REVERT", False, -0.021, -0.026, -0.017, -0.03, 0.98114,
+         "accuracy 0.98114 is below its limit 0.99"),
+        ("a smaller batch", "NOT_COMPARABLE", False, None, None, None, None, None, "test edited"),
+        ("DRAM-sharded weights", "KEEP", True, -0.083, -0.088, -0.078, -0.094, 0.99921, ""),
+    )  # fmt: skip
+    return {"test": test, "metric": "wall_time", "unit": "ms", "scale": 1e-6,
+            "first": 15_860_000.0, "now": 12_410_000.0, "remaining": ["bottleneck: DRAM"],
+            "steps": [dict(zip(fields, step, strict=True)) for step in steps]}  # fmt: skip
+
+
+def _region() -> Part:
+    fields = ("name", "shape", "calls", "time_us", "ideal_us", "bound", "intensity", "tflops")
+    rows = (
+        ("MatmulDeviceOperation", "32 x 4096 x 14336 BF8", 32, 3853.1, 1573.0, "dram", 31.2, 30.1),
+        ("ScaledDotProductAttentionDecode", "32 x 8 x 128", 32, 1490.2, 890.0, "dram", 7.8, 6.4),
+        ("AllGatherAsync", "32 x 4096 BF16", 64, 1102.0, None, "", None, None),
+        ("MatmulDeviceOperation", "2048 x 2048", 4, 864.2, 810.0, "compute", 341.0, 128.9),
+        ("BinaryDeviceOperation", "32 x 4096 BF16", 96, 402.7, None, "", 0.17, 0.021),
+        *((f"SmallOp{n}", "1 x 32", 4, 60.0 / n, None, "", None, None) for n in range(1, 9)),
+    )
+    total = sum(row[3] for row in rows)
+    ops = [
+        {**dict(zip(fields, row, strict=True)), "share": row[3] / total, "cores": 64, "note": ""}
+        for row in rows
+    ]
+    peaks = [("LoFi", 262.0), ("HiFi2", 131.0), ("HiFi4", 65.5)]
+    return {"name": "decode", "time_us": total, "calls": 3, "ops": ops,
+            "roof": {"dram_gb_s": 576.0, "peaks_tflops": peaks},
+            "bottleneck": "It is bound by DRAM: 72 % of its time is in ops that are."}  # fmt: skip
+
+
+def _timeline() -> Part:
+    chance = random.Random(5)
+    lanes = []
+    for device in range(4):
+        at, starts, lasting, which, kinds = device * 2.0, [], [], [], ""
+        for step in range(300):
+            name = 2 if step % 9 == 8 else step % 2
+            lasts = chance.lognormvariate(3.2, 0.5) * (3 if name == 2 else 1)
+            starts.append(round(at, 3))
+            lasting.append(round(lasts, 3))
+            which.append(name)
+            kinds += "kkw"[name]
+            at += lasts + (chance.expovariate(0.3) if step % 20 else 90)
+        lanes.append({"device": f"device {device}", "starts_us": starts, "durations_us": lasting,
+                      "names": which, "kinds": kinds})  # fmt: skip
+    names = ["MatmulDeviceOperation", "LayerNormDeviceOperation", "AllGatherAsync"]
+    return {"region": "decode", "names": names, "lanes": lanes, "shortened": "the first 300 ops"}
+
+
+def _sweep() -> Part:
+    points = []
+    for batch in (1, 2, 4, 8, 16, 32):
+        for grid in ("8x4", "8x8"):
+            gone = (batch, grid) == (32, "8x4")
+            latency_ms = 3 + batch * (0.42 if grid == "8x8" else 0.58)
+            points.append({
+                "test": REGRESSED, "axes": [("batch", str(batch)), ("grid", grid)],
+                "values": [None, None] if gone else [latency_ms * 1e6, batch / latency_ms * 1000],
+                "best": (batch, grid) == (16, "8x8"), "note": "L1 is full" if gone else "",
+            })  # fmt: skip
+    columns = [{"name": "wall_time", "unit": "ms", "scale": 1e-6},
+               {"name": "samples_per_second", "unit": "1/s", "scale": 1.0}]  # fmt: skip
+    return {"name": "test_resnet50: batch x grid", "metrics": columns, "points": points,
+            "summary": "batch 16 on 8x8 is best: 1,676 samples per second."}  # fmt: skip

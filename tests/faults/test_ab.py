@@ -75,7 +75,7 @@ def test_sigterm_before_enough_rounds_judges_nothing(versions: Versions) -> None
 
     lines = ran.text.splitlines()
     assert lines[3:] == [
-        "src/model.py was that of the working tree on both sides, where it differs",
+        "src/model.py was that of the working tree on both sides",
         "test_model.py was that of the working tree on both sides",
         "interrupted: 0 rounds of at most 20 are complete, too few to judge: it takes 3",
         "0 tests compared in 0 rounds; nothing was judged",

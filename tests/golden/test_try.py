@@ -22,11 +22,11 @@ from pytest_ttnn_perf.experiments.journal import (
     Situation,
     Step,
     StepFinding,
-    decode_step,
-    encode_step,
     journal_listing,
     journal_markdown,
+    read_steps,
     ways_of,
+    write_step,
 )
 from pytest_ttnn_perf.experiments.try_change import (
     MOST_BYTES,
@@ -128,14 +128,15 @@ def tried(step: Step) -> TryResult:
 
 
 @pytest.mark.parametrize("step", [KEPT, REVERTED, REFUSED, UNSURE], ids=lambda s: s.decision.value)
-def test_what_a_step_comes_to(step: Step) -> None:
+def test_what_a_step_comes_to(step: Step, tmp_path: Path) -> None:
     style = Style(80, wrap=True)
     text = "\n".join(printed(try_lines(tried(step), Path("/project/models")), style))
     assert_golden(f"try_{step.decision.value.lower()}", text)
     assert max(map(len, text.splitlines())) <= 80
     document = try_document(tried(step), Path("/project"))
     jsonschema.validate(document, SCHEMA)
-    assert decode_step(json.loads(json.dumps(encode_step(step)))) == step
+    write_step(tmp_path, step)
+    assert read_steps(tmp_path) == [step]
 
 
 def test_more_rounds_are_no_advice_where_sides_cannot_be_compared() -> None:

@@ -29,7 +29,7 @@ function journalPanel(journal) {
     listing([
       ["Step", (step) => step.message],
       ["Answer", (step) => badge(step.decision, TONES_OF_STEPS[step.decision] ?? "unsure")],
-      ["Effect", (step) => fraction(step.change), "number"],
+      ["Effect", (step) => fraction(step.effect), "number"],
       ["Interval", (step) => (step.low === null ? "–" : `${signedPercent(step.low)} to ${signedPercent(step.high)}`), "number"],
       ["Device", (step) => fraction(step.device), "number"],
       ["Accuracy", (step) => (step.accuracy === null ? "–" : accuracy(step.accuracy)), "number"],

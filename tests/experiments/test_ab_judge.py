@@ -21,7 +21,6 @@ from pytest_ttnn_perf.experiments.rounds import (
     Session,
     Sessions,
     compare_tests,
-    movement,
     run_rounds,
     undecided_tests,
 )
@@ -126,15 +125,6 @@ def test_what_is_only_recorded_is_not_judged() -> None:
     told = MetricObservation(TIME, (1.0,), gated=False)
     observations = [Observation(TEST, {"latency": told})] * 3
     assert judged(observations, observations) == []
-
-
-def test_the_machine_is_told_by_how_far_the_same_code_moved() -> None:
-    steady, moving = seen(10, 10, 10), seen(10, 11, 10)
-    moved = movement({"a": steady, "b": moving})
-    assert moved is not None
-    assert moved[0] == pytest.approx(0.1)
-    assert moved[1:] == ("b", "latency")
-    assert movement({"a": seen(7, 9, 7, metric=COUNT)}) is None
 
 
 def test_two_metrics_share_one_chance_of_a_false_alarm() -> None:
