@@ -268,12 +268,7 @@ def _count_line(result: AbResult) -> str:
 
 
 def ab(asked: Experiment, ref: str, *, shape: str) -> Result:
-    """Measure both sides in turns, and compare them.
-
-    Raises:
-        UsageError: there is no such commit, or no test can be measured on both sides.
-        InputError: the commit cannot be checked out.
-    """
+    """Measure both sides in turns, and compare them."""
     result = compare_with(Repository.around(asked.cwd).commit(ref), ref, asked)
     text = ab_listing(result).text(shape)
     return Result(text, failed=result.failed, inconclusive=result.inconclusive)

@@ -183,10 +183,6 @@ def bisect(
     """Find the commit that made a test slower.
 
     ``metric`` is the one to follow; None for the clearest one.
-
-    Raises:
-        UsageError: there are no such commits, or the tests cannot be measured in both of them.
-        InputError: one of them cannot be checked out.
     """
     repository = Repository.around(asked.cwd)
     root, cwd = repository.root, asked.cwd.resolve()

@@ -227,10 +227,6 @@ def calibrate(
     """Run A/A sessions, and lay out the noise of the tests.
 
     ``progress`` is called with a line, and whether a session has just ended.
-
-    Raises:
-        UsageError: no test can be measured.
-        InputError, WriteError: the baselines cannot be read or written.
     """
     check_writable(settings.artifacts)
     workers = experiment_workers(

@@ -207,21 +207,13 @@ class Step(Struct, frozen=True):
 
 
 def decode_step(document: object) -> Step:
-    """Decode a step record.
-
-    Raises:
-        DecodeError: with the path of the value that is not what it should be.
-    """
+    """Decode a step record."""
     decode_format(Value(document), current=STEP_FORMAT, what="a step record")
     return decode(Step, document)
 
 
 def read_steps(artifacts: Path) -> list[Step]:
-    """Return the recorded steps, oldest first.
-
-    Raises:
-        InputError: a record cannot be read.
-    """
+    """Return the recorded steps, oldest first."""
     return [read_json(file, decode_step) for file in sorted((artifacts / _FOLDER).glob("*.json"))]
 
 
@@ -271,11 +263,7 @@ class Base(Struct, frozen=True):
 
 
 def base_of(states: Repository, now: State, steps: Sequence[Step], asked: str | None) -> Base:
-    """Return the state that the working tree is compared with.
-
-    Raises:
-        UsageError: nothing has changed since, or there is no such commit.
-    """
+    """Return the state that the working tree is compared with."""
     head = states.commit("HEAD")
     committed = states.of(head.id)
     is_committed = committed.tree == now.tree

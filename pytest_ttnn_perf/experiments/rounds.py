@@ -166,9 +166,6 @@ class Session:
 
         ``left`` are those that no worker came to run; ``asked`` those that were to be measured
         again, None for all that had no trouble.
-
-        Raises:
-            UsageError: it is the first session, and it could not be run.
         """
         if self._refused is not None:
             if self.number == 1:
@@ -608,11 +605,7 @@ class InTurns(Protocol):
     after: Sessions
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
-        """Run a round of some tests; return why no other can follow.
-
-        Raises:
-            UsageError: the tests of a version cannot be collected or run at all.
-        """
+        """Run a round of some tests; return why no other can follow."""
 
 
 def run_rounds(turns: InTurns, *, rounds: int, look: Callable[[int], Sequence[str]]) -> str | None:
@@ -704,12 +697,7 @@ class Turns:
         self._start_s = time.monotonic()
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
-        """Measure both in turns; return why no other round can follow.
-
-        Raises:
-            UsageError: the tests of a version cannot be collected or run at all.
-            StrayedError: tests ran code that is not of their version.
-        """
+        """Measure both in turns; return why no other round can follow."""
         order = reversed(self._versions) if after_is_first(number) else self._versions
         for place, version in enumerate(order):
             good, asked = in_both(self), version.tests

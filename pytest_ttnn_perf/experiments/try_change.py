@@ -103,11 +103,6 @@ def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> 
     """Measure the working tree against the last kept state; record the step.
 
     ``base_ref`` is a commit to compare with instead.
-
-    Raises:
-        UsageError: nothing has changed since, or no test can be measured on both sides.
-        InputError: a state cannot be taken or checked out, or a step record cannot be read.
-        WriteError: the record cannot be written.
     """
     repository = Repository.around(asked.cwd)
     settings = asked.settings

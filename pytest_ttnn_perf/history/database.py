@@ -327,9 +327,6 @@ def send(
     """Send a run; a run that is there already changes nothing.
 
     ``text`` is its record, if it was written before.
-
-    Raises:
-        HistoryError: it could not be sent, and nothing of it is there.
     """
     record = (run_text(run) if text is None else text).encode("utf-8", "backslashreplace")
     recorded = recorded_run(source, run)
@@ -478,12 +475,7 @@ class RunFilter(Struct, frozen=True):
 def read_runs(
     database: Database, folder: Path, wanted: RunSelection, asked: RunFilter
 ) -> RunHistory:
-    """Read the selected runs; ``folder`` is in the repository of their commits.
-
-    Raises:
-        HistoryError: the database cannot be read, or has no history.
-        UsageError: a branch that was named does not exist.
-    """
+    """Read the selected runs; ``folder`` is in the repository of their commits."""
     history = arranged(_headings(database), folder, wanted)
     runs = history.runs if asked.last is None else history.runs[-asked.last :]
     numbers = [run.source.number for run in runs if isinstance(run.source, StoredRecord)]

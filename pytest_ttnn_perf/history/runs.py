@@ -304,11 +304,7 @@ TWICE: Final = "read twice"
 
 
 def read_history(paths: Sequence[Path], folder: Path, wanted: RunSelection) -> RunHistory:
-    """Read records; ``folder`` is in the repository of their commits.
-
-    Raises:
-        UsageError: a path does not exist, or a branch that was named does not.
-    """
+    """Read records; ``folder`` is in the repository of their commits."""
     runs, unreadable = [], []
     for file in record_files(paths):
         try:

@@ -41,12 +41,6 @@ def sessions_of(project: Project, name: str) -> Any:
 MISTAKES = {
     "nothing marked": ("def test_plain(): pass", "no test was measured: mark tests with "
                        "@pytest.mark.ttnn_perf, or name others"),
-    "import": ("import nowhere", "test_model.py cannot be collected: ModuleNotFoundError: "
-               "No module named 'nowhere' (test_model.py:1)"),
-    "marker": ("import pytest\n@pytest.mark.ttnn_perf(loops=3)\ndef test_model(): pass",
-               "test_model.py::test_model: @pytest.mark.ttnn_perf does not know loops; it knows "
-               "warmup, iterations, pcc, batch, tolerance, max_regression, target, waive, "
-               "gate, region, sweep, require"),
     "exit": ("import pytest\ndef test_model(): pytest.exit('had enough')",
              "a test or a plugin ended the session: had enough"),
 }  # fmt: skip
@@ -62,13 +56,6 @@ def test_what_cannot_be_measured_is_refused_with_the_reason(project: Project, mi
     assert (ran.code, ran.text) == (2, "")
     assert ran.errors.splitlines()[-1] == f"ttnn-perf: {reason}"
     assert not (project.path / "baselines").exists()
-
-
-def test_options_that_pytest_does_not_know_are_told_in_its_own_words(project: Project) -> None:
-    ran = project.cli(*TWO, "--no-such-option")
-    assert (ran.code, ran.text) == (2, "")
-    assert ran.errors.startswith("ttnn-perf: the worker ended with exit code 4; log: ")
-    assert "error: unrecognized arguments: --no-such-option" in ran.errors
 
 
 def test_tests_that_went_wrong_in_a_session_are_named_and_not_stored(project: Project) -> None:
@@ -111,21 +98,6 @@ def test_tests_that_went_wrong_in_a_session_are_named_and_not_stored(project: Pr
     assert turns_taken(project, "early") == 1, "it can have no result any more"
 
 
-def test_session_that_cannot_be_run_after_others_keeps_what_they_measured(
-    project: Project,
-) -> None:
-    write_turns(project, a=latencies(10), b=[*latencies(20), "pytest.exit('had enough')"])
-
-    ran = project.cli("calibrate", "--sessions", "5", "--write")
-
-    assert ran.code == 1
-    assert rows_of(ran) == ["a", "b"]
-    stopped = "stopped in session 2 (a test or a plugin ended the session: had enough)"
-    assert f"{stopped}: 2 tests, at least 1 of 5 sessions each" in ran.text.splitlines()
-    assert len(sessions_of(project, "a")) == 2
-    assert len(sessions_of(project, "b")) == 1
-
-
 INTERRUPT = "os.kill(os.getppid(), signal.SIGINT); time.sleep(60)"
 
 
@@ -142,19 +114,6 @@ def test_ctrl_c_keeps_what_was_measured_and_stores_it(project: Project) -> None:
     assert sessions_of(project, "b") == [[20, 0, 1]]
 
 
-def test_ctrl_c_before_anything_was_measured_stores_nothing(project: Project) -> None:
-    write_turns(project, a=[INTERRUPT])
-
-    ran = project.cli_process(*TWO, "--write")
-
-    assert ran.code == 1
-    assert ran.text.splitlines() == [
-        "interrupted: 0 tests, at least 0 of 2 sessions each",
-        "nothing was written",
-    ]
-    assert not (project.path / "baselines").exists()
-
-
 def test_folder_that_cannot_be_written_is_refused_before_any_test_runs(project: Project) -> None:
     write_turns(project, a=latencies(10))
     (project.path / "taken").write_text("a file")
@@ -163,19 +122,6 @@ def test_folder_that_cannot_be_written_is_refused_before_any_test_runs(project: 
 
     assert (ran.code, ran.text) == (3, "")
     assert ran.errors == "ttnn-perf: taken: cannot write: Not a directory"
-    assert turns_taken(project, "a") == 0
-
-
-def test_baseline_that_cannot_be_read_is_refused_before_any_test_runs(project: Project) -> None:
-    write_turns(project, a=latencies(10))
-    project.pytest("--ttnn-perf-update=new")
-    project.baseline().write_text("{")
-    write_turns(project, a=latencies(10))
-
-    ran = project.cli(*TWO, "--write")
-
-    assert (ran.code, ran.text) == (3, "")
-    assert "test_model.json:1: not valid JSON" in ran.errors
     assert turns_taken(project, "a") == 0
 
 

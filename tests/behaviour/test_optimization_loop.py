@@ -33,25 +33,15 @@ HONEST = (
     ("compute once", "REPEATED = 2", "REPEATED = 1", {"repeated": 1}),
     ("32 cores", "CORES = 16", "CORES = 32", {"cores": 32}),
     ("one identity less", "NEEDLESS = 2", "NEEDLESS = 1", {"needless": 1}),
-    ("bfloat8_b weights", "bfloat16", "bfloat8_b", {"bits": 8}),
-    ("no identity", "NEEDLESS = 1", "NEEDLESS = 0", {"needless": 0}),
-    ("48 cores", "CORES = 32", "CORES = 48", {"cores": 48}),
-    ("all cores", "CORES = 48", "CORES = 64", {"cores": 64}),
 )
 USELESS = (
     ("a comment", "CORES = 8", "CORES = 8  # all that are needed"),
     ("another name", "output", "result"),
-    ("another loop", "[np.eye(32)] * NEEDLESS", "[np.eye(32) for _ in range(NEEDLESS)]"),
-    ("a function", "class Model:", "def unused():\n    return 1\n\n\nclass Model:"),
 )
 #: What decides a measurement: the file, its edit, and the name of the reason.
 UNLIKE = {
     "loosened tolerance": ("tuning.py", "0.02", "0.5", Edit.TOLERANCE),
-    "edited baseline": ("baselines/example.json", "{}", '{"format": 1}', Edit.BASELINES),
-    "smaller input": ("tuning.py", "ROWS = 32", "ROWS = 16", Edit.INPUTS),
-    "fewer iterations": ("tuning.py", "ITERATIONS = 10", "ITERATIONS = 2", Edit.ITERATIONS),
     "lowered PCC limit": ("tuning.py", "PCC = 0.99", "PCC = 0.5", Edit.LIMIT),
-    "warm-up abuse": ("tuning.py", "WARMUP = 3", "WARMUP = 40", Edit.WARMUP),
     "edited test": ("test_model.py", "(ROWS, 32)", "(ROWS, 32)[:]", Edit.TEST),
     "edited conftest": ("conftest.py", "", "collect_ignore = []\n", Edit.CONFTEST),
     "edited configuration": ("pyproject.toml", '"true"', '"false"', Edit.CONFIGURATION),
@@ -112,7 +102,7 @@ def test_honest_steps_are_kept_and_their_effects_lie_in_their_intervals(
         assert effect.low is not None
         assert effect.high is not None
         assert effect.low <= true <= effect.high, (message, effect)
-        if number in {0, 1, 4}:
+        if number in {0, 1}:
             workshop.commit(message)
 
     (way,) = ways_of(read_steps(workshop.settings.artifacts))

@@ -40,11 +40,11 @@ def test_in_processes_of_their_own_both_sides_run_their_own_code(tmp_path: Path)
     versions.write("src/new.py", "")
     before = versions.state()
 
-    ran = versions.command("try", "-m", "half of it", "--format", "json")
+    ran = versions.command("try", "-m", "half of it", "--rounds=3", "--format=json")
 
     told = json.loads(ran.text)
-    assert (ran.code, told["decision"], told["rounds"]) == (0, "KEEP", 4), ran.errors
-    assert len(versions.processes()) == 8, "no more than ab"
+    assert (ran.code, told["decision"], told["rounds"]) == (0, "KEEP", 3), ran.errors
+    assert len(versions.processes()) == 6, "no more than ab"
     assert told["effects"][0]["low"] <= -0.5 <= told["effects"][0]["high"]
     assert told["commands"]["commit it"].startswith("git add -- src/new.py && git commit -a -m")
     after = versions.state()
@@ -67,7 +67,7 @@ def test_in_processes_of_their_own_both_sides_run_their_own_code(tmp_path: Path)
         "NOT_COMPARABLE: other",
         "  test edited: test_model.py:26: # other",
     ]
-    assert len(versions.processes()) == 8, "nothing is measured in vain"
+    assert len(versions.processes()) == 6, "nothing is measured in vain"
 
     journal = versions.command("journal")
     assert "test_model.py::test_model[a] latency: 10.00 ms → 5.000 ms (-50.0 %)" in journal.text
@@ -87,7 +87,7 @@ def test_what_got_slower_is_to_be_reverted(
     assert "+16." in tried.step.reasons[0]
 
 
-@pytest.mark.parametrize("new", [0, 4, 5])
+@pytest.mark.parametrize("new", [4, 5])
 def test_the_command_that_reverts_a_change_touches_no_other_file(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, new: int
 ) -> None:
@@ -102,15 +102,6 @@ def test_the_command_that_reverts_a_change_touches_no_other_file(
     assert command.startswith("git restore" if new < 5 else "git diff-tree")
     subprocess.run(["bash", "-c", command], cwd=workshop.root, check=True)
     assert workshop.git("status", "--short").split() == ["M", "accelerator.py"]
-
-
-def test_a_faster_model_below_its_pcc_is_to_be_reverted(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workshop.edit("model.py", "bfloat16", "bfloat4_b")
-    tried = workshop.attempt("bfloat4_b weights", monkeypatch)
-    assert tried.step.decision is Decision.REVERT
-    assert tried.step.reasons[0].startswith(f"{TEST} failed: round 1: pcc ")
 
 
 def test_a_lower_pcc_that_holds_its_limit_is_told_and_kept(
@@ -311,62 +302,3 @@ def test_a_test_that_fails_is_to_be_reverted_for_that_and_for_nothing_that_follo
     step = workshop.attempt("mended", monkeypatch).step
     assert step.decision is Decision.CANNOT_TELL
     assert any(why in reason for reason in step.reasons)
-
-
-def test_a_model_that_raises_is_to_be_reverted(tmp_path: Path) -> None:
-    versions = Versions(tmp_path)
-    versions.write("src/model.py", "def run(): return 1\n")
-    versions.write(
-        "test_model.py",
-        "import model\ndef test_model(ttnn_perf):\n    ttnn_perf.measure(model.run, iterations=1)\n"
-        "    ttnn_perf.record('latency', 1.0, unit='ms')\n",
-    )
-    versions.commit("Start")
-    versions.write("src/model.py", "def run(): raise RuntimeError('out of L1')\n")
-
-    ran = versions.command("try", "-m", "broken")
-
-    assert (ran.code, ran.text.splitlines()[:2]) == (
-        1,
-        [
-            "REVERT: broken",
-            "  test_model.py::test_model failed: round 1: RuntimeError: out of L1",
-        ],
-    ), ran.errors
-    nothing = versions.command("try", "-m", "none", "-k", "nothing")
-    assert nothing.errors.splitlines()[-1] == (
-        "ttnn-perf: no test was measured: none was chosen: name others"
-    )
-
-
-def test_what_to_do_with_a_step_that_is_refused(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workshop.edit("tuning.py", "PCC = 0.99", "PCC = 0.9")
-    tried = workshop.attempt("refused", monkeypatch)
-    advice = "  commit such a change by itself: steps are then compared with what is committed"
-    assert advice in [*try_lines(tried, workshop.root)]
-
-
-def test_the_parts_of_a_way_sum_and_steps_that_were_not_kept_are_no_part(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for before, after in (("CORES = 8", "CORES = 16"), ("CORES = 16", "CORES = 16  # so")):
-        workshop.edit("model.py", before, after)
-        workshop.attempt(after, monkeypatch)
-    workshop.edit("model.py", "CORES = 16", "CORES = 32")
-    workshop.attempt("32 cores", monkeypatch)
-
-    (way,) = ways_of(read_steps(workshop.root / ".ttnn_perf"))
-
-    assert [part.step.is_kept for part in way.parts] == [True, False, True]
-    assert way.parts[1].counts == 0
-    total = way.first + sum(part.counts for part in way.parts) + way.unexplained
-    assert total == pytest.approx(way.now, rel=1e-12)
-    assert 0 < abs(way.unexplained) < 0.1 * way.first, "the machine drifts, and that is told"
-
-    workshop.edit("model.py", "CORES = 32", "CORES = 4")
-    slower = workshop.attempt("4 cores", monkeypatch).step
-    (way,) = ways_of(read_steps(workshop.root / ".ttnn_perf"))
-    assert slower.decision is Decision.REVERT
-    assert way.now == slower.effects[0].before, "what was not kept is not what there is now"

@@ -10,15 +10,17 @@ import pytest
 from tests.browser.sample import HOSTILE, IMPROVED, REGRESSED
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.browser.conftest import Reader
 
 ROWS = "tr[data-place]"
 
 
-def wait_until(page: Any, expression: str, arg: object = None) -> None:
+def wait_until(page: Any, expression: str) -> None:
     """Wait for an expression to hold; playwright's own wait is refused by the page's policy."""
     for _ in range(600):
-        if page.evaluate(expression, arg):
+        if page.evaluate(expression):
             return
         page.wait_for_timeout(50)
     pytest.fail(f"never true: {expression}")
@@ -30,26 +32,21 @@ def ids(page: Any) -> list[str]:
     return found
 
 
-def test_failures_come_first_with_their_sentence_and_commands(reader: Reader) -> None:
+def test_failures_come_first_and_filters_search_and_sort_choose_tests(reader: Reader) -> None:
     page = reader.open()
     first = page.locator(".attention li").first
     assert REGRESSED in first.inner_text()
     assert "8.2 % slower, limit 3.0 %; confirmed by 2 of 2." in first.inner_text()
-    assert "no longer runs DRAM-sharded" in first.inner_text()
     assert first.locator("code").first.inner_text().startswith("ttnn-perf baseline accept")
     first.get_by_role("button", name="Copy").first.click()
     wait_until(
         page, "/Copied|Selected/.test(document.querySelector('.command button').textContent)"
     )
 
-
-def test_filters_search_and_sort_choose_and_order_tests(reader: Reader) -> None:
-    page = reader.open()
     assert len(ids(page)) == 12
     page.locator("[data-outcome=IMPROVED]").click()
     wait_until(page, "location.hash === '#outcome=IMPROVED'")
     assert ids(page) == [IMPROVED]
-    assert page.locator("[data-outcome=IMPROVED]").get_attribute("aria-pressed") == "true"
     page.go_back()
     page.get_by_label("All keys").select_option("n150")
     page.get_by_label("Search tests").fill("VIT steady")
@@ -59,22 +56,12 @@ def test_filters_search_and_sort_choose_and_order_tests(reader: Reader) -> None:
     page.get_by_label("Search tests").fill("no such test")
     page.get_by_role("link", name="Show all").click()
     wait_until(page, "document.querySelectorAll('tr[data-place]').length === 12")
-    page.locator("[data-filter=metric]").select_option("device_kernel_time")
-    wait_until(page, "document.querySelectorAll('tr[data-place]').length === 1")
-    assert "10.77 ms" in page.locator(ROWS).inner_text()
-
-
-@pytest.mark.parametrize(
-    ("column", "first"), [("test", REGRESSED), ("change", REGRESSED), ("saving", REGRESSED)]
-)
-def test_columns_sort_both_ways(reader: Reader, column: str, first: str) -> None:
-    page = reader.open()
-    page.locator(f"[data-sort={column}]").click()
-    wait_until(page, f"location.hash === '#sort={column}'")
+    page.locator("[data-sort=change]").click()
+    wait_until(page, "location.hash === '#sort=change'")
     down = ids(page)
-    assert down[0] == first
-    page.locator(f"[data-sort={column}]").click()
-    wait_until(page, f"location.hash === '#sort=-{column}'")
+    assert down[0] == REGRESSED
+    page.locator("[data-sort=change]").click()
+    wait_until(page, "location.hash === '#sort=-change'")
     assert ids(page) == down[::-1]
 
 
@@ -89,22 +76,8 @@ def test_a_link_restores_what_was_looked_at_and_the_back_button_goes_back(reader
     page.go_back()
     page.locator("#test header h2").wait_for()
     assert IMPROVED in page.title()
-    page.go_forward()
-    page.locator("#overview").wait_for(state="visible")
-    assert page.locator("#test header h2").count() == 0
-
-
-def test_a_link_to_what_is_not_there_shows_all_tests(reader: Reader) -> None:
-    page = reader.open(address="#test=gone&sort=nonsense&outcome=")
-    assert len(ids(page)) == 12
-
-
-def test_tests_of_one_id_have_links_of_their_own(reader: Reader) -> None:
-    page = reader.open(address="#search=test_steady")
-    links = page.locator(f"{ROWS} a").evaluate_all("all => all.map(a => a.href)")
-    assert len(set(links)) == 2
-    page.locator(f"{ROWS} a").nth(1).click()
-    assert "n300" in page.locator("#test header").inner_text()
+    # What is not there is no test.
+    assert len(ids(reader.open(address="#test=gone&sort=nonsense&outcome="))) == 12
 
 
 def test_keys_go_through_tests(reader: Reader) -> None:
@@ -116,22 +89,16 @@ def test_keys_go_through_tests(reader: Reader) -> None:
     page.keyboard.press("Enter")
     page.locator("#test header h2").wait_for()
     assert page.locator("#test header h2").inner_text() == second
-    page.keyboard.press("k")
-    wait_until(page, "document.querySelector('#test header h2').textContent.includes('test_llama')")
     page.keyboard.press("Escape")
     page.locator("#overview").wait_for(state="visible")
     page.keyboard.press("/")
     wait_until(page, "document.activeElement.type === 'search'")
     page.keyboard.type("j?")
     assert page.get_by_label("Search tests").input_value() == "j?"
-    page.keyboard.press("Escape")
-    page.keyboard.press("?")
-    assert page.get_by_role("dialog").is_visible()
-    page.keyboard.press("Escape")
-    assert not page.get_by_role("dialog").is_visible()
 
 
-def test_a_thousand_tests_have_as_many_rows_as_fit(reader: Reader) -> None:
+def test_a_thousand_tests_have_as_many_rows_as_fit(reader: Reader, files: Path) -> None:
+    assert (files / "large.html").stat().st_size <= 4_000_000
     page = reader.open("large")
     assert page.locator(ROWS).count() < 60
     page.evaluate(
@@ -139,27 +106,22 @@ def test_a_thousand_tests_have_as_many_rows_as_fit(reader: Reader) -> None:
     )
     wait_until(page, "document.querySelector('tr[aria-rowindex=\"1001\"]') !== null")
     assert page.locator(ROWS).count() < 60
-    page.get_by_label("Search tests").fill("model_777.py")
-    wait_until(page, "document.querySelectorAll('tr[data-place]').length === 1")
 
 
-@pytest.mark.parametrize("place", range(len(HOSTILE)))
-def test_hostile_texts_are_texts(reader: Reader, place: int) -> None:
-    page = reader.open()
-    row = page.locator(ROWS).filter(has_text=f"test_{'abcde'[place]}[")
-    row.locator("a").click()
-    told = page.locator("#test header h2").inner_text()
-    assert told.isprintable()
-    if place != 3:  # that one has what cannot be seen, and is spelt out
-        assert told == HOSTILE[place]
-    else:
-        assert told.endswith(r"[\u202egnp.exe\x1b[31m\x00\u2028]")
-    assert page.locator("img, main script, main b > *").count() == 0
-    assert page.evaluate("document.scripts.length") == 2
-    assert page.title() == f"{told} · Performance of models/tests"
-    assert page.locator("a[href^=javascript]").count() == 0
-    page.reload()
-    assert page.locator("#test header h2").inner_text() == told
+def test_hostile_texts_are_texts(reader: Reader) -> None:
+    for place, id_ in enumerate(HOSTILE):
+        page = reader.open()
+        page.locator(ROWS).filter(has_text=f"test_{'abcde'[place]}[").locator("a").click()
+        told = page.locator("#test header h2").inner_text()
+        assert told.isprintable()
+        if place != 3:  # that one has what cannot be seen, and is spelt out
+            assert told == id_
+        else:
+            assert told.endswith(r"[\u202egnp.exe\x1b[31m\x00\u2028]")
+        assert page.locator("img, main script, main b > *").count() == 0
+        assert page.evaluate("document.scripts.length") == 2
+        assert page.title() == f"{told} · Performance of models/tests"
+        assert page.locator("a[href^=javascript]").count() == 0
 
 
 def test_a_change_tells_its_cause_under_the_pointer_and_with_keys(reader: Reader) -> None:
@@ -171,7 +133,6 @@ def test_a_change_tells_its_cause_under_the_pointer_and_with_keys(reader: Reader
     page.keyboard.press("ArrowLeft")
     tip = page.locator("#tip")
     assert "MatmulDeviceOperation took 0.9 ms more" in tip.inner_text()
-    assert "REGRESSED" in tip.inner_text()
     plot.locator(".dot.better").first.hover()
     assert "sharded the attention output" in tip.inner_text()
     page.mouse.move(1, 1)
@@ -189,29 +150,13 @@ def test_a_timeline_is_zoomed_and_moved(reader: Reader) -> None:
         return found
 
     whole = ticks()
-    plot.hover()
-    page.mouse.wheel(0, -200)  # the page's, until the chart is used
-    assert ticks() == whole
-    plot.scroll_into_view_if_needed()
     plot.focus()
-    box = plot.bounding_box()
-    page.mouse.move(box["x"] + 600, box["y"] + 40)
-    for _ in range(6):
-        page.mouse.wheel(0, -200)
-    wait_until(
-        page,
-        "t => document.querySelector('[data-chart=timeline] .axes text').textContent !== t",
-        arg=whole[0],
-    )
+    for _ in range(4):
+        page.keyboard.press("+")
     near = ticks()
-    assert plot.locator("text.on").count() > 0, "spans that are wide enough have names"
-    page.mouse.down()
-    page.mouse.move(box["x"] + 300, box["y"] + 40, steps=3)
-    page.mouse.up()
-    moved = ticks()
-    assert moved != near
-    page.keyboard.press("ArrowLeft")
-    assert ticks() != moved
+    assert near != whole
+    page.keyboard.press("ArrowRight")
+    assert ticks() != near
     page.keyboard.press("0")
     assert ticks() == whole
 
@@ -240,27 +185,16 @@ def test_steps_of_optimizing_are_told(reader: Reader) -> None:
     ]  # fmt: skip
     assert table.locator("table").count() == 2, "steps of a test that is not on the page"
     rows.first.get_by_role("link").click()
-    told = (
-        page.locator("#test section", has=page.get_by_role("heading", name="Optimization steps"))
-        .locator("tbody tr")
-        .nth(1)
-        .inner_text()
-    )
+    own = page.locator("#test section", has=page.get_by_role("heading", name="Optimization steps"))
+    told = own.locator("tbody tr").nth(1).inner_text()
     assert "LoFi <b>everywhere</b>" in told
-    assert "REVERT" in told
     assert "below its limit" in told
-
-
-def test_a_trace_is_linked_and_the_visualizer_named(reader: Reader) -> None:
-    page = reader.open(test=REGRESSED)
     assert page.get_by_role("link", name="Trace: trace.json").get_attribute("href") == "trace.json"
-    assert "ttnn-visualizer --profiler-path" in page.locator("#test header").inner_text()
 
 
 def test_without_scripts_there_are_verdicts(reader: Reader) -> None:
     page = reader.open(java_script_enabled=False)
-    rows = page.locator("noscript tbody tr")
-    assert rows.count() == 12
+    assert page.locator("noscript tbody tr").count() == 12
     text = page.locator("noscript").inner_text()
     assert "ttnn-perf baseline accept" in text
     assert HOSTILE[0] in text

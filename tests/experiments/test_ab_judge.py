@@ -67,10 +67,6 @@ def test_only_rounds_that_both_sides_have_are_judged() -> None:
     assert judged(seen(10, 10), seen(12, 12, 12)) == [], "two are too few"
 
 
-def test_a_test_that_one_side_does_not_have_is_not_judged() -> None:
-    assert compare_tests({}, {TEST: seen(10, 10, 10)}, rounds=20) == []
-
-
 @pytest.mark.parametrize(
     ("metric", "before", "after", "expected"),
     [
@@ -215,24 +211,6 @@ def test_what_nobody_can_tell_is_no_pass(outcomes: list[str], failed: bool) -> N
     result = AbResult("main", START, WorkingTree(START), 3, 3, all_of_them)
     assert result.failed is failed
     assert not result.inconclusive
-
-
-@pytest.mark.parametrize(
-    ("others", "failed"), [([], False), (["WITHIN"], False), (["REGRESSED"], True)]
-)
-def test_what_is_not_known_is_neither_a_pass_nor_a_failure(others: list[str], failed: bool) -> None:
-    undecided = Verdict(TIME, Outcome.TOO_NOISY, Reason.UNDECIDED)
-    verdicts = [undecided, *(Verdict(TIME, Outcome(each)) for each in others)]
-    compared = tuple(Comparison(verdict, rounds=3, test=TEST) for verdict in verdicts)
-    result = AbResult("main", START, WorkingTree(START), 3, 3, compared)
-    assert (result.inconclusive, result.failed) == (True, failed)
-
-
-def test_a_test_that_failed_is_no_pass() -> None:
-    within = (Comparison(Verdict(TIME, Outcome.WITHIN), rounds=3, test=TEST),)
-    troubles = {TEST: "main, round 1: ValueError"}
-    result = AbResult("main", START, WorkingTree(START), 3, 3, within, troubles=troubles)
-    assert result.failed
 
 
 def test_tests_that_run_side_by_side_are_refused() -> None:

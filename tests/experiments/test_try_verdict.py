@@ -77,16 +77,6 @@ def time(metric: str, before: float, after: float) -> Effect:
     return Effect(TEST, metric, "ns", Better.LOWER, Kind.TIME, "IMPROVED", before, after)
 
 
-def test_of_findings_closed_together_nothing_counts_twice() -> None:
-    then = Observation(
-        TEST, findings=(finding("TTP101", 300.0, adds_ns=40.0), finding("TTP311", 500.0))
-    )
-    now = Observation(TEST, findings=(finding("TTP101"), finding("TTP311")))
-    _, closed = finding_changes(sides(then, now))
-    (promised,) = predictions_of(closed, [time(KERNEL_TIME, 2000.0, 1500.0)])
-    assert (promised.codes, promised.predicted_ns) == (("TTP101", "TTP311"), 540.0)
-
-
 def test_less_waiting_shows_in_the_time_that_users_wait_for() -> None:
     then = Observation(TEST, findings=(finding("TTP402", 200.0, at_most=True, region="decode"),))
     _, closed = finding_changes(sides(then, Observation(TEST, findings=(finding("TTP402"),))))
@@ -180,18 +170,6 @@ def test_a_large_part_of_a_short_time_is_said_to_be_short(
     assert decision is Decision.REVERT
     assert reason.startswith(f"no gain worth keeping: the best is {TEST} {KERNEL_TIME} -")
     assert reason.endswith(f" %){why}")
-
-
-def test_fewer_ops_alone_are_no_gain() -> None:
-    metric = Metric("op_count", "count", Better.LOWER, Kind.COUNT)
-    verdict = Verdict(metric, Outcome.IMPROVED, observed=8.0, centre=10.0, change=-0.2)
-    both = sides(Observation(TEST), Observation(TEST))
-    compared = Comparison(verdict, rounds=4, test=TEST)
-    both = replace(both, result=replace(both.result, compared=(compared,)))
-    assert decide(both, (), edited=False) == (
-        Decision.REVERT,
-        ["no gain: no time or throughput was compared"],
-    )
 
 
 @pytest.mark.parametrize(

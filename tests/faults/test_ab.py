@@ -112,23 +112,6 @@ def test_code_that_is_installed_from_the_working_tree_is_not_compared_with_itsel
     assert_nothing_left(versions, ran)
 
 
-def test_tests_that_cannot_be_collected_on_one_side_are_told_with_the_side(
-    versions: Versions,
-) -> None:
-    versions.write("test_model.py", "import nowhere\n")
-    versions.commit("Start")
-    versions.write("test_model.py", "def test_a(ttnn_perf): ttnn_perf.record('t', 1, unit='ms')\n")
-
-    ran = versions.ab("HEAD")
-
-    assert (ran.code, ran.text) == (2, "")
-    assert ran.errors.splitlines()[-1] == (
-        "ttnn-perf: HEAD: test_model.py cannot be collected: ModuleNotFoundError: No module named "
-        "'nowhere' (test_model.py:1)"
-    )
-    assert versions.left_behind() == []
-
-
 def test_project_without_a_measured_test_is_refused(versions: Versions) -> None:
     versions.write("test_model.py", "def test_plain(): pass\n")
     versions.commit("Start")
@@ -153,7 +136,7 @@ def inside(versions: Versions, monkeypatch: pytest.MonkeyPatch) -> Versions:
     return versions
 
 
-@pytest.mark.parametrize("ref", ["no-such-branch", "HEAD~1", "HEAD:src", "-x", ""])
+@pytest.mark.parametrize("ref", ["no-such-branch", "HEAD:src", "-x"])
 def test_what_is_no_commit_is_refused(inside: Versions, ref: str) -> None:
     ran = run_command("ab", "--", ref)
     assert (ran.code, ran.text) == (2, "")
@@ -172,13 +155,6 @@ def test_folder_in_no_repository_is_refused(
         f"ttnn-perf: {tmp_path} is in no git repository with a working tree: "
         "neither it nor a folder above it has a .git\n"
     )
-
-
-def test_machine_without_git_is_told(inside: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(inside.path))
-    ran = run_command("ab", "HEAD")
-    assert ran.code == 2
-    assert ran.errors.endswith("git cannot be started: No such file or directory\n")
 
 
 def test_what_is_to_be_shared_must_be_there(inside: Versions) -> None:
@@ -200,7 +176,7 @@ def test_temporary_folder_in_the_repository_is_refused(
     assert ran.errors == f"{found}: set TMPDIR to another\n"
 
 
-@pytest.mark.parametrize("rounds", ["2", "51", "x", "-3", "3.5"])
+@pytest.mark.parametrize("rounds", ["2", "x"])
 def test_number_of_rounds_that_is_none_is_refused(rounds: str) -> None:
     ran = run_command("ab", "HEAD", f"--rounds={rounds}")
     assert ran.code == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
@@ -76,9 +75,7 @@ def test_a_word_that_is_a_commit_and_a_file_is_refused(inside: Versions) -> None
     assert (ran.code, ran.errors) == (2, f"ttnn-perf: {wrong}\n")
 
 
-def test_commits_that_cannot_be_checked_out_end_it_only_if_they_are_good_or_bad(
-    inside: Versions,
-) -> None:
+def test_a_bad_commit_that_cannot_be_checked_out_ends_it(inside: Versions) -> None:
     """A filter that fails, as where the server of git-lfs is away."""
     inside.write(".gitattributes", "zz.bin filter=broken\n")
     inside.write("zz.bin", "weights")
@@ -88,19 +85,6 @@ def test_commits_that_cannot_be_checked_out_end_it_only_if_they_are_good_or_bad(
     ran = run_command("bisect", "HEAD~1")
     assert (ran.code, ran.text) == (3, "")
     assert "cannot be checked out" in ran.errors
-    assert inside.left_behind() == []
-
-    inside.git("config", "filter.broken.required", "false")
-    inside.git("rm", "--quiet", "--force", "zz.bin")
-    inside.model(a={"latency": 12.0})
-    inside.commit("Slower, without weights")
-    inside.git("config", "filter.broken.required", "true")
-    ran = inside.command("bisect", "HEAD~2", "--format", "json")
-    told = json.loads(ran.text)
-    assert (ran.code, told["outcome"], len(told["suspects"])) == (7, "range", 2)
-    (step,) = told["steps"]
-    assert (step["what"], step["subject"]) == ("skipped", "Weights")
-    assert "cannot be checked out" in step["why"]
     assert inside.left_behind() == []
 
 

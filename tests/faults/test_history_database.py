@@ -113,31 +113,10 @@ def test_a_disk_that_is_full_costs_the_run_that_is_sent_and_no_other(database: D
     assert send(database, run_of(0, 1), SOURCE) is Sent.NEW
 
 
-def test_a_database_that_can_only_be_read_is_read(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def read_only(_: Database, *, writes: bool) -> sqlite3.Connection:
-        del writes
-        place = f"file:{Path('perf.db').absolute()}?mode=ro"
-        return sqlite3.connect(place, uri=True, isolation_level=None)
-
-    monkeypatch.setattr(Database, "_open_file", read_only)
-    assert problem_of_sending(database) == (
-        "sqlite:///perf.db: attempt to write a readonly database"
-    )
-    assert runs_in(database) == [("night-000", WHOLE)]
-
-
-def test_a_place_where_nothing_can_be_made_is_said(tmp_path: Path) -> None:
-    database = Database(database_url("sqlite:////sys/kernel/perf.db", tmp_path))
-    assert "unable to open database file" in problem_of_sending(database)
-
-
 @pytest.mark.parametrize(
     ("version", "remedy"),
     [
         (7, "pip install 'pytest-ttnn-perf[history]' --upgrade"),
-        (1, "take a new database, and send the records with ttnn-perf history import"),
     ],
 )
 def test_a_database_of_another_version_is_refused_by_name(

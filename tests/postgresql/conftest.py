@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -27,9 +28,10 @@ def server() -> Iterator[Server]:
         pytest.skip(f"{missing} is not installed; make test-real needs it")
     made = Server()
     try:
-        yield made.initialise().start()
+        yield made.start()
     finally:
-        made.remove()
+        made.kill()
+        shutil.rmtree(made.folder, ignore_errors=True)
 
 
 @pytest.fixture

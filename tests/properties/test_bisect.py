@@ -7,7 +7,7 @@ from math import ceil, log2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.experiments.bisect import Search, Step, What
+from pytest_ttnn_perf.experiments.bisect import Search, What
 from tests.properties.strategies import SOME
 
 
@@ -32,17 +32,3 @@ def test_only_what_cannot_be_measured_is_left_beside_the_answer(
     assert commits[-1] not in asked
     if not broken:
         assert len(asked) <= ceil(log2(count))
-
-
-@SOME
-@given(st.integers(2, 60), st.data())
-def test_a_search_goes_on_from_its_steps(count: int, data: st.DataObject) -> None:
-    planted = data.draw(st.integers(0, count - 1))
-    commits = [str(number) for number in range(count)]
-    search, steps = Search(commits), list[Step]()
-    while (commit := search.next()) is not None:
-        what = What.SLOW if int(commit) >= planted else What.FAST
-        steps.append(Step(commit, what))
-        search.results[commit] = what
-        again = Search(commits, steps)
-        assert (again.next(), again.suspects) == (search.next(), search.suspects)

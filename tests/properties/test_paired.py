@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.core.metric import Better, Metric, Source
+from pytest_ttnn_perf.core.metric import Metric, Source
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, Outcome
 from pytest_ttnn_perf.experiments.paired import (
     Comparison,
@@ -91,15 +91,6 @@ def test_a_machine_that_is_slower_in_a_round_biases_nothing(data: st.DataObject)
 
 @SOME
 @given(st.data())
-def test_rounds_count_the_same_from_either_end(data: st.DataObject) -> None:
-    metric, rounds = data.draw(TIMINGS), data.draw(turns())
-    there, back = estimate(metric, rounds), estimate(metric, rounds[::-1])
-    assert back.change == pytest.approx(there.change, abs=1e-9)
-    assert back.reach(0.01) == pytest.approx(there.reach(0.01), abs=1e-9)
-
-
-@SOME
-@given(st.data())
 def test_what_a_look_has_established_stays(data: st.DataObject) -> None:
     """Whatever is measured after it, and however much of it is the opposite."""
     rounds, more = (data.draw(turns()) for _ in range(2))
@@ -118,18 +109,6 @@ def test_looks_spend_no_more_than_there_is(most: int, done: int) -> None:
     assert all(share > 0 for _, share in spent)
     assert sum(share for _, share in spent) <= 1 + 1e-12
     assert spent[-1][0] == min(done, most)
-
-
-@SOME
-@given(st.data(), st.integers(1, 100))
-def test_more_comparisons_never_make_a_verdict_easier(data: st.DataObject, count: int) -> None:
-    rounds = data.draw(turns())
-    one, many = (
-        judge_rounds(TIME, rounds, NO_LIMITS, plan=Plan(len(rounds), comparisons))
-        for comparisons in (1, count)
-    )
-    if many.verdict.outcome in OPPOSITE:
-        assert one.verdict.outcome in {many.verdict.outcome, Outcome.WITHIN}
 
 
 def drifting(rounds: int, *, change: float, per_process: float) -> list[Round]:
@@ -154,35 +133,10 @@ def test_an_even_drift_cancels_exactly(rounds: int, change: float, per_process: 
     assert [deviation for deviation, _ in found.spreads] == pytest.approx([least, least])
 
 
-@SOME
-@given(st.data(), between(-0.1, 0.1))
-def test_being_second_changes_nothing(data: st.DataObject, effect: float) -> None:
-    """Of an even number of rounds: as much is added to one ratio as is taken from the next."""
-    rounds = data.draw(turns(least=4))
-    rounds = rounds[: len(rounds) // 2 * 2]
-    slowed = [
-        each._replace(after=tuple(math.exp(effect) * s for s in each.after))
-        if each.before_first
-        else each._replace(before=tuple(math.exp(effect) * s for s in each.before))
-        for each in rounds
-    ]
-    there, then = (estimate(TIME, each) for each in (rounds, slowed))
-    assert then.change == pytest.approx(there.change, abs=1e-9)
-    assert then.reach(0.01) == pytest.approx(there.reach(0.01), abs=1e-9)
-
-
 def steady(before: Sequence[float], after: Sequence[float], metric: Metric = TIME) -> Comparison:
     sides = zip(before, after, strict=True)
     rounds = [Round((a,), (b,), bool(n % 2)) for n, (a, b) in enumerate(sides)]
     return judged(metric, rounds)
-
-
-@pytest.mark.parametrize(("rounds", "reach"), [(3, 0.01118), (4, 0.00589), (6, 0.00676)])
-def test_rounds_that_agree_by_luck_leave_an_interval(rounds: int, reach: float) -> None:
-    """As wide as the least noise that is believed makes it: never a point."""
-    found = steady([1e6] * rounds, [1e6] * rounds)
-    low, high = numbers(found)[1:3]
-    assert (high - low) / 2 == pytest.approx(reach, rel=0.02)
 
 
 def test_noise_of_any_size_is_covered() -> None:
@@ -200,15 +154,6 @@ def test_noise_of_any_size_is_covered() -> None:
     assert estimate(TIME, rounds).reach(0.01) == pytest.approx(4.604 * error, rel=1e-3)
 
 
-def test_how_the_machine_moves_is_told_apart_from_noise_where_it_does_not() -> None:
-    """Processes that differ as ratios do make the interval narrower: they tell of the noise."""
-    noise = (0.01, -0.01, 0.02, -0.02, 0.01, -0.01, -0.02, 0.02, 0.01, -0.02, -0.01, 0.02)
-    values = [1e6 * math.exp(each) for each in noise]
-    rounds = [Round((values[2 * n],), (values[2 * n + 1],), bool(n % 2)) for n in range(6)]
-    ratios, processes = estimate(TIME, rounds).spreads
-    assert (ratios[1], processes[1]) == (4, 8)
-
-
 def test_samples_that_differ_leave_their_mark_where_rounds_agree() -> None:
     wild = (0.5e6, 1e6, 1.5e6)
     rounds = [Round(wild, wild, bool(number % 2)) for number in range(6)]
@@ -224,11 +169,6 @@ def test_what_stands_out_gets_a_verdict(change: float, outcome: str) -> None:
         change * each for each in (1e6, 1.01e6, 1.02e6, 1.01e6, 1e6, 1e6)
     ])  # fmt: skip
     assert found.verdict.outcome.value == outcome
-
-
-def test_a_rate_is_worse_when_it_is_lower() -> None:
-    rate = Metric("m", "tok/s", Better.HIGHER)
-    assert steady([100.0] * 5, [90.0] * 5, rate).verdict.outcome is Outcome.REGRESSED
 
 
 def test_less_than_a_microsecond_of_a_device_is_nothing() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.core.hardware import Environment
 from pytest_ttnn_perf.core.metric import Metric
-from pytest_ttnn_perf.history.runs import Point, Reading, RecordedRun, RecordFile, Series, sparkline
+from pytest_ttnn_perf.history.runs import Point, Reading, RecordedRun, RecordFile, Series
 from pytest_ttnn_perf.history.trends import (
     Kind,
     SeriesChange,
@@ -38,17 +38,6 @@ def test_any_numbers_are_looked_at(values: list[float]) -> None:
     steps = find_steps(winsorised(values))
     assert all(0 < step.position < len(values) for step in steps)
     assert [step.position for step in steps] == sorted({step.position for step in steps})
-
-
-@SOME
-@given(st.lists(st.floats(-1, 1), min_size=6, max_size=60), LEVELS)
-def test_another_unit_changes_nothing(values: list[float], factor: float) -> None:
-    def rounded(shift: float) -> list[float]:
-        return [round(value, 6) + shift for value in values]
-
-    scaled = find_steps(winsorised(rounded(round(factor, 6))))
-    plain = find_steps(winsorised(rounded(0.0)))
-    assert len(scaled) == len(plain)
 
 
 def fleet(seed: int, factor: float, slow: str, since: int) -> tuple[Series, list[RecordedRun]]:
@@ -95,9 +84,3 @@ def test_a_host_that_changed_is_named(seed: int, factor: float, number: int, sin
 @given(st.integers(0, 999))
 def test_hosts_that_always_differ_are_no_change(seed: int) -> None:
     assert found_in(*fleet(seed, math.log(1.2), "host-1", 0)) == []
-
-
-@SOME
-@given(st.lists(st.floats(-1e9, 1e9), max_size=200), st.integers(1, 80))
-def test_a_sparkline_fits(values: list[float], width: int) -> None:
-    assert len(sparkline(values, width)) == min(len(values), width)
