@@ -322,7 +322,7 @@ _WITH_PATH: Final = frozenset({
 
 
 class Move(Struct, frozen=True):
-    """From the project in ``root``, with the user in ``cwd``, to its version in ``tree``."""
+    """The way from the project in ``root`` to a version in ``tree``."""
 
     root: Path
     tree: Path
