@@ -343,7 +343,7 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: RunSelection) ->
 
 
 def _obstacle(run: RecordedRun, lineage: Lineage | None, branch: str | None) -> str | None:
-    """Return why a run is off a branch: by git, else its record."""
+    """Return why a run is not of a branch."""
     about = run.environment
     # Whatever its branch is called: that of a fork may be called main as well.
     if about.pull_request is not None:
