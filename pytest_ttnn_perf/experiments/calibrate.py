@@ -63,9 +63,8 @@ if TYPE_CHECKING:
 class MetricNoise(Struct, frozen=True):
     """One metric of one test, as fractions (0.05 = 5 %).
 
-    ``within`` and ``between`` are standard deviations, of samples in a session and of sessions'
-    medians; ``false_alarms`` is a probability per run; ``caught`` is the smallest regression that
-    is caught in 80 % of runs. None with fewer than two sessions.
+    ``false_alarms`` is a probability per run, ``caught`` the smallest regression that is caught in
+    80 % of runs; None with fewer than two sessions.
     """
 
     test: str

@@ -87,9 +87,8 @@ class Refusal(Struct, frozen=True):
 class Effect(Struct, frozen=True):
     """The effect of a step on one metric of one test.
 
-    ``change``, ``low`` and ``high`` are fractions as read from two values: minus is lower. The
-    interval is None where a metric is not compared by ratio. ``target`` and ``at_least`` are in the
-    unit of the metric.
+    ``change``, ``low`` and ``high`` are fractions, minus is lower; None where a metric is not
+    compared by ratio. ``target`` and ``at_least`` are in the unit of the metric.
     """
 
     test: str
@@ -123,8 +122,8 @@ class Effect(Struct, frozen=True):
 class StepFinding(Struct, frozen=True):
     """A finding of one test; ``saving_ns`` is without what others save.
 
-    Of the findings that a step closed, the one that saves most counts whole: what it has in common
-    with findings that stay is saved all the same. ``gaps_ns`` of it are gaps between ops.
+    Of those that a step closed, the one that saves most counts whole. ``gaps_ns`` of it are gaps
+    between ops.
     """
 
     test: str
@@ -138,10 +137,7 @@ class StepFinding(Struct, frozen=True):
 
 
 class Prediction(Struct, frozen=True):
-    """The savings that closed findings promised, and the measured one.
-
-    ``at_most``: one of them promised no more than a bound.
-    """
+    """The savings that closed findings promised, and the measured one."""
 
     test: str
     codes: tuple[str, ...]
@@ -165,10 +161,7 @@ class Situation(Struct, frozen=True):
 
 
 class Receipt(Struct, frozen=True):
-    """Content hashes of the files that both sides had in common.
-
-    ``diff`` is a hash of all that the step changed.
-    """
+    """Hashes of files that both sides share, and of the ``diff``."""
 
     diff: str
     files: Mapping[str, str] = {}
@@ -299,10 +292,7 @@ def base_of(states: Repository, now: State, steps: Sequence[Step], asked: str | 
 
 
 def steps_of_branch(folder: Path, steps: Sequence[Step]) -> tuple[list[Step], frozenset[str]]:
-    """Return the steps that began in this history.
-
-    With them the ids of those that were kept, and discarded since.
-    """
+    """Return the steps of this history, and the ids of discarded ones."""
     if not steps:
         return [], frozenset()
     states = Repository.around(folder)
@@ -318,8 +308,7 @@ def steps_of_branch(folder: Path, steps: Sequence[Step]) -> tuple[list[Step], fr
 def gone_steps(states: Repository, now: State, steps: Sequence[Step]) -> frozenset[str]:
     """Return the ids of kept steps that left nothing in what followed.
 
-    They were discarded, or are on another branch: the next kept step began without them, or the
-    working tree is without them.
+    The next kept step began without them, or the working tree is without them.
     """
     gone = []
     for step in reversed(steps):
@@ -409,10 +398,7 @@ class Way(Struct, frozen=True):
 
 
 def ways_of(steps: Sequence[Step], gone: Collection[str] = ()) -> list[Way]:
-    """Return the way of each test that steps have measured.
-
-    ``gone`` are the ids of kept steps that were discarded since.
-    """
+    """Return the way of each test that steps have measured."""
     tests = dict.fromkeys(effect.test for step in steps for effect in step.effects)
     leading = leading_steps([step for step in steps if step.id not in gone])
     return [way for test in tests if (way := _way(test, steps, leading)) is not None]

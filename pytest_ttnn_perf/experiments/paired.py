@@ -72,10 +72,8 @@ INCONCLUSIVE: Final = "INCONCLUSIVE"
 class Comparison(Struct, frozen=True):
     """A verdict on rounds, and the interval of its change.
 
-    ``low`` and ``high`` are fractions as the verdict's ``change`` is one: plus is worse. None where
-    a metric is not compared by ratio. The verdict rests on the first ``rounds`` of the values
-    ``before`` and ``after``. ``obstacle`` forbids comparing. ``by_op`` names the ops behind the
-    change of a time. ``limits`` are those of the author of the test.
+    ``low`` and ``high`` are fractions, plus is worse; None where a metric is not compared by ratio.
+    The verdict rests on the first ``rounds`` of the values ``before`` and ``after``.
     """
 
     verdict: Verdict
@@ -182,8 +180,7 @@ class Interval(NamedTuple):
 def interval_of(metric: Metric, rounds: Sequence[Round], *, plan: Plan) -> Interval:
     """Return the interval of a change after the last round.
 
-    It excludes a change as ``judge_rounds`` does: with 95 % even if that is just as large. So it is
-    far more seldom wrong about one that is twice as large, or zero.
+    It excludes a change as ``judge_rounds`` does: with 95 %, even if that is just as large.
     """
     *_, (look, share) = plan.shares(len(rounds))
     found = estimate(metric, rounds[:look])
@@ -294,9 +291,8 @@ def fraction(change: float) -> float:
 class Noise(NamedTuple):
     """Noise of a metric in a baseline's current sessions, as fractions.
 
-    ``within_sd`` is that of samples in one session, ``between_sd`` that of the sessions' medians,
-    ``centre_sd`` the error that the latter leaves in the baseline's centre. The last two are None
-    for a single session, which shows nothing of them: no noise known is not no noise.
+    ``within_sd`` is that of samples in one session, ``between_sd`` that of sessions' medians, which
+    leaves ``centre_sd`` in the baseline's centre. A single session shows nothing of the last two.
     """
 
     within_sd: float
@@ -321,9 +317,8 @@ def noise_of(baseline: MetricBaseline) -> Noise:
 class Seeing(Struct, frozen=True):
     """The limit of a gate, and the noise of values.
 
-    ``session_sd`` is new in each process of a run, ``run_sd`` the same in all of them, and
-    ``centre_sd`` that of the baseline. A run measures ``measurements`` times before it fails a
-    test.
+    ``session_sd`` is new in each process of a run, ``run_sd`` the same in all of them. A run
+    measures ``measurements`` times before it fails a test.
     """
 
     limit: float

@@ -387,9 +387,8 @@ class Move(Struct, frozen=True):
 class Experiment(Struct, frozen=True):
     """The arguments of a command that measures versions in turns.
 
-    ``command`` are the words before pytest's arguments ``argv``, as the user would type them again.
-    ``progress`` is called with a line, and whether something has just been measured. ``shared`` is
-    what all versions take from the working tree. ``receipts``: it is recorded how times are taken.
+    ``command`` are the words before pytest's ``argv``. ``progress`` is called with a line, and
+    whether something has just been measured. ``receipts``: it is recorded how times are taken.
     """
 
     command: tuple[str, ...]
@@ -473,10 +472,7 @@ def after_is_first(number: int) -> bool:
 def compare_tests(
     before: Mapping[str, Seen], after: Mapping[str, Seen], *, rounds: int
 ) -> list[Comparison]:
-    """Judge every gated metric of the tests with enough rounds.
-
-    ``rounds`` are the most that there may be. The comparisons share one chance of a false alarm.
-    """
+    """Judge every gated metric; all share one chance of a false alarm."""
     tests = [
         _TestRounds(test, before[test][:whole], seen[:whole])
         for test, seen in after.items()

@@ -653,9 +653,8 @@ def predictions_of(
 ) -> tuple[Prediction, ...]:
     """Return the promised and the measured savings, by test and metric.
 
-    What promises less waiting shows in the time that users wait for, and not in that of kernels.
-    Where kernels were timed, it is what was promised of them: gaps between ops are not in that.
-    Regions that show in one time are one prediction.
+    What promises less waiting shows in the time that users wait for. Of kernels that were timed, it
+    is what was promised of them, without gaps. Regions that show in one time are one prediction.
     """
     known = {(effect.test, effect.metric): effect for effect in effects}
     groups: dict[tuple[str, str], list[StepFinding]] = {}

@@ -111,8 +111,7 @@ class PageSource(Struct, frozen=True):
     """A run as reported, with related captures and runs.
 
     By the ids of tests, ``tables`` are captures, ``report_folders`` what ttnn-visualizer opens, and
-    ``traces`` links to traces. ``journals`` say by which steps tests were optimized. ``headline``
-    and ``notes`` stand for, and beside, those of the run.
+    ``traces`` links to traces. ``headline`` and ``notes`` stand for, and beside, those of the run.
     """
 
     report: CiReport
@@ -775,9 +774,8 @@ _gated: Final = once_per_table(gated_ops)
 class CaptureSearch(Struct):
     """Finds the capture of a test among files; each is read once.
 
-    ``folder`` is where tests ran, ``replay`` where captures of them were recorded, ``artifacts``
-    where runs keep theirs. ``given`` are captures that were read already. ``skipped`` counts tests
-    that were not looked for, as too many files were read already.
+    ``folder`` is where tests ran. ``given`` are captures that were read already. ``skipped`` counts
+    tests that were not looked for, as too many files were read already.
     """
 
     folder: Path

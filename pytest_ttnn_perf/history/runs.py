@@ -202,10 +202,7 @@ class RecordFile(Struct, frozen=True):
 
 
 class RecordedRun(Struct, frozen=True):
-    """A run from its record; ``place`` is its commit's position in git.
-
-    ``software`` is what changes without a commit: versions, firmware, driver, kernel, governor.
-    """
+    """A run from its record; ``place`` is its commit's position in git."""
 
     source: RecordFile | StoredRecord
     id: str | None
@@ -254,8 +251,7 @@ class RunSelection(Struct, frozen=True):
 class RunHistory(Struct, frozen=True):
     """Runs in the order of their commits, and the excluded ones.
 
-    ``unreadable`` are files, each with what is wrong with it. ``left_out`` counts runs by why.
-    ``notes`` say how far the order can be trusted.
+    ``left_out`` counts runs by why; ``notes`` say how far the order can be trusted.
     """
 
     runs: tuple[RecordedRun, ...]

@@ -246,10 +246,9 @@ _COMMIT: Final = 12
 class SeriesChange(Struct, frozen=True, dict=True):
     """A change of a series: ``size`` is a logarithm, plus is worse.
 
-    ``before`` and ``after`` are the numbers of the last run that is surely before it and of the
-    first that is surely after it; ``since`` is the most likely first one. ``hosts`` are those whose
-    own runs show it; with ``of_host``, others do not. ``differs`` is what it may come from,
-    ``software`` what else is another on these hosts. ``record`` reads the record of a run.
+    ``before`` and ``after`` are the last run that is surely before it and the first that is surely
+    after it; ``since`` is the most likely first one. ``hosts`` show it; with ``of_host``, others do
+    not. ``differs`` is what it may come from, ``software`` what else is another on these hosts.
     """
 
     series: Series
