@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.analysis.readers.ttlang_text import PERF_SUMMARY, PROGRAM
 from tests.behaviour.model import MODEL, record_of
-from tests.unit.captures.ttlang_text import PERF_SUMMARY, PROGRAM
 
 if TYPE_CHECKING:
     from tests.harness.project import Project

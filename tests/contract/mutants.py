@@ -67,7 +67,7 @@ ROOMS = {
             "analysis/readers/ttlang*.py",
         ),
         (
-            "unit/captures/test_*.py", "properties/test_ops_csv.py",
+            "analysis/readers/test_*.py", "properties/test_ops_csv.py",
             "behaviour/test_attach.py", "behaviour/test_static_captures.py",
         ),
     ),

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.cli import common as artifacts
+from tests.analysis.readers.report_db_tables import RANKED, build, one_op
 from tests.golden.test_checklist import CNN, LLM
 from tests.harness.captures import capture, op
 from tests.harness.golden import assert_golden
-from tests.unit.captures.report_db_tables import RANKED, build, one_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

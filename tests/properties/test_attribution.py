@@ -20,8 +20,8 @@ from pytest_ttnn_perf.analysis.ops.align import (
 )
 from pytest_ttnn_perf.analysis.show.attribution import shown_sum, waterfall_of
 from pytest_ttnn_perf.core.ops import HOST, Op, Signature
+from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table
 from tests.properties.strategies import FEW, MANY, SOME
-from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.analysis.ops.align import attribute, attribute_groups, group_ops
 from pytest_ttnn_perf.analysis.ops.names import condense_settings, function_in, settings_in
+from tests.analysis.ops.tables import table
 from tests.properties.strategies import MANY, SOME
 from tests.properties.test_attribution import ops
-from tests.unit.ops.tables import table
 
 if TYPE_CHECKING:
     from random import Random

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.analysis.readers.ops_csv import is_ops_csv
 from pytest_ttnn_perf.core.errors import InputError
-from tests.properties.strategies import FEW, MANY, SOME
-from tests.unit.captures.ops_text import (
+from tests.analysis.readers.ops_text import (
     CYCLE,
     GAP,
     HEADER,
@@ -26,6 +25,7 @@ from tests.unit.captures.ops_text import (
     tensor,
     text,
 )
+from tests.properties.strategies import FEW, MANY, SOME
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,8 +23,7 @@ from pytest_ttnn_perf.analysis.readers.report_db import (
     shard_of,
 )
 from pytest_ttnn_perf.core.errors import InputError
-from tests.properties.strategies import FEW, MANY, SOME
-from tests.unit.captures.report_db_tables import (
+from tests.analysis.readers.report_db_tables import (
     RANKED,
     RELEASE,
     build,
@@ -34,6 +33,7 @@ from tests.unit.captures.report_db_tables import (
     one_op,
     report_of,
 )
+from tests.properties.strategies import FEW, MANY, SOME
 
 if TYPE_CHECKING:
     from pathlib import Path

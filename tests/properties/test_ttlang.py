@@ -27,15 +27,15 @@ from pytest_ttnn_perf.analysis.readers.ttlang_sim import (
     read_sim_trace,
 )
 from pytest_ttnn_perf.core.errors import InputError
-from tests.properties.strategies import FEW, MANY
-from tests.unit.captures import (
+from tests.analysis.readers import (
     test_cpp_report,
     test_device_log,
     test_tt_smi,
     test_ttlang_log,
     test_ttlang_sim,
 )
-from tests.unit.captures import ttlang_text as sample
+from tests.analysis.readers import ttlang_text as sample
+from tests.properties.strategies import FEW, MANY
 
 if TYPE_CHECKING:
     from collections.abc import Callable

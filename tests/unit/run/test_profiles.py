@@ -11,7 +11,7 @@ from pytest_ttnn_perf.analysis.readers.device_csv import gated_ops
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Artifact, MetricObservation
 from pytest_ttnn_perf.measure.devices import profile_artifact
-from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
+from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, op, table
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import Op

@@ -17,8 +17,8 @@ from pytest_ttnn_perf.core.ops import Op, OpTable, Signpost, Unread
 from pytest_ttnn_perf.core.settings import Checklist, Settings
 from pytest_ttnn_perf.machine.processes import Ending
 from pytest_ttnn_perf.plugin.workers import _read_report, profile_with_tracy
-from tests.unit.captures import ops_text
-from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
+from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, op, table
+from tests.analysis.readers import ops_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from pytest_ttnn_perf.analysis.ops.align import (
 )
 from pytest_ttnn_perf.analysis.ops.names import function_in, settings_in
 from pytest_ttnn_perf.core.ops import HOST, Op, Signature, short_code
-from tests.unit.ops.tables import ACTIVATION, MATMUL, NORM, RESHARD, op, retyped, table
+from tests.analysis.ops.tables import ACTIVATION, MATMUL, NORM, RESHARD, op, retyped, table
 
 
 def test_the_parts_are_the_largest_first_and_add_up() -> None:

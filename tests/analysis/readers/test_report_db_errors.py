@@ -13,7 +13,7 @@ from pytest_ttnn_perf.analysis.readers import report_db as report_db_operations
 from pytest_ttnn_perf.analysis.readers import report_db as report_db_tables
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from pytest_ttnn_perf.core.errors import InputError
-from tests.unit.captures.report_db_tables import (
+from tests.analysis.readers.report_db_tables import (
     LEGACY,
     RANKED,
     build,

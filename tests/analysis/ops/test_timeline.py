@@ -27,8 +27,8 @@ from pytest_ttnn_perf.analysis.ops.timeline import (
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.core.ops import HOST, OpTable, Signature, Signpost
 from pytest_ttnn_perf.history.page import regions_of_table, timelines_of
+from tests.analysis.ops.tables import MATMUL, NORM, op, table
 from tests.harness.corpus import captures, corpus
-from tests.unit.ops.tables import MATMUL, NORM, op, table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,8 @@ from pytest_ttnn_perf.analysis.ops.align import (
 from pytest_ttnn_perf.analysis.ops.names import condense_settings, settings_in
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 from pytest_ttnn_perf.core.ops import Signature
+from tests.analysis.ops.tables import ACTIVATION, MATMUL, NORM, OUTPUT, WEIGHT, op, table
 from tests.harness.corpus import corpus
-from tests.unit.ops.tables import ACTIVATION, MATMUL, NORM, OUTPUT, WEIGHT, op, table
 
 ROUND = (
     "{{'{key}': 'MemoryConfig(memory_layout=TensorMemoryLayout::WIDTH_SHARDED;buffer_type="

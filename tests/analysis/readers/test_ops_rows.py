@@ -10,7 +10,7 @@ from pytest_ttnn_perf.analysis.ops.regions import window
 from pytest_ttnn_perf.analysis.readers.ops_csv import PER_CORE, read_cpp_report
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.ops import Signpost, TraceReplays
-from tests.unit.captures.ops_text import (
+from tests.analysis.readers.ops_text import (
     FW,
     GAP,
     HEADER,
@@ -23,8 +23,8 @@ from tests.unit.captures.ops_text import (
     signpost,
     text,
 )
-from tests.unit.captures.test_cpp_report import HEADER as REPORT_HEADER
-from tests.unit.captures.test_cpp_report import ROW as REPORT_ROW
+from tests.analysis.readers.test_cpp_report import HEADER as REPORT_HEADER
+from tests.analysis.readers.test_cpp_report import ROW as REPORT_ROW
 
 if TYPE_CHECKING:
     from pathlib import Path

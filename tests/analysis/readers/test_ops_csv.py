@@ -12,7 +12,7 @@ import pytest
 from pytest_ttnn_perf.analysis.readers.ops_csv import is_ops_csv
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.ops import HOST, Op, Signature, Signpost, Tensor, Unread
-from tests.unit.captures.ops_text import (
+from tests.analysis.readers.ops_text import (
     HEADER,
     KERNEL,
     fallback,

@@ -11,7 +11,7 @@ from pytest_ttnn_perf.analysis.readers import graph as graph_json
 from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json, read_held
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard
 from pytest_ttnn_perf.core.errors import InputError
-from tests.unit.captures.report_db_tables import RELEASE, circular, function
+from tests.analysis.readers.report_db_tables import RELEASE, circular, function
 
 if TYPE_CHECKING:
     from pathlib import Path

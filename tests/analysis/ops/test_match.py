@@ -15,7 +15,7 @@ from pytest_ttnn_perf.analysis.ops.align import (
     common_subsequence,
 )
 from pytest_ttnn_perf.core.ops import Op, Signature
-from tests.unit.ops.tables import (
+from tests.analysis.ops.tables import (
     ACTIVATION,
     MATMUL,
     NORM,

@@ -17,7 +17,7 @@ from pytest_ttnn_perf.analysis.readers.report_db import (
     Shard,
     read_report_db,
 )
-from tests.unit.captures.report_db_tables import (
+from tests.analysis.readers.report_db_tables import (
     LEGACY,
     RANKED,
     RELEASE,

@@ -14,8 +14,8 @@ from pytest_ttnn_perf.analysis.ops.regions import (
 )
 from pytest_ttnn_perf.core.finding import Basis, Outside, region_name
 from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Signpost
+from tests.analysis.ops.tables import MATMUL, NORM, OUTPUT, RESHARD, op, table
 from tests.harness.corpus import corpus
-from tests.unit.ops.tables import MATMUL, NORM, OUTPUT, RESHARD, op, table
 
 TILIZE = Signature("TilizeDeviceOperation", (OUTPUT,), (OUTPUT,))
 SECOND = 1e9

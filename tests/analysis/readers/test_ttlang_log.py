@@ -28,7 +28,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     read_ttlang_log,
 )
 from pytest_ttnn_perf.core.errors import InputError
-from tests.unit.captures import ttlang_text as sample
+from tests.analysis.readers import ttlang_text as sample
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.readers.ttlang import PerfSummary

@@ -16,7 +16,7 @@ from pytest_ttnn_perf.analysis.ops.align import (
 from pytest_ttnn_perf.analysis.ops.names import condense_settings, function_in, settings_in
 from pytest_ttnn_perf.analysis.ops.regions import middle_lanes, regions_of
 from pytest_ttnn_perf.core.ops import HOST, Op, OpGroup, OpGroups, Signature
-from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, retyped, table
+from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, op, retyped, table
 
 FOLD = Signature("Fold")
 MATMUL_TEXT = (

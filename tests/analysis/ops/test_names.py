@@ -13,8 +13,8 @@ from pytest_ttnn_perf.analysis.ops.names import (
 )
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.core.ops import Signature
+from tests.analysis.ops.tables import ACTIVATION, MATMUL, NORM, OUTPUT
 from tests.harness.corpus import corpus
-from tests.unit.ops.tables import ACTIVATION, MATMUL, NORM, OUTPUT
 
 DRAM = OUTPUT._replace(memory="DRAM_INTERLEAVED")
 FLAT = ACTIVATION._replace(padded=(1, 1, 125440, 3), logical=(1, 1, 125440, 3))
