@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.ops.align import Attribution
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Run, Verdict
-    from pytest_ttnn_perf.core.ops import OpTable, Signature, Tensor
+    from pytest_ttnn_perf.core.ops import Signature, Tensor
 
     File = str | os.PathLike[str]
 
@@ -54,87 +54,37 @@ _DEFINITION: Final[Mapping[str, str | type[Enum]]] = {
 _RUN: Final = {"run": "string", "started_at": _TIME, "commit": "string", "label": "string"}
 COLUMNS: Final[Mapping[str, Mapping[str, str | type[Enum]]]] = {
     "ops": {
-        "device": "Int64",
-        "op": "category",
-        "category": Category,
-        "kernel_ns": "float64",
-        "gap_ns": "float64",
-        "ideal_ns": "float64",
-        "cores": "Int64",
-        "fidelity": "category",
-        "input_shapes": "category",
-        "input_dtypes": "category",
-        "input_layouts": "category",
-        "input_memory": "category",
-        "output_shapes": "category",
-        "output_dtypes": "category",
-        "output_layouts": "category",
-        "output_memory": "category",
-        "trace": "Int64",
-        "replay": "Int64",
-        "host": "bool",
-        "attributes": "category",
+        "device": "Int64", "op": "category", "category": Category, "kernel_ns": "float64",
+        "gap_ns": "float64", "ideal_ns": "float64", "cores": "Int64", "fidelity": "category",
+        **{
+            f"{side}_{part}": "category"
+            for side in ("input", "output")
+            for part in ("shapes", "dtypes", "layouts", "memory")
+        },
+        "trace": "Int64", "replay": "Int64", "host": "bool", "attributes": "category",
     },
     "runs": {
-        **_RUN,
-        "complete": "bool",
-        "key": "string",
-        "test": "string",
-        "metric": "string",
-        **_DEFINITION,
-        "value": "float64",
-        "n": "Int64",
-        "gated": "bool",
-        "outcome": Outcome,
-        "baseline": "float64",
-        "change": "float64",
-        "limit": "float64",
+        **_RUN, "complete": "bool", "key": "string", "test": "string", "metric": "string",
+        **_DEFINITION, "value": "float64", "n": "Int64", "gated": "bool", "outcome": Outcome,
+        "baseline": "float64", "change": "float64", "limit": "float64",
     },
     "baselines": {
-        "key": "string",
-        "test": "string",
-        "metric": "string",
-        **_DEFINITION,
-        "session": "Int64",
-        "current": "bool",
-        "median": "float64",
-        "mad": "float64",
-        "n": "Int64",
-        "run": "string",
-        "accepted_at": _TIME,
-        "commit": "string",
-        "reason": "string",
+        "key": "string", "test": "string", "metric": "string", **_DEFINITION,
+        "session": "Int64", "current": "bool", "median": "float64", "mad": "float64", "n": "Int64",
+        "run": "string", "accepted_at": _TIME, "commit": "string", "reason": "string",
         "ttnn": "string",
     },
     "findings": {
-        **_RUN,
-        "key": "string",
-        "test": "string",
-        "code": "string",
-        "name": "string",
-        "severity": Severity,
-        "outcome": RuleOutcome,
-        "value": "float64",
-        "limit": "float64",
-        "unit": "string",
-        "reason": "string",
-        "fix": "string",
-        "waived": "string",
+        **_RUN, "key": "string", "test": "string", "code": "string", "name": "string",
+        "severity": Severity, "outcome": RuleOutcome, "value": "float64", "limit": "float64",
+        "unit": "string", "reason": "string", "fix": "string", "waived": "string",
     },
     "compare": {
-        "change": "category",
-        "op": "string",
-        "shape": "string",
-        "operands": "string",
-        "count": "Int64",
-        "moved": "Int64",
-        "before_ns": "float64",
-        "after_ns": "float64",
-        "delta_ns": "float64",
-        "causes": "string",
-        "region": "string",
+        "change": "category", "op": "string", "shape": "string", "operands": "string",
+        "count": "Int64", "moved": "Int64", "before_ns": "float64", "after_ns": "float64",
+        "delta_ns": "float64", "causes": "string", "region": "string",
     },
-}
+}  # fmt: skip
 
 
 def ops(capture: File, *, start: str | None = None, end: str | None = None) -> pd.DataFrame:
@@ -149,31 +99,23 @@ def ops(capture: File, *, start: str | None = None, end: str | None = None) -> p
     """
     file = _path(capture)
     table = op_table_of(file, start=start, end=end)
-    _warn_of_lost_ops(file, table)
+    flaw = why_invalid(table)
+    if flaw is not None:
+        warnings.warn(f"no sum over {file.name} can be trusted: {flaw}", stacklevel=2)
     columns = table.columns
     values: dict[str, Any] = {
         "device": [None if device == HOST else device for device in columns.device],
-        "kernel_ns": columns.kernel_ns,
-        "gap_ns": columns.gap_ns,
-        "ideal_ns": columns.ideal_ns,
-        "cores": columns.cores,
         "fidelity": _categorical(table.fidelities, columns.fidelity),
-        "trace": columns.trace,
-        "replay": columns.replay,
-        "host": columns.host,
         "attributes": _categorical(table.attribute_texts, columns.attributes),
     }
+    for name in ("kernel_ns", "gap_ns", "ideal_ns", "cores", "trace", "replay", "host"):
+        values[name] = getattr(columns, name)
     for name, text_of in _SIGNATURE_TEXTS.items():
         # Once per signature: captures reach a million rows, of a few hundred signatures.
         values[name] = _categorical(list(map(text_of, table.signatures)), columns.signature)
     frame = _frame("ops", values)
-    frame.attrs = {
-        "format": table.format,
-        "arch": table.arch,
-        "kernel_time": table.kernel_time,
-        "rows": table.rows,
-        "dropped": dict(table.dropped),
-    }
+    known = ("format", "arch", "kernel_time", "rows")
+    frame.attrs = {name: getattr(table, name) for name in known} | {"dropped": dict(table.dropped)}
     return frame
 
 
@@ -230,19 +172,10 @@ def compare(
 def _change_rows(whole: Attribution) -> Iterator[tuple[object, ...]]:
     region = whole.region or ""
     for part in whole.parts:
-        yield (
-            part.change.value,
-            part.op,
-            part.shape,
-            part.signature,
-            part.count,
-            part.moved,
-            part.before_ns,
-            part.before_ns + part.delta_ns,
-            part.delta_ns,
-            "; ".join(map(str, part.causes)),
-            region,
-        )
+        operands = (part.op, part.shape, part.signature, part.count, part.moved)
+        times = (part.before_ns, part.before_ns + part.delta_ns, part.delta_ns)
+        causes = "; ".join(map(str, part.causes))
+        yield (part.change.value, *operands, *times, causes, region)
     if whole.parts or whole.before_ns or whole.after_ns:
         left_ns = whole.before_ns - sum(part.before_ns for part in whole.parts)
         times = (left_ns, left_ns + whole.unexplained_ns, whole.unexplained_ns)
@@ -319,18 +252,11 @@ _SIGNATURE_TEXTS: Final[Mapping[str, Callable[[Signature], str]]] = {
     "op": lambda signature: signature.op,
     "category": lambda signature: category_of(signature.op).value,
     **{
-        f"input_{name}": _operand_text(part, outputs=False) for name, part in _OPERAND_TEXTS.items()
-    },
-    **{
-        f"output_{name}": _operand_text(part, outputs=True) for name, part in _OPERAND_TEXTS.items()
+        f"{side}_{name}": _operand_text(part, outputs=side == "output")
+        for side in ("input", "output")
+        for name, part in _OPERAND_TEXTS.items()
     },
 }
-
-
-def _warn_of_lost_ops(file: Path, table: OpTable) -> None:
-    flaw = why_invalid(table)
-    if flaw is not None:
-        warnings.warn(f"no sum over {file.name} can be trusted: {flaw}", stacklevel=3)
 
 
 def _read(records: Sequence[File]) -> Iterator[Run]:

@@ -705,7 +705,7 @@ def situations_of(sides: Sides) -> dict[str, Situation]:
         hardware, found = observation.hardware, None
         if observation.ops is not None and hardware is not None and not hardware.simulated:
             found = roofline_of_groups(observation.ops, hardware.arch)
-        kernel_ns, least_ns = (found.kernel_ns, found.least_ns) if found else (None, None)
+        kernel_ns, least_ns = found or (None, None)
         situations[test] = Situation(
             test, observation.bottleneck, kernel_ns, least_ns, by_op.get(test)
         )

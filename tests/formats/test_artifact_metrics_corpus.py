@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections import Counter
@@ -14,7 +13,6 @@ from pytest_ttnn_perf.analysis.readers.device_csv import (
     graph_metrics,
     kernel_metrics,
     report_metrics,
-    sim_metrics,
     summary_metrics,
 )
 from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
@@ -23,11 +21,9 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     read_perf_summary_json,
     read_ttlang_log,
 )
-from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_trace
 from tests.formats.test_report_db_corpus import CAPTURED, FILES, query
-from tests.formats.test_ttlang_corpus import SAMPLES, number
+from tests.formats.test_ttlang_corpus import number
 from tests.harness.corpus import corpus
-from tests.harness.project import run_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,11 +49,6 @@ def of_log(name: str) -> Values:
 
 def of_report(name: str) -> Values:
     return values(report_metrics(read_report_db(corpus(f"report_db/{name}"))))
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_every_log_of_tt_lang_gives_a_metric_or_says_why_not(name: str) -> None:
-    assert of_log(name)
 
 
 @pytest.mark.parametrize("name", ["perf_summary_docs_cores.txt", "perf_summary_docs_nodes.txt"])
@@ -102,25 +93,6 @@ def test_the_slowest_thread_of_each_signpost() -> None:
     for zone, cycles in rows:
         slowest[zone] = max(number(cycles), slowest.get(zone, 0))
     assert of_log(name) == {f"signpost_cycles_{zone}": (most,) for zone, most in slowest.items()}
-
-
-def test_the_longest_thread_of_a_profile() -> None:
-    text = corpus("ttlang/demo-one.txt").read_text(encoding="utf-8")
-    (cycles,) = re.findall(r"Longest thread: ([\d,]+) cycles", text)
-    assert of_log("demo-one.txt") == {"auto_profile_cycles": (number(cycles),)}
-
-
-def test_a_trace_of_the_simulator() -> None:
-    file = corpus("ttlang/sim/mm4_small.jsonl.gz")
-    text = gzip.decompress(file.read_bytes()).decode()
-    traced = values(sim_metrics(read_sim_trace(file)))
-    moved = re.findall(r'"copy_end".*"tensor": "a".*"direction": "read".*"dram": (\d+)', text)
-    expected: Values = {
-        "sim_dram_read_tiles_a": (sum(map(int, moved)),),
-        "sim_events": (text.count("\n"),),
-        "sim_ticks": (max(map(int, re.findall(r'"tick": (\d+)', text))),),
-    }
-    assert expected.items() <= traced.items()
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -180,19 +152,6 @@ def test_a_report_of_a_program_that_failed_has_no_numbers() -> None:
     assert why.endswith(", and 4 more")
 
 
-def test_check_of_a_program_that_failed_fails() -> None:
-    ran = run_command("check", "--db", corpus(ERRORS), "--format", "json")
-
-    assert ran.code == 1
-    (found,) = (each for each in json.loads(ran.text)["rules"] if each["code"] == "TTP016")
-    assert found["outcome"] == "FOUND"
-    assert found["value"] == query(corpus(ERRORS), "SELECT count(*) FROM errors")[0][0]
-    assert found["evidence"][0]["subject"] == (
-        "ttnn.from_torch (operation 3): out of memory: asked for 128.0 MiB of L1, 1.779 MiB in "
-        "each of 72 banks of 1.298 MiB; the largest free block has 1.298 MiB"
-    )
-
-
 @pytest.mark.parametrize("name", ["cnn_small", "mlp_bfp8", "mlp_bf16", "comparison"])
 def test_a_captured_graph_hands_on_the_tensors_that_its_report_does(name: str) -> None:
     """But for those that were loaded, and those that are only let go of: reports leave them out."""
@@ -208,19 +167,3 @@ def test_a_captured_graph_hands_on_the_tensors_that_its_report_does(name: str) -
 
     graph = read_graph_json(corpus(f"report_db/{name}/graph_capture.json"))
     assert handed_on(graph) == handed_on(read_report_db(corpus(f"report_db/{name}/db.sqlite")))
-
-
-@pytest.mark.parametrize("file", ["db.sqlite", "graph_capture.json", "."])
-@pytest.mark.parametrize("name", ["mlp_bfp8", "mlp_bf16"])
-def test_the_pure_round_trip_of_a_layout_is_found_in_reports_and_graphs(
-    name: str, file: str
-) -> None:
-    ran = run_command("check", "--db", corpus(f"report_db/{name}/{file}"), "--format", "json")
-
-    answers = {each["code"]: each for each in json.loads(ran.text)["rules"]}
-    trip = answers["TTP203"]
-    assert (trip["outcome"], trip["value"], trip["unit"]) == ("FOUND", 1.0, "round trips")
-    assert "1x1x50x128, TILE → ROW_MAJOR → TILE" in trip["evidence"][0]["subject"]
-    in_dram = name == "mlp_bf16"  # where all lies in DRAM, of few bytes; in the other, in L1
-    assert answers["TTP303"]["outcome"] == "CLEAN"
-    assert answers["TTP303"]["value"] == (1.0 if in_dram else 0.0)

@@ -12,24 +12,19 @@ import pytest
 from pytest_ttnn_perf.analysis.ops.regions import window
 from pytest_ttnn_perf.analysis.readers.device_csv import device_metrics, gated_ops
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.readers.report_db import attribute, attribute_flag, attribute_int
 from pytest_ttnn_perf.core.metric import split_metric
-from tests.harness.corpus import captures, corpus
+from tests.harness.captures import VARIETY
+from tests.harness.corpus import corpus
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Replays of a trace that ran different ops.
-LOST_DATA = {
-    "ops_perf/qwen27_incumbent_full_attention.csv",
-    "ops_perf/qwen_27b_linear_incomplete_replays.csv",
-}
 KERNEL = "DEVICE KERNEL DURATION [ns]"
 GAP = "OP TO OP LATENCY [ns]"
 TRACE, REPLAY = "METAL TRACE ID", "METAL TRACE REPLAY SESSION ID"
 
 
-@pytest.fixture(params=captures("ops_perf/*.csv"))
+@pytest.fixture(params=VARIETY)
 def file(request: pytest.FixtureRequest) -> Path:
     """Return one capture after another."""
     return corpus(request.param)
@@ -55,10 +50,6 @@ def test_rows_and_drops(file: Path) -> None:
     assert len(table) + len(table.signposts) + sum(table.dropped.values()) == table.rows
 
 
-def test_no_time_is_missing_where_the_device_ran_an_op(file: Path) -> None:
-    assert read_ops_csv(file).unread == ()
-
-
 def test_the_ops_beside_a_baseline_add_up_to_its_time(file: Path) -> None:
     table = read_ops_csv(file)
     metrics = [m for m in device_metrics(table, file=file.name) if m.gated]
@@ -71,11 +62,6 @@ def test_the_ops_beside_a_baseline_add_up_to_its_time(file: Path) -> None:
     for region, time in times.items():
         total = sum(group.total_ns for group in ops.of(region).groups)
         assert total == pytest.approx(median(time.samples), rel=1e-9)
-
-
-def test_kernel_time_of_each_device(file: Path) -> None:
-    totals = frame_of(file).groupby("DEVICE ID")[KERNEL].sum().to_dict()
-    assert read_ops_csv(file).kernel_ns_by_device == {int(k): v for k, v in totals.items()}
 
 
 def test_columns_are_those_of_the_file(file: Path) -> None:
@@ -136,12 +122,6 @@ def test_replays_and_whether_they_are_complete(file: Path) -> None:
     assert [(t.device, t.trace, t.replays, t.complete) for t in table.traces] == expected
 
 
-@pytest.mark.parametrize("name", captures("ops_perf/*.csv"))
-def test_which_captures_have_lost_data(name: str) -> None:
-    complete = all(trace.complete for trace in read_ops_csv(corpus(name)).traces)
-    assert complete is (name not in LOST_DATA)
-
-
 def test_windows_by_the_convention_of_names(file: Path) -> None:
     frame, table = frame_of(file), read_ops_csv(file)
     marks = frame[frame["OP TYPE"] == "signpost"]["OP CODE"]
@@ -151,16 +131,3 @@ def test_windows_by_the_convention_of_names(file: Path) -> None:
         totals = frame.loc[begin:end].groupby("DEVICE ID")[KERNEL].sum()
         expected = {int(device): ns for device, ns in totals.to_dict().items() if ns}
         assert window(table, name, None).kernel_ns_by_device == expected
-
-
-def test_values_in_attributes(file: Path) -> None:
-    for text in read_ops_csv(file).attribute_texts:
-        pairs = re.findall(r"'(\w+)': '([^']*)'", text)
-        for key, value in dict(reversed(pairs)).items():
-            assert attribute(text, key) == value
-        for key in ("act_block_h_ntiles", "in0_block_w"):
-            plain = re.search(rf"\b{key}=([0-9]+)", text)
-            assert attribute_int(text, key) == (int(plain[1]) if plain else None)
-        said = re.search(r"'enable_act_double_buffer': '(true|false)'", text)
-        expected = said[1] == "true" if said else None
-        assert attribute_flag(text, "enable_act_double_buffer") is expected

@@ -14,7 +14,6 @@ from pytest_ttnn_perf.analysis.readers.attach import read_captured_call
 from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json, read_held
 from pytest_ttnn_perf.analysis.readers.report_db import (
     BufferType,
-    Reshard,
     Scope,
     is_report_db,
     read_report_db,
@@ -134,49 +133,8 @@ def test_circular_buffers_by_plain_sums(file: Path) -> None:
     assert {op.id: op.cb_bytes_per_core for op in operations} == expected
 
 
-def test_the_sources_of_the_user_stay_out() -> None:
-    for name in CAPTURED:
-        text = repr(of(name))
-        paths = query(corpus(f"report_db/{name}/db.sqlite"), "SELECT path FROM source_files")
-        assert not [path for (path,) in paths if path in text]
-
-
-def test_programs_by_their_executions() -> None:
-    for name in CAPTURED:
-        counts = "SELECT operation_id, count(*) FROM operation_executions GROUP BY 1"
-        rows = query(corpus(f"report_db/{name}/db.sqlite"), counts)
-        got = {op.id: len(op.device_operations) for op in of(name).operations}
-        assert {op: count for op, count in got.items() if count} == dict(rows)
-
-
 #: Per op of cnn_small: where its input and output lie, and the shard of the output.
 HEIGHT, BLOCK, DRAM = "L1_HEIGHT_SHARDED", "L1_BLOCK_SHARDED", "DRAM_INTERLEAVED"
-PLACES: list[tuple[int, str, str | None, tuple[tuple[int, int], tuple[int, int]] | None]] = [
-    (1, DRAM, HEIGHT, ((64, 32), (8, 8))), (2, HEIGHT, HEIGHT, ((64, 32), (8, 8))),
-    (3, HEIGHT, HEIGHT, ((64, 32), (8, 8))), (4, HEIGHT, HEIGHT, ((64, 32), (8, 8))),
-    (5, HEIGHT, HEIGHT, ((16, 32), (8, 8))), (6, HEIGHT, DRAM, None),
-    (7, HEIGHT, BLOCK, ((128, 32), (1, 8))), (9, BLOCK, BLOCK, ((128, 32), (2, 8))),
-    (10, BLOCK, BLOCK, ((128, 32), (2, 8))), (11, BLOCK, HEIGHT, ((32, 64), (8, 4))),
-    (12, DRAM, BLOCK, ((128, 64), (1, 8))), (13, HEIGHT, DRAM, None), (14, BLOCK, DRAM, None),
-    (15, DRAM, DRAM, None), (16, DRAM, DRAM, None), (17, DRAM, DRAM, None), (18, DRAM, DRAM, None),
-    (19, DRAM, None, None),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("number", "source", "target", "shard"), PLACES)
-def test_cnn_places(number: int, source: str, target: str | None, shard: object) -> None:
-    report = of("cnn_small")
-    operation = by_id(report)[number]
-    (output,) = (report.tensors[tensor] for tensor in operation.outputs)
-    assert {report.tensors[tensor].memory for tensor in operation.inputs} == {source}
-    assert output.memory == target
-    got = output.shard and (
-        output.shard.shape,
-        (output.shard.grid[0].x1 + 1, output.shard.grid[0].y1 + 1),
-    )
-    assert got == shard
-
-
 #: Per convolution: sharding, act_block_h_override, double buffers, weights, and what runs inside.
 CONVS = [
     (1, "HEIGHT_SHARDED", 32, (True, False), "BFLOAT8_B", "InterleavedToSharded Halo Move Conv2d"),
@@ -203,57 +161,6 @@ def test_cnn_convolutions(
     assert len(operation.inputs) == 1  # weights on the host are no input
 
 
-def test_cnn_what_stands_out() -> None:
-    report = of("cnn_small")
-    operations = by_id(report)
-    assert {op.id for op in report.operations if op.conv} == {number for number, *_ in CONVS}
-    assert {op.id for op in report.operations if op.conv and op.conv.activation} == {11}
-    assert conv(report, 11).activation == "RELU"
-    assert [n for n, *_ in CONVS if conv(report, n).deallocate_activation] == [3]
-    # Two asked for a reshard, one of them got it.
-    assert [n for n, *_ in CONVS if conv(report, n).reshard_if_not_optimal] == [9, 11]
-    reshards = {op.id: op.reshard for op in report.operations if op.reshard is not Reshard.NONE}
-    assert reshards == {7: Reshard.EXPLICIT, 11: Reshard.HIDDEN}
-    around = [(e.producer, e.consumer) for e in report.edges if 7 in {e.producer, e.consumer}]
-    assert around == [(5, 7), (7, 9)]
-    assert operations[8].outputs == ()
-    assert "L1_FULL" in operations[1].arguments["slice_config"]
-    assert operations[5].device_operations == ("HaloDeviceOperation", "Pool2D")
-    layouts = [report.tensors[t].layout for n in (4, 5, 16) for t in operations[n].outputs]
-    assert layouts == ["TILE", "ROW_MAJOR", "TILE"]
-    assert {report.tensors[t].dtype for op in report.operations for t in op.outputs} == {"BFLOAT16"}
-
-
-def test_layers_with_packed_weights() -> None:
-    report = of("mlp_bfp8")
-    operations = by_id(report)
-    places = {n: [(report.tensors[t].dtype, report.tensors[t].memory) for t in operations[n].inputs]
-              for n in (1, 2, 6)}  # fmt: skip
-    weights = [("BFLOAT8_B", "DRAM_INTERLEAVED")]
-    assert [given[1:2] for given in places.values()] == [weights] * 3
-    assert places[1][2] == ("BFLOAT16", "DRAM_INTERLEAVED")
-    assert len(operations[1].device_operations) == 3
-    turns = [report.tensors[t].layout for n in (3, 4, 5) for t in operations[n].outputs]
-    assert turns == ["TILE", "ROW_MAJOR", "TILE"]
-    (packed,) = operations[8].outputs
-    assert report.tensors[packed].dtype == "BFLOAT8_B"
-    assert not any(tensor.shard for tensor in report.tensors.values())
-    (soft,) = (report.tensors[t] for t in operations[7].outputs)
-    assert (soft.address, soft.device) == (None, None)
-
-
-def test_layers_in_full_width() -> None:
-    report = of("mlp_bf16")
-    operations = by_id(report)
-    assert len(operations[1].device_operations) == 2
-    assert len(report.devices) == 1
-    used = {t for op in report.operations for t in (*op.inputs, *op.outputs)}
-    wide = [t for t in used if report.tensors[t].dtype == "FLOAT32"]
-    on_device = [t for t in wide if report.tensors[t].memory is not None]
-    assert on_device == list(operations[9].inputs)
-    assert {report.tensors[t].memory for t in used} == {"DRAM_INTERLEAVED", None}
-
-
 def test_comparisons() -> None:
     report = of("comparison")
     local = [record for record in report.comparisons if record.scope is Scope.LOCAL]
@@ -269,21 +176,6 @@ def test_comparisons() -> None:
     assert {round(record.desired_pcc or 0, 6) for record in report.comparisons} == {0.9999}
     weights = [report.tensors[operations[n].inputs[1]].dtype for n in (6, 7, 8)]
     assert weights == ["BFLOAT16", "BFLOAT8_B", "BFLOAT4_B"]
-
-
-def test_comparison_survives_what_the_importer_left() -> None:
-    report = of("comparison")
-    operations = by_id(report)
-    assert all(edge.producer < edge.consumer for edge in report.edges)
-    for number in (12, 13, 14, 15):
-        assert (len(operations[number].inputs), len(operations[number].outputs)) == (2, 2)
-    assert [op.name for op in report.operations].count("ttnn.from_torch") == 3
-
-
-def test_the_oldest_layout() -> None:
-    report = read_report_db(corpus("report_db/linear_legacy.sqlite"))
-    assert [op.name for op in report.operations] == ["ttnn.ones"] * 3 + ["ttnn.linear"]
-    assert [(e.producer, e.consumer) for e in report.edges] == [(1, 4), (2, 4), (3, 4)]
 
 
 @pytest.mark.parametrize("name", CAPTURED)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import pytest
 
 from pytest_ttnn_perf import frames
-from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.core.metric import Metric
-from tests.harness.baselines import stored
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.harness.baselines import Desk
     from tests.harness.project import Project
 
 MODEL = """
@@ -77,12 +71,6 @@ def test_a_test_without_a_result_has_a_row_that_says_so(model: Project) -> None:
     assert broken["n"].tolist() == [0]
 
 
-def test_one_record_is_the_same_as_its_folder(model: Project) -> None:
-    files = sorted((model.path / ".ttnn_perf" / "runs").glob("*.json"))
-    pd.testing.assert_frame_equal(frames.runs(*map(str, files)), frames.runs())
-    assert len(frames.runs(files[0])) < len(frames.runs())
-
-
 def test_sessions_of_baselines(model: Project) -> None:
     frame = frames.baselines()
 
@@ -97,12 +85,6 @@ def test_sessions_of_baselines(model: Project) -> None:
     assert latency["accepted_at"].notna().all()
     assert latency["better"].tolist() == ["lower"]
     assert set(frame["test"]) == {TEST, "test_model.py::test_broken"}
-
-
-def test_a_session_of_an_unknown_run_has_none(desk: Desk) -> None:
-    old = MetricBaseline(Metric("latency", "ms"), (Session(10, 0, 3), Session(11, 0, 3, "night")))
-    desk.store(TEST, stored(old))
-    assert frames.baselines(desk.root)["run"].isna().tolist() == [True, False]
 
 
 def test_findings_are_rows_with_their_numbers(model: Project) -> None:
@@ -135,26 +117,6 @@ def test_an_empty_folder_is_an_empty_frame_of_the_same_types(model: Project, nam
 def test_what_is_not_there_is_one_sentence(tmp_path: Path, name: str) -> None:
     with pytest.raises(frames.InputError, match=r"nowhere: expected .* found nothing"):
         getattr(frames, name)(tmp_path / "nowhere")
-
-
-def test_records_of_other_producers_have_rows_too(tmp_path: Path) -> None:
-    file = tmp_path / "run.json"
-    hardware = {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"}
-    metrics = {"latency": {"unit": "ms", "samples": [3, None, 1]}}
-    document = {
-        "format": 1,
-        "hardware": hardware,
-        "environment": {"started_at": "yesterday"},
-        "tests": {"a::b": {"metrics": metrics}},
-    }
-    file.write_text(json.dumps(document))
-
-    row = frames.runs(file).iloc[0]
-
-    assert (row["key"], row["value"], row["n"]) == ("wormhole_b0-n150-1x1", 2, 3)
-    assert pd.isna(row["run"])
-    assert pd.isna(row["started_at"])
-    assert pd.isna(row["outcome"])
 
 
 def test_a_damaged_record_is_told_by_its_place(tmp_path: Path) -> None:

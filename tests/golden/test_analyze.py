@@ -34,7 +34,7 @@ def captured(project: Project) -> Project:
 @pytest.mark.parametrize(
     ("golden", "words"),
     [
-        *((f"layout_{shape}", ("layout", "--format", shape)) for shape in ("table", "json", "csv")),
+        *((f"layout_{shape}", ("layout", "--format", shape)) for shape in ("table", "csv")),
         ("cores", ("cores",)),
         # What JSON of it holds is part of the contract.
         *((f"overview_{shape}", ("--format", shape)) for shape in ("table", "csv")),
@@ -96,18 +96,3 @@ def test_overview_of_regions_and_of_what_is_in_doubt(captured: Project, name: st
     ran = captured.cli("analyze", "both.csv")
     assert (ran.code, ran.errors) == (0, "")
     assert_golden(f"analyze_overview_{name}", ran.text)
-
-
-def test_a_word_is_an_analysis_or_a_file_by_what_exists(captured: Project) -> None:
-    for name in ("everything", "l1"):
-        (captured.path / name).write_text(capture(*PROGRAM))
-    overview = captured.cli("analyze", "ops.csv").text.replace("ops.csv", "everything")
-    assert captured.cli("analyze", "everything").text == overview
-    assert captured.cli("analyze", "l1", "ops.csv").text.startswith("NOT_MEASURED l1: ")
-    assert captured.cli("analyze", "./l1").text.endswith("ttnn-perf analyze NAME l1")
-
-
-def test_the_command_of_an_overview_looks_at_the_same(captured: Project) -> None:
-    (captured.path / "ops.csv").rename(captured.path / "my ops.csv")
-    *_, more = captured.cli("analyze", "my ops.csv", "--start", "PERF").text.splitlines()
-    assert more == "all of one: ttnn-perf analyze NAME 'my ops.csv' --start PERF"

@@ -1,4 +1,4 @@
-"""The how-to pages on benchmark JSON and on targets: their files, commands and outputs."""
+"""The how-to page on targets: its file, command and output."""
 
 from __future__ import annotations
 
@@ -29,13 +29,6 @@ def check_commands(project: Project, commands: str) -> None:
         ran = project.cli(*command.split()[1:])
         expected = re.escape(output.strip()).replace(re.escape("..."), ".*")
         assert re.fullmatch(expected, ran.text.strip(), re.DOTALL), ran.text + ran.errors
-
-
-def test_use_benchmark_json(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    page = "use-benchmark-json.md"
-    (project.path / "complete_run.json").write_text(block(page, '{\n  "run_start_ts"'))
-    check_commands(project, block(page, "$ ttnn-perf import complete_run.json"))
 
 
 def test_import_targets(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

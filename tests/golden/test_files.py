@@ -5,18 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.cli import common as artifacts
 from tests.analysis.readers.report_db_tables import RANKED, build, one_op
 from tests.golden.test_checklist import CNN, LLM
 from tests.harness.captures import capture, op
 from tests.harness.golden import assert_golden
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.harness.project import Project
@@ -69,24 +67,6 @@ def test_a_file_is_what_the_option_of_its_kind_names(
         assert found == named
 
 
-def test_a_packed_file_is_what_it_was(files: Project) -> None:
-    content = (files.path / "cnn.csv").read_bytes()
-    (files.path / "packed").write_bytes(gzip.compress(content))
-    for command in (("check",), ("analyze", "dtype")):
-        assert files.cli(*command, "packed").text == files.cli(*command, "cnn.csv").text
-
-
-def test_files_stand_before_and_after_options(files: Project) -> None:
-    ran = files.cli("check", "cnn.csv", "--select", "TTP2", "llm.csv", "--format", "json")
-    assert [each["files"] for each in json.loads(ran.text)["captures"]] == [
-        ["cnn.csv"],
-        ["llm.csv"],
-    ]
-    ran = files.cli("check", "cnn.csv", "--selct", "TTP2", "llm.csv")
-    assert ran.code == 2
-    assert "unrecognized arguments: --selct" in ran.errors
-
-
 def test_files_of_different_kinds_are_one_program(files: Project) -> None:
     words = ("cnn.csv", "report", "kernel.log")
     ran = files.cli("check", *words, "--format", "json")
@@ -103,11 +83,6 @@ def test_files_of_different_kinds_are_one_program(files: Project) -> None:
     ]
 
 
-def test_a_file_goes_with_an_option_of_another_kind(files: Project) -> None:
-    ran = files.cli("check", "cnn.csv", "--db", "report/db.sqlite", "--format", "json")
-    assert json.loads(ran.text)["files"] == ["cnn.csv", "report/db.sqlite"]
-
-
 def test_files_of_one_kind_are_checked_one_by_one(files: Project) -> None:
     ran = files.cli("check", "cnn.csv", "replays.csv", "--select", "TTP0,TTP605")
     assert ran.code == 1
@@ -116,21 +91,6 @@ def test_files_of_one_kind_are_checked_one_by_one(files: Project) -> None:
     assert alone in ran.text
     clean = files.cli("check", "cnn.csv", "llm.csv")
     assert (clean.code, clean.text.splitlines()[-1]) == (0, "2 captures: no errors")
-
-
-def test_files_of_one_kind_as_csv(files: Project) -> None:
-    ran = files.cli("check", "cnn.csv", "replays.csv", "--select", "TTP605", "--format", "csv")
-    heading, *rows = ran.text.splitlines()
-    assert heading.startswith("file,code,name,")
-    assert [row.split(",")[:2] for row in rows] == [
-        ["cnn.csv", "TTP605"],
-        ["replays.csv", "TTP605"],
-    ]
-
-
-def test_several_captures_are_analysed_under_their_names(files: Project) -> None:
-    ran = files.cli("analyze", "cores", "cnn.csv", "llm.csv")
-    assert_golden("analyze_several", ran.text)
 
 
 def test_of_a_profilers_folder_the_newest_table_is_taken(files: Project) -> None:
@@ -149,18 +109,6 @@ def test_of_a_profilers_folder_the_newest_table_is_taken(files: Project) -> None
     ran = files.cli("analyze", "cores", f"{REPORT}/2025_01_31_10_00_00", "--format", "json")
     assert json.loads(ran.text)["files"] == [
         f"{REPORT}/2025_01_31_10_00_00/ops_perf_results_2025_01_31_10_00_00.csv"
-    ]
-
-
-def test_folders_with_the_same_kinds_are_captures_of_their_own(files: Project) -> None:
-    for name in ("before", "after"):
-        (files.path / name).mkdir()
-        (files.path / name / "ops_perf_results.csv").write_text(capture(*CNN))
-        build(files.path / name / "db.sqlite", RANKED, operations=[one_op()])
-    ran = files.cli("check", "before", "after", "--format", "json")
-    assert [each["files"] for each in json.loads(ran.text)["captures"]] == [
-        ["before/ops_perf_results.csv", "before/db.sqlite"],
-        ["after/ops_perf_results.csv", "after/db.sqlite"],
     ]
 
 
@@ -184,36 +132,6 @@ def test_of_several_captures_the_readable_ones_are_shown(files: Project, command
     ]
     assert (both.text, both.errors) == ("", ran.errors)
     assert [each["files"] for each in document["captures"]] == [["cnn.csv"]]
-
-
-def test_a_folder_is_searched_within_reason(
-    files: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    profiled(files, "a/ops_perf_results.csv", ".cache/ops_perf_results_2030_01_01_00_00_00.csv")
-    (files.path / REPORT / "loop").symlink_to(files.path / REPORT, target_is_directory=True)
-    found = files.cli("check", REPORT).text.splitlines()[0]
-    monkeypatch.setattr(artifacts, "_MOST_FOLDERS", 2)
-    refused = files.cli("check", "generated")
-
-    assert found == f"{REPORT}/a/ops_perf_results.csv: an ops_perf_results CSV"
-    problem = "generated: more than 2 folders are below it: name that of the capture itself"
-    assert (refused.code, refused.errors) == (3, f"ttnn-perf: {problem}")
-
-
-def test_folders_that_cannot_be_listed_are_named(
-    files: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    profiled(files, "a/ops_perf_results.csv", "b/ops_perf_results.csv")
-    walk = os.walk
-
-    def refusing(top: Path, onerror: Callable[[OSError], None]) -> Iterator[Any]:
-        onerror(PermissionError(13, "Permission denied", f"{REPORT}/b"))
-        return (each for each in walk(top) if not str(each[0]).endswith("/b"))
-
-    monkeypatch.setattr(os, "walk", refusing)
-    found = files.cli("check", REPORT).text.splitlines()[0]
-    told = f"an ops_perf_results CSV, not looked into: {REPORT}/b"
-    assert found == f"{REPORT}/a/ops_perf_results.csv: {told}"
 
 
 @pytest.mark.parametrize("command", ["check", "analyze"])

@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: Real captures of every version: of one device and several, with traces and without.
+VARIETY = tuple(f"ops_perf/{name}.csv" for name in (
+    "distilbert_2024_v1", "oft_2025_09_v2", "tiny_slice_fallback", "tiny_transpose_quasar",
+    "blackhole_deepseek_8dev", "gemma_sliding_decode_final", "llama_8b_final_decode", "rt_detr",
+))  # fmt: skip
 COLUMNS = (
     "OP CODE", "OP TYPE", "DEVICE ID", "DEVICE ARCH", "ATTRIBUTES", "MATH FIDELITY", "CORE COUNT",
     "AVAILABLE WORKER CORE COUNT", "DEVICE FW START CYCLE", "OP TO OP LATENCY [ns]",

@@ -21,7 +21,7 @@ from pytest_ttnn_perf.analysis.ops.align import (
 from pytest_ttnn_perf.analysis.show.attribution import shown_sum, waterfall_of
 from pytest_ttnn_perf.core.ops import HOST, Op, Signature
 from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table
-from tests.properties.strategies import FEW, MANY, SOME
+from tests.properties.strategies import FEW, MANY
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -113,17 +113,6 @@ def test_the_parts_add_up_to_the_change_exactly(both: tuple[list[Op], list[Op]])
 
 
 @MANY
-@given(pairs())
-def test_the_totals_are_the_mean_of_devices(both: tuple[list[Op], list[Op]]) -> None:
-    untraced = [row._replace(trace=None, replay=None) for row in both[0]]
-    devices = {row.device for row in untraced} - {HOST}
-    total = sum(row.kernel_ns for row in untraced if row.device != HOST)
-    attribution = compared((untraced, both[1]))
-    # A third is not a float; half of a unit is all that it may be off.
-    assert abs(attribution.before_ns - total / max(1, len(devices))) <= 2**-11
-
-
-@MANY
 @given(st.lists(ops(ANY_NS), max_size=25))
 def test_a_table_differs_in_nothing_from_itself(rows: list[Op]) -> None:
     attribution = compared((rows, rows))
@@ -140,68 +129,6 @@ def test_swapping_the_tables_negates_everything(both: tuple[list[Op], list[Op]])
 
 
 @MANY
-@given(pairs(), st.permutations([0, 1, 5]))
-def test_the_numbers_of_devices_do_not_matter(
-    both: tuple[list[Op], list[Op]], others: list[int]
-) -> None:
-    numbers = dict(zip([0, 1, 5], others, strict=True))
-
-    def permuted(rows: list[Op]) -> list[Op]:
-        return [row._replace(device=numbers.get(row.device, HOST)) for row in rows]
-
-    every = [[*side, *(op(device=device) for device in numbers)] for side in both]
-    one = compared((every[0], every[1]))
-    other = compared((permuted(every[0]), permuted(every[1])))
-    assert sorted(map(str, other.parts)) == sorted(map(str, one.parts))
-    assert replace(other, parts=()) == replace(one, parts=())
-
-
-@SOME
-@given(pairs(), st.data())
-def test_how_the_rows_of_devices_interleave_does_not_matter(
-    both: tuple[list[Op], list[Op]], data: st.DataObject
-) -> None:
-    def sorted_by_device(rows: list[Op]) -> list[Op]:
-        order = data.draw(st.permutations([0, 1, 5, HOST]))
-        return sorted(rows, key=lambda row: order.index(row.device))
-
-    apart = compared((sorted_by_device(both[0]), sorted_by_device(both[1])))
-    together = compared(both)
-    assert sorted(map(str, apart.parts)) == sorted(map(str, together.parts))
-
-
-@MANY
-@given(pairs(), st.sampled_from([0.5, 2.0, 1024.0]))
-def test_scaling_all_times_scales_the_change_and_what_came_and_went(
-    both: tuple[list[Op], list[Op]], factor: float
-) -> None:
-    def scaled(rows: list[Op]) -> list[Op]:
-        return [row._replace(kernel_ns=row.kernel_ns * factor) for row in rows]
-
-    def listed(attribution: Attribution, by: float) -> Counter[tuple[str, float]]:
-        changes = {ChangeKind.ADDED, ChangeKind.REMOVED}
-        parts = [part for part in attribution.parts if part.change in changes]
-        return Counter((f"{part.change} {part.signature}", part.delta_ns * by) for part in parts)
-
-    plain, large = compared(both), compared((scaled(both[0]), scaled(both[1])))
-    # Up to half a unit: a mean of three devices is rounded.
-    assert abs(large.delta_ns - factor * plain.delta_ns) <= max(factor, 1) * 2**-10
-    if 3 not in plain.devices:
-        assert listed(large, 1) == listed(plain, factor)
-
-
-@MANY
-@given(pairs(devices=st.just(0)))
-def test_every_op_is_accounted_for(both: tuple[list[Op], list[Op]]) -> None:
-    untraced = [[row._replace(trace=None, replay=None) for row in side] for side in both]
-    parts = compared((untraced[0], untraced[1])).parts
-    added = sum(part.count for part in parts if part.change is ChangeKind.ADDED)
-    removed = sum(part.count for part in parts if part.change is ChangeKind.REMOVED)
-    assert len(untraced[1]) - len(untraced[0]) == added - removed
-    assert removed <= len(untraced[0])
-
-
-@MANY
 @given(st.lists(st.integers(0, 4), max_size=40), st.lists(st.integers(0, 4), max_size=40))
 def test_a_common_subsequence_is_the_longest(a: list[int], b: list[int]) -> None:
     pairs = common_subsequence(a, b)
@@ -213,16 +140,6 @@ def test_a_common_subsequence_is_the_longest(a: list[int], b: list[int]) -> None
         for j, other in enumerate(b):
             row.append(last[j] + 1 if item == other else max(last[j + 1], row[j]))
     assert len(pairs) == row[-1]
-
-
-@FEW
-@given(st.lists(ops(devices=st.just(0)), min_size=1, max_size=6), st.integers(150, 400))
-def test_layers_are_matched_layer_by_layer(layer: list[Op], layers: int) -> None:
-    rows = [row._replace(trace=None, replay=None) for row in layer] * layers
-    came = op(Signature("Conv2d"), 7_000.0)
-    after = [*rows[: len(rows) // 2], came, *rows[len(rows) // 2 :]]
-    (part,) = compared((rows, after)).parts
-    assert (part.change, part.count, part.delta_ns) == (ChangeKind.ADDED, 1, 7_000)
 
 
 @MANY

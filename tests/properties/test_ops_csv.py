@@ -150,22 +150,6 @@ def test_a_cut_file_is_refused_or_whole_up_to_a_line(
         assert found == read(folder, text(rows[: found.rows], header=header, end=end))
 
 
-@FEW
-@given(rows=ROWS, at=st.integers(0, 12), many=st.integers(1, 100))
-def test_a_row_without_time_changes_nothing_else(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[Row], at: int, many: int
-) -> None:
-    folder = folder_of(tmp_path_factory)
-    plain = read(folder, text(rows))
-    ghost = op("Ghost", kernel="", attributes="ghost")
-    haunted = read(folder, text([*rows[:at], *[ghost] * many, *rows[at:]]))
-    assert list(haunted) == list(plain)
-    assert (haunted.signposts, haunted.traces) == (plain.signposts, plain.traces)
-    reasons = plain.dropped
-    missing = reasons.get("no kernel duration", 0) + many
-    assert haunted.dropped == {**reasons, "no kernel duration": missing}
-
-
 @MANY
 @given(
     rows=ROWS,

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json
+from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
 from pytest_ttnn_perf.analysis.readers.report_db import (
-    BufferType,
     bare_name,
     buffer_type,
     conv_of,
     core_ranges,
-    is_report_db,
     memory_of,
     read_report_db,
     shape_of,
@@ -31,9 +29,8 @@ from tests.analysis.readers.report_db_tables import (
     function,
     graph,
     one_op,
-    report_of,
 )
-from tests.properties.strategies import FEW, MANY, SOME
+from tests.properties.strategies import MANY, SOME
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +44,6 @@ MEMORY = (
     "MemoryConfig(memory_layout=TensorMemoryLayout::HEIGHT_SHARDED,buffer_type=BufferType::L1,"
     'shard_spec=ShardSpec{grid=[{"start":{"x":0,"y":0},"end":{"x":7,"y":7}], shape=[64, 32]})'
 )
-VALUES = st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text() | st.binary()
 TEXTS = st.text(alphabet='Ss[](){}=:,;-0123 "xyhapegridstConv2dConfig_.', max_size=200) | st.text()
 
 
@@ -111,62 +107,6 @@ def test_a_cut_database_is_always_refused(tmp_path_factory: pytest.TempPathFacto
     assert attempted(folder / "db.sqlite", whole) is not None
 
 
-@FEW
-@given(data=st.data())
-def test_any_value_in_any_column(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    folder = tmp_path_factory.mktemp("report")
-    table = data.draw(st.sampled_from(sorted(set(RANKED) - {"source_files"})))
-    names = [part.split()[0] for part in RANKED[table].split(",")]
-    row: dict[str, object] = {name: data.draw(VALUES) for name in names if name != "rank"}
-    tables = {"operations": [one_op()]}
-    tables[table] = [*tables.get(table, []), row]
-    file = build(folder / "db.sqlite", RANKED, **tables)
-    attempted(file, file.read_bytes())
-
-
-@SOME
-@given(
-    sizes=st.lists(
-        st.tuples(st.integers(1, 3), st.integers(0, 10**9), st.sampled_from([0, 1, 3])), max_size=30
-    )
-)
-def test_a_peak_is_the_largest_sum_of_one_op(
-    tmp_path_factory: pytest.TempPathFactory, sizes: list[tuple[int, int, int]]
-) -> None:
-    rows = [
-        {"operation_id": op, "device_id": 0, "max_size_per_bank": size, "buffer_type": kind}
-        for op, size, kind in sizes
-    ]
-    operations = [one_op(identity=number) for number in (1, 2, 3)]
-    report = report_of(tmp_path_factory.mktemp("r"), operations=operations, buffers=rows)
-    for number, kind in ((0, BufferType.DRAM), (1, BufferType.L1), (3, BufferType.L1_SMALL)):
-        sums = [sum(s for op, s, k in sizes if (op, k) == (own, number)) for own in (1, 2, 3)]
-        assert report.peak_bytes_per_bank.get(kind, 0) == max(sums)
-
-
-RECTANGLES = st.tuples(*[st.integers(0, 4)] * 4).map(
-    lambda r: (min(r[0], r[2]), min(r[1], r[3]), max(r[0], r[2]), max(r[1], r[3]))
-)
-
-
-@SOME
-@given(buffers=st.lists(st.tuples(st.integers(0, 100), RECTANGLES), min_size=1, max_size=8))
-def test_the_fullest_core_by_counting_each(
-    tmp_path_factory: pytest.TempPathFactory,
-    buffers: list[tuple[int, tuple[int, int, int, int]]],
-) -> None:
-    nodes = [circular(size, f"{{[{x0}-{y0} - {x1}-{y1}]}}") for size, (x0, y0, x1, y1) in buffers]
-    report = report_of(tmp_path_factory.mktemp("r"), captured_graph=graph(*function("A", *nodes)))
-    each = [
-        sum(size for size, (x0, y0, x1, y1) in buffers if x0 <= x <= x1 and y0 <= y <= y1)
-        for x in range(5)
-        for y in range(5)
-    ]
-    assert report.operations[0].cb_bytes_per_core == max(each)
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
@@ -188,17 +128,6 @@ def test_any_document_as_a_graph(
 ) -> None:
     file = tmp_path_factory.mktemp("g") / "graph_capture.json"
     file.write_text(json.dumps(document))
-    with suppress(InputError):
-        read_graph_json(file)
-
-
-@MANY
-@given(content=st.binary(max_size=200))
-def test_any_bytes_as_a_graph(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    file = tmp_path_factory.mktemp("g") / "graph_capture.json"
-    file.write_bytes(content)
-    is_report_db(content)
-    is_graph_json(content.decode("utf-8", "replace"))
     with suppress(InputError):
         read_graph_json(file)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +13,6 @@ from pytest_ttnn_perf.analysis.readers.device_csv import is_device_log, read_dev
 from pytest_ttnn_perf.analysis.readers.ops_csv import is_cpp_report, read_cpp_report
 from pytest_ttnn_perf.analysis.readers.tt_smi import is_tt_smi, read_tt_smi
 from pytest_ttnn_perf.analysis.readers.ttlang import (
-    ProblemKind,
     is_perf_summary_json,
     is_ttlang_log,
     parse_ttlang,
@@ -121,61 +118,9 @@ def test_the_samples_are_read(tmp_path: Path, name: str) -> None:
 
 
 @FEW
-@given(lines=st.sets(st.integers(0, 200), min_size=1, max_size=5))
-def test_lost_lines_are_noticed(lines: set[int]) -> None:
-    """A section is complete only with all its figures, or a line of it says that one is gone."""
-    text = sample.AUTO_PROFILE.split("\n")
-    kept = [line for at, line in enumerate(text) if at not in lines]
-    whole = parse_ttlang(sample.AUTO_PROFILE, Path("x"))
-    for report in parse_ttlang("\n".join(kept), Path("x")).auto_profiles:
-        if report.complete:
-            assert report.summary == whole.auto_profiles[0].summary
-
-
-@FEW
 @given(noise=st.lists(st.text(alphabet="abc =:#{}", max_size=80), max_size=20))
 def test_noise_around_sections_changes_nothing(noise: list[str]) -> None:
     other = "".join(f"> {line}\n" for line in noise)
     found = parse_ttlang(other + sample.WHOLE_LOG + other + sample.WHOLE_LOG, Path("x"))
     assert not found.problems
     assert len(found.perf_summaries) == len(found.auto_profiles) == 2
-
-
-IN_A_PROGRAM = "=== PERF SUMMARY ===\n--- Program 1 ---\n  noc reads: "
-IN_A_LISTING = sample.HEAD + sample.THREADS.partition("10  ")[0] + "12      25.0%  1 "
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "=", " ", "0", ",", "(", "├─ ", "  (x1", "\x1b[", "{", "=" * 99 + "\n", "\n",
-        "=== CB FLOW GRAPH ===\n", '=== CB FLOW GRAPH ===\n{"a":[\n', "=== PERF SUMMARY ===\n",
-        "TTLANG AUTO-PROFILE REPORT\n", "SIGNPOST PROFILE\n", "--- Program 1 ---\n",
-        "--- Program 1 (", "  x", "[Auto-profile] \n", "signpost(",
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("start", ["", IN_A_PROGRAM, IN_A_LISTING])
-def test_time_grows_with_length_no_faster(start: str, unit: str) -> None:
-    def seconds(size: int) -> float:
-        text = start + unit * (size // len(unit))
-        gc.disable()  # whatever else is in this process is not to be looked through
-        try:
-            began = time.process_time()
-            parse_ttlang(text, Path("x"))
-            return time.process_time() - began
-        finally:
-            gc.enable()
-
-    small = min(seconds(30_000) for _ in range(2))
-    large = seconds(300_000)
-    # Ten times the length; a quadratic reader needs a hundred times as long.
-    assert large < 40 * small + 0.2
-
-
-def test_every_problem_has_a_line() -> None:
-    text = "[Auto-profile] x\n" + sample.PERF_SUMMARY.replace("programs: 2", "programs: 4")
-    problems = parse_ttlang(text, Path("x")).problems
-    assert [(problem.line, problem.kind) for problem in problems] == [
-        (1, ProblemKind.NO_PROFILE),
-        (2, ProblemKind.CUT),
-    ]

@@ -439,8 +439,7 @@ def _expand_groups(ops: OpGroups) -> OpTable:
 
 # Matching: which op of one sequence stands for which op of another.
 
-#: How many items of each side are searched at once: up to so many, the result is the longest there
-#: is. The time per item grows with it, and memory with its square: 3 MB here.
+#: How many items of each side are searched at once: memory grows with its square, 3 MB here.
 _WINDOW: Final = 4096
 #: Stands for no match.
 NONE: Final = -1
@@ -468,13 +467,16 @@ def _pairs(a: Sequence[int], b: Sequence[int]) -> Pairs:
     a_end, b_end = len(a) - tail, len(b) - tail
     x = y = head
     while x < a_end and y < b_end:
-        fits = max(a_end - x, b_end - y) <= _WINDOW
-        a_window = a[x : min(a_end, x + (_WINDOW if fits else _WINDOW // 2))]
-        rows = _table_rows(a_window, b[y : min(b_end, y + _WINDOW)])
-        # The next window begins where the pairs of this one are cut off.
-        cut = rows[0].bit_length() if fits else _best_cut(rows)
-        pairs += [(x + i, y + j) for i, j in _trace_back(rows, cut)]
-        x, y = x + len(rows) - 1, y + cut
+        rows = _table_rows(a[x : min(a_end, x + _WINDOW)], b[y : min(b_end, y + _WINDOW)])
+        found = _trace_back(rows)
+        if max(a_end - x, b_end - y) > _WINDOW:
+            # Of a part, the first half is sure; the next search begins where it ends.
+            found = found[: len(found) // 2]
+            i, j = found[-1] if found else (_WINDOW // 2, _WINDOW // 2)
+        else:
+            i, j = a_end, b_end
+        pairs += [(x + i, y + j) for i, j in found]
+        x, y = x + i + 1, y + j + 1
     return pairs + [(a_end + i, b_end + i) for i in range(tail)]
 
 
@@ -500,28 +502,10 @@ def _table_rows(a: Sequence[int], b: Sequence[int]) -> list[int]:
     return rows
 
 
-def _best_cut(rows: Sequence[int]) -> int:
-    """Return how many items of ``b`` go with those of ``a``.
-
-    Each item of ``b`` should pay: bring about as many pairs more as one on the diagonal does. For
-    sequences that are alike, that is where the fewest edits lead.
-    """
-    across = len(rows) - 1
-    ends = f"{rows[-1]:0{rows[0].bit_length()}b}"[::-1]  # a digit per item of b
-    price = ends.count("0", 0, across) / (2 * across)
-    best = worth = 0.0
-    cut = 0
-    for j, digit in enumerate(ends, start=1):
-        worth += (digit == "0") - price
-        if worth > best:
-            best, cut = worth, j
-    return cut
-
-
-def _trace_back(rows: Sequence[int], cut: int) -> Pairs:
+def _trace_back(rows: Sequence[int]) -> Pairs:
     """Return the pairs of a longest common subsequence."""
     pairs: Pairs = []
-    lower = (1 << cut) - 1
+    lower = rows[0]
     j = (rows[-1] & lower ^ lower).bit_length() - 1  # the last bit that is clear
     for i in range(len(rows) - 2, -1, -1):
         if j < 0:
@@ -706,36 +690,25 @@ class Pairing(NamedTuple):
 def _pair_strands(before: Sequence[Strand], after: Sequence[Strand]) -> list[Pairing]:
     """Pair devices by their order.
 
-    As many after as before are paired one to one. Otherwise each side is cut into equal shares of
-    one whole, and a device is paired with those whose shares lie over its own, by how much they
-    do: so that both sides keep the mean over their devices.
+    As many after as before are paired one to one. Otherwise each is paired with all whose share of
+    the whole lies over its own, so that both sides keep the mean over their devices.
     """
     whole = math.lcm(len(before), len(after))
-    alike: defaultdict[object, list[Pairing]] = defaultdict(list)
-    start = 0
-    while start < whole:
-        i, j = start * len(before) // whole, start * len(after) // whole
-        end = min((i + 1) * whole // len(before), (j + 1) * whole // len(after))
-        alike[before[i].variants, after[j].variants].append(
-            Pairing(before[i], after[j], end - start)
-        )
-        start = end
+    alike: defaultdict[object, list[tuple[Strand, Strand]]] = defaultdict(list)
+    for at in range(whole):
+        ours, theirs = before[at * len(before) // whole], after[at * len(after) // whole]
+        alike[ours.variants, theirs.variants].append((ours, theirs))
     return [
-        Pairing(
-            _merged([(pairing.before, pairing.weight) for pairing in pairings]),
-            _merged([(pairing.after, pairing.weight) for pairing in pairings]),
-            sum(pairing.weight for pairing in pairings),
-        )
-        for pairings in alike.values()
+        Pairing(_summed([ours for ours, _ in each]), _summed([now for _, now in each]), len(each))
+        for each in alike.values()
     ]
 
 
-def _merged(strands: Sequence[tuple[Strand, int]]) -> Strand:
-    first, weight = strands[0]
-    if len(strands) == weight == 1:
-        return first
-    columns = [[weight * units for units in strand.units] for strand, weight in strands]
-    return Strand(first.variants, list(map(sum, zip(*columns, strict=True))))
+def _summed(strands: Sequence[Strand]) -> Strand:
+    if len(strands) == 1:
+        return strands[0]
+    columns = zip(*(strand.units for strand in strands), strict=True)
+    return Strand(strands[0].variants, list(map(sum, columns)))
 
 
 #: Between two replays of one trace (768 pairs of ops in seven captures of Blackhole chips) an op

@@ -23,12 +23,6 @@ from pytest_ttnn_perf.core.ops import HOST, Signpost, TraceReplays, short_code
 from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_ttnn_perf.core.ops import OpTable
-
-
-if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.ops import Columns, OpTable, Unread
@@ -399,9 +393,6 @@ def window(table: OpTable, start: str | None, end: str | None) -> OpTable:
 
     Without ``end``, that is the one that closes what ``start`` opens, if there is one, else the end
     of the capture; without ``start``, its beginning. What is left out is counted as dropped.
-
-    Raises:
-        UsageError: no such signpost, or a start that no end follows.
     """
     names = [signpost.name for signpost in table.signposts]
     for name in (start, end):
@@ -426,11 +417,7 @@ def window_name(start: str | None, end: str | None) -> str:
 
 
 def calls_between(table: OpTable, marks: Sequence[tuple[str, str]]) -> OpTable:
-    """Return the ops between pairs of signposts, each pair a call.
-
-    Raises:
-        UsageError: a first one that no second follows.
-    """
+    """Return the ops between pairs of signposts, each pair a call."""
     names = [signpost.name for signpost in table.signposts]
     return between(table, [span for pair in marks for span in _spans(names, *pair)])
 
@@ -685,11 +672,7 @@ def step_time(table: OpTable, region: Region) -> StepTime:
 
 
 def region_named(table: OpTable, name: str, file: str) -> Region:
-    """Return a region by name; "" for the only one.
-
-    Raises:
-        UsageError: no such region.
-    """
+    """Return a region by name; "" for the only one."""
     regions = regions_of(table).regions
     wanted = region_name(name)
     for region in regions:

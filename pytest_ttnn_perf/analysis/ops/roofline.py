@@ -218,32 +218,18 @@ def _is_too_fast(
     return least > kernel_ns * _TOLERANCE and kernel_ns > 0
 
 
-class GroupRoofline(NamedTuple):
-    """Time and least time of groups whose work is known.
-
-    ``too_fast`` are the codes of ops that took less than their work does on this chip.
-    """
-
-    kernel_ns: float
-    least_ns: float
-    too_fast: tuple[str, ...]
-
-
-def roofline_of_groups(groups: OpGroups, arch: str | None) -> GroupRoofline | None:
-    """Return the roofline of a table's groups; None if unknown."""
+def roofline_of_groups(groups: OpGroups, arch: str | None) -> tuple[float, float] | None:
+    """Return time and least time of groups whose work is known; None without any."""
     board = board_of_arch(arch)
     if board is None or groups.kernel_time == CALLS:
         return None
-    kernel_ns, total_ns, too_fast = 0.0, 0.0, []
+    kernel_ns, total_ns = 0.0, 0.0
     for group in groups.groups:
         work, dram_ns, compute_ns = _least(board, group.signature, "", group.cores, group.fidelity)
-        if dram_ns is None or compute_ns is None or work.at_most:
-            continue
-        kernel_ns += group.total_ns
-        total_ns += group.count * max(dram_ns, compute_ns)
-        if _is_too_fast(group.median_ns, work, dram_ns, compute_ns):
-            too_fast.append(short_code(group.signature.op))
-    return GroupRoofline(kernel_ns, total_ns, tuple(too_fast)) if kernel_ns else None
+        if dram_ns is not None and compute_ns is not None and not work.at_most:
+            kernel_ns += group.total_ns
+            total_ns += group.count * max(dram_ns, compute_ns)
+    return (kernel_ns, total_ns) if kernel_ns else None
 
 
 _Least = tuple["Work", "float | None", "float | None"]

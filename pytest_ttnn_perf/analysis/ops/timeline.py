@@ -22,7 +22,7 @@ from pytest_ttnn_perf.core.ops import Category, category_of
 from pytest_ttnn_perf.core.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.ops.names import OpRow
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     Event = Mapping[str, object]
 
 
-# When each op ran: on one clock for all devices, with what they wait for each other.
-#
 # Devices count cycles by clocks of their own, which began seconds apart. Collectives align them: no
 # device leaves one much before the others.
 
@@ -150,11 +148,10 @@ def _collective_ends(
 ) -> list[tuple[str, float]]:
     """Return the codes of a device's collectives, and when each ended."""
     columns = table.columns
-    codes = (table.signatures[columns.signature[row]].op for row in rows)
     return [
-        (code, start + columns.kernel_ns[row])
-        for row, code, start in zip(rows, codes, starts, strict=True)
-        if category_of(code) is Category.COLLECTIVE
+        (signature.op, start + columns.kernel_ns[row])
+        for row, start in zip(rows, starts, strict=True)
+        if (signature := table.signatures[columns.signature[row]]).category is Category.COLLECTIVE
     ]
 
 
@@ -187,11 +184,7 @@ _LEAST_GAP_NS: Final = 1.0
 
 
 def write_trace(table: OpTable, file: Path, *, name: str) -> None:
-    """Write all ops of a table to a trace file.
-
-    Raises:
-        WriteError: the folder or the disk refused.
-    """
+    """Write all ops of a table to a trace file."""
     timeline = timeline_of(table, rows_by_device(table, range(len(table))))
     notes = {
         "capture": name,
@@ -205,16 +198,8 @@ def write_trace(table: OpTable, file: Path, *, name: str) -> None:
         "otherData": {key: visible(text) for key, text in notes.items()},
     }
     begin = json.dumps(head)[:-1] + ', "traceEvents": [\n'
-    write_parts(file, (text.encode() for text in _text(begin, trace_events(table, timeline))))
-
-
-def _text(begin: str, events: Iterable[Event]) -> Iterator[str]:
-    yield begin
-    between = ""
-    for event in events:
-        yield between + json.dumps(event)
-        between = ",\n"
-    yield "\n]}\n"
+    events = ",\n".join(json.dumps(event) for event in trace_events(table, timeline))
+    write_parts(file, (part.encode() for part in (begin, events, "\n]}\n")))
 
 
 def trace_events(table: OpTable, timeline: Timeline) -> Iterator[Event]:
@@ -259,14 +244,12 @@ def _op_events(
     row: OpRow, span: Span, place: tuple[int, int], ideal_ns: float | None
 ) -> Iterator[Event]:
     facts = {
-        "number": row.number,
-        "region": row.region,
-        "step": row.step,
+        **{
+            name: getattr(row, name)
+            for name in ("number", "region", "step", "cores", "fidelity", "bound")
+        },
         "operands": row.operands or None,
-        "cores": row.cores,
-        "fidelity": row.fidelity,
         "ideal_us": None if ideal_ns is None else _us(ideal_ns),
-        "bound": row.bound,
         "dram_gb_s": None if row.dram_gb_s is None else round(row.dram_gb_s, 1),
         "tflops": None if row.tflops is None else round(row.tflops, 2),
         "waits_us": _us(span.waits_ns) if span.waits_ns else None,

@@ -98,11 +98,7 @@ _STOP: Final = "stop"
 
 
 def read_artifact(file: Path, choice: RegionChoice = _EVERYTHING) -> Artifact:
-    """Read an artifact of a test, in any known format.
-
-    Raises:
-        InputError: the file is of no known format, is not of a test, or is damaged.
-    """
+    """Read an artifact of a test, in any known format."""
     try:
         kind = kind_of(file)
         if kind not in ARTIFACTS:
@@ -197,11 +193,7 @@ def use_capture_formats(formats: Sequence[tuple[CaptureFormat, str]]) -> None:
 
 
 def _read_custom_format(file: Path) -> Artifact | None:
-    """Read a file of another plugin's format, if one recognises it.
-
-    Raises:
-        InputError: several recognise it, or its reader failed.
-    """
+    """Read a file of another plugin's format, if one recognises it."""
     try:
         head = head_of(file) if _formats else b""
     except InputError:
@@ -241,11 +233,7 @@ def _recognises(custom: CaptureFormat, owner: str, file: Path, head: bytes) -> b
 
 
 def read_attached(file: Path, choice: RegionChoice, *, began_s: float) -> Artifact:
-    """Read an artifact; name an older one by its content.
-
-    Raises:
-        InputError, UsageError: as ``read_artifact``.
-    """
+    """Read an artifact; name an older one by its content."""
     artifact = read_artifact(file, choice)
     with reading(file):
         is_older = file.stat().st_mtime < began_s - _TICK_S
@@ -263,11 +251,7 @@ def _named_by_content(artifact: Artifact, file: Path) -> Artifact:
 
 
 def read_captured_call(database: Path, graph: Path) -> Artifact:
-    """Read the report database and the graph of one call.
-
-    Raises:
-        InputError: one of them is damaged, or has no call.
-    """
+    """Read the report database and the graph of one call."""
     report, held = read_report_db(database), read_held(graph)
     return Artifact(tuple(call_metrics(report, held)), ops=group_calls(report), report=report)
 
@@ -410,9 +394,6 @@ def _as_helper_sums(part: OpTable, window: HelperWindow, region: str) -> OpTable
     """Return the ops that a helper sums, as one call or several.
 
     Replays of traces are not kept apart: the helpers do not either.
-
-    Raises:
-        UsageError: no op has the name that is asked for.
     """
     devices = part.columns.device
     rows = [row for row, host in enumerate(part.columns.host) if not host]

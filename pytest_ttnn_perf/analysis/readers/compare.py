@@ -58,10 +58,6 @@ def compare_captures(
 
     Those of one name belong together, and so do the only ones of their captures. Captures that
     have no region in common are compared as a whole, and that is said.
-
-    Raises:
-        InputError: one holds no op table, is damaged, or cannot be what a device did.
-        UsageError: they hold different times, or do not have the window or the region.
     """
     first, second = (op_table_of(file, start=start, end=end) for file in (before, after))
     if first.kernel_time != second.kernel_time:

@@ -168,12 +168,7 @@ OP_TABLES: Final = {
 def op_table_of(
     file: Path, *, start: str | None = None, end: str | None = None, region: str | None = None
 ) -> OpTable:
-    """Return the op table of a capture, or a part of it.
-
-    Raises:
-        InputError: it holds none, or is damaged.
-        UsageError: it does not have the window or the region.
-    """
+    """Return the op table of a capture, or a part of it."""
     kind = kind_of(file)
     if kind not in OP_TABLES:
         raise InputError(file, f"expected a capture with an op table, found {kind.value}")
@@ -181,11 +176,7 @@ def op_table_of(
 
 
 def part_of(table: OpTable, choice: RegionChoice, *, file: str) -> OpTable:
-    """Return what was chosen of an op table.
-
-    Raises:
-        UsageError: it does not have the window or the region.
-    """
+    """Return what was chosen of an op table."""
     if choice.start or choice.end:
         table = window(table, choice.start, choice.end)
     if choice.region is None:

@@ -53,12 +53,7 @@ class Events:
         self._last_tick = 0
 
     def add(self, event: Value) -> None:
-        """Count an event.
-
-        Raises:
-            DecodeError: a field is missing, or is not what it should be.
-            ValueError: the event cannot be here.
-        """
+        """Count an event."""
         tick, name = event.field("tick").integer(), event.field("event").string()
         self._counters["events"] += 1
         if name == "operation_start":

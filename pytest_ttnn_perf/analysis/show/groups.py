@@ -481,12 +481,13 @@ def _conv(subject: Subject) -> Iterator[Part]:
     heights = (
         f"{each.rows} of {each.most_rows} rows" if each.is_known else _UNKNOWN for each in blocks
     )
-    activations = (_SWITCH[each.act_double_buffer] for each in found)
-    weights = (_SWITCH[each.weights_double_buffer] for each in found)
-    yield _counts("sharding", (each.sharding or _UNKNOWN for each in found), "convolutions")
-    yield _counts("activation double buffer", activations, "convolutions")
-    yield _counts("weight double buffer", weights, "convolutions")
-    yield _counts("act_block_h", heights, "convolutions")
+    for heading, labels in (
+        ("sharding", (each.sharding or _UNKNOWN for each in found)),
+        ("activation double buffer", (_SWITCH[each.act_double_buffer] for each in found)),
+        ("weight double buffer", (_SWITCH[each.weights_double_buffer] for each in found)),
+        ("act_block_h", heights),
+    ):
+        yield _counts(heading, labels, "convolutions")
     yield _by_time(subject, "convolutions", op_name, is_convolution)
 
 
@@ -821,8 +822,8 @@ def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
 
 
 _OVERVIEW: Final = (
-    *("analysis", "outcome", "reason", "section", "label", "value", "unit", "region"),
-)
+    "analysis", "outcome", "reason", "section", "label", "value", "unit", "region",
+)  # fmt: skip
 
 
 def overview_listing(

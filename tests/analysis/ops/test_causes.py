@@ -16,7 +16,7 @@ from pytest_ttnn_perf.analysis.ops.align import (
 from pytest_ttnn_perf.analysis.ops.names import condense_settings, settings_in
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 from pytest_ttnn_perf.core.ops import Signature
-from tests.analysis.ops.tables import ACTIVATION, MATMUL, NORM, OUTPUT, WEIGHT, op, table
+from tests.analysis.ops.tables import ACTIVATION, MATMUL, NORM, OUTPUT, WEIGHT
 from tests.harness.corpus import corpus
 
 ROUND = (
@@ -73,10 +73,6 @@ def test_shards_in_every_spelling(text: str) -> None:
     assert shards(condense_settings(text)) == EIGHT
 
 
-def test_several_ranges_are_one_grid() -> None:
-    assert shards(TWO_RANGES)["shards_grid"] == "11x2+2x1@0-2"
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -104,15 +100,6 @@ def test_other_shards_are_a_cause() -> None:
     upright = JSON.replace('"x":7;"y":0', '"x":0;"y":7')
     assert told(JSON, upright) == ["shard grid 8x1 → 1x8"]
     assert told(JSON, TWO_RANGES, cores=(8, 24))[0] == "cores 8 → 24"
-
-
-def test_shards_on_one_side_alone_are_told_by_where_the_output_lies() -> None:
-    assert told(JSON, INTERLEAVED) == told(INTERLEAVED, JSON) == []
-
-
-def test_a_baseline_that_does_not_know_of_shards_makes_no_cause_of_them() -> None:
-    assert told("activation=none", JSON) == told("activation=none", condense_settings(JSON)) == []
-    assert told("activation=none shards_grid=odd", JSON) == []
 
 
 @pytest.mark.parametrize(
@@ -148,16 +135,6 @@ def matmul(*, sharded: bool, program: str, block: int) -> Variant:
     text = f"{{'program_config': 'Matmul{program}ProgramConfig(in0_block_w={block})'}}"
     signature = Signature(MATMUL.op, (given, weight), (OUTPUT,))
     return Variant(signature, 80 if sharded else 64, fidelity, text)
-
-
-def test_what_usually_costs_most_is_told_first() -> None:
-    plain = matmul(sharded=False, program="MultiCast1D", block=2)
-    other = plain._replace(
-        cores=80, fidelity="LoFi", attributes=plain.attributes.replace("=2", "=3").replace("1D", "")
-    )
-    assert [cause.what for cause in causes_between(plain, other)] == [
-        "cores", "fidelity", "program_config", "in0_block_w",
-    ]  # fmt: skip
 
 
 def test_cores_that_read_from_all_banks_are_told_last() -> None:
@@ -206,10 +183,3 @@ def test_a_real_optimization_is_told_by_its_causes() -> None:
         "between Slice and Matmul"
     )
     assert sum(abs(part.delta_ns) for part in attribution.parts if not part.causes) < 1_000
-
-
-def test_an_op_on_other_shards_is_the_same_op() -> None:
-    before = [op(NORM), op(NORM, attributes=JSON), op()]
-    after = [op(NORM), op(NORM, 4_000, attributes=TWO_RANGES), op()]
-    (part,) = attribute(table(before), table(after)).parts
-    assert (part.change, part.delta_ns) == (ChangeKind.FASTER, -6_000)

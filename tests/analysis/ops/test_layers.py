@@ -43,7 +43,3 @@ def test_layers_are_equal_blocks_that_do_not_overlap(ops: list[int]) -> None:
         block = ops[layers.start : layers.start + layers.length]
         assert ops[layers.start : stop] == block * layers.times
     assert stop <= len(ops)
-
-
-def test_the_time_grows_with_the_number_of_ops_and_no_faster() -> None:
-    assert find_layers([*LAYER, 10, 11] * 4000) == [Layers(0, 11, 4000)]

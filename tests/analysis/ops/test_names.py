@@ -11,10 +11,8 @@ from pytest_ttnn_perf.analysis.ops.names import (
     producers,
     without_producer,
 )
-from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.core.ops import Signature
 from tests.analysis.ops.tables import ACTIVATION, MATMUL, NORM, OUTPUT
-from tests.harness.corpus import corpus
 
 DRAM = OUTPUT._replace(memory="DRAM_INTERLEAVED")
 FLAT = ACTIVATION._replace(padded=(1, 1, 125440, 3), logical=(1, 1, 125440, 3))
@@ -65,13 +63,6 @@ def test_a_conversion_stands_between_what_made_its_input_and_what_takes_its_outp
     assert neighbours(0, 2, [shard, other].__getitem__) == (None, None)
     bare = Signature("Reshard")
     assert neighbours(1, 3, [NORM, bare, NORM].__getitem__) == (None, None)
-
-
-def test_every_op_of_a_real_model_tells_what_it_computes() -> None:
-    table = read_ops_csv(corpus("ops_perf/blackhole_oft_conv.csv"))
-    names = {op_name(op.signature, op.attributes) for op in table}
-    assert "Conv2d 1x98x1280x3" in names
-    assert not [name for name in names if name.startswith(("BinaryNg 1", "Unary 1", "Pool2D 1"))]
 
 
 def test_what_no_op_before_made() -> None:

@@ -12,7 +12,7 @@ from pytest_ttnn_perf.analysis.ops.regions import (
     replays_in,
     step_time,
 )
-from pytest_ttnn_perf.core.finding import Basis, Outside, region_name
+from pytest_ttnn_perf.core.finding import Basis, Outside
 from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Signpost
 from tests.analysis.ops.tables import MATMUL, NORM, OUTPUT, RESHARD, op, table
 from tests.harness.corpus import corpus
@@ -133,24 +133,6 @@ def test_a_call_that_compiles_programs_warms_up_the_others() -> None:
     assert regions_of(found).outside == Outside(4, 40_000.0)
 
 
-def test_if_all_calls_are_cold_none_is_left_out() -> None:
-    found = table([*call(gap_ns=5e6), *call(gap_ns=5e6, before_ns=1e9)])
-
-    assert shape(found) == [("", Basis.REPEATS, [4, 4])]
-
-
-def test_layers_that_follow_each_other_are_one_call() -> None:
-    found = table([*call(), *call(before_ns=5_000.0), *call(before_ns=5_000.0)])
-
-    assert shape(found) == [("", Basis.WHOLE, [12])]
-
-
-def test_calls_on_several_devices_are_cut_on_each() -> None:
-    rows = [*call(), *call(device=1), *call(before_ns=1e6), *call(before_ns=1e6, device=1)]
-
-    assert shape(table(rows)) == [("", Basis.REPEATS, [8, 8])]
-
-
 def test_the_time_of_a_step_is_no_shorter_than_that_of_any_device() -> None:
     rows = [
         op(kernel_ns=ns, device=device, replay=(1, run))
@@ -163,11 +145,6 @@ def test_the_time_of_a_step_is_no_shorter_than_that_of_any_device() -> None:
 
     assert time.step_ns == 13.5  # of 12, 14, 13 and 15
     assert time.devices_ns == {0: 13.5, 1: 11.5}
-
-
-def test_names_of_regions_are_those_of_metrics() -> None:
-    assert region_name("PERF_DECODE") == "decode"
-    assert region_name("OftNet module") == "oftnet_module"
 
 
 @pytest.mark.parametrize(

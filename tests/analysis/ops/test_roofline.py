@@ -8,7 +8,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import Bound, Roofline, board_of, ro
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.core.ops import Signature
 from tests.harness.corpus import corpus
-from tests.rules.tables import Op, Tensor, on_host, op, table, tensor
+from tests.rules.tables import Op, Tensor, op, table, tensor
 
 ROW = tensor(1, 1, 32, 4096, memory="L1_WIDTH_SHARDED")
 DRAM_SHARDED = (
@@ -88,12 +88,6 @@ def test_a_matmul_of_batches_that_are_not_fused_reads_its_weights_for_each(
     work = work_of(Signature("MatmulDeviceOperation", (first, second), (first,)), attributes)
     assert work.passes == times
     assert work.dram_bytes == of_weights * 4096 * 1024 * 1.0625 * times
-
-
-def test_a_matmul_computes_whole_tiles() -> None:
-    one_row = tensor(1, 1, 32, 4096, logical=(1, 1, 1, 4096))
-    work = work_of(Signature("Matmul", (one_row, weights(1, 1, 4096, 1024)), (one_row,)))
-    assert work.flops == 2 * 32 * 4096 * 1024
 
 
 @pytest.mark.parametrize(
@@ -220,32 +214,6 @@ def test_a_convolution_computes_with_all_rows_of_its_weights() -> None:
     kernel = weights(1, 1, 9 * 64, 128)
     work = work_of(Signature("Conv2dDeviceOperation", (taken, kernel), (given,)))
     assert (work.dram_bytes, work.flops) == (9 * 64 * 128 * 1.0625, 2 * 1600 * 128 * 9 * 64)
-
-
-def test_ops_of_the_host_and_without_operands_tell_nothing() -> None:
-    lines = rooflines(table(on_host("(torch) cat"), op("Matmul"), arch="blackhole"))
-    assert [line.bound for line in lines] == [None, None]
-
-
-# 5376 x 5376 weights in bfloat4_b at 512 GB/s are 31.8 µs, and 1.85 GFLOP at LoFi on eight cores,
-# one for each bank of DRAM, are 41.8 µs. The profiler, which counts a byte for each element, calls
-# 52.6 µs its ideal.
-def test_bfloat4_that_the_profiler_calls_ideal_is_bound_by_its_reader_cores() -> None:
-    made = read_ops_csv(corpus("ops_perf/gemma_sliding_decode_final.csv"))
-    lines = [
-        (line, row)
-        for line, row in zip(rooflines(made), made, strict=True)
-        if row.signature.op.startswith("Matmul")
-        and row.signature.inputs[1].padded == (1, 1, 5376, 5376)
-        and row.trace is not None
-    ]
-    assert len(lines) == 24
-    for line, row in lines:
-        assert line.bound is Bound.COMPUTE
-        assert line.dram_ns == pytest.approx(31_752, abs=1)
-        assert line.compute_ns == pytest.approx(41_813, abs=1)
-        assert row.ideal_ns is not None
-        assert row.ideal_ns / row.kernel_ns > 0.85
 
 
 @pytest.mark.parametrize(

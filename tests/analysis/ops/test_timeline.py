@@ -28,7 +28,8 @@ from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.core.ops import HOST, OpTable, Signature, Signpost
 from pytest_ttnn_perf.history.page import regions_of_table, timelines_of
 from tests.analysis.ops.tables import MATMUL, NORM, op, table
-from tests.harness.corpus import captures, corpus
+from tests.harness.captures import VARIETY
+from tests.harness.corpus import corpus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,13 +94,6 @@ def test_without_collectives_they_begin_together_and_that_is_said() -> None:
     ]
 
 
-def test_many_ops_are_cut_and_that_is_said() -> None:
-    ops = timed(*((MATMUL, 0, at * 10, 10.0) for at in range(300)))
-    (drawn,), _ = timelines_of(ops, most=200)
-    assert len(drawn["lanes"][0]["kinds"]) == 200
-    assert drawn["shortened"] == "the first 200 of 300 ops of each device"
-
-
 def check_format(events: list[dict[str, Any]]) -> None:
     """Hold events to the rules of the format, and slices of a thread to those of a stack."""
     named: set[tuple[str, int, int]] = set()
@@ -154,7 +148,7 @@ def test_any_table_is_a_valid_trace(
     assert sum(e["dur"] for e in kernels) == pytest.approx(total / 1000, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", captures("ops_perf/*.csv"))
+@pytest.mark.parametrize("name", VARIETY)
 def test_real_captures(name: str, tmp_path: Path) -> None:
     ops = read_ops_csv(corpus(name))
     write_trace(ops, tmp_path / "trace.json", name=name)

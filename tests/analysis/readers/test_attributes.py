@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_ttnn_perf.analysis.readers.report_db import attribute, attribute_flag, attribute_int
-from tests.properties.strategies import SOME
 
 CONV = (
     "{'activation': 'std::nullopt'; 'block_config': 'Conv2dBlockConfig(act_block_h_ntiles=4;"
@@ -82,19 +77,3 @@ def test_flags() -> None:
     assert attribute_flag("{'a': 'true'}", "a") is True
     assert attribute_flag(CONV, "activation") is None
     assert attribute_flag(CONV, "none") is None
-
-
-@SOME
-@given(st.text(alphabet="ab=:;,'\"(){}[] \n\\", max_size=80), st.text(min_size=1, max_size=3))
-def test_any_text_is_searched(text: str, key: str) -> None:
-    attribute(text, key)
-    attribute_int(text, key)
-    attribute_flag(text, key)
-
-
-@pytest.mark.parametrize("hostile", ["(", "()(", "a=(", "'", "a='", "a=((", "{", " ", "a"])
-def test_a_long_text_takes_no_longer_than_its_length(hostile: str) -> None:
-    start = time.process_time()
-    attribute(hostile * 20_000, "a")
-    attribute("a=" + hostile * 20_000, "a")
-    assert time.process_time() - start < 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from pytest_ttnn_perf.core.hardware import Hardware
 from tests.harness.benchmarks import (
     complete_run,
     measurement,
-    media_result,
     server_report,
     tt_xla_result,
     vllm_result,
@@ -35,22 +33,6 @@ def read(tmp_path: Path, document: object) -> Observation:
     run = read_benchmark_run(write_json(tmp_path / "result.json", document))
     (judged,) = run.tests.values()
     return judged.observation
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        complete_run(),
-        tt_xla_result(),
-        vllm_result(),
-        server_report(),
-        media_result(),
-        [complete_run(), complete_run()],
-    ],
-    ids=["complete", "tt-xla", "vllm", "report", "media", "list"],
-)
-def test_known_by_content(tmp_path: Path, document: object) -> None:
-    assert kind_of(write_json(tmp_path / "any.name", document)) is ArtifactKind.BENCHMARK_JSON
 
 
 @pytest.mark.parametrize(
@@ -98,25 +80,12 @@ def test_a_complete_run(tmp_path: Path) -> None:
     assert [name for name, m in test.metrics.items() if not m.gated] == ["time(s).compile_prefill"]
 
 
-def test_iterations_are_samples_in_their_order(tmp_path: Path) -> None:
-    document = complete_run(
-        *(measurement("run", "run", value, iteration=i) for i, value in ((2, 3.0), (0, 1.0))),
-        measurement("run", "run", 2.0, iteration=1),
-    )
-    assert read(tmp_path, document).metrics["run"].samples == (1.0, 2.0, 3.0)
-
-
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, "12", True, [1.0], 10**400])
 def test_a_value_that_is_no_finite_number_is_missed_by_name(tmp_path: Path, value: object) -> None:
     test = read(tmp_path, complete_run(measurement("inference_decode", "tokens/s", value)))
     (sample,) = test.metrics["tokens/s.inference_decode"].samples
     assert math.isnan(sample)
     assert test.metrics["tokens/s.inference_decode"].gated
-
-
-def test_an_unknown_name_is_recorded_and_says_so(tmp_path: Path) -> None:
-    (mood,) = read(tmp_path, complete_run(measurement("demo", "mood", 7.0))).metrics.values()
-    assert (mood.gated, mood.why_ungated) == (False, "unknown measurement name")
 
 
 def test_of_tt_xla(tmp_path: Path) -> None:
@@ -174,12 +143,6 @@ def test_a_percentile_of_too_few_is_not_gated(
     assert why(read(tmp_path, vllm_result(**members)), name) == expected
 
 
-def test_a_percentile_of_nobody_knows_how_many_is_not_gated(tmp_path: Path) -> None:
-    test = read(tmp_path, complete_run(measurement("serving", "p99_ttft_ms", 90.0)))
-    expected = "a percentile, and the file does not say of how many requests"
-    assert why(test, "p99_ttft_ms.serving") == expected
-
-
 def test_rates_are_gated_where_their_source_is_missing(tmp_path: Path) -> None:
     both = next(iter(_tests(tmp_path, server_report()))).metrics
     alone = next(iter(_tests(tmp_path, server_report(mean_tpot_ms="n/a")))).metrics
@@ -219,12 +182,6 @@ def test_what_differs_in_every_run_is_no_setting(tmp_path: Path) -> None:
     assert dict(test.environment) == volatile
 
 
-def test_a_null_among_known_names_is_missed(tmp_path: Path) -> None:
-    test = read(tmp_path, vllm_result(mean_ttft_ms=None))
-    assert math.isnan(test.metrics["mean_ttft_ms"].samples[0])
-    assert "request_goodput" not in test.metrics  # nobody asked for it
-
-
 def test_a_servers_report_has_a_test_for_each_benchmark_and_evaluation(tmp_path: Path) -> None:
     run = read_benchmark_run(write_json(tmp_path / "report.json", server_report()))
 
@@ -235,12 +192,6 @@ def test_a_servers_report_has_a_test_for_each_benchmark_and_evaluation(tmp_path:
     assert "std_tps" not in run.tests[served].observation.metrics  # "n/a"
     score = run.tests[evaluated].observation.metrics["score"]
     assert (score.gated, score.metric.kind.value) == (True, "accuracy")
-
-
-def test_media_benchmarks_have_seconds(tmp_path: Path) -> None:
-    test = read(tmp_path, media_result())
-    assert test.test == "benchmark:stable-diffusion-xl-base-1.0::serving_image"
-    assert test.metrics["ttft_s"].metric.unit == "s"
 
 
 def test_speed_is_not_gated_while_tokens_are_forced(tmp_path: Path) -> None:
@@ -254,26 +205,6 @@ def test_speed_is_not_gated_while_tokens_are_forced(tmp_path: Path) -> None:
         "top1_token_accuracy.inference_decode": True,
     }
     assert "no real decoding" in (test.metrics["tokens/s.inference_decode"].why_ungated or "")
-
-
-def test_a_total_time_is_that_of_so_many_samples(tmp_path: Path) -> None:
-    test = read(tmp_path, tt_xla_result())
-    assert test.configuration["total_samples"] == 128
-    assert test.metrics["samples_per_sec"].gated
-    assert why(test, "total_time") == "samples_per_sec says the same"
-
-
-def test_one_run_per_line(tmp_path: Path) -> None:
-    file = tmp_path / "benchmark_1.jsonl"
-    runs = (complete_run(), complete_run(batch_size=1))
-    file.write_text("\n".join(map(json.dumps, runs)) + "\n")
-    assert len(read_benchmark_run(file).tests) == 2
-
-
-def test_runs_of_one_test_are_its_samples(tmp_path: Path) -> None:
-    again = complete_run(measurement("inference_decode", "tokens/s", 551.0))
-    test = read(tmp_path, [complete_run(), again])
-    assert test.metrics["tokens/s.inference_decode"].samples == (549.0, 551.0)
 
 
 def test_runs_of_one_test_in_other_settings_are_refused(tmp_path: Path) -> None:

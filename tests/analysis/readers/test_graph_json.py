@@ -72,11 +72,6 @@ def test_memory_that_is_alive_after_each_call(tmp_path: Path) -> None:
     assert capture.peak_bytes_per_bank == {BufferType.L1: 150, BufferType.DRAM: 7}
 
 
-def test_without_sizes_per_bank_nothing_is_known(tmp_path: Path) -> None:
-    nodes = function("a", buffer("allocate", 64, 100), buffer("allocate", 128))
-    assert read(tmp_path, numbered(*nodes)).operations[0].bytes_per_bank == {}
-
-
 def test_the_most_that_is_held_at_one_time(tmp_path: Path) -> None:
     file = tmp_path / "graph_capture.json"
     trace = buffer("allocate", 512, 9, 4)
@@ -120,11 +115,6 @@ def test_a_report_with_snapshots_and_devices(tmp_path: Path) -> None:
     })  # fmt: skip
     assert capture.operations[0].bytes_per_bank == {BufferType.L1_SMALL: 32}
     assert (capture.devices[0].id, capture.devices[0].cb_limit_bytes) == (1, 5)
-
-
-def test_a_call_that_never_ended_is_listed(tmp_path: Path) -> None:
-    nodes = [*function("a"), function("b")[0], circular(4)]
-    assert [op.cb_bytes_per_core for op in read(tmp_path, numbered(*nodes)).operations] == [None, 4]
 
 
 @pytest.mark.parametrize(

@@ -55,11 +55,6 @@ def values(log: TtlangLog) -> dict[str, tuple[float, ...]]:
     return {found.metric.name: found.samples for found in kernel_metrics(log, file="log.txt")}
 
 
-def times(*summaries: PerfSummary) -> dict[str, tuple[float, ...]]:
-    found = values(TtlangLog(summaries))
-    return {name: samples for name, samples in found.items() if name.startswith("kernel_time")}
-
-
 def nothing(why: str, name: str = "log.txt") -> list[MetricObservation]:
     return [MetricObservation(KERNEL_TIME, (), note=f"{name}: {why}")]
 
@@ -147,13 +142,6 @@ def test_numbers_that_are_not_whole_or_of_another_run_are_none(kind: ProblemKind
     ]
 
 
-@pytest.mark.parametrize("kind", [ProblemKind.WARNING, ProblemKind.NO_PROFILE, ProblemKind.UNREAD])
-def test_other_troubles_take_nothing_away(kind: ProblemKind) -> None:
-    log = TtlangLog((summary(program()),), problems=(Problem(7, kind, ""),))
-
-    assert values(log) == values(TtlangLog((summary(program()),)))
-
-
 def test_a_cut_summary_has_no_numbers_though_some_are_there() -> None:
     cut = replace(summary(program()), complete=False)
 
@@ -164,10 +152,6 @@ def test_a_cut_summary_has_no_numbers_though_some_are_there() -> None:
     assert list(summary_metrics(cut, file="p.json")) == nothing(
         "the summary is not whole", "p.json"
     )
-
-
-def test_a_summary_without_programs() -> None:
-    assert list(summary_metrics(summary(), file="p.json")) == nothing("no program ran", "p.json")
 
 
 def test_a_made_up_clock_gives_no_time_and_all_else() -> None:
@@ -188,12 +172,6 @@ def test_no_line_of_barriers_is_none_of_them_unless_a_line_was_not_understood() 
     *_, barriers = kernel_metrics(unread, file="f")
     assert (barriers.metric.name, barriers.samples) == ("kernel_barriers", ())
     assert barriers.note == "f: it is unknown"
-
-
-def test_transfers_that_are_not_told() -> None:
-    unavailable = replace(program(), dram_read=Transfers(Bytes(64), None))
-
-    assert values(TtlangLog((summary(unavailable),)))["kernel_dram_transfers"] == ()
 
 
 def test_profiled_cycles_are_recorded_and_not_gated() -> None:

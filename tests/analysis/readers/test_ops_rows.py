@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.ops.regions import window
-from pytest_ttnn_perf.analysis.readers.ops_csv import PER_CORE, read_cpp_report
-from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.analysis.readers.ops_csv import PER_CORE
+from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.ops import Signpost, TraceReplays
 from tests.analysis.readers.ops_text import (
     FW,
     GAP,
     HEADER,
     KERNEL,
-    REPLAY,
     Row,
     fallback,
     op,
@@ -23,8 +22,6 @@ from tests.analysis.readers.ops_text import (
     signpost,
     text,
 )
-from tests.analysis.readers.test_cpp_report import HEADER as REPORT_HEADER
-from tests.analysis.readers.test_cpp_report import ROW as REPORT_ROW
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,42 +54,6 @@ def test_columns_that_are_empty_or_not_there(tmp_path: Path, header: tuple[str, 
     table = read(tmp_path, text(rows, header=header))
     assert (table.columns.core_min_ns, table.columns.core_max_ns) == ((), ())
     assert cores(table.select([1])) == [(None, None)]
-
-
-def test_one_column_without_the_other_tells_nothing(tmp_path: Path) -> None:
-    table = read(tmp_path, text([told(1, 2)], header=(*HEADER, PER_CORE[0])))
-    assert cores(table) == [(None, None)]
-
-
-def test_some_rows_are_not_told(tmp_path: Path) -> None:
-    rows = [told(1, 900), op(), told("nan", "None"), told(3, 800)]
-    table = read(tmp_path, text(rows, header=WITH_CORES))
-    assert cores(table) == [(1.0, 900.0), (None, None), (None, None), (3.0, 800.0)]
-    assert table.columns.kernel_ns == [1000.0] * 4
-
-
-def test_replays_and_windows_keep_each_op_with_its_own(tmp_path: Path) -> None:
-    rows = [told(1, 10, trace=1, replay=1, cycle=9), told(2, 20, trace=1, replay=1, cycle=5)]
-    table = read(tmp_path, text(rows, header=WITH_CORES))
-    assert cores(table) == [(2.0, 20.0), (1.0, 10.0)]
-    assert cores(table.select([1])) == [(1.0, 10.0)]
-
-
-def test_what_is_no_number_is_refused_with_its_column_and_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"csv:3: .*PER CORE MAX .*found 'fast'"):
-        read(tmp_path, text([told(1, 2), told(1, "fast")], header=WITH_CORES))
-
-
-def test_the_report_of_a_device(tmp_path: Path) -> None:
-    def report(*values: str) -> OpTable:
-        file = tmp_path / "cpp_device_perf_report.csv"
-        header = f"{REPORT_HEADER.strip()},{','.join(PER_CORE)}\n"
-        rows = "".join(f"{REPORT_ROW.strip()},{value}\n" for value in values)
-        file.write_text(header + rows)
-        return read_cpp_report(file)
-
-    assert cores(report("5,900", ",")) == [(5.0, 900.0), (None, None)]
-    assert report(",").columns.core_max_ns == ()
 
 
 DM = "DEVICE QUASAR_DM KERNEL DURATION [ns]"
@@ -132,27 +93,6 @@ def test_a_column_that_was_never_filled_is_passed_over(tmp_path: Path) -> None:
     assert table.kernel_time == f"the longer of {DM} and {TRISC}"
 
 
-def test_the_usual_column_comes_first(tmp_path: Path) -> None:
-    rows = [row(dm="300") | {KERNEL: "250"}]
-    table = read(tmp_path, text(rows, header=(*LEAST, KERNEL, DM, TRISC, "X")))
-    assert (table.columns.kernel_ns, table.kernel_time) == ([250.0], KERNEL)
-
-
-def test_firmware_times_alone_are_said_to_be_that(tmp_path: Path) -> None:
-    rows = [row(dm_fw="500", trisc_fw="300")]
-    table = read(tmp_path, text(rows, header=(*LEAST, DM_FW, TRISC_FW, "X")))
-    assert table.columns.kernel_ns == [500.0]
-    assert table.kernel_time == f"the longer of {DM_FW} and {TRISC_FW}"
-    alone = read(tmp_path, text(rows, header=(*LEAST, DM_FW, "X")))
-    assert alone.kernel_time == DM_FW
-
-
-def test_no_time_in_any_column(tmp_path: Path) -> None:
-    table = read(tmp_path, text([row()], header=(*LEAST, KERNEL, DM, "X")))
-    assert table.dropped == {"no kernel duration": 1}
-    assert table.kernel_time == KERNEL
-
-
 def replay(number: int, codes: str, *, device: int = 0, trace: int = 0) -> list[Row]:
     """Return the ops of one replay, one letter each."""
     return [op(code, device=device, trace=trace, replay=number) for code in codes]
@@ -169,13 +109,6 @@ def test_replays_are_complete_if_they_are_equal(
     rows = [row for number, codes in enumerate(replays, start=1) for row in replay(number, codes)]
     (found,) = read(tmp_path, text([op("A"), *rows])).traces
     assert found == TraceReplays(0, 0, len(replays), complete=complete)
-
-
-def test_a_dropped_op_makes_its_replay_incomplete(tmp_path: Path) -> None:
-    rows = [*replay(1, "AB"), *replay(2, "A"), op("B", kernel=-1, trace=0, replay=2)]
-    table = read(tmp_path, text(rows))
-    assert [trace.complete for trace in table.traces] == [False]
-    assert table.dropped == {"negative kernel duration": 1}
 
 
 def test_traces_and_devices_are_apart(tmp_path: Path) -> None:
@@ -214,20 +147,6 @@ def test_the_device_says_in_which_order_a_replay_ran(tmp_path: Path) -> None:
     assert table.signposts[0].position == 4
 
 
-def test_without_cycles_the_file_says_in_which_order(tmp_path: Path) -> None:
-    rows = [*replay(1, "BA"), *replay(2, "BA")]
-    rows[0]["DEVICE FW START CYCLE"] = ""
-    table = read(tmp_path, text(rows))
-    assert [only.signature.op for only in table] == ["B", "A", "B", "A"]
-
-
-def test_replays_that_are_not_told_apart_are_not_counted(tmp_path: Path) -> None:
-    header = tuple(name for name in HEADER if name != REPLAY)
-    table = read(tmp_path, text([*replay(1, "AB"), *replay(2, "A")], header=header))
-    assert table.traces == ()
-    assert table.columns.trace == [0, 0, 0]
-
-
 @pytest.fixture
 def table(tmp_path: Path) -> OpTable:
     """Return a capture of two prefills around a decode, and of what is before and after them."""
@@ -237,11 +156,6 @@ def table(tmp_path: Path) -> OpTable:
         for word in words.split()
     ]
     return read(tmp_path, text(rows))
-
-
-def test_where_each_of_several_windows_begins(table: OpTable) -> None:
-    assert window(table, "PREFILL", None).calls == (0, 2)
-    assert window(table, "DECODE", None).calls == ()
 
 
 def codes(table: OpTable) -> str:
@@ -269,20 +183,6 @@ def test_what_lies_between(
     assert codes(part) == expected
     assert part.rows == table.rows == 15
     assert len(part) + len(part.signposts) + sum(part.dropped.values()) == part.rows
-
-
-def test_what_is_left_out_is_counted(table: OpTable) -> None:
-    part = window(table, "DECODE", "PREFILL")
-    assert part.dropped == {"no kernel duration": 1, "outside the window": 11}
-    assert part.signposts == (Signpost("inner", 1),)
-
-
-def test_signposts_inside_keep_their_places(table: OpTable) -> None:
-    part = window(table, "PREFILL_END", None)
-    assert part.signposts == (
-        Signpost("DECODE", 1), Signpost("inner", 2), Signpost("PREFILL", 3),
-        Signpost("PREFILL_END", 4),
-    )  # fmt: skip
 
 
 def test_what_could_not_be_read_is_told_of_the_window_that_it_is_in(table: OpTable) -> None:
@@ -314,8 +214,3 @@ def test_a_window_that_is_not_there(
 ) -> None:
     with pytest.raises(UsageError, match=problem):
         window(table, start, end)
-
-
-def test_a_capture_without_signposts(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no signpost 'A'; its signposts: none"):
-        window(read(tmp_path, text([op()])), "A", None)

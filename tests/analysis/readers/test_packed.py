@@ -48,16 +48,6 @@ def shown(file: Path, shape: str = "table") -> str:
     return run_show(parse(["show", str(file), "--format", shape])).text
 
 
-def test_a_run_record(tmp_path: Path) -> None:
-    file = packed(tmp_path, b'{"format": 1, "tests": {}}\n', "run.json.gz")
-    assert shown(file).startswith("tests: 0")
-
-
-def test_a_device_report(tmp_path: Path) -> None:
-    text = b"GLOBAL CALL COUNT,DEVICE ID,OP NAME,DEVICE KERNEL DURATION [ns]\n1,0,Matmul,1000\n"
-    assert "1 op on 1 device" in shown(packed(tmp_path, text))
-
-
 def test_what_is_cut_or_damaged(tmp_path: Path) -> None:
     whole = gzip.compress(capture(*[op("Matmul", ns) for ns in range(1, 5000)]).encode())
     file = tmp_path / "ops.csv.gz"

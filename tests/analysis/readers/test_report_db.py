@@ -64,22 +64,6 @@ def test_an_operation_and_its_tensors(tmp_path: Path, schema: dict[str, str]) ->
     assert (report.ranks, report.rank) == ((0,), 0)
 
 
-def test_only_a_table_of_operations_is_needed(tmp_path: Path) -> None:
-    report = report_of(tmp_path, {"operations": "name text, operation_id int"},
-                       operations=[{"operation_id": 1, "name": "a"}])  # fmt: skip
-    (operation,) = report.operations
-    assert (operation.duration_s, operation.reshard) == (None, Reshard.UNKNOWN)
-    assert (report.devices, report.tensors) == ((), {})
-
-
-def test_devices(tmp_path: Path) -> None:
-    report = report_of(
-        tmp_path, devices=[{"device_id": 1, "num_compute_cores": 72, "cb_limit": 1000}]
-    )
-    (device,) = report.devices
-    assert (device.compute_cores, device.cb_limit_bytes, device.l1_bank_bytes) == (72, 1000, None)
-
-
 def test_ranks_are_never_mixed(tmp_path: Path) -> None:
     file = build(
         tmp_path / "db.sqlite",
@@ -94,14 +78,6 @@ def test_ranks_are_never_mixed(tmp_path: Path) -> None:
     assert [operation.name for operation in lowest.operations] == ["of 1"]
     assert lowest.tensors[1].shape == (1,)
     assert lowest.peak_bytes_per_bank == {BufferType.L1: 1}
-
-
-def test_a_table_without_ranks_belongs_to_the_lowest(tmp_path: Path) -> None:
-    schema = {**RANKED, "local_tensor_comparison_records": "tensor_id int, matches int"}
-    file = build(tmp_path / "db.sqlite", schema,
-                 operations=[one_op(rank=0), one_op(rank=1)],
-                 local_tensor_comparison_records=[{"tensor_id": 1, "matches": 1}])  # fmt: skip
-    assert len(read_report_db(file).comparisons) == 1
 
 
 def test_buffers_are_summed_per_op_and_the_peak_is_no_sum_over_ops(tmp_path: Path) -> None:
@@ -248,16 +224,6 @@ def test_circular_buffers_of_the_fullest_core(
 def test_reshards(tmp_path: Path, name: str, inside: str, expected: Reshard) -> None:
     report = report_of(tmp_path, operations=[one_op(name)], captured_graph=graph(*function(inside)))
     assert report.operations[0].reshard is expected
-
-
-def test_fidelities_that_differ_are_none_and_an_argument_may_tell(tmp_path: Path) -> None:
-    both = graph(*function("AMatmul", arguments=["math_fidelity=LoFi"]),
-                 *function("BMatmul", arguments=["math_fidelity=HiFi4"]))  # fmt: skip
-    said = {"name": "compute_kernel_config", "value": "Config(math_fidelity=MathFidelity.HiFi3)"}
-    config = [{"operation_id": number, **said} for number in (1, 2)]
-    report = report_of(tmp_path, operations=[one_op(), one_op(identity=2)],
-                       captured_graph=both, operation_arguments=config)  # fmt: skip
-    assert [operation.fidelity for operation in report.operations] == [None, "HiFi3"]
 
 
 def _folder(parent: Path, name: str) -> Path:

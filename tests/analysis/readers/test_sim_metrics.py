@@ -36,8 +36,3 @@ def test_every_counter_in_all_and_of_every_tensor() -> None:
 @pytest.mark.parametrize("name", ["tensor_7", "tensor_9310", "tensor_b4f0"])
 def test_a_tensor_that_is_called_after_its_address_counts_in_all_only(name: str) -> None:
     assert names("a", name) == ["sim_tiles_read_a"]
-
-
-@pytest.mark.parametrize("name", ["tensor_a", "tensor_12345", "tensor_b4f0_t", "my_tensor_7"])
-def test_a_name_that_an_author_may_give_is_kept(name: str) -> None:
-    assert names(name) == [f"sim_tiles_read_{name}"]

@@ -85,18 +85,6 @@ def test_a_packed_trace(tmp_path: Path) -> None:
         read(tmp_path, packed[:-12])
 
 
-def test_a_packed_trace_with_any_byte_changed(tmp_path: Path) -> None:
-    packed = gzip.compress(text(OPERATION).encode(), mtime=0)
-    whole = read(tmp_path, packed)
-    for at in range(2, len(packed)):
-        damaged = packed[:at] + bytes([packed[at] ^ 0x55]) + packed[at + 1 :]
-        try:
-            found = read(tmp_path, damaged)
-        except InputError:
-            continue
-        assert found == whole  # it was in the header: a time, a system
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -120,9 +108,3 @@ def test_a_packed_trace_with_any_byte_changed(tmp_path: Path) -> None:
 def test_a_trace_that_is_none(tmp_path: Path, content: str | bytes, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         read(tmp_path, content)
-
-
-def test_a_trace_cut_at_any_line(tmp_path: Path) -> None:
-    for count in range(len(OPERATION)):
-        with pytest.raises(InputError):
-            read(tmp_path, text([*OPERATION, *OPERATION[:count]]) if count else "")
