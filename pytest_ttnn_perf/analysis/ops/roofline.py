@@ -219,7 +219,7 @@ def _is_too_fast(
 
 
 def roofline_of_groups(groups: OpGroups, arch: str | None) -> tuple[float, float] | None:
-    """Return time and least time of groups whose work is known; None without any."""
+    """Return time and least time of groups whose work is known."""
     board = board_of_arch(arch)
     if board is None or groups.kernel_time == CALLS:
         return None
