@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,7 +27,6 @@ from tests.harness.corpus import corpus
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_ttnn_perf.analysis.readers.report_db import Report
     from pytest_ttnn_perf.core.observation import MetricObservation
 
 Values = dict[str, tuple[float, ...]]
@@ -150,20 +148,3 @@ def test_a_report_of_a_program_that_failed_has_no_numbers() -> None:
     assert why is not None
     assert why.startswith("an operation failed: ttnn.matmul: The width of the first tensor")
     assert why.endswith(", and 4 more")
-
-
-@pytest.mark.parametrize("name", ["cnn_small", "mlp_bfp8", "mlp_bf16", "comparison"])
-def test_a_captured_graph_hands_on_the_tensors_that_its_report_does(name: str) -> None:
-    """But for those that were loaded, and those that are only let go of: reports leave them out."""
-
-    def handed_on(report: Report) -> Counter[object]:
-        names = {operation.id: operation.name for operation in report.operations}
-        return Counter(
-            (names[edge.producer], names[edge.consumer], *report.tensors[edge.tensor][1:5])
-            for edge in report.edges
-            if names[edge.producer] != "ttnn.from_torch"
-            if names[edge.consumer] != "ttnn.deallocate"
-        )
-
-    graph = read_graph_json(corpus(f"report_db/{name}/graph_capture.json"))
-    assert handed_on(graph) == handed_on(read_report_db(corpus(f"report_db/{name}/db.sqlite")))

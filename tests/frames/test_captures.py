@@ -116,31 +116,3 @@ def test_parts_add_up_to_the_change(write: Callable[..., Path]) -> None:
     assert frame["before_ns"].tolist() == [60_000, 0, 41_000]
     assert frame["after_ns"].sum() == 149_000
     assert frame["causes"][0] == "cores 64 → 32"
-
-
-def test_nothing_to_compare_is_an_empty_frame(write: Callable[..., Path]) -> None:
-    nothing = write(signpost("start"))
-    frame = frames.compare(nothing, nothing)
-    assert (len(frame), list(frame)) == (0, list(frames.COLUMNS["compare"]))
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("gemma_31b_fused_f4.csv", "gemma_31b_fused_final.csv"),
-        ("north_mini_dense_decode_b1_trace.csv", "north_mini_dense_decode_b32_trace.csv"),
-        ("falcon3_7b_tp4.csv", "falcon3_full.csv"),
-        ("llama_8b_final_decode.csv", "llama_8b_multichip.csv"),
-    ],
-)
-def test_real_changes_add_up_as_compare_tells(before: str, after: str) -> None:
-    files = corpus(f"ops_perf/{before}"), corpus(f"ops_perf/{after}")
-    told = json.loads(run_command("compare", *map(str, files), "--format", "json").text)
-
-    frame = frames.compare(*files)
-
-    assert frame["before_ns"].sum() == pytest.approx(told["before_ns"])
-    assert frame["after_ns"].sum() == pytest.approx(told["after_ns"])
-    assert frame["delta_ns"].sum() == pytest.approx(told["after_ns"] - told["before_ns"])
-    assert (frame["before_ns"] >= -1e-6).all()
-    assert (frame["after_ns"] >= -1e-6).all()

@@ -21,7 +21,7 @@ from pytest_ttnn_perf.analysis.ops.align import (
 from pytest_ttnn_perf.analysis.show.attribution import shown_sum, waterfall_of
 from pytest_ttnn_perf.core.ops import HOST, Op, Signature
 from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table
-from tests.properties.strategies import FEW, MANY
+from tests.properties.strategies import FEW, SOME
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -104,7 +104,7 @@ def nameless(part: Part) -> Part:
     return replace(part, op="", signature="", shape="", before_ns=0.0, name="")
 
 
-@MANY
+@SOME
 @given(pairs(ANY_NS))
 def test_the_parts_add_up_to_the_change_exactly(both: tuple[list[Op], list[Op]]) -> None:
     attribution = compared(both)
@@ -112,14 +112,14 @@ def test_the_parts_add_up_to_the_change_exactly(both: tuple[list[Op], list[Op]])
     assert attribution.delta_ns == sum(figures) == sum(reversed(figures))
 
 
-@MANY
+@SOME
 @given(st.lists(ops(ANY_NS), max_size=25))
 def test_a_table_differs_in_nothing_from_itself(rows: list[Op]) -> None:
     attribution = compared((rows, rows))
     assert (attribution.parts, attribution.delta_ns, attribution.unexplained_ns) == ((), 0, 0)
 
 
-@MANY
+@SOME
 @given(pairs(ANY_NS))
 def test_swapping_the_tables_negates_everything(both: tuple[list[Op], list[Op]]) -> None:
     there, back = compared(both), compared((both[1], both[0]))
@@ -128,7 +128,7 @@ def test_swapping_the_tables_negates_everything(both: tuple[list[Op], list[Op]])
     assert Counter(map(nameless, back.parts)) == Counter(map(mirrored, there.parts))
 
 
-@MANY
+@SOME
 @given(st.lists(st.integers(0, 4), max_size=40), st.lists(st.integers(0, 4), max_size=40))
 def test_a_common_subsequence_is_the_longest(a: list[int], b: list[int]) -> None:
     pairs = common_subsequence(a, b)
@@ -142,7 +142,7 @@ def test_a_common_subsequence_is_the_longest(a: list[int], b: list[int]) -> None
     assert len(pairs) == row[-1]
 
 
-@MANY
+@SOME
 @given(st.lists(st.floats(-1e12, 1e12), max_size=12), st.integers(1, 6))
 def test_a_shown_sum_adds_up(terms: list[float], digits: int) -> None:
     total, shown = shown_sum(terms, digits=digits)

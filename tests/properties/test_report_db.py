@@ -30,7 +30,7 @@ from tests.analysis.readers.report_db_tables import (
     graph,
     one_op,
 )
-from tests.properties.strategies import MANY, SOME
+from tests.properties.strategies import SOME
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +81,7 @@ def test_random_bytes_in_the_middle(tmp_path_factory: pytest.TempPathFactory) ->
     folder = tmp_path_factory.mktemp("report")
     whole = sample(folder)
 
-    @MANY
+    @SOME
     @given(st.data())
     def damage(data: st.DataObject) -> None:
         content = bytearray(whole)
@@ -121,7 +121,7 @@ JSON = st.recursive(
 )
 
 
-@MANY
+@SOME
 @given(document=JSON | st.lists(st.sampled_from(NODES) | JSON, max_size=8))
 def test_any_document_as_a_graph(
     tmp_path_factory: pytest.TempPathFactory, document: object
@@ -132,7 +132,7 @@ def test_any_document_as_a_graph(
         read_graph_json(file)
 
 
-@MANY
+@SOME
 @given(text=TEXTS)
 def test_any_text_in_the_place_of_a_configuration(text: str) -> None:
     for before in ("", "memory_layout=", "shard_spec=", "Conv2dConfig(", "Shape("):

@@ -32,7 +32,7 @@ from tests.analysis.readers import (
     test_ttlang_sim,
 )
 from tests.analysis.readers import ttlang_text as sample
-from tests.properties.strategies import FEW, MANY
+from tests.properties.strategies import FEW, SOME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,13 +86,13 @@ def attempted(folder: pytest.TempPathFactory, name: str, content: bytes) -> None
     assert "\n" not in refusal
 
 
-@MANY
+@SOME
 @given(name=NAMES, content=st.binary(max_size=200) | st.lists(PIECES).map("".join).map(str.encode))
 def test_any_content(tmp_path_factory: pytest.TempPathFactory, name: str, content: bytes) -> None:
     attempted(tmp_path_factory, name, content)
 
 
-@MANY
+@SOME
 @given(
     name=NAMES,
     damage=st.lists(st.tuples(st.floats(0, 1), PIECES, st.integers(0, 60)), min_size=1, max_size=4),

@@ -6,8 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.align import (
-    Attribution,
-    attribute,
     attribute_groups,
     group_ops,
 )
@@ -16,14 +14,6 @@ from pytest_ttnn_perf.core.ops import HOST, Op, OpGroup, OpGroups, Signature
 from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, op, retyped, table
 
 FOLD = Signature("Fold")
-MATMUL_TEXT = (
-    "{'bcast_batch': 'true'; 'compute_kernel_config': 'ComputeKernelConfig(math_fidelity=LoFi;"
-    "math_approx_mode=0;fp32_dest_acc_en=0;packer_l1_acc=1;dst_full_sync_en=0)'; 'program_config': "
-    "'MatmulMultiCoreReuseMultiCast1DProgramConfig(compute_with_storage_grid_size=(x=8;y=7);"
-    "in0_block_w=2;out_subblock_h=1;out_subblock_w=4;per_core_M=1;per_core_N=4;fuse_batch=1;"
-    "fused_activation=FUSED;mcast_in0=1)'; 'untilize_out': 'false'}"
-)
-GELU = "UnaryWithParam(op_type=UnaryOpType::GELU;param={1})"
 
 
 def group(
@@ -135,37 +125,6 @@ def test_the_two_middle_steps_of_one_program_are_one_whatever_device_is_slowest(
         (MATMUL.op, 1, 100),
         (RESHARD.op, 1, 21),
     ]
-
-
-def fused(text: str) -> str:
-    return MATMUL_TEXT.replace("FUSED", text)
-
-
-LAYER = [op(NORM, 5_000), op(MATMUL, 10_000, attributes=fused(GELU)), op(RESHARD, 2_000)]
-
-
-@pytest.mark.parametrize(
-    "after",
-    [
-        LAYER * 2,
-        [*LAYER, op(NORM, 5_000)],
-        [op(NORM, 5_000), op(MATMUL, 30_000, attributes=fused("std::nullopt"))] * 2,
-        [op(NORM, 9_000, cores=32), *LAYER[1:]] * 2,
-        [op(NORM, 5_000, fidelity="LoFi"), op(retyped(MATMUL, "BFLOAT8_B"), 6_000)],
-        [],
-    ],
-    ids=["same", "fewer", "slower, without an op", "cores", "fidelity and dtype", "nothing"],
-)
-def test_of_uniform_groups_the_same_is_said_as_of_the_tables(after: list[Op]) -> None:
-    before = sorted(LAYER * 2, key=lambda row: row.signature)
-    then, now = table(before), table(sorted(after, key=lambda row: row.signature))
-    assert attribute_groups(group_ops(then), group_ops(now)) == placeless(attribute(then, now))
-    assert attribute_groups(group_ops(now), group_ops(then)) == placeless(attribute(now, then))
-
-
-def placeless(attribution: Attribution) -> Attribution:
-    """Leave out between which ops others stand: groups have no order."""
-    return replace(attribution, parts=tuple(replace(part, beside="") for part in attribution.parts))
 
 
 def test_times_of_different_columns_cannot_be_compared() -> None:

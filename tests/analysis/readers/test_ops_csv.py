@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.readers.ops_csv import is_ops_csv
 from pytest_ttnn_perf.core.errors import InputError
-from pytest_ttnn_perf.core.ops import HOST, Op, Signature, Signpost, Tensor, Unread
+from pytest_ttnn_perf.core.ops import HOST, Op, Signature, Tensor, Unread
 from tests.analysis.readers.ops_text import (
     HEADER,
     KERNEL,
@@ -105,16 +105,6 @@ def test_operands_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     assert [tensor.padded[3:] for tensor in signature.inputs] == [(0,), (), (2,), (10,)]
 
 
-def test_equal_signatures_are_stored_once(tmp_path: Path) -> None:
-    rows = []
-    for mesh_device in (1, 2):
-        memory = f"DEV_{mesh_device}_L1_INTERLEAVED"
-        rows.append(op() | tensor("INPUT_0", "1[1]", "1[1]", "1[1]", "1[1]", memory=memory))
-    table = read(tmp_path, text(rows))
-    assert len(table.signatures) == 1
-    assert table.columns.signature == [0, 0]
-
-
 @pytest.mark.parametrize("nothing", ["", "None", "nan", "NaN", " "])
 def test_a_number_may_be_left_out_in_several_words(tmp_path: Path, nothing: str) -> None:
     row = op(fw=nothing, gap=nothing, cycle=nothing, core_count=nothing, trace=nothing)
@@ -139,13 +129,6 @@ def test_what_rows_disagree_on_is_not_said_of_the_capture(tmp_path: Path) -> Non
     rows = [op(device_arch=arch, available_worker_core_count=n) for arch, n in (("a", 1), ("b", 2))]
     table = read(tmp_path, text(rows))
     assert (table.arch, table.available_cores) == (None, None)
-
-
-def test_signposts_stand_between_ops(tmp_path: Path) -> None:
-    rows = [signpost("START"), op(), op(kernel=""), signpost("MIDDLE"), op(), signpost("END")]
-    table = read(tmp_path, text(rows))
-    assert table.signposts == (Signpost("START", 0), Signpost("MIDDLE", 1), Signpost("END", 2))
-    assert (table.rows, len(table)) == (6, 2)
 
 
 @pytest.mark.parametrize(

@@ -160,19 +160,6 @@ def test_a_flow_graph_is_in_the_order_of_its_buffers(heading: str) -> None:
     assert first.dma_ops == (("r", "noc", 4, "copy", "read"),)
 
 
-def test_a_dump_of_kernels_is_no_section() -> None:
-    dump = (
-        "=== reader kernel written to reader.cpp ===\n#include <x>\nvoid f() {}\n"
-        + "=" * 60
-        + "\n=== PERF SUMMARY === of nothing\n// SIGNPOST PROFILE\n"
-        + "=" * 70
-        + "\nTTLANG PERFETTO TRACE SERVER\n"
-    )
-    assert parse(dump).is_empty
-    log = parse(dump + sample.WHOLE_LOG + dump)
-    assert log == parse(sample.WHOLE_LOG)
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -273,14 +260,6 @@ def test_a_program_without_a_line_that_all_have(line: str) -> None:
     summary = parse("\n".join(kept)).perf_summaries[0]
     assert not summary.complete
     assert 7 not in {program.program_id for program in summary.programs}
-
-
-def test_a_summary_that_gives_way_to_other_output() -> None:
-    text = sample.PERF_SUMMARY.partition("  DRAM write")[0] + "Traceback:\n  a\n  b\n  c\n  d\n"
-    log = parse(text)
-    assert not log.perf_summaries[0].complete
-    assert not log.perf_summaries[0].programs
-    assert kinds(log).count(ProblemKind.UNREAD) == 3
 
 
 LAST = "    TRISC_2  900 cycles (0.9 us) - 950 cycles (1.0 us)\n"
