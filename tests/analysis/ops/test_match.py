@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,7 +22,6 @@ from tests.analysis.ops.tables import (
     retyped,
     table,
 )
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import Op, Signature
