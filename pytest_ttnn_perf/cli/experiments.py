@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +23,7 @@ from pytest_ttnn_perf.core.settings import (
 )
 from pytest_ttnn_perf.machine.git import Repository
 from pytest_ttnn_perf.report.tables import Result, json_text, printed, shown_path, stdout_style
-from pytest_ttnn_perf.report.terminal import Ticker
+from pytest_ttnn_perf.report.terminal import LiveLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,18 +65,18 @@ def _pass_on(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace]
 def run_ab(options: argparse.Namespace) -> Result:
     from pytest_ttnn_perf.experiments.ab import ab
 
-    with closing(Ticker()) as ticker:
-        asked = _experiment(options, ("ab", options.ref), options.rest, ticker)
+    with LiveLine() as line:
+        asked = _experiment(options, ("ab", options.ref), options.rest, line)
         return ab(asked, options.ref, shape=options.format)
 
 
 def _experiment(
-    options: argparse.Namespace, command: tuple[str, ...], argv: Sequence[str], ticker: Ticker
+    options: argparse.Namespace, command: tuple[str, ...], argv: Sequence[str], line: LiveLine
 ) -> Experiment:
     from pytest_ttnn_perf.experiments.rounds import Experiment
 
     settings, same = _settings_of(argv), tuple(options.same)
-    return Experiment(command, argv, options.rounds, Path.cwd(), settings, ticker.show, same)
+    return Experiment(command, argv, options.rounds, Path.cwd(), settings, line.progress, same)
 
 
 #: Options of pytest that decide which processes are started: pytest reads them in these alone.
@@ -125,8 +124,8 @@ def run_bisect(options: argparse.Namespace) -> Result:
     from pytest_ttnn_perf.experiments.bisect import bisect
 
     bad, argv = split_bad(options.rest, Path.cwd())
-    with closing(Ticker()) as ticker:
-        asked = _experiment(options, ("bisect", options.good, bad), argv, ticker)
+    with LiveLine() as line:
+        asked = _experiment(options, ("bisect", options.good, bad), argv, line)
         return bisect(asked, options.good, bad, options.metric, shape=options.format)
 
 
@@ -172,8 +171,8 @@ def run_calibrate(options: argparse.Namespace) -> Result:
     asked = Calibration(
         options.rest, options.sessions, options.write, options.baselines, Path.cwd(), options.reason
     )
-    with closing(Ticker()) as ticker:
-        return calibrate(asked, project_settings(), progress=ticker.show, shape=options.format)
+    with LiveLine() as line:
+        return calibrate(asked, project_settings(), progress=line.progress, shape=options.format)
 
 
 def add_journal(parser: argparse.ArgumentParser) -> None:
@@ -240,8 +239,8 @@ def run_try(options: argparse.Namespace) -> Result:
     if not message:
         raise UsageError("-m: expected a few words on what was changed, found nothing")
     given = ("--base", options.base) if options.base is not None else ()
-    with closing(Ticker()) as ticker:
-        asked = _experiment(options, ("try", "-m", message, *given), options.rest, ticker)
+    with LiveLine() as line:
+        asked = _experiment(options, ("try", "-m", message, *given), options.rest, line)
         tried = try_change(asked, message, options.base)
     if options.format == "json":
         text = json_text(try_document(tried, cwd))

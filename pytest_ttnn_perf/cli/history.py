@@ -6,7 +6,6 @@ import argparse
 import os
 import time
 from collections import Counter
-from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
@@ -86,7 +85,7 @@ from pytest_ttnn_perf.report.tables import (
     shown_path,
     stdout_style,
 )
-from pytest_ttnn_perf.report.terminal import Ticker
+from pytest_ttnn_perf.report.terminal import LiveLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -294,9 +293,9 @@ def run_import(options: argparse.Namespace) -> Result:
     done: Counter[Sent] = Counter()
     others: list[str] = []
     unreadable: list[str] = []
-    with closing(Ticker()) as ticker:
+    with LiveLine() as line:
         for number, file in enumerate(files, start=1):
-            _show(ticker, "sending run records", number, len(files))
+            _show(line, "sending run records", number, len(files))
             try:
                 run = read_run(file)
             except InputError as error:
@@ -320,10 +319,10 @@ def run_import(options: argparse.Namespace) -> Result:
     return _result([*lines, *_listed("not sent, as they cannot be read", "file", unreadable)])
 
 
-def _show(ticker: Ticker, what: str, number: int, count: int) -> None:
+def _show(line: LiveLine, what: str, number: int, count: int) -> None:
     """Show how far a command is; in a log, at milestones."""
     part = max(1, count // _MILESTONES)
-    ticker.show(f"{what}: {number} of {count}", number % part == 0 and count > _MILESTONES)
+    line.progress(f"{what}: {number} of {count}", number % part == 0 and count > _MILESTONES)
 
 
 def _listed(what: str, noun: str, items: Sequence[str]) -> list[str]:
@@ -354,9 +353,9 @@ def run_export(options: argparse.Namespace) -> Result:
     written = existing = 0
     pruned: list[str] = []
     records = stored_records(database)
-    with closing(Ticker()) as ticker:
+    with LiveLine() as line:
         for number, record in enumerate(records, start=1):
-            _show(ticker, "writing run records", number, len(records))
+            _show(line, "writing run records", number, len(records))
             file = folder / record.file
             if file.exists():
                 existing += 1
@@ -366,9 +365,9 @@ def run_export(options: argparse.Namespace) -> Result:
                 write_text(file, text + "\n")
                 written += 1
     there = f"; {existing} already there" if existing else ""
-    line = f"wrote {counted(written, 'run record')} to {shown_path(folder, folder.cwd())}{there}"
+    done = f"wrote {counted(written, 'run record')} to {shown_path(folder, folder.cwd())}{there}"
     return _result(
-        [line, *_listed("not written, as samples and op tables were pruned", "run", pruned)]
+        [done, *_listed("not written, as samples and op tables were pruned", "run", pruned)]
     )
 
 

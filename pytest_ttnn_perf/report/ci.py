@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from pytest_ttnn_perf.core.finding import Severity
-from pytest_ttnn_perf.core.metric import Kind, median
+from pytest_ttnn_perf.core.metric import Kind
 from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, Location, Outcome, Reason
 from pytest_ttnn_perf.core.settings import Missing
 from pytest_ttnn_perf.core.text import counted, shortened, visible
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_ttnn_perf.core.finding import Finding
-    from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.observation import JudgedTest, Run, Verdict
     from pytest_ttnn_perf.report.terminal import SummaryOptions
 
@@ -296,56 +295,3 @@ def _issues(report: CiReport, judged: JudgedTest) -> Iterator[dict[str, object]]
         if finding.stands:
             severity = _OF_FINDING[finding.severity]
             yield issue("rule", finding.code, finding.code, title(finding), severity)
-
-
-_NO_METRIC: Final = "-"
-#: Of several verdicts the first of these is the test's.
-_WORST: Final = (
-    *(Outcome.NO_DATA, Outcome.REGRESSED, Outcome.SHIFTED, Outcome.TOO_NOISY),
-    *(Outcome.NOT_COMPARABLE, Outcome.NO_BASELINE, Outcome.IMPROVED, Outcome.WITHIN),
-)
-
-
-def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[str, str]]:
-    """Return the JUnit properties of a test, in the metrics' units."""
-    pairs: list[tuple[str, str]] = []
-    observation = judged.observation
-    own = observation.hardware or hardware
-    if own is not None:
-        pairs.append(("key", own.key))
-    if observation.node_id is not None:
-        pairs.append(("identity", observation.test))
-    if judged.verdicts:
-        outcomes = {verdict.outcome for verdict in judged.verdicts}
-        worst = next(outcome for outcome in _WORST if outcome in outcomes)
-        pairs.append(("verdict", worst.value))
-    for verdict in judged.verdicts:
-        # The verdict on a test without any data is of no metric, and said already.
-        pairs += _of_verdict(verdict) if verdict.metric.name != _NO_METRIC else []
-    judged_names = {verdict.metric.name for verdict in judged.verdicts}
-    for name, observed in observation.metrics.items():
-        if name not in judged_names and observed.samples:
-            pairs.append((name, _number(float(median(observed.samples)))))
-            pairs.append((f"{name}.unit", observed.metric.unit))
-    found = sorted(finding.code for finding in judged.findings if finding.stands)
-    pairs += [("findings", ",".join(found))] if found else []
-    # pytest takes care of values, but not of names.
-    return [(visible(f"ttnn_perf.{name}"), visible(value)) for name, value in pairs]
-
-
-def _of_verdict(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    name = verdict.metric.name
-    if verdict.observed is not None:
-        yield name, _number(verdict.observed)
-        yield f"{name}.unit", verdict.metric.unit
-    yield f"{name}.verdict", verdict.outcome.value
-    if verdict.centre is not None:
-        yield f"{name}.baseline", _number(verdict.centre)
-    as_read = {"change": verdict.change_as_read, "limit": verdict.limit_as_read}
-    for what, fraction in as_read.items():
-        if fraction is not None:  # four decimals are enough for a dashboard; never -0
-            yield f"{name}.{what}_percent", _number(round(fraction * 100, 4) + 0.0)
-
-
-def _number(value: float) -> str:
-    return f"{value:.10g}"

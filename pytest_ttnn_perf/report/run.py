@@ -16,8 +16,10 @@ from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
-from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, encode_heading
+from pytest_ttnn_perf.core.metric import median
+from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, Outcome, encode_heading
 from pytest_ttnn_perf.core.settings import Checklist, Missing
+from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.gate.health import find_orphans, health_of
 from pytest_ttnn_perf.gate.judging import (
     differences_of,
@@ -29,7 +31,6 @@ from pytest_ttnn_perf.gate.judging import (
 )
 from pytest_ttnn_perf.gate.rules_on_numbers import axis_without_effect
 from pytest_ttnn_perf.gate.targets import unmatched
-from pytest_ttnn_perf.report.ci import CiReport, annotation_lines, gitlab_text, property_pairs
 from pytest_ttnn_perf.report.findings import progress_of, title
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import Line, shown_path
@@ -47,11 +48,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.core.finding import Progress
-    from pytest_ttnn_perf.core.observation import JudgedTest, Run, Shift
+    from pytest_ttnn_perf.core.hardware import Hardware
+    from pytest_ttnn_perf.core.observation import JudgedTest, Run, Shift, Verdict
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.gate.gated_run import GateRun
     from pytest_ttnn_perf.gate.record import CiJob, RunContext
     from pytest_ttnn_perf.gate.store import BaselineStore
+    from pytest_ttnn_perf.report.ci import CiReport
     from pytest_ttnn_perf.report.sentences import Rerun
     from pytest_ttnn_perf.report.tables import Table
 
@@ -138,6 +141,8 @@ def ci_report(
     record: str | None,
 ) -> CiReport:
     """Return the source of reports for CI."""
+    from pytest_ttnn_perf.report.ci import CiReport
+
     differences = differences_of(
         run.tests, store, hardware=run.hardware, environment=run.environment
     )
@@ -171,6 +176,59 @@ def heading(context: RunContext) -> str:
         return ", ".join([*parts, context.profiler])
     replayed = f"replaying {shown_path(settings.replay, cwd)}"
     return ", ".join([*parts, f"{replayed}, times of this machine are left out"])
+
+
+_NO_METRIC: Final = "-"
+#: Of several verdicts the first of these is the test's.
+_WORST: Final = (
+    *(Outcome.NO_DATA, Outcome.REGRESSED, Outcome.SHIFTED, Outcome.TOO_NOISY),
+    *(Outcome.NOT_COMPARABLE, Outcome.NO_BASELINE, Outcome.IMPROVED, Outcome.WITHIN),
+)
+
+
+def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[str, str]]:
+    """Return the JUnit properties of a test, in the metrics' units."""
+    pairs: list[tuple[str, str]] = []
+    observation = judged.observation
+    own = observation.hardware or hardware
+    if own is not None:
+        pairs.append(("key", own.key))
+    if observation.node_id is not None:
+        pairs.append(("identity", observation.test))
+    if judged.verdicts:
+        outcomes = {verdict.outcome for verdict in judged.verdicts}
+        worst = next(outcome for outcome in _WORST if outcome in outcomes)
+        pairs.append(("verdict", worst.value))
+    for verdict in judged.verdicts:
+        # The verdict on a test without any data is of no metric, and said already.
+        pairs += _of_verdict(verdict) if verdict.metric.name != _NO_METRIC else []
+    judged_names = {verdict.metric.name for verdict in judged.verdicts}
+    for name, observed in observation.metrics.items():
+        if name not in judged_names and observed.samples:
+            pairs.append((name, _number(float(median(observed.samples)))))
+            pairs.append((f"{name}.unit", observed.metric.unit))
+    found = sorted(finding.code for finding in judged.findings if finding.stands)
+    pairs += [("findings", ",".join(found))] if found else []
+    # pytest takes care of values, but not of names.
+    return [(visible(f"ttnn_perf.{name}"), visible(value)) for name, value in pairs]
+
+
+def _of_verdict(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    name = verdict.metric.name
+    if verdict.observed is not None:
+        yield name, _number(verdict.observed)
+        yield f"{name}.unit", verdict.metric.unit
+    yield f"{name}.verdict", verdict.outcome.value
+    if verdict.centre is not None:
+        yield f"{name}.baseline", _number(verdict.centre)
+    as_read = {"change": verdict.change_as_read, "limit": verdict.limit_as_read}
+    for what, fraction in as_read.items():
+        if fraction is not None:  # four decimals are enough for a dashboard; never -0
+            yield f"{name}.{what}_percent", _number(round(fraction * 100, 4) + 0.0)
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}"
 
 
 class RunReport:
@@ -247,6 +305,8 @@ class RunReport:
             text = markdown_text(report)
             self.gate.attempt(partial(write_text, settings.markdown, text))
         if settings.gitlab is not None:
+            from pytest_ttnn_perf.report.ci import gitlab_text
+
             text = gitlab_text(report)
             self.gate.attempt(partial(write_text, settings.gitlab, text))
         if settings.step_summary and summary is not None:
@@ -330,6 +390,8 @@ class RunResult(Struct, frozen=True):
         wanted = self.context.job.annotates and self.context.settings.annotations
         if self.ci_report is None or not wanted:
             return iter(())
+        from pytest_ttnn_perf.report.ci import annotation_lines
+
         return annotation_lines(self.ci_report, failures=failures)
 
     def shift_text(self) -> str | None:

@@ -12,7 +12,6 @@ from pytest_ttnn_perf.core.metric import OF_DEVICE, Better, Kind
 from pytest_ttnn_perf.core.observation import WITHOUT_BASELINE, Outcome, Reason
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, digits, inert
-from pytest_ttnn_perf.gate.sweeps import PointState
 from pytest_ttnn_perf.report.tables import (
     Fit,
     Line,
@@ -548,6 +547,8 @@ def sweep_lines(sweep: Sweep) -> Iterator[Line | Table]:
 
 def heading(sweep: Sweep) -> str:
     """Say what was swept, and how its points ended."""
+    from pytest_ttnn_perf.gate.sweeps import PointState
+
     axes = ", ".join(axis.axis for axis in sweep.axes)
     ended = [
         f"{count} {state.value}"
@@ -560,6 +561,8 @@ def heading(sweep: Sweep) -> str:
 
 def sweep_table(sweep: Sweep) -> tuple[list[str], list[list[str]]]:
     """Return the headings and rows of a sweep's points."""
+    from pytest_ttnn_perf.gate.sweeps import PointState
+
     columns = [(each.role, each.metric) for each in sweep.metrics]
     by_unit = [m.unit if m.kind is Kind.THROUGHPUT and m.unit else m.name for _, m in columns]
     values = {role: [point.value(role) for point in sweep.points] for role, _ in columns}

@@ -80,9 +80,9 @@ _UP: Final = "\x1b[A"
 
 
 class LiveLine(Struct):
-    """One line of a terminal that is rewritten."""
+    """One line of a terminal that is rewritten, or milestones in a log."""
 
-    stream: TextIO
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
     _is_shown: bool = False
     #: The column of other output in the line above it; None where it stands by itself.
     _above: int | None = None
@@ -93,11 +93,27 @@ class LiveLine(Struct):
         # One column less: some terminals go to the next line once the last one is written.
         self._write(_CLEAR + cut_end(inert(text), self._width() - 1))
 
+    def progress(self, text: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
+        """Show how far a command is."""
+        if self.stream.isatty():
+            self.show(text)
+        elif milestone:
+            self.stream.write(f"{inert(text)}\n")
+            self.stream.flush()
+
     def clear(self) -> None:
         """Make room for what is printed next."""
         if self._is_shown:
             self._write(_CLEAR)
             self._is_shown, self._above = False, None
+
+    def __enter__(self) -> LiveLine:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing of it."""
+        self.clear()
 
     def _write(self, text: str) -> None:
         if self._above is not None:
@@ -111,24 +127,6 @@ class LiveLine(Struct):
         except (OSError, ValueError):
             columns = 0
         return columns or shutil.get_terminal_size().columns
-
-
-class Ticker(Struct):
-    """The progress of a command on stderr, or milestones in a log."""
-
-    line: LiveLine = field(default_factory=lambda: LiveLine(sys.stderr))
-
-    def show(self, line: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
-        """Show how far it is."""
-        if self.line.stream.isatty():
-            self.line.show(line)
-        elif milestone:
-            self.line.stream.write(f"{inert(line)}\n")
-            self.line.stream.flush()
-
-    def close(self) -> None:
-        """Leave nothing of it."""
-        self.line.clear()
 
 
 #: How many commands, or tests, are printed of many that are alike; the others are counted.

@@ -20,7 +20,7 @@ from pytest_ttnn_perf.core.baseline import (
 )
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Metric
-from tests.properties.strategies import MANY, SOME
+from tests.properties.strategies import SOME
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
@@ -60,7 +60,7 @@ def appended(test: TestBaseline, sessions: list[Session]) -> TestBaseline:
     return replace(test, metrics={METRIC.name: longer})
 
 
-@MANY
+@SOME
 @given(FILES, FILES)
 def test_an_unchanged_side_gives_the_other_side(base: BaselineFile, changed: BaselineFile) -> None:
     for ours, theirs in ((base, changed), (changed, base)):
@@ -69,7 +69,7 @@ def test_an_unchanged_side_gives_the_other_side(base: BaselineFile, changed: Bas
         assert not merged.conflicts
 
 
-@MANY
+@SOME
 @given(st.none() | FILES, FILES, FILES)
 def test_both_directions_give_the_same(
     base: BaselineFile | None, ours: BaselineFile, theirs: BaselineFile
@@ -87,7 +87,7 @@ def test_both_directions_give_the_same(
     )
 
 
-@MANY
+@SOME
 @given(st.none() | FILES, FILES, FILES, st.sampled_from(Take))
 def test_what_is_taken_is_one_of_the_sides_and_settles_it(
     base: BaselineFile | None, ours: BaselineFile, theirs: BaselineFile, take: Take
@@ -99,7 +99,7 @@ def test_what_is_taken_is_one_of_the_sides_and_settles_it(
         assert merged.file.tests.get(conflict.test) == sides[conflict.taken]
 
 
-@MANY
+@SOME
 @given(FILES, stored_tests(), stored_tests())
 def test_one_test_accepted_differently_twice_is_a_conflict(
     base: BaselineFile, one: TestBaseline, other: TestBaseline

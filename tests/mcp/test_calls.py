@@ -144,7 +144,7 @@ def test_a_defect_of_the_server_is_said_and_the_next_call_is_answered(
 def test_commands_themselves(desk: Desk) -> None:
     before = desk.record("before.json", tests={"test_a.py::test_x": [2.0, 2.0]})
     (desk.path / ".ttnn_perf" / "runs").mkdir(parents=True)
-    after = desk.record(".ttnn_perf/runs/1.json", tests={"test_a.py::test_x": [3.0, 3.0]})
+    desk.record(".ttnn_perf/runs/1.json", tests={"test_a.py::test_x": [3.0, 3.0]})
     (desk.path / "json.py").write_text("raise SystemExit('imported from where a client works')")
     with Wire() as wire:
 
@@ -157,10 +157,9 @@ def test_commands_themselves(desk: Desk) -> None:
         accepted = ask(
             "accept", record=before.name, tests=["test_a.py::test_x"], reason="where we begin"
         )
-        status, compared = ask("status"), ask("compare", before=before.name, after=str(after))
+        status = ask("status")
         explained = ask("explain", what="test_a.py::test_x")
         refused = wire.ask(call(1, "compare", before="nowhere.json", after="nowhere.json"))
-        rule = json.loads(text_of(wire.ask(call(1, "explain", what="TTP203"))))
 
     baseline = desk.find("test_a.py::test_x")
     assert baseline is not None
@@ -168,7 +167,5 @@ def test_commands_themselves(desk: Desk) -> None:
     assert accepted["exit_code"] == 0
     assert status["answer"]["failed"][0]["why"].startswith("REGRESSED: latency 3.000 ms")
     assert status["answer"]["next"] == ["ttnn-perf explain test_a.py::test_x"]
-    assert compared["answer"]
     assert [each["outcome"] for each in explained["answer"]["verdicts"]] == ["REGRESSED"]
     assert text_of(refused).startswith("ttnn-perf: nowhere.json: ")
-    assert rule["answer"]["code"] == "TTP203"

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from contextlib import asynccontextmanager
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.mcp.stand_in import LARGE
-from tests.mcp.wire import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -118,19 +116,6 @@ def test_progress_and_cancelling(tmp_path: Path, mode: str) -> None:
     run(story)
 
 
-def test_two_clients_one_after_the_other_and_real_commands(tmp_path: Path) -> None:
-    async def first(mode: str) -> None:
-        async with connected(tmp_path, mode, COMMANDS) as client:
-            status = await client.call_tool("status", {})
-            assert status.structured_content["answer"]["last_run"] is None
-            refused = await client.call_tool("explain", {"what": "TTP0"})
-            assert refused.is_error
-            assert "no rule is called 'TTP0'" in text_of(refused)
-
-    for mode in ("legacy", "auto"):
-        run(partial(first, mode))
-
-
 MODEL = """
 STEP_NS = 1_000_000
 
@@ -189,23 +174,3 @@ def test_a_cancelled_step_is_told_as_such_and_can_be_tried_again(tmp_path: Path)
             assert (way["first"], way["now"]) == pytest.approx((1e6, 8e5))
 
     run(story)
-
-
-def test_a_client_that_goes_leaves_nothing_running(tmp_path: Path) -> None:
-    async def story() -> None:
-        import anyio
-
-        async with (
-            connected(tmp_path, "auto", STAND_IN) as client,
-            anyio.create_task_group() as group,
-        ):
-
-            async def stop(*_: object) -> None:
-                group.cancel_scope.cancel()
-
-            group.start_soon(
-                partial(client.call_tool, "explain", {"what": "long"}, progress_callback=stop)
-            )
-
-    run(story)
-    wait_for(tmp_path / "kept")  # the client may not have waited for it

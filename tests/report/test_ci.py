@@ -13,7 +13,8 @@ from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Outcome, Shift
 from pytest_ttnn_perf.core.settings import Missing
 from pytest_ttnn_perf.gate.record import CiJob
-from pytest_ttnn_perf.report.ci import annotation_lines, gitlab_text, property_pairs
+from pytest_ttnn_perf.report.ci import annotation_lines, gitlab_text
+from pytest_ttnn_perf.report.run import property_pairs
 from tests.harness.ci_report import PCC, finding, judged, told, verdict
 
 if TYPE_CHECKING:

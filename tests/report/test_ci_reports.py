@@ -20,9 +20,9 @@ from pytest_ttnn_perf.report.ci import (
     Level,
     annotation_lines,
     gitlab_text,
-    property_pairs,
 )
 from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code, markdown_text, prose, table_row
+from pytest_ttnn_perf.report.run import property_pairs
 from pytest_ttnn_perf.report.tables import Style, columns_of, printed
 from pytest_ttnn_perf.report.terminal import summary_lines
 from tests.harness.ci_report import finding, judged, told, verdict

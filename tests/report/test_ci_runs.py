@@ -37,16 +37,12 @@ def notes_of(ran: Ran) -> list[str]:
     return [head for head in heads if "TTP" not in head]
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [["-s", "--ttnn-perf-confirm=0"], ["-v", "--color=yes", "--ttnn-perf-confirm=0"]],
-)  # fmt: skip
-def test_annotations_stand_on_lines_of_their_own(slower: Project, mode: list[str]) -> None:
+def test_annotations_stand_on_lines_of_their_own(slower: Project) -> None:
     source = slower.path / "test_model.py"
     source.write_text(source.read_text().replace("turn = ", "print('no end', end=''); turn = "))
     line = source.read_text().splitlines().index("@pytest.mark.ttnn_perf") + 1
 
-    ran = slower.pytest_process("--ttnn-perf", *IN_WORKERS, *mode)
+    ran = slower.pytest_process("--ttnn-perf", *IN_WORKERS, "-s", "--ttnn-perf-confirm=0")
 
     assert ran.code == 1
     place = f"file=test_model.py,line={line}"

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from pytest_ttnn_perf.report.tables import columns_of
-from pytest_ttnn_perf.report.terminal import LiveLine, Ticker
+from pytest_ttnn_perf.report.terminal import LiveLine
 
 
 class Screen(io.StringIO):
@@ -22,10 +22,9 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_line_is_rewritten_and_nothing_of_it_stays() -> None:
     screen = Screen()
-    ticker = Ticker(LiveLine(screen))
-    ticker.show("1 of 2 tests", milestone=False)
-    ticker.show("2 of 2 tests", milestone=True)
-    ticker.close()
+    with LiveLine(screen) as line:
+        line.progress("1 of 2 tests", milestone=False)
+        line.progress("2 of 2 tests", milestone=True)
     assert screen.getvalue() == "\r\x1b[2K1 of 2 tests\r\x1b[2K2 of 2 tests\r\x1b[2K"
 
 
@@ -50,8 +49,7 @@ def test_a_long_line_stays_one_line() -> None:
 
 def test_a_log_has_a_line_per_milestone() -> None:
     log = io.StringIO()
-    ticker = Ticker(LiveLine(log))
-    ticker.show("1 of 2 tests", milestone=False)
-    ticker.show("2 of 2 tests", milestone=True)
-    ticker.close()
+    with LiveLine(log) as line:
+        line.progress("1 of 2 tests", milestone=False)
+        line.progress("2 of 2 tests", milestone=True)
     assert log.getvalue() == "2 of 2 tests\n"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import counts_of, refusal_of, write_latency
-from tests.behaviour.turns import latencies, write_turns
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -31,13 +30,6 @@ def test_page_is_written_and_named_once(project: Project) -> None:
     assert [line for line in ran.text.splitlines() if "page.html" in line] == [
         "page: out/page.html"
     ]
-
-
-def test_run_that_was_cut_short_leaves_what_there_is(project: Project) -> None:
-    write_turns(project, a=latencies(10), b=["pytest.exit('enough')"], c=latencies(10))
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-html=page.html")
-    assert ran.code == 2
-    assert "the run was cut short" in page_of(project)
 
 
 @pytest.mark.parametrize(

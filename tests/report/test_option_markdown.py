@@ -67,7 +67,7 @@ def test_command_line_prints_the_same(slower: Project) -> None:
 def test_summary_of_github_is_added_to(slower: Project, summary: Path) -> None:
     summary.write_text("of another step\n")
 
-    slower.pytest("--ttnn-perf", "--ttnn-perf-isolate=process", "--ttnn-perf-confirm=1")
+    slower.pytest("--ttnn-perf")
 
     before, _, after = summary.read_text().partition("## ❌ ttnn-perf: 1 of 1 test failed\n")
     assert before == "of another step\n"

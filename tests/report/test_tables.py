@@ -25,7 +25,7 @@ from pytest_ttnn_perf.report.tables import (
     table_of,
     wrapped,
 )
-from tests.properties.strategies import MANY
+from tests.properties.strategies import SOME
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.report.tables import Block
@@ -54,7 +54,7 @@ def tables(draw: st.DrawFn, cells: st.SearchStrategy[str]) -> tuple[list[str], l
     return draw(row), draw(st.lists(row, min_size=1, max_size=5))
 
 
-@MANY
+@SOME
 @given(tables(_CELLS), st.sets(st.integers(0, 3)))
 def test_a_table_looks_as_tabulate_lays_it_out(
     table: tuple[list[str], list[list[str]]], right: set[int]
@@ -72,7 +72,7 @@ def test_a_table_looks_as_tabulate_lays_it_out(
     assert not any(found[len(lines) :])
 
 
-@MANY
+@SOME
 @given(tables(_HOSTILE), st.lists(_FITS, min_size=4, max_size=4), _WIDTHS)
 def test_no_table_is_wider_than_the_terminal(
     table: tuple[list[str], list[list[str]]], fits: list[Fit], width: int
@@ -83,7 +83,7 @@ def test_no_table_is_wider_than_the_terminal(
     assert not any("\n" in line or "\x1b" in line for line in found)
 
 
-@MANY
+@SOME
 @given(st.lists(st.tuples(_IDS, _HOSTILE, st.floats()), min_size=1, max_size=4), _WIDTHS)
 def test_no_listing_of_tests_is_wider_than_the_terminal(
     records: list[tuple[str, str, float]], width: int
@@ -97,7 +97,7 @@ def test_no_listing_of_tests_is_wider_than_the_terminal(
     assert max(map(columns_of, found)) <= width
 
 
-@MANY
+@SOME
 @given(_CELLS | _HOSTILE.map(lambda text: " ".join(text.split())), st.integers(0, 8), _WIDTHS)
 def test_a_sentence_is_wrapped_and_whole(text: str, indent: int, width: int) -> None:
     line = " " * indent + text.replace("::", ":")
@@ -106,7 +106,7 @@ def test_a_sentence_is_wrapped_and_whole(text: str, indent: int, width: int) -> 
     assert "".join("".join(found).split()) == "".join(line.split())
 
 
-@MANY
+@SOME
 @given(_IDS | _HOSTILE, tables(_HOSTILE), _WIDTHS)
 def test_no_line_is_a_command_to_a_terminal_or_to_ci(
     text: str, table: tuple[list[str], list[list[str]]], width: int
@@ -120,7 +120,7 @@ def test_no_line_is_a_command_to_a_terminal_or_to_ci(
         assert not re.search(r"##[a-z]*\[", line)
 
 
-@MANY
+@SOME
 @given(_IDS, _WIDTHS)
 def test_a_command_can_be_copied_from_a_narrow_terminal(test: str, width: int) -> None:
     """As a shell joins them, the lines are the command; no word of it is broken."""
