@@ -80,7 +80,7 @@ _UP: Final = "\x1b[A"
 
 
 class LiveLine(Struct):
-    """One line of a terminal that is rewritten, or milestones in a log."""
+    """A line of a terminal that is rewritten, or a log."""
 
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     _is_shown: bool = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.behaviour.model import counts_of
 from tests.harness.baselines import N150, T3K, ops, stored, times
 
 if TYPE_CHECKING:
@@ -75,31 +74,3 @@ def test_one_metric_is_forgotten_as_the_failure_says(project: Project) -> None:
 
     assert list(project.stored()["test_model"]["metrics"]) == ["latency"]
     assert project.pytest("--ttnn-perf").code == 0
-
-
-NOISY = """
-    def test_model(ttnn_perf):
-        ttnn_perf.record("latency", [10, 14, 9, 13, 8, 12, 11], unit="ms")
-"""
-
-
-def test_what_was_never_gateable_is_told_when_recorded_and_fails_nothing(project: Project) -> None:
-    project.write(test_model=NOISY)
-
-    recorded = project.pytest("--ttnn-perf-update=new")
-
-    said = "latency: recorded, but too noisy to gate: noise alone reaches"
-    assert f"note test_model.py::test_model: {said}" in recorded.text
-    again = project.pytest("--ttnn-perf")
-    assert (again.code, counts_of(again)) == (0, "1 passed")
-    assert "TOO_NOISY test_model.py::test_model: latency 11.00 ms" in again.text
-    assert "  it fails nothing before it has three runs; add one with: pytest" in again.text
-    for runs in (2, 3):  # nothing refutes it, so it is learned from
-        assert project.pytest("--ttnn-perf-update").code == 0
-        assert len(project.stored()["test_model"]["metrics"]["latency"]["sessions"]) == runs
-    known = project.pytest("--ttnn-perf")
-    assert (known.code, counts_of(known)) == (1, "1 failed")
-    assert (
-        "then record it anew with: ttnn-perf baseline forget -- test_model.py::test_model && pytest"
-        in known.text
-    )

@@ -168,19 +168,6 @@ def test_a_time_that_a_run_lacks_is_refused(histories: Histories, project: Proje
     assert "1x1: latency is not in " in refused(refresh(project, "--last", "4"))
 
 
-def test_other_configurations_are_refused(histories: Histories, project: Project) -> None:
-    for day in range(6):
-        night(histories, 10.0)
-        with edited(histories.made[-1]) as read:
-            read["tests"][TEST]["facts"] = {"batch": 8 if day < 2 else 32}
-    text = refused(refresh(project, "--last", "5"))
-    assert "run-002.json: another configuration: batch is 32, in " in text
-    assert "take later runs alone with --last" in text
-    assert project.cli("baseline", "accept", str(histories.made[0])).code == 0
-    text = refused(refresh(project, "--last", "4"))
-    assert "another configuration: batch is 32, in the baseline 8" in text
-
-
 def test_runs_that_do_not_count(histories: Histories, project: Project) -> None:
     """Pull requests, uncommitted changes, runs that were cut short, and tests that raised."""
     night(histories, 10.0)

@@ -58,25 +58,6 @@ def test_without_the_kernel_compiler_no_device_opens(without_compiler: Lab) -> N
     assert chip.run("table").failed
 
 
-@pytest.mark.parametrize("place", ["package", "source"])
-def test_the_kernel_compiler_is_looked_for_where_ttnn_does(
-    without_compiler: Lab, place: str
-) -> None:
-    chip = without_compiler
-    home = chip.path / "tt-metal"
-    chip.variables["TT_METAL_HOME"] = str(home)
-    folder = {
-        "package": chip.path / "site/ttnn/runtime/sfpi",
-        "source": home / "runtime/sfpi",
-    }[place]
-    (folder / "compiler/bin").mkdir(parents=True, exist_ok=True)
-    (folder / "compiler/bin/riscv-tt-elf-g++").touch()
-
-    ok, said, _, _ = found(chip, "compiler")
-
-    assert (ok, said) == (True, str(folder).replace(str(chip.path), "TMP"))
-
-
 def test_every_baseline_is_read_and_a_damaged_one_fails(lab: Lab) -> None:
     assert not lab.run("table").failed
     folder = lab.path / "baselines" / "host-x86_64" / "models"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import counts_of, record_of
 from tests.harness.benchmarks import (
     DEMO,
     complete_run,
@@ -57,24 +56,6 @@ def test_a_result_is_accepted_and_judged(project: Project) -> None:
     assert f"REGRESSED {TEST}: {DECODE} 12.00 tok/s/user, baseline 17.15 tok/s/user" in slow.text
 
 
-def test_a_result_accepted_twice_is_one_session(project: Project) -> None:
-    write(project, "a.json", demo(decode=17.0))
-    for _ in range(2):
-        assert project.cli("baseline", "accept", "a.json").code == 0
-    (file,) = (project.path / "baselines").rglob("*.json")
-    (stored,) = json.loads(file.read_text())["tests"].values()
-    assert len(stored["metrics"][DECODE]["sessions"]) == 1
-
-
-def test_a_value_that_is_missing_fails_by_name(project: Project) -> None:
-    accepted(project)
-    for name, value in (("null.json", None), ("text.json", "17.1")):
-        write(project, name, demo(decode=value))
-        ran = project.cli("gate", name)
-        assert ran.code == 1
-        assert f"NO_DATA {TEST}: {DECODE} is not a finite number" in ran.text
-
-
 def test_a_measurement_that_is_gone_fails_by_name(project: Project) -> None:
     accepted(project)
     fewer = [measurement(*parts) for parts in DEMO if parts[1] != "tokens/s/user"]
@@ -82,15 +63,6 @@ def test_a_measurement_that_is_gone_fails_by_name(project: Project) -> None:
     ran = project.cli("gate", "fewer.json")
     assert ran.code == 1
     assert f"NO_DATA {TEST}: {DECODE}" in ran.text
-
-
-def test_another_precision_is_not_compared(project: Project) -> None:
-    accepted(project)
-    write(project, "bf16.json", demo(decode=17.1) | {"precision": "bf16"})
-    ran = project.cli("gate", "bf16.json")
-    assert ran.code == 1
-    assert "NOT_COMPARABLE" in ran.text
-    assert "precision" in ran.text
 
 
 def test_import_says_what_is_gated_and_why_not(project: Project) -> None:
@@ -149,27 +121,3 @@ def test_hardware_is_spelt_as_a_key(project: Project, key: str, complaint: str) 
     ran = project.cli("import", "serving.json", "--hardware", key)
     assert ran.code == 2
     assert complaint in ran.errors
-
-
-MODEL = """
-    def test_demo(ttnn_perf):
-        ttnn_perf.attach("result.json")
-"""
-
-
-def test_attached_to_a_test(project: Project) -> None:
-    project.write(test_model=MODEL)
-    write(project, "result.json", demo(decode=17.1))
-
-    stored = project.pytest("--ttnn-perf-update=new")
-    write(project, "result.json", demo(decode=12.0))
-    slow = project.pytest("--ttnn-perf")
-
-    assert (stored.code, counts_of(stored)) == (0, "1 passed")
-    assert (project.path / "baselines" / "wormhole_b0-n150" / "test_model.json").is_file()
-    assert slow.code == 1
-    assert f"{DECODE} 12.00 tok/s/user, baseline 17.10 tok/s/user" in slow.text
-    observed = record_of(project)["tests"]["test_model.py::test_demo"]
-    assert observed["facts"]["model"] == "falcon-7b"
-    assert observed["metrics"]["time(s).compile_prefill"]["why_ungated"] == "a compile time"
-    assert observed["metrics"][DECODE]["target"] == 17.5

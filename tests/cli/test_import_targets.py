@@ -176,7 +176,6 @@ def test_a_damaged_file_is_refused_with_its_place(falcon: Project) -> None:
 
 
 PHASES = {"_host": "Blackhole p150b", "_tolerance_pct": 5.0, "phases": {"seg_head": 262.0}}
-OPS = {"decoder": {"Matmul_0": {"kernel_duration": 1.0, "kernel_duration_relative_margin": 0.05}}}
 
 
 def test_files_of_one_model_have_to_be_told_which(project: Project) -> None:
@@ -190,48 +189,3 @@ def test_files_of_one_model_have_to_be_told_which(project: Project) -> None:
     assert "it does not say which model it is of: add --model NAME" in nameless.errors
     assert "add --hardware ARCH-BOARD" in nowhere.errors
     assert "1 target of 1 model taken, 0 not" in ran.text
-
-
-@pytest.mark.parametrize(
-    ("board", "boards", "expected"),
-    [
-        ("tg", ("6U", "4U"), 61.0),
-        ("tg", ("6U",), 73.0),  # "galaxy" may be meant for both kinds
-    ],
-)
-def test_each_kind_of_galaxy_has_its_own_target(
-    project: Project, board: str, boards: tuple[str, ...], expected: float | None
-) -> None:
-    values = {"4U": 61.0, "6U": 73.0}
-    demo = {"targets": {kind: {"throughput": values[kind], "decode_pcc": 0.9} for kind in boards}}
-    write_json(project.path / "demo.json", demo)
-    imported = project.cli("import", "demo.json", "--model", "llama", "--json", "targets.json")
-    assert imported.code == 0, imported.errors
-    configure(project, 'targets = "targets.json"')
-    project.write(
-        test_model=f"""
-        def test_falcon(ttnn_perf):
-            ttnn_perf.hardware(board="{board}")
-            ttnn_perf.facts(model="llama")
-            ttnn_perf.record("throughput", [50.0], unit="tok/s/user")
-        """
-    )
-    assert project.pytest("--ttnn-perf-update=new").code == 0
-    assert targets_of(project)["throughput"] == expected
-
-
-@pytest.mark.parametrize(
-    ("document", "why"),
-    [
-        (OPS, "ops are compared with those of the baseline"),
-        ({"MatmulDeviceOperation_12": 338838.2}, "ops are compared with those of the baseline"),
-        ({"arch": "blackhole", "pinned_config": {}, "tolerance_pct": 5}, "these are limits"),
-    ],
-    ids=["all times", "one time", "op to op"],
-)
-def test_what_no_metric_is_of_is_not_taken(project: Project, document: object, why: str) -> None:
-    write_json(project.path / "other.json", document)
-    ran = project.cli("import", "other.json", "--json", "goals.json")
-    assert ran.code == 1
-    assert f"not taken: other.json: {why}" in ran.text
-    assert not (project.path / "goals.json").exists()

@@ -110,21 +110,6 @@ def test_a_test_that_ran_twice_is_judged_twice(sharded: Project) -> None:
         assert sorted(run["failed"] for run in runs) == [False, True]
 
 
-@pytest.mark.parametrize("files", [("one.json", "two.json"), ("two.json", "one.json")])
-def test_labels_part_disjoint_runs_and_any_cut_counts(
-    sharded: Project, files: tuple[str, ...]
-) -> None:
-    record(sharded, "one.json", test_a=10.0)
-    record(sharded, "two.json", test_b=10.0)
-    cut = sharded.path / "one.json"
-    cut.write_text(json.dumps({**json.loads(cut.read_text()), "complete": False}))
-    assert json.loads(sharded.cli("merge", *files, "--format", "json").text)["failed"]
-
-    cut.write_text(json.dumps({**json.loads(cut.read_text()), "complete": True, "label": "new"}))
-    runs = json.loads(sharded.cli("merge", *files, "--format", "json").text)["runs"]
-    assert sorted(str(run["label"]) for run in runs) == ["None", "new"]
-
-
 def test_one_test_on_two_systems_has_two_troubles(sharded: Project) -> None:
     record(sharded, "one.json", test_a=14.0)
     record(sharded, "two.json", key="n300", test_a=14.0)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.agents.mcp import MOST_BYTES, Request, as_error, bounded, encoded, fitted
+from pytest_ttnn_perf.agents.mcp import MOST_BYTES, Request, encoded, fitted
 from tests.mcp.stand_in import LARGE
 
 NAMES = st.text(max_size=12)
@@ -61,14 +61,6 @@ def test_an_answer_fits_and_says_whether_it_is_whole(document: Any, number: str 
     else:
         assert text["cut"][-1] == "the command prints all of it"
     assert result.get("structuredContent", text) == text
-
-
-@given(text=LONG | st.text(), most=st.integers(100, 6000))
-def test_a_text_has_as_many_bytes_as_it_may_however_it_is_escaped(text: str, most: int) -> None:
-    kept = bounded(text, most)
-
-    assert len(json.dumps(json.dumps(kept))) <= most
-    assert len(encoded(Request(1, "tools/call", {}).answer(as_error(text)))) <= MOST_BYTES
 
 
 def test_a_long_answer_keeps_its_fields_and_names_its_lists() -> None:

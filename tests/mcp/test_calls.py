@@ -54,14 +54,6 @@ def test_an_answer_has_the_command_its_exit_code_and_what_it_printed(wire: Wire)
     assert answer["result"]["isError"] is False
 
 
-def test_a_long_answer_is_cut_and_says_so(wire: Wire) -> None:
-    said = json.loads(text_of(wire.ask(call(1, "explain", what="large"))))
-
-    assert said["command"] == "ttnn-perf explain --format json large"
-    assert said["answer"]["verdict"] == "KEEP"
-    assert said["cut"] == ["ops: 100 of 5000", "the command prints all of it"]
-
-
 @pytest.mark.parametrize(
     ("what", "text"),
     [

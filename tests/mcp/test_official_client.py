@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = ("-m", "tests.mcp.stand_in")
-COMMANDS = ("-m", "pytest_ttnn_perf.cli.main", "mcp")
 #: With a handshake, and without.
 ERAS = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
@@ -112,65 +110,5 @@ def test_progress_and_cancelling(tmp_path: Path, mode: str) -> None:
             # Answered once the cancelled one has ended: calls are run one after another.
             await client.call_tool("explain", {"what": "x"})
             assert (tmp_path / "kept").read_text() == "round 1"
-
-    run(story)
-
-
-MODEL = """
-STEP_NS = 1_000_000
-
-def model(device):
-    device["now_ns"] += STEP_NS
-    return device["now_ns"]
-"""
-TEST = """
-from model import model
-
-def test_model(ttnn_perf):
-    device = {"now_ns": 0}
-    ttnn_perf.measure(model, device, clock=lambda: device["now_ns"], sync=lambda: None)
-"""
-
-
-def test_a_cancelled_step_is_told_as_such_and_can_be_tried_again(tmp_path: Path) -> None:
-    def git(*words: str) -> str:
-        who = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
-        done = subprocess.run(
-            ["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True
-        )
-        return done.stdout
-
-    git("init", "--quiet", "--initial-branch=main")
-    (tmp_path / ".gitignore").write_text("__pycache__\n")
-    (tmp_path / "model.py").write_text(MODEL)
-    (tmp_path / "test_model.py").write_text(TEST)
-    git("add", "--all")
-    git("commit", "--quiet", "-m", "Add the model")
-    (tmp_path / "model.py").write_text(MODEL.replace("1_000", "800"))
-    status, trees = git("status", "--porcelain"), git("worktree", "list")
-
-    async def story() -> None:
-        import anyio
-
-        async with connected(tmp_path, "auto", COMMANDS) as client:
-            with anyio.CancelScope() as scope:
-
-                async def stop(*_: object) -> None:
-                    scope.cancel()
-
-                await client.call_tool("try", {"message": "fewer"}, progress_callback=stop)
-            assert scope.cancelled_caught
-            await client.call_tool("status", {})  # its turn comes once the other has ended
-            assert (git("status", "--porcelain"), git("worktree", "list")) == (status, trees)
-            (cut_short,) = tmp_path.glob(".ttnn_perf/steps/*")
-            assert json.loads(cut_short.read_text())["decision"] == "CANNOT_TELL"
-
-            tried = await client.call_tool("try", {"message": "fewer"})
-            assert not tried.is_error, text_of(tried)
-            assert tried.structured_content["answer"]["decision"] == "KEEP"
-            assert len(text_of(tried)) < 8192
-            journal = await client.call_tool("journal", {})
-            (way,) = journal.structured_content["answer"]["tests"]
-            assert (way["first"], way["now"]) == pytest.approx((1e6, 8e5))
 
     run(story)

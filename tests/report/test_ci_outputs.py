@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import configure
 from tests.behaviour.turns import latencies, write_turns
 from tests.harness.golden import assert_golden
-from tests.harness.junit_schema import departures
 from tests.harness.project import clean
 
 if TYPE_CHECKING:
@@ -95,25 +93,3 @@ def test_nothing_new_is_told_in_a_line(project: Project) -> None:
 def _with_pcc(milliseconds: int) -> str:
     pcc = "ttnn_perf.check_pcc(numpy.arange(4.0), numpy.arange(4.0))"
     return f"import numpy; ttnn_perf.record('latency', [{milliseconds}.0] * 3, unit='ms'); {pcc}"
-
-
-@pytest.mark.parametrize(
-    ("family", "properties", "expected"),
-    [
-        ("xunit1", True, {"<properties> in <testcase>", "<testcase file>", "<testcase line>"}),
-        ("xunit1", False, {"<testcase file>", "<testcase line>"}),
-        ("xunit2", True, {"<properties> in <testcase>"}),
-        ("xunit2", False, set()),
-    ],
-)
-def test_junit_report_departs_from_the_schema_only_where_documented(
-    project: Project, family: str, properties: bool, expected: set[str]
-) -> None:
-    configure(project, f"junit_properties = {str(properties).lower()}")
-    ran = gate(project, "inline", "--junitxml=junit.xml", "-o", f"junit_family={family}")
-    assert ran.code == 1
-    root = ET.parse(project.path / "junit.xml").getroot()
-    assert set(departures(root)) == expected
-    assert bool(root.findall(".//testcase/properties")) == properties
-    # With the warning that record_property gives, strict projects would fail.
-    assert "PytestWarning" not in ran.text

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_ttnn_perf.core.finding import Evidence
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import Outcome
-from pytest_ttnn_perf.core.text import shortened, visible
+from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.report.ci import (
     Annotation,
     CiReport,
@@ -152,10 +152,3 @@ def test_terminal_shows_no_control_character(test: str, metric: str, text: str) 
     assert all(line.isprintable() for line in lines)
     table = lines[: lines.index("")] if "" in lines else []
     assert all(columns_of(line) <= 120 for line in table)
-
-
-@given(ANY, st.integers(3, 200))
-def test_shortened_text_keeps_both_ends(text: str, most: int) -> None:
-    short = shortened(text, most)
-    assert len(short) <= max(most, 3)
-    assert short == text or ("..." in short and len(text) > most)

@@ -60,11 +60,3 @@ def test_page_that_cannot_be_written_in_the_end_is_named_and_fails_the_run(
     told = [line for line in ran.text.splitlines() if "page.html" in line]
     assert len(told) == 1
     assert told[0].startswith("not written: ")
-
-
-def test_idle_run_and_refused_run_write_nothing(project: Project) -> None:
-    write_latency(project, 12.5)
-    project.pytest("--ttnn-perf-html=page.html")
-    project.pytest("--ttnn-perf", "--collect-only", "--ttnn-perf-html=page.html")
-    project.pytest("--ttnn-perf", "--ttnn-perf-html=page.html", "no_such_file.py")
-    assert not (project.path / "page.html").exists()

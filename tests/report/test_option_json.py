@@ -36,18 +36,6 @@ def test_failing_run_leaves_the_same_record_in_both_places(project: Project) -> 
     assert verdict["sentence"] == "latency 12.50 ms has no baseline: the test is new"
 
 
-def test_record_of_an_earlier_run_does_not_stand_in_for_one_without_measured_tests(
-    project: Project,
-) -> None:
-    project.write(test_plain="def test_plain(): pass")
-    (project.path / "run.json").write_text("earlier")
-
-    project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
-
-    assert json.loads((project.path / "run.json").read_text())["tests"] == {}
-    assert project.files() == {"test_plain.py", "run.json"}
-
-
 def test_record_that_could_not_be_written_fails_the_run(project: Project) -> None:
     write_latency(project, 12.5)
     project.write(

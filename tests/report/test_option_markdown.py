@@ -74,16 +74,6 @@ def test_summary_of_github_is_added_to(slower: Project, summary: Path) -> None:
     assert after.count("<sub>") == 1
 
 
-def test_full_summary_takes_no_more(slower: Project, summary: Path) -> None:
-    full = "x" * (1024 * 1024 - 10)
-    summary.write_text(full)
-
-    ran = slower.pytest("--ttnn-perf")
-
-    assert summary.read_text() == full
-    assert counts_of(ran) == "1 failed"
-
-
 def test_summary_that_cannot_be_written_is_named_and_fails_the_run(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,12 +12,10 @@ import pytest
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.options import FILE_ONLY, OPTIONS, TURN_ON
 from pytest_ttnn_perf.core.settings import _CHOICES, _READERS, Settings, load_settings
-from tests.behaviour.model import refusal_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.harness.project import Project
 
 KINDS = [(name, kind) for name, kind, *_ in (*OPTIONS, *FILE_ONLY)]
 
@@ -106,28 +104,3 @@ def test_other_values_are_refused_in_the_file(tmp_path: Path, name: str, kind: s
 
     found = "True" if value == "true" else value
     assert str(refused.value).endswith(f": {name}: expected {expected}, found {found}")
-
-
-@pytest.mark.parametrize("text", ["-1", "many"])
-@pytest.mark.parametrize(
-    ("name", "kind"), [(name, kind) for name, kind, *_ in OPTIONS if kind.startswith("number")]
-)
-def test_anything_but_a_count_is_refused(project: Project, name: str, kind: str, text: str) -> None:
-    ran = project.pytest("--ttnn-perf", f"--ttnn-perf-{name}={text}")
-
-    least = kind.removeprefix("number from ")
-    assert refusal_of(ran) == (
-        f"argument --ttnn-perf-{name}: expected a whole number of at least {least}, found {text!r}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "choices"), [(row[0], row[2]) for row in OPTIONS if row[1] == "choice"]
-)
-def test_other_words_are_refused(project: Project, name: str, choices: tuple[str, ...]) -> None:
-    message = refusal_of(project.pytest("--ttnn-perf", f"--ttnn-perf-{name}=other"))
-
-    # Python 3.12 took the quotes off the choices.
-    assert message.replace("'", "") == (
-        f"argument --ttnn-perf-{name}: invalid choice: other (choose from {', '.join(choices)})"
-    )
