@@ -79,17 +79,3 @@ def test_the_order_in_which_they_are_found_does_not_matter(
     assert list(rank_savings(dict(shuffled), times).items()) == list(
         rank_savings(claims, times).items()
     )
-
-
-@MANY
-@given(_CLAIMS, _TIMES)
-def test_ops_that_nobody_else_claims_are_saved_in_full(
-    claims: Mapping[str, Claim], times: Mapping[int, float]
-) -> None:
-    alone = {
-        name: Claim({at + 100 * number: ns for at, ns in claim.ops_ns.items()})
-        for number, (name, claim) in enumerate(claims.items())
-    }
-    apart = {at + 100 * number: ns for number in range(len(claims)) for at, ns in times.items()}
-    for saving in rank_savings(alone, apart).values():
-        assert isclose(saving.adds_ns, saving.saving_ns, rel_tol=1e-9, abs_tol=1e-6)

@@ -8,7 +8,6 @@ from pytest_ttnn_perf.analysis.checklist.bottleneck import Bottleneck, Bottlenec
 from pytest_ttnn_perf.analysis.readers.ttlang import Roofline, ThreadWork
 from pytest_ttnn_perf.core.finding import Subject
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Source
-from tests.rules.captures import region_of
 from tests.rules.kernel_logs import printed, program
 from tests.rules.observations import io_measured, measured, timed
 from tests.rules.tables import Op, op, table, tensor
@@ -131,16 +130,6 @@ def test_kernels_that_read_again_and_again() -> None:
     )
 
 
-def test_kernels_that_are_bound_by_memory() -> None:
-    subject = printed(program(bytes_read=4 << 20, sizes={4096: None}), roofline=MEMORY)
-    found = bottleneck_of(subject)
-    assert found is not None
-    assert (found.kind, found.value, found.limit) == (BottleneckKind.MEMORY, 0.18, 0.1)
-    assert found.sentence.startswith(
-        "memory-bound: computing takes 18.0 % fewer cycles than moving"
-    )
-
-
 def test_kernels_whose_threads_all_wait() -> None:
     threads = (ThreadWork("NCRISC", 1906, 1127, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
     found = bottleneck_of(printed(roofline=replace(MEMORY, threads=threads)))
@@ -149,12 +138,6 @@ def test_kernels_whose_threads_all_wait() -> None:
     assert found.sentence == (
         "waiting threads: even NCRISC, which waits least, waits for 59.1 % of its cycles"
     )
-
-
-def test_small_transfers_do_not_matter_to_a_kernel_that_computes() -> None:
-    found = bottleneck_of(printed(program(sizes={2048: None}), roofline=COMPUTE))
-    assert found is not None
-    assert (found.kind, found.value, found.limit) == (BottleneckKind.COMPUTE, 0.3, 0.1)
 
 
 def matmul(ns: float, *, cores: int = 64, fidelity: str = "HiFi4") -> Op:
@@ -171,12 +154,6 @@ def test_matmuls_of_few_rows_wait_for_their_weights() -> None:
         0.5,
         "of a step",
     )
-
-
-def test_weights_that_could_be_read_faster_are_not_near_anything() -> None:
-    found = bottleneck_of(Subject(ops=table(matmul(1e6, cores=8))))
-    assert found is not None
-    assert found.sentence.endswith("which read their weights at 11.7 % of the DRAM bandwidth")
 
 
 def test_the_cores_at_the_banks_of_dram_can_be_what_holds_matmuls_up() -> None:
@@ -246,15 +223,6 @@ def test_ops_that_compute_all_the_time() -> None:
     )
 
 
-def test_weights_are_no_excess_traffic() -> None:
-    # They are read once: what comes next reads as well what the matmul made, and is small.
-    made = tensor(1, 1, 128, 4096)
-    row = op("Matmul", [made, WEIGHTS], [made], ns=150_000, fidelity="HiFi4")
-    found = bottleneck_of(Subject(ops=table(row, row, row)))
-    assert found is not None
-    assert found.kind is BottleneckKind.MEMORY
-
-
 def test_one_kind_of_op_that_takes_most_of_a_step_is_named_with_what_it_reaches() -> None:
     search = op("ArgMaxDeviceOperation", [SMALL], [SMALL], ns=300_000)
     other = op("ReduceDeviceOperation", [SMALL], [SMALL], ns=300_000)
@@ -299,13 +267,6 @@ def test_what_binds_ops_must_take_most_of_the_time() -> None:
     assert (found.kind, found.value) == (BottleneckKind.MEMORY, 2 / 3)
 
 
-def test_without_a_known_bandwidth_dram_is_not_blamed() -> None:
-    row = op("Matmul", [SMALL, WEIGHTS], [SMALL], ns=150_000)
-    found = bottleneck_of(Subject(ops=table(row, arch="quasar")))
-    assert found is not None
-    assert found.sentence == "matmuls: 100.0 % of a step (Matmul)"
-
-
 def test_threads_that_wait_for_each_other_are_bound_by_neither() -> None:
     def held_by(waited: int) -> BottleneckKind | None:
         threads = tuple(ThreadWork(name, 1000, waited, 1000 - waited) for name in ("N", "T"))
@@ -320,10 +281,3 @@ def test_threads_that_wait_for_each_other_are_bound_by_neither() -> None:
 def test_many_reads_do_not_matter_to_a_kernel_that_is_balanced() -> None:
     kernel = program(bytes_read=12 << 20, sizes={4096: None})
     assert bottleneck_of(printed(kernel, roofline=Roofline("balanced", 0, 9, "N", 9))) is None
-
-
-def test_memory_is_bound_by_what_is_read_for_each_batch_again() -> None:
-    held = bottleneck_of(region_of("qwen3_32b_fused_decode.csv", "fused_traced_decode"))
-    assert held is not None
-    assert held.kind is BottleneckKind.MEMORY
-    assert held.sentence.endswith("of the DRAM bandwidth, mostly for what they have read before")

@@ -17,17 +17,13 @@ from pytest_ttnn_perf.analysis.checklist.plan import (
     plan_of,
     reach_of,
     reaches_of,
-    start_of,
 )
-from pytest_ttnn_perf.analysis.checklist.runner import all_rules, in_regions, run_rules
-from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.show.checklist import MOST_BYTES, bounded_document
-from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, Subject
+from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import Kind, Source
 from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Observation
 from pytest_ttnn_perf.measure.recorder import metric_of
 from pytest_ttnn_perf.report.tables import json_text
-from tests.harness.corpus import corpus
 from tests.rules.tables import op, table, tensor
 
 
@@ -139,21 +135,6 @@ def test_the_least_time_of_a_step() -> None:
     assert ideal_of_step(table(*matmuls, arch="quasar")) is None
 
 
-OP_TABLES = ("falcon3_7b_tp4", "gpt_oss_20b_fused_decode", "qwen3_32b_fused_decode", "rt_detr",
-             "blackhole_oft_conv", "llama_8b_final_decode", "blackhole_deepseek_8dev")  # fmt: skip
-
-
-@pytest.mark.parametrize("name", OP_TABLES)
-def test_a_plan_of_a_real_capture_leaves_the_roofline(name: str) -> None:
-    subject = Subject(ops=read_ops_csv(corpus(f"ops_perf/{name}.csv")))
-    rules = all_rules()
-    for region in in_regions(subject):
-        start = start_of(region, {})
-        assert start is not None
-        made = plan_of(run_rules(rules, region), start)
-        assert_sound(made)
-
-
 def assert_sound(made: Plan) -> None:
     """No plan saves more than there is, and its steps are its sum."""
     start = made.start
@@ -166,7 +147,7 @@ def assert_sound(made: Plan) -> None:
         assert least - 1e-6 <= step.best_ns <= step.left_ns + 1e-6 <= start.now_ns + 2e-6
 
 
-@pytest.mark.parametrize("text", ["\U0001f600" * 5_000, "x" * 5_000, '\\\n"' * 2_000])
+@pytest.mark.parametrize("text", ["\U0001f600" * 5_000, '\\\n"' * 2_000])
 def test_a_document_is_bounded_whatever_others_wrote(text: str) -> None:
     found = [
         finding(f"TTP{number}", 1e5 - number, name=text, fix=text) for number in range(101, 181)

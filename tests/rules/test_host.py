@@ -1,0 +1,446 @@
+"""Rules on the host, traces and transfers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
+from pytest_ttnn_perf.core.assignment import signposts_of
+from pytest_ttnn_perf.core.finding import RuleOutcome
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, Source
+from pytest_ttnn_perf.core.observation import Observation
+from pytest_ttnn_perf.core.ops import Signpost
+from tests.rules.answers import (
+    Ask,
+    Evidence,
+    Subject,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from tests.rules.observations import measured, timed
+from tests.rules.reports import Operation, record, report
+from tests.rules.tables import Op, OpTable, TraceReplays, op, table, tensor
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.core.hardware import Scalar
+
+
+ttp401 = Ask("TTP401")
+
+
+LIMIT = limit(0.2, "of the time")
+
+
+X = tensor(1, 1, 32, 64)
+
+
+#: The gap before a phase: compilation, most of the time of a capture.
+BEFORE = 1e9
+
+
+def call(
+    gap_ns: float | None, *, device: int = 0, replay: tuple[int, int] | None = None
+) -> list[Op]:
+    """Return two ops of 400 ns each."""
+    return [
+        op("Matmul", [X, X], ns=400, gap_ns=BEFORE, device=device, replay=replay),
+        op("Add", [X], ns=400, gap_ns=gap_ns, device=device, replay=replay),
+    ]
+
+
+def test_gaps_inside_replays_are_found() -> None:
+    rows = [*call(BEFORE), *call(300, replay=(7, 1)), *call(500, replay=(7, 2))]
+    rows += [*call(300, device=1, replay=(7, 1)), *call(500, device=1, replay=(7, 2))]
+    assert ttp401(ops=table(*rows)) == LIMIT.found(
+        1600 / 4800,
+        "devices wait 33.3 % of the time for their next op, in 2 replays",
+        [Evidence("Add 1x1x32x64", 300.0, "ns", 300 / 1100)],  # of one step of one device
+    )
+    assert ttp401.saving(ops=table(*rows)) == (300.0, "gaps before 1 op of less than 5 µs: 0.3 µs")
+
+
+def test_a_window_in_which_programs_were_compiled() -> None:
+    ops = replace(table(*call(1.2e6), *call(9e5)[1:]), windowed=True)
+    assert ttp401(ops=ops) == not_measured(
+        "1 of 2 gaps are of 1 ms or more: programs were compiled inside the window; measure a "
+        "later call"
+    )
+    first = replace(table(*call(3e5), *call(1e3)[1:], *call(2e5)[1:]), windowed=True)
+    assert ttp401(ops=first) == not_measured(
+        "half of 3 gaps are of 200 µs or more: the window is of a first call; measure a later one"
+    )
+
+
+def test_the_limit_itself_is_clean() -> None:
+    assert ttp401(ops=table(*call(200, replay=(7, 1)))) == LIMIT.clean(0.2)
+
+
+def test_an_empty_window_and_a_trace_of_unknown_replays_are_none() -> None:
+    ops = table(*(row._replace(trace=7) for row in call(300)))
+    posts = (Signpost("EMPTY", 1), Signpost("EMPTY_END", 1))
+    assert ttp401(Subject(ops=replace(ops, signposts=posts))).outcome is RuleOutcome.NOT_MEASURED
+
+
+def incomplete(*replays: tuple[int, ...]) -> Subject:
+    """Return replays with these gaps, of a trace that lost ops in some of them."""
+    rows = [
+        op("Matmul" if at == 0 else "Add", [X], ns=400, gap_ns=gap, replay=(7, number))
+        for number, gaps in enumerate(replays)
+        for at, gap in enumerate(gaps)
+    ]
+    traces = (TraceReplays(device=0, trace=7, replays=len(replays), complete=False),)
+    return Subject(ops=table(*rows, traces=traces))
+
+
+def test_replays_that_lost_ops_have_no_gaps_to_count() -> None:
+    """Where an op is lost, its time looks like a gap."""
+    subject = incomplete((0, 300, 300), (0, 300, 300), (0, 9000))
+    assert ttp401(subject) == LIMIT.found(
+        1200 / 3600,
+        "devices wait 33.3 % of the time for their next op, in 2 complete replays",
+        [Evidence("2 x Add 1x1x32x64", 600.0, "ns", 600 / 1800)],
+    )
+
+
+def test_no_replay_is_known_to_be_whole() -> None:
+    subject = incomplete((0, 300, 300), (0, 9000))
+    assert ttp401(subject) == not_measured(
+        "every replay of a trace ran other ops (TTP002): none is known to be whole"
+    )
+
+
+ttp402 = Ask("TTP402")
+
+
+X_402, Y = tensor(1, 1, 32, 64), tensor(1, 1, 64, 64)
+
+
+def called(wall_ns: float, device_ns: float, ops: OpTable | None = None) -> Subject:
+    device = timed(device_ns, name=KERNEL_TIME, source=Source.TRACY)
+    return replace(measured(timed(wall_ns), device), ops=ops)
+
+
+def test_a_model_that_waits_without_a_trace_is_found() -> None:
+    rows = (op("Add", [X_402], ns=4000, gap_ns=1e9), op("Add", [X_402], ns=4000, gap_ns=8000.0))
+    ops = replace(table(*rows), windowed=True)
+    assert ttp402(replace(measured(), ops=ops)) == LIMIT.found(
+        0.5,
+        "no trace is used, and devices wait at most 50.0 % of the time in 1 window; outside a "
+        "replay the profiler itself makes gaps longer",
+        [Evidence("Add 1x1x32x64", 8000.0, "ns", 0.5)],
+    )
+
+
+def numbered(*rows: Op) -> OpTable:
+    """Return a window of ops that have their numbers in a capture."""
+    return replace(
+        table(*(row._replace(number=at) for at, row in enumerate(rows, start=19))), windowed=True
+    )
+
+
+def test_what_the_host_does_before_a_few_ops_is_told_by_their_numbers() -> None:
+    gaps = (1e9, 200_000.0, 700.0, 700.0, 190_000.0, 700.0, 700.0)
+    ops = numbered(*(op("Add", [X_402], ns=90_000, gap_ns=gap) for gap in gaps))
+    answer = ttp402(ops=ops)
+    assert answer.reason == (
+        "devices wait at most 38.4 % of the time in 1 window, 99.3 % of that before 2 of 6 ops "
+        "(#20, #23): the host works there, and no trace is used"
+    )
+
+
+def test_of_layers_that_repeat_the_gaps_of_the_last_count() -> None:
+    """The host has just begun when it sends the first of them."""
+    layer = [op(f"Op{at}", [X_402], ns=10_000) for at in range(9)]
+    rows = [row._replace(gap_ns=gap) for gap in (60_000.0, 30_000.0, 11_000.0) for row in layer]
+    ops = replace(table(*rows), windowed=True)
+    assert ttp402(ops=ops).value == pytest.approx(26 * 11_000 / (26 * 11_000 + 27 * 10_000))
+    assert ttp402.saving(ops=ops).ns == pytest.approx(26 * 10_000)
+
+
+def test_what_gaps_tell_is_an_upper_bound() -> None:
+    rows = (op("Add", [X_402], ns=4000, gap_ns=1e9), op("Add", [X_402], ns=4000, gap_ns=8000.0))
+    ops = replace(table(*rows), windowed=True)
+    (of_gaps,) = run_rules([rule_of("TTP402")], Subject(ops=ops))
+    (of_wall_time,) = run_rules([rule_of("TTP402")], called(9e6, 2e6, ops))
+    assert (of_gaps.at_most, of_wall_time.at_most) == (True, False)
+    assert (of_gaps.saving_ns, of_gaps.step_ns) == (7000.0, 16_000.0)
+
+
+ttp403 = Ask("TTP403")
+
+
+LIMIT_403 = limit(0, "executions that differ")
+
+
+X_403, Y_403 = tensor(1, 1, 32, 64), tensor(1, 1, 64, 64)
+
+
+def calls(*runs: list[Op], names: tuple[str, ...] = (), ours: str | None = None) -> Subject:
+    """Return calls between signposts; ``ours`` is the test around which the plugin sets them."""
+    posts: list[Signpost] = []
+    rows: list[Op] = []
+    for number, run in enumerate(runs):
+        name = names[number] if names else "DECODE"
+        begin, end = name, f"{name}_END"
+        if ours is not None:
+            begin, end = signposts_of(ours, run=1, iteration=number)
+        posts.append(Signpost(begin, len(rows)))
+        rows += run
+        posts.append(Signpost(end, len(rows)))
+    return Subject(ops=replace(table(*rows), signposts=tuple(posts)))
+
+
+def test_calls_on_other_shapes_are_found() -> None:
+    assert ttp403(
+        calls([op("Add", [X_403])], [op("Add", [X_403])], [op("Add", [Y_403])])
+    ) == LIMIT_403.found(
+        1,
+        "different from the first: 1 of 2 repeated executions",
+        [Evidence("DECODE on device 0, call 3: Add 1x1x64x64 instead of Add 1x1x32x64")],
+    )
+
+
+def test_what_the_author_states_is_found() -> None:
+    subject = Subject(ops=table(op("Add", [X_403])), facts={"dynamic_shapes": True})
+    assert ttp403(subject) == found("the test states that its shapes change from call to call")
+
+
+ONCE = (
+    "nothing ran twice: needs two replays of a trace, or two windows of one name (NAME … NAME_END)"
+)
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        (Subject(ops=table(op("Add", [X_403]))), ONCE),
+        (calls([op("Add", [X_403])], [op("Add", [Y_403])], names=("PREFILL", "DECODE")), ONCE),
+        (
+            Subject(
+                ops=table(
+                    op("Add", [X_403], replay=(3, 1)),
+                    op("Mul", [X_403], replay=(3, 1)),
+                    op("Mul", [X_403], replay=(3, 2)),
+                )
+            ),
+            "replays are not complete (TTP002): trace 3 on device 0, replay 2: Mul 1x1x32x64 "
+            "instead of Add 1x1x32x64",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_not_measured(subject: Subject, reason: str) -> None:
+    assert ttp403(subject) == not_measured(reason)
+
+
+def test_a_replay_that_ends_early_is_not_complete() -> None:
+    rows = [
+        op("Add", [X_403], replay=(3, 1)),
+        op("Mul", [X_403], replay=(3, 1)),
+        op("Add", [X_403], replay=(3, 2)),
+    ]
+    assert ttp403(ops=table(*rows)) == not_measured(
+        "replays are not complete (TTP002): trace 3 on device 0, replay 2: 1 op instead of 2 ops"
+    )
+
+
+def test_executions_of_a_trace_that_are_not_told_apart_are_not_compared() -> None:
+    rows = [op("Add", [X_403])._replace(trace=3), op("Add", [Y_403])._replace(trace=3)]
+    assert ttp403(ops=table(*rows)) == not_measured(ONCE)
+
+
+ttp405 = Ask("TTP405")
+
+
+LIMIT_405 = limit(1, "B")
+
+
+TRACED = table(op("Add", replay=(1, 1)))
+
+
+def opened(**configuration: Scalar) -> Subject:
+    observation = Observation("test", configuration=configuration)
+    return Subject(ops=TRACED, observation=observation)
+
+
+def test_the_limit_itself_is_clean_405() -> None:
+    assert ttp405(opened(trace_region_size=1)) == LIMIT_405.clean(1.0)
+
+
+def test_a_limit_of_zero_accepts_what_newer_releases_do() -> None:
+    assert ttp405.with_limits(size=0)(opened(trace_region_size=0)) == clean(0.0, limit=0, unit="B")
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        (
+            Subject(facts={"trace_region_size": 4096}),
+            "whether a trace is used is not known: state the fact use_trace",
+        ),
+        (
+            Subject(ops=TRACED),
+            "the size of the trace region is not known: state the fact trace_region_size",
+        ),
+    ],
+)
+def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> None:
+    assert ttp405(subject) == not_measured(reason)
+
+
+ttp406 = Ask("TTP406")
+
+
+LIMIT_406 = limit(1, "programs")
+
+
+VARIABLE = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
+
+
+def counted(entries: int) -> Subject:
+    return measured(
+        environment={"program_cache_entries_after": entries}, facts={"program_cache": 1}
+    )
+
+
+def test_one_program_is_clean() -> None:
+    assert ttp406(counted(1)) == LIMIT_406.clean(1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "on"),
+    [
+        ("program_cache", True, True),
+        ("program_cache", False, False),
+        (VARIABLE, None, True),
+        (VARIABLE, "1", True),
+        (VARIABLE, "0", False),
+    ],
+)
+def test_what_is_stated(name: str, value: Scalar, on: bool) -> None:
+    expected = (
+        clean(reason=f"{name} says that it is on")
+        if on
+        else found(f"{name} says that the program cache is off")
+    )
+    assert ttp406(facts={name: value}) == expected
+
+
+ttp407 = Ask("TTP407")
+
+
+LIMIT_407 = limit(1, "level")
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_from_the_limit_on_it_is_clean(level: int) -> None:
+    assert ttp407(facts={"optimization_level": level}) == LIMIT_407.clean(float(level))
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"tt_xla": True}, "the level is not known: state the fact optimization_level"),
+        ({"optimization_level": "best"}, "optimization_level: expected a number, found 'best'"),
+    ],
+)
+def test_a_level_that_is_not_known_is_not_measured(facts: dict[str, Scalar], reason: str) -> None:
+    assert ttp407(facts=facts) == not_measured(reason)
+
+
+#: Whatever it weighs.
+ttp504 = Ask("TTP504", {"worth": 0.0})
+
+
+LIMIT_504 = limit(0.1, "of the bytes")
+
+
+READ = Operation(1, "ttnn.to_torch", inputs=(1,), outputs=(2,))
+
+
+def test_padding_that_crosses_is_found() -> None:
+    operations = [
+        READ,
+        Operation(2, "ttnn.from_torch", outputs=(3,)),
+        Operation(3, "ttnn.copy_host_to_device_tensor", inputs=(4, 5)),
+        Operation(4, "ttnn.relu", inputs=(1,), outputs=(1,)),
+    ]
+    tensors = [
+        record(1, 1, 1, 48, 64),  # 64 x 64 in tiles: 8192 B, of which 2048 are padding
+        record(2, 1, 1, 48, 64, memory=None),
+        record(3, 1, 1, 20, 32, layout="ROW_MAJOR"),  # 1280 B, none
+        record(4, 1, 1, 8, 32, memory=None),
+        record(5, 1, 1, 8, 32, dtype="FLOAT32"),  # 4096 B, of which 3072
+    ]
+    assert ttp504(report=report(operations, tensors)) == LIMIT_504.found(
+        (2048 + 3072) / (8192 + 1280 + 4096),
+        "37.7 % of what is sent in 2 transfers and read in 1 transfer is padding",
+        [
+            Evidence("ttnn.copy_host_to_device_tensor 1x1x8x32", 3072.0, "B"),
+            Evidence("ttnn.to_torch 1x1x48x64", 2048.0, "B"),
+        ],
+    )
+
+
+def test_what_crosses_in_next_to_no_time_is_clean() -> None:
+    made = report([READ], [record(1, 1, 1, 48, 64)])
+    assert Ask("TTP504")(report=made) == LIMIT_504.clean(
+        0.25, reason="2.000 KiB in all: too little to matter in a transfer"
+    )
+    assert ttp504(report=made).reason == "25.0 % of what is read in 1 transfer is padding"
+
+
+def test_whole_tiles_are_clean() -> None:
+    assert ttp504(Subject(report=report([READ], [record(1, 1, 1, 64, 64)]))) == LIMIT_504.clean(0.0)
+
+
+def test_without_transfers_the_question_does_not_arise() -> None:
+    nothing = not_applicable("the report has no transfer between host and device")
+    on_host = record(1, 1, 1, 48, 64, memory=None)
+    relu = Operation(1, "ttnn.relu", inputs=(1,))
+    assert ttp504(report=report([READ], [on_host])) == nothing
+    assert ttp504(report=report([relu], [record(1, 1, 1, 48, 64)])) == (nothing)
+
+
+ttp505 = Ask("TTP505")
+
+
+MIB = 2**20
+
+
+LARGE = record(1, 1, 4, 512, 512)  # 2 MiB
+
+
+def reads(queue: str | None, *, queues: int | None = None, tensor: int = 1) -> Subject:
+    arguments = {"cq_id": queue} if queue is not None else {}
+    operation = Operation(1, "ttnn.from_device", arguments=arguments, inputs=(tensor,))
+    tensors = [LARGE, record(2, 1, 2, 512, 512), record(3, 1, 1, 32, 32)]
+    facts = {"num_command_queues": queues} if queues is not None else {}
+    return Subject(report=report([operation], tensors), facts=facts)
+
+
+@pytest.mark.parametrize(
+    "subject", [reads("0", queues=2), reads(None, queues=1)], ids=["named", "the only queue"]
+)
+def test_a_large_output_on_queue_zero_is_found(subject: Subject) -> None:
+    assert ttp505(subject) == found(
+        "2.000 MiB of 1 output read on the queue that computes",
+        value=2.0 * MIB,
+        limit=MIB,
+        unit="B",
+        evidence=(Evidence("ttnn.from_device 1x4x512x512", 2.0 * MIB, "B"),),
+    )
+
+
+def test_a_queue_of_its_own_is_clean() -> None:
+    assert ttp505(reads("QueueId(1)")) == clean(0, limit=MIB, unit="B")
+
+
+@pytest.mark.parametrize("queue", ["0", None])
+def test_the_limit_itself_is_clean_505(queue: str | None) -> None:
+    assert ttp505(reads(queue, tensor=2)) == clean(1.0 * MIB, limit=MIB, unit="B")

@@ -1,0 +1,422 @@
+"""Rules on kernels of tt-lang."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
+from pytest_ttnn_perf.analysis.readers.ttlang import (
+    KernelTime,
+    ProblemKind,
+    ProgramPerf,
+    Roofline,
+    SimCounters,
+    SimTensor,
+    Span,
+    ThreadWork,
+    TtlangLog,
+    parse_ttlang,
+)
+from pytest_ttnn_perf.analysis.rules.kernels import hot_lines
+from tests.harness.corpus import corpus
+from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
+from tests.rules.kernel_logs import printed, program
+
+ttp801 = Ask("TTP801")
+
+
+LIMIT = limit(0.5, "of the cores")
+
+
+def test_kernels_on_few_cores_are_found() -> None:
+    subject = printed(
+        program(1, name=None, cores=64, cycles=1000),
+        program(2, cores=16, cycles=2000),
+        program(3, cores=1, cycles=1000),
+    )
+    assert ttp801(subject) == LIMIT.found(
+        (64 * 1000 + 16 * 2000 + 1000) / (64 * 4000),
+        "programs run on 37.9 % of the cores, weighted by their time",
+        [
+            Evidence("program 2 (kernel) on 16 of 64 cores", 2000.0, "ns"),
+            Evidence("program 3 (kernel) on 1 of 64 cores", 1000.0, "ns"),
+            Evidence("program 1 on 64 of 64 cores", 1000.0, "ns"),
+        ],
+    )
+
+
+def test_the_limit_itself_is_clean() -> None:
+    assert ttp801(printed(program(cores=32))) == LIMIT.clean(0.5)
+
+
+WAITS = program(4, cores=2, cycles=2_000_000, bytes_read=262_144, bytes_written=262_144)
+
+
+def test_programs_that_hardly_move_anything_count_nowhere() -> None:
+    answer = ttp801(printed(WAITS, program(3, cores=16)))
+    assert answer == LIMIT.found(
+        0.25,
+        "programs run on 25.0 % of the cores, weighted by their time; 1 program below 1 GB/s per "
+        "core not counted",
+        [Evidence("program 3 (kernel) on 16 of 64 cores", 1000.0, "ns")],
+    )
+    assert ttp801(printed(WAITS)) == not_applicable(
+        "no program moves 1 GB/s on each of its cores: more would wait"
+    )
+
+
+NO_CORES = "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        (printed(), "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
+        (
+            printed(roofline=Roofline()),
+            "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1, and unset TTLANG_AUTO_PROFILE",
+        ),
+        (printed(program(cores=2), cores=0), NO_CORES),
+        (printed(program(cores=2), cores=None), NO_CORES),
+        (printed(program(cores=1, cycles=0)), "no program has a duration"),
+        (
+            printed(program(cores=1), problem=ProblemKind.DROPPED),
+            "the profiler dropped data: no number of this output can be trusted",
+        ),
+        (
+            printed(program(cores=1), problem=ProblemKind.STALE),
+            "the numbers may be of an earlier run",
+        ),
+    ],
+)
+def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> None:
+    assert ttp801(subject) == not_measured(reason)
+
+
+ONE_CORE = limit(0.1, "of the time")
+
+
+@pytest.mark.parametrize("there", [0, None])
+def test_a_grid_of_one_core_is_found_on_a_chip_that_is_not_known(there: int | None) -> None:
+    assert ttp801(printed(program(cores=1), cores=there)) == ONE_CORE.found(
+        1.0,
+        "100.0 % of the time goes into 1 program on a grid of 1x1",
+        [Evidence("program 1024 (kernel) on 1 core", 1000.0, "ns")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "saved"),
+    [
+        (program(cores=16, cycles=100_000, writes=32), 50_000.0),
+        (program(cores=16, cycles=1_500, bytes_read=1 << 15, bytes_written=1 << 15), None),
+    ],
+    ids=["work for 32 cores", "no shorter than a launch"],
+)
+def test_no_saving_is_said_that_more_cores_do_not_bring(
+    made: ProgramPerf, saved: float | None
+) -> None:
+    log = printed(made).kernels
+    assert log is not None
+    summaries = (replace(log.perf_summaries[0], arch="wormhole_b0", clock_mhz=1000.0),)
+    (finding,) = run_rules(
+        [rule_of("TTP801")], Subject(kernels=replace(log, perf_summaries=summaries))
+    )
+    assert finding.outcome.value == "FOUND"
+    assert finding.saving_ns == saved
+
+
+ttp803 = Ask("TTP803")
+
+
+LIMIT_803 = limit(0.5, "of the transfers")
+
+
+def test_one_barrier_on_each_core_is_not_waiting_often() -> None:
+    made = program(cores=64, reads=64, read_barriers=64, sizes={2048: 64})
+    assert ttp803(printed(made)) == LIMIT_803.clean(0.0)
+
+
+def test_the_limit_itself_is_clean_803() -> None:
+    assert ttp803(printed(program(sizes={512: 32, 4096: 32}))) == LIMIT_803.clean(0.5)
+
+
+def test_few_transfers_raise_no_question() -> None:
+    assert ttp803(printed(program(sizes={2048: 63}))) == not_applicable(
+        "there are few transfers: 63"
+    )
+    assert ttp803(printed(program(reads=0, writes=0))) == not_applicable(
+        "there are few transfers: 0"
+    )
+
+
+ttp804 = Ask("TTP804")
+
+
+LIMIT_804 = limit(0.1, "of the longer work")
+
+
+THREADS = (ThreadWork("NCRISC", 1400, 621, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
+
+
+def roofline(side: str, percent: int) -> Roofline:
+    return Roofline(side, percent, 779, "NCRISC", 636, "TRISC_1", THREADS)
+
+
+def test_what_bounds_a_kernel_is_said() -> None:
+    subject = printed(program(5, bandwidth=19.3), roofline=roofline("memory", 18))
+    assert ttp804(subject) == LIMIT_804.found(
+        0.18,
+        "memory-bound: computing takes 18.0 % fewer cycles than moving data",
+        [
+            Evidence("memory (NCRISC)", 779, "cycles"),
+            Evidence("compute (TRISC_1)", 636, "cycles"),
+            Evidence("program 5 (kernel): bandwidth", 19.3, "GB/s"),
+        ],
+    )
+
+
+def test_where_every_thread_waits_neither_side_binds() -> None:
+    threads = (ThreadWork("NCRISC", 1906, 1127, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
+    line = replace(roofline("memory", 18), threads=threads)
+    assert ttp804(printed(roofline=line)) == not_applicable(
+        "every thread waits for 59.1 % or more of its cycles (TTP808): neither moving data nor "
+        "computing binds"
+    )
+    assert ttp804.with_limits(waiting=0.6)(printed(roofline=line)).value == 0.18
+
+
+@pytest.mark.parametrize(("side", "percent"), [("memory", 10), ("balanced", 0)])
+def test_within_the_limit_a_kernel_is_balanced(side: str, percent: int) -> None:
+    assert ttp804(printed(roofline=roofline(side, percent))) == LIMIT_804.clean(percent / 100)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_kernels_the_one_that_works_longest_counts(order: int) -> None:
+    lines = [Roofline("memory", 90, 700, None, 70), Roofline("compute", 50, 400, None, 800)]
+    logs = [printed(roofline=line).kernels for line in lines][::order]
+    profiles = tuple(profile for log in logs if log for profile in log.auto_profiles)
+    assert ttp804(kernels=TtlangLog(auto_profiles=profiles)).value == 0.5
+
+
+ttp805 = Ask("TTP805")
+
+
+LIMIT_805 = limit(2, "transfers per barrier")
+
+
+def test_a_barrier_after_each_transfer_is_found() -> None:
+    subject = printed(
+        program(1, cores=4, reads=256, writes=240, read_barriers=256, write_barriers=160),
+        program(2, cores=4, read_barriers=128, write_barriers=16),
+    )
+    assert ttp805(subject) == LIMIT_805.found(
+        1.0,
+        "reads of program 1 (kernel) have a barrier after every 1.0 transfers",
+        [
+            Evidence("reads of program 1 (kernel)", 1.0, LIMIT_805.unit),
+            Evidence("writes of program 1 (kernel)", 1.5, LIMIT_805.unit),
+        ],
+    )
+
+
+def test_the_limit_itself_is_clean_805() -> None:
+    subject = printed(program(cores=4, read_barriers=128, write_barriers=16))
+    assert ttp805(subject) == LIMIT_805.clean(2.0)
+
+
+@pytest.mark.parametrize("barriers", [None, 0, 256])
+def test_one_barrier_on_each_core_raises_no_question(barriers: int | None) -> None:
+    assert ttp805(printed(program(cores=256, read_barriers=barriers))) == not_applicable(
+        "no program has more than one barrier on a core"
+    )
+
+
+def test_without_a_summary_nothing_is_measured() -> None:
+    why = "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"
+    assert ttp805(printed()) == not_measured(why)
+
+
+ttp806 = Ask("TTP806")
+
+
+LIMIT_806 = limit(0.5, "of the DRAM bandwidth")
+
+
+MEMORY = Roofline("memory", 18, 779, "NCRISC", 636, "TRISC_1")
+
+
+#: 2 MiB in 100 us: 20.97 of 288 GB/s.
+SLOW = program(cycles=100_000)
+
+
+def on_wormhole(*programs: ProgramPerf, roofline: Roofline | None = MEMORY) -> Subject:
+    log = printed(*programs, roofline=roofline).kernels
+    assert log is not None
+    summary = replace(log.perf_summaries[0], arch="wormhole_b0", clock_mhz=1000.0)
+    return Subject(kernels=replace(log, perf_summaries=(summary,)))
+
+
+def test_a_small_part_of_the_bandwidth() -> None:
+    reached = 2**21 / 100_000
+    assert ttp806(on_wormhole(SLOW)) == LIMIT_806.found(
+        2**21 / (100_000 * 288),
+        "programs move 7.3 % of what DRAM could move in that time",
+        [Evidence("program 1024 (kernel): 7.3 % of 288 GB/s", reached, "GB/s")],
+    )
+    (finding,) = run_rules([rule_of("TTP806")], on_wormhole(SLOW))
+    assert finding.saving_ns == pytest.approx(100_000 - 2**21 / (0.75 * 288))
+    (finding,) = run_rules([rule_of("TTP806")], on_wormhole(SLOW, program(7, cycles=9)))
+    assert finding.saving_ns is None  # which of them was profiled is not told
+
+
+def test_most_of_the_bandwidth() -> None:
+    assert ttp806(on_wormhole(program(cycles=10_000))) == LIMIT_806.clean(2**21 / (10_000 * 288))
+
+
+ttp807 = Ask("TTP807")
+
+
+LIMIT_807 = limit(1.5, "x the quickest core")
+
+
+def timed(**threads: tuple[int, int]) -> ProgramPerf:
+    times = [
+        KernelTime(thread, Span(low, low / 1000), Span(high, high / 1000))
+        for thread, (low, high) in threads.items()
+    ]
+    return replace(program(cycles=2000), kernel_times=tuple(times))
+
+
+def test_a_core_works_much_longer() -> None:
+    subject = printed(timed(BRISC=(1000, 2000), NCRISC=(1000, 1600), TRISC_0=(1900, 1900)))
+    assert ttp807(subject) == LIMIT_807.found(
+        2.0,
+        "BRISC of program 1024 (kernel) runs 2.00 x as long on the slowest core",
+        [
+            Evidence("BRISC of program 1024 (kernel)", 2.0, LIMIT_807.unit),
+            Evidence("NCRISC of program 1024 (kernel)", 1.6, LIMIT_807.unit),
+        ],
+    )
+    (finding,) = run_rules([rule_of("TTP807")], subject)
+    assert finding.saving_ns == pytest.approx(500.0)
+
+
+def test_even_work() -> None:
+    assert ttp807(printed(timed(BRISC=(1000, 1500)))) == LIMIT_807.clean(1.5)
+
+
+def test_times_that_are_not_told() -> None:
+    told = "the output does not give kernel times of single cores"
+    assert ttp807(printed(program())) == not_measured(told)
+
+
+ttp808 = Ask("TTP808")
+
+
+LIMIT_808 = limit(0.3, "of its cycles")
+
+
+def waiting(*threads: tuple[int, int]) -> Roofline:
+    """Return a roofline of threads that took and waited so many cycles."""
+    works = [
+        ThreadWork(f"TRISC_{at}", total, sync, total - sync)
+        for at, (total, sync) in enumerate(threads)
+    ]
+    return Roofline("memory", 18, 779, "NCRISC", 636, "TRISC_1", tuple(works))
+
+
+def test_every_thread_waits() -> None:
+    subject = printed(program(cycles=1000), roofline=waiting((1000, 700), (800, 320)))
+    assert ttp808(subject) == LIMIT_808.found(
+        0.4, "even TRISC_1, which waits least, waits for 40.0 % of its cycles"
+    )
+    (finding,) = run_rules([rule_of("TTP808")], subject)
+    assert finding.saving_ns == pytest.approx(1000 * (1 - 480 / 1000))
+
+
+def test_waits_that_are_not_told() -> None:
+    told = "this version of tt-lang does not separate waiting from working"
+    assert ttp808(printed(roofline=replace(waiting(), threads=()))) == not_measured(told)
+    told = "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1"
+    assert ttp808(printed()) == not_measured(told)
+
+
+def real_log(*more: str) -> Subject:
+    names = ("v1_1_1_auto_profile.plain.txt", *more)
+    text = "".join(corpus(f"ttlang/{name}").read_text() for name in names)
+    return Subject(kernels=parse_ttlang(text, Path("log")))
+
+
+def test_a_real_profile_names_the_buffers_that_are_waited_for() -> None:
+    answer = ttp808(real_log("v1_1_1_cb_flow_graph.txt"))
+    assert answer.value == pytest.approx(889 / 1655)
+    assert answer.evidence[:3] == (
+        Evidence("NCRISC line 107: CB[0] to be emptied", 1127, "cycles"),
+        Evidence(
+            "TRISC_1 line 107: CB[0] to be filled, by DMA at line 5 of demo_read", 976, "cycles"
+        ),
+        Evidence("TRISC_0 line 107: CB[1] to be emptied", 963, "cycles"),
+    )
+    without = ttp808(real_log())
+    assert without.evidence[0] == Evidence(
+        "NCRISC line 107: a buffer to be emptied", 1127, "cycles"
+    )
+
+
+def test_a_buffer_that_a_pipe_fills() -> None:
+    pipes = corpus("ttlang/pipe_graph_inferred.txt").read_text()
+    subject = real_log("v1_1_1_cb_flow_graph.txt")
+    assert subject.kernels is not None
+    graph = parse_ttlang(pipes.replace('"receiverCBIndex":2', '"receiverCBIndex":0'), Path("log"))
+    log = replace(subject.kernels, pipe_graphs=graph.pipe_graphs)
+    assert ttp808(Subject(kernels=log)).evidence[1] == Evidence(
+        "TRISC_1 line 107: CB[0] to be filled, by a pipe from core 0,0", 976, "cycles"
+    )
+
+
+def test_hot_lines_come_first() -> None:
+    log = real_log().kernels
+    assert log is not None
+    first, second, *_ = hot_lines(log)
+    assert str(first) == "TRISC_1 line 107: with a_cb.wait() as a_blk, y_cb.reserve() as y_blk:"
+    assert first.cycles == 1902
+    assert first.share == pytest.approx(1902 / 2106)
+    assert (second.thread, second.cycles) == ("TRISC_0", 1862)
+
+
+ttp809 = Ask("TTP809")
+
+
+LIMIT_809 = limit(4, "read per written")
+
+
+def test_a_program_that_reads_again_and_again() -> None:
+    subject = printed(
+        program(1, bytes_read=12 << 20, bytes_written=1 << 20), program(2, bytes_read=4 << 20)
+    )
+    assert ttp809(subject) == LIMIT_809.found(
+        12.0,
+        "program 1 (kernel) reads 12.0 bytes from DRAM for each that it writes",
+        [Evidence("program 1 (kernel)", 12.0, "read per written")],
+    )
+    assert ttp809.with_limits(reads=12)(subject).evidence == ()
+
+
+def test_what_a_simulator_counted() -> None:
+    tensors = tuple(
+        SimTensor(name, {"dram_read_tiles": tiles})
+        for name, tiles in {"b": 8, "a": 60, "y": 0}.items()
+    )
+    sim = SimCounters({"dram_read_tiles": 68, "dram_write_tiles": 4}, tensors)
+    assert ttp809(kernels=TtlangLog(sim=sim)) == LIMIT_809.found(
+        17.0,
+        "the simulated program reads 17.0 tiles from DRAM for each that it writes",
+        [Evidence("tensor a", 60, "tiles read"), Evidence("tensor b", 8, "tiles read")],
+    )
+    without_times = "a simulator counts what is moved, and has no times"
+    assert Ask("TTP801")(kernels=TtlangLog(sim=sim)) == not_measured(without_times)
+    assert Ask("TTP804")(kernels=TtlangLog(sim=sim)) == not_measured(without_times)

@@ -1,0 +1,140 @@
+"""Rules on layouts and padding."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.answers import Ask, Evidence, clean, limit
+from tests.rules.reports import Operation, record, report
+from tests.rules.tables import OpTable, op, table, tensor
+
+ttp201 = Ask("TTP201")
+
+
+LIMIT = limit(0.02, "of a step")
+
+
+TILES, ROWS = tensor(1, 1, 32, 64), tensor(1, 1, 32, 64, layout="ROW_MAJOR")
+
+
+BINARY = "BinaryNgDeviceOperation"
+
+
+def test_a_share_at_the_limit_is_clean() -> None:
+    ops = table(op(BINARY, [ROWS], ns=400.0), op(BINARY, [TILES], ns=600.0))
+    assert ttp201(ops=ops) == LIMIT.clean(0.02)
+
+
+def test_a_report_without_compute() -> None:
+    assert ttp201(report=report([])) == clean(0.0, limit=0.02, unit="of compute calls")
+
+
+ttp202 = Ask("TTP202")
+
+
+FULL = tensor(1, 1, 32, 64)
+
+
+#: 32 users, each with a tile of its own for a single row.
+APART = tensor(1, 32, 32, 64, logical=(1, 32, 1, 64))
+
+
+STEP = limit(0.02, "of a step")
+
+
+def test_what_is_brought_into_the_shape_that_experts_want_is_no_advice() -> None:
+    experts = op("MatmulDeviceOperation", [APART, tensor(1, 32, 64, 64)], [APART])
+    brought = op("TilizeWithValPaddingDeviceOperation", [FULL], [APART])
+    assert ttp202(ops=table(brought)).value == pytest.approx(31 / 32)
+    assert ttp202(ops=table(brought, experts)) == STEP.clean(0.0)
+
+
+RELU = Operation(1, "ttnn.relu", inputs=(1,), outputs=(2,), device_operations=("Unary",))
+
+
+def test_a_few_tiles_of_a_report_are_no_advice() -> None:
+    tensors = [record(1, 1, 2, 1, 32), record(2, 1, 2, 1, 32)]
+    answer = ttp202(report=report([RELU], tensors))
+    assert answer.reason == "2.000 KiB in all: too little to matter in DRAM"
+    assert answer.value == pytest.approx(1 / 3)
+
+
+ttp203 = Ask("TTP203")
+
+
+INPUT = tensor(1, 1, 32, 64)
+
+
+ROWS_203 = tensor(1, 1, 32, 64, layout="ROW_MAJOR")
+
+
+MATMUL = op("Matmul", ns=45.0)
+
+
+TILIZE, UNTILIZE = "TilizeDeviceOperation", "UntilizeDeviceOperation"
+
+
+def test_conversions_of_two_kinds() -> None:
+    rows = [op(UNTILIZE, [INPUT], ns=20.0)] * 2
+    ops = table(MATMUL, op(TILIZE, [INPUT], ns=10.0), *rows, op("Matmul", ns=5.0))
+    assert ttp203(ops=ops) == LIMIT.found(
+        0.5,
+        "50.0 % of a step goes into 3 layout conversions",
+        [
+            Evidence("2 x Untilize 1x1x32x64", 40.0, "ns", 0.4),
+            Evidence("Tilize 1x1x32x64", 10.0, "ns", 0.1),
+        ],
+    )
+    assert ttp203.saving(ops=ops) == (50.0, "at most the time of 3 layout conversions: 0.1 µs")
+
+
+def test_what_comes_in_and_goes_out_has_to_be_converted() -> None:
+    ops = table(op(TILIZE, [ROWS_203], [INPUT]), MATMUL, op(UNTILIZE, [INPUT], [ROWS_203]))
+    assert ttp203(ops=ops) == LIMIT.clean(0.0)
+
+
+CONVERTED = [
+    Operation(1, "ttnn.matmul", outputs=(1,), device_operations=("MatmulDeviceOperation",)),
+    Operation(2, "ttnn.to_layout", inputs=(1,), outputs=(2,)),
+    Operation(3, "ttnn.to_layout", inputs=(2,), outputs=(3,)),
+    Operation(4, "ttnn.add", inputs=(3,), device_operations=("BinaryNgDeviceOperation",)),
+]
+
+
+TENSORS = [
+    record(1, 1, 1, 50, 100),
+    record(2, 1, 1, 50, 100, layout="ROW_MAJOR"),
+    record(3, 1, 1, 50, 100),
+]
+
+
+EDGES = [(1, 1, 2), (2, 2, 3), (3, 3, 4)]
+
+
+TRIPS = limit(0, "round trips")
+
+
+def test_what_another_op_reads_in_between_is_no_round_trip() -> None:
+    assert ttp203(report=report(CONVERTED, TENSORS, [*EDGES, (2, 2, 4)])) == TRIPS.clean(0.0)
+
+
+def test_a_slice_of_every_other_element_goes_with_its_conversions() -> None:
+    half = tensor(1, 1, 32, 32)
+    rows = half._replace(layout="ROW_MAJOR")
+
+    def sliced(stride: int) -> OpTable:
+        attributes = f"{{'slice_end': 'Shape([32; 64])'; 'step': 'Shape([1; 1; {stride}])'}}"
+        return table(
+            op("Matmul", [INPUT], [INPUT], ns=500.0),
+            op(UNTILIZE, [INPUT], [ROWS_203], ns=100.0),
+            op("SliceDeviceOperation", [ROWS_203], [rows], ns=300.0, attributes=attributes),
+            op(TILIZE, [rows], [half], ns=100.0),
+            op("Unary", [half], [half], ns=100.0),
+        )
+
+    assert ttp203(ops=sliced(2)).reason == (
+        "45.5 % of a step goes into 2 layout conversions and 1 strided slice between them"
+    )
+    assert ttp203.saving(ops=sliced(2)) == (500.0, "at most the time of 3 ops: 0.5 µs")
+    assert ttp203.fix(ops=sliced(2)) == "De-interleave the weights when loading, then slice tiles."
+    assert ttp203.saving(ops=sliced(1)).ns == 200.0

@@ -1,0 +1,313 @@
+"""Rules on memory and sharding."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from pytest_ttnn_perf.analysis.readers.report_db import (
+    BufferType,
+    CoreRange,
+    Device,
+    OperationError,
+    Reshard,
+    Shard,
+)
+from tests.rules.answers import (
+    Ask,
+    Evidence,
+    Subject,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from tests.rules.convolving import DEVICE
+from tests.rules.reports import Operation, Report, record, report
+from tests.rules.tables import OpTable, Tensor, op, table, tensor
+
+#: Whatever it weighs.
+ttp301 = Ask("TTP301", {"worth": 0.0})
+
+
+LIMIT = limit(0.5, "of activation bytes")
+
+
+def test_little_is_clean_and_dram_is_left_to_another_rule() -> None:
+    operations = [
+        Operation(1, "ttnn.relu", outputs=(1,), device_operations=("Unary",)),
+        Operation(2, "ttnn.gelu", inputs=(1,), device_operations=("Unary",)),
+    ]
+    near, far = record(1, 1, 1, 32, 32, memory="L1_INTERLEAVED"), record(1, 1, 1, 32, 32)
+    assert Ask("TTP301")(report=report(operations, [near], [(1, 1, 2)])) == LIMIT.clean(
+        1.0, reason="2.000 KiB in all: too little to matter in L1"
+    )
+    assert ttp301(report=report(operations, [far], [(1, 1, 2)])) == LIMIT.clean(0.0)
+
+
+def test_what_failed_hands_nothing_on() -> None:
+    operations = [
+        Operation(1, "ttnn.relu", outputs=(1,), device_operations=("Unary",)),
+        Operation(2, "ttnn.gelu", inputs=(1,), device_operations=("Unary",)),
+    ]
+    made = report(operations, [record(1, 32, 32, memory="L1_INTERLEAVED")], [(1, 1, 2)])
+    failed = replace(made, errors=(OperationError(2, "ttnn.gelu", None, "no room"),))
+    assert ttp301(report=made).value == 1.0
+    assert ttp301(report=failed) == not_applicable("no op reads what another one made")
+
+
+def test_inputs_that_do_not_tell() -> None:
+    silent = Subject(report=report([Operation(1, "ttnn.relu")]))
+    assert ttp301(silent) == not_measured("the report does not say what ran inside its operations")
+
+
+def test_with_an_op_table_another_rule_tells_what_it_costs() -> None:
+    asked = Subject(ops=table(op("Unary")), report=report([Operation(1, "ttnn.relu")]))
+    assert ttp301(asked) == not_applicable("an op table says what that costs: TTP303")
+
+
+ttp302 = Ask("TTP302")
+
+
+INPUT = tensor(1, 1, 32, 64, memory="L1_WIDTH_SHARDED")
+
+
+TALL = record(1, 1, 1, 1024, 32, memory="L1_HEIGHT_SHARDED")
+
+
+SPREAD = record(3, 1, 1, 1024, 32)
+
+
+def test_what_comes_in_may_be_moved_far_too_slowly() -> None:
+    rows = tensor(1, 1, 1200, 1200, layout="ROW_MAJOR")  # 20 µs to read and write it
+    move = op("InterleavedToShardedDeviceOperation", [rows], [rows], ns=1e6)
+    ops = table(move, op("Matmul", [rows], ns=1e6))
+    assert ttp302.saving(ops=ops).ns == pytest.approx(1e6 - 60_000)
+    assert (ttp302(ops=ops).reason or "").endswith(", 1 slow input conversion among them")
+
+
+def test_what_to_do_names_both_ends_and_gaps_go_with_moves() -> None:
+    near = INPUT._replace(memory="DRAM_INTERLEAVED")
+    rows = (
+        op("MatmulDeviceOperation", [INPUT, INPUT], [near], ns=9e3),
+        op("CopyDeviceOperation", [near], [INPUT], ns=2e3, gap_ns=700.0),
+        op("LayerNormDeviceOperation", [INPUT], [INPUT], ns=9e3),
+    )
+    assert ttp302.fix(ops=table(*rows)) == (
+        "Have Matmul write the memory config that LayerNorm reads."
+    )
+    assert ttp302.saving(ops=table(*rows)).ns == 2_000.0
+    traced = table(*(row._replace(trace=0, replay=1) for row in rows))
+    assert ttp302.saving(ops=traced).ns == 2_700.0
+
+
+def test_stale_shapes_tell_no_ends() -> None:
+    huge, near = tensor(1, 1, 32000, 3200), tensor(1, 1, 320, 320)
+    stale = op("BinaryNgDeviceOperation", [huge], [huge], ns=100.0)  # far above the bandwidth
+    move = op("CopyDeviceOperation", [near], [near._replace(memory="L1_INTERLEAVED")], ns=9e3)
+    ops = table(
+        op("MatmulDeviceOperation", [near, near], [near], ns=9e3),
+        stale,
+        move,
+        op("Softmax", [near], [near], ns=9e3),
+        op("Unary", [near._replace(memory="L1_INTERLEAVED")], ns=9e3),
+    )
+    (found,) = ttp302(ops=ops).evidence
+    assert found.subject == "Copy 1x1x320x320 DRAM → L1, after BinaryNg"
+
+
+def test_a_move_without_a_graph_is_told_by_its_tensors() -> None:
+    first = TALL._replace(shard=Shard((32, 32), (CoreRange(0, 0, 7, 3),)))
+    other = TALL._replace(id=2, shard=Shard((64, 32), (CoreRange(0, 0, 7, 1),)))
+    moves = [Operation(1, "ttnn.to_memory_config", inputs=(1,), outputs=(2,))]
+    assert ttp302(report=report(moves, [first, other])) == found(
+        "1 reshard",
+        value=1.0,
+        limit=0,
+        unit="reshards",
+        evidence=[Evidence("ttnn.to_memory_config (operation 1) 1x1x1024x32, HEIGHT → HEIGHT")],
+    )
+    kept = Subject(report=report(moves, [first, first._replace(id=2)]))
+    spread = Subject(report=report(moves, [first, SPREAD._replace(id=2)]))
+    unavailable = not_measured("what ran inside is not given by 1 of 1 operation")
+    assert ttp302(kept) == ttp302(spread) == unavailable
+
+
+def test_a_report_without_reshards() -> None:
+    asked = Subject(report=report([Operation(1, "ttnn.relu", reshard=Reshard.NONE)]))
+    assert ttp302(asked) == clean(0.0, limit=0, unit="reshards")
+
+
+ttp303 = Ask("TTP303")
+
+
+LIMIT_303 = limit(0.02, "of a step")
+
+
+INPUT_303 = tensor(1, 1, 64, 64)
+
+
+#: 2.88 MB: 10 µs at 288 GB/s.
+FAR = tensor(1, 1, 1200, 1200)
+
+
+WEIGHTS = tensor(1, 1, 1200, 1216)
+
+
+GIVEN = tensor(1, 1, 1200, 1216, memory="L1_INTERLEAVED")
+
+
+def chain(handed: Tensor, *, ns: float = 50_000.0, first_ns: float = 25_000.0) -> OpTable:
+    """An op makes what the next one reads; the last gives what nobody reads."""
+    return table(
+        op("UnaryDeviceOperation", [INPUT_303], [handed], ns=min(ns, first_ns)),
+        op("MatmulDeviceOperation", [handed, WEIGHTS], [GIVEN], ns=ns),
+        op("UnaryDeviceOperation", [GIVEN], [WEIGHTS._replace(dtype="FLOAT32")], ns=100_000.0),
+    )
+
+
+def test_what_is_written_and_read_again() -> None:
+    part = 18_000 / 175_000
+    assert ttp303(ops=chain(FAR)) == LIMIT_303.found(
+        part,
+        "5.493 MiB of activations go through DRAM, in 2 ops: up to 10.3 % of a step",
+        [
+            Evidence("Matmul 1x1x1200x1200 @ 1200x1216", 9_000.0, "ns", part / 2),
+            Evidence("Unary 1x1x64x64", 9_000.0, "ns", part / 2),
+        ],
+    )
+    assert ttp303.saving(ops=chain(FAR)) == (
+        18_000.0,
+        "5.493 MiB ÷ 288 GB/s, less a tenth, but not below each op's minimum: 18.0 µs",
+    )
+
+
+def test_where_a_result_goes_is_not_read() -> None:
+    def following(code: str, inputs: int, attributes: str = "") -> OpTable:
+        made = op("UnaryDeviceOperation", [INPUT_303], [FAR], ns=26_000.0)
+        taken = op(code, [FAR] * inputs, [GIVEN], ns=24_000.0, attributes=attributes)
+        return table(made, taken)
+
+    read_ns = 9_000.0
+    assert ttp303.saving(ops=following("UnaryDeviceOperation", 2)).ns == pytest.approx(read_ns)
+    scalar = following("BinaryNgDeviceOperation", 3, "{'scalar': '2.5'}")
+    assert ttp303.saving(ops=scalar).ns == pytest.approx(read_ns)
+    # Both operands would be 18 µs, of which computing leaves less.
+    both = following("BinaryNgDeviceOperation", 3, "{'scalar': 'std::nullopt'}")
+    tiles_of_a_core = -(-1200 * 1216 // 1024 // 64)
+    assert ttp303.saving(ops=both).ns == pytest.approx(24_000 - 650 * tiles_of_a_core)
+
+
+def test_an_op_that_dram_does_not_limit_does_not_count() -> None:
+    # The first op moves 10 µs of bytes in 26 µs, which is less than 40 % of the bandwidth.
+    assert ttp303.saving(ops=chain(FAR, first_ns=26_000.0)).ns == pytest.approx(9_000.0)
+
+
+COPY = ("CopyDeviceOperation",)
+
+
+CALLS = [
+    Operation(1, "ttnn.matmul", outputs=(1,), device_operations=("MatmulDeviceOperation",)),
+    Operation(2, "ttnn.to_memory_config", inputs=(1,), outputs=(2,), device_operations=COPY),
+    Operation(3, "ttnn.to_memory_config", inputs=(2,), outputs=(3,), device_operations=COPY),
+    Operation(4, "ttnn.add", inputs=(3,), device_operations=("BinaryNgDeviceOperation",)),
+]
+
+
+EDGES = [(1, 1, 2), (2, 2, 3), (3, 3, 4)]
+
+
+def moved(*memories: str, columns: int = 32, l1: int | None = 10**6) -> Report:
+    """Return a program that hands tensors of 2 KiB on through these memories."""
+    tensors = [
+        record(at, 1, 1, 32, columns, memory=memory) for at, memory in enumerate(memories, start=1)
+    ]
+    device = DEVICE._replace(total_l1_bytes=l1)
+    return replace(report(CALLS, tensors, EDGES), devices=(device,))
+
+
+def test_a_round_trip_from_l1_to_dram_and_back_is_found_without_times() -> None:
+    trips = moved("L1_INTERLEAVED", "DRAM_INTERLEAVED", "L1_HEIGHT_SHARDED")
+    assert ttp303(report=trips) == limit(0, "round trips").found(
+        1.0,
+        "1 round trip from L1 to DRAM and back",
+        [
+            Evidence(
+                "ttnn.to_memory_config → ttnn.to_memory_config (operations 2 and 3) 1x1x32x32, "
+                "L1_INTERLEAVED → DRAM_INTERLEAVED → L1_HEIGHT_SHARDED"
+            )
+        ],
+    )
+
+
+FETCHED = limit(0.5, "of activation bytes")
+
+
+def test_activations_of_a_report_that_lie_in_dram() -> None:
+    fetched = moved("DRAM_INTERLEAVED", "DRAM_INTERLEAVED", "L1_INTERLEAVED")
+    assert ttp303(report=fetched) == FETCHED.clean(
+        2 / 3, reason="4.000 KiB in all: too little to matter in DRAM"
+    )
+    assert ttp303.with_limits(worth=4096.0)(report=fetched) == FETCHED.found(
+        2 / 3,
+        "2 of 3 activations that ops read lie in DRAM and would fit into L1, 66.7 % of the bytes",
+        [
+            Evidence("ttnn.matmul → ttnn.to_memory_config 1x1x32x32", 2048.0, "B"),
+            Evidence("ttnn.to_memory_config → ttnn.to_memory_config 1x1x32x32", 2048.0, "B"),
+        ],
+    )
+
+
+def test_what_does_not_fit_into_l1_has_to_be_there() -> None:
+    memories = ("DRAM_INTERLEAVED",) * 3
+    assert ttp303(report=moved(*memories, l1=4 * 2047)) == FETCHED.clean(0.0)
+    assert ttp303(report=moved(*memories, l1=None)) == not_measured(
+        "the report does not say how much L1 there is"
+    )
+
+
+ttp304 = Ask("TTP304")
+
+
+LIMIT_304 = limit(0.1, "of L1")
+
+
+DEVICE_304 = Device(0, 64, 1000, None, 1100)
+
+
+def on_device(*operations: Operation, device: Device = DEVICE_304) -> Report:
+    """Return a report of one device whose cores have 1000 bytes to give."""
+    return replace(report(operations, [record(1, 1, 1, 64, 32)]), devices=(device, device))
+
+
+def running(number: int, tensors: int, circular: int | None) -> Operation:
+    """Return an operation with what it takes of L1."""
+    return Operation(
+        number,
+        "ttnn.conv2d",
+        inputs=(1,),
+        device_operations=("Conv2dDeviceOperation",),
+        cb_bytes_per_core=circular,
+        bytes_per_bank={BufferType.L1: tensors, BufferType.DRAM: 10**6, BufferType.L1_SMALL: 500},
+    )
+
+
+def test_exactly_enough_room_is_clean() -> None:
+    asked = Subject(report=on_device(running(1, 500, 250), Operation(2, "ttnn.deallocate")))
+    assert ttp304.with_limits(free=0.25)(asked) == clean(0.25, limit=0.25, unit="of L1")
+
+
+def test_silent_circular_buffers_are_no_room() -> None:
+    asked = Subject(report=on_device(running(1, 250, 250), running(2, 100, None)))
+    assert ttp304(asked) == not_measured(
+        "circular buffers are not given by 1 of 2 operations; what is known leaves 50.0 % of L1"
+    )
+
+
+def test_tensors_alone_may_fill_it() -> None:
+    assert ttp304(report=on_device(running(1, 2000, None))) == LIMIT_304.found(
+        0.0,
+        "ttnn.conv2d (operation 1) 1x1x64x32 leaves 0.0 % of a core's L1",
+        [Evidence("ttnn.conv2d (operation 1) 1x1x64x32", 2000.0, "bytes")],
+    )

@@ -1,0 +1,249 @@
+"""Rules on validity, and those asked of every test."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
+from pytest_ttnn_perf.analysis.checklist.runner import all_rules, rule_of, run_in_regions
+from pytest_ttnn_perf.analysis.readers.report_db import OperationError
+from pytest_ttnn_perf.analysis.readers.ttlang import (
+    AutoProfile,
+    LineOp,
+    LineProfile,
+    SignpostProfile,
+    ThreadProfile,
+    ThreadTotal,
+    TtlangLog,
+)
+from pytest_ttnn_perf.core.finding import HelperPcc, RuleOutcome, Subject
+from pytest_ttnn_perf.core.hardware import Conflict
+from pytest_ttnn_perf.core.ops import Unread
+from tests.rules.answers import Ask, Evidence, limit, not_applicable
+from tests.rules.observations import measured, timed
+from tests.rules.reports import Operation, report
+from tests.rules.tables import Op, TraceReplays, on_host, op, table, tensor
+
+ttp001 = Ask("TTP001")
+
+
+LIMIT = limit(0, "losses")
+
+
+def with_line(*ops: LineOp) -> TtlangLog:
+    total = ThreadTotal("NCRISC", "read", 8, 100, 50.0)
+    thread = ThreadProfile(total, (LineProfile(12, "cb.reserve()", ops=ops),))
+    return TtlangLog(auto_profiles=(AutoProfile(8, 100, (), (thread,), (total,), None, True),))
+
+
+def test_zones_beyond_those_that_a_core_keeps() -> None:
+    log = with_line(LineOp("cb_reserve", 90, hits=512), LineOp("cb_push", 80, hits=384))
+    text = "NCRISC, source line 12: 512 cb_reserve, 384 cb_push"
+    assert ttp001(kernels=log) == LIMIT.found(
+        1, f"profiler data are not whole: {text}", [Evidence(text, 128, "zones")]
+    )
+
+
+def test_a_test_without_a_profiler_has_nothing_to_lose() -> None:
+    assert ttp001(measured(timed(5.0))) == not_applicable("no profiler ran")
+
+
+ttp002 = Ask("TTP002")
+
+
+LIMIT_002 = limit(0, "traces")
+
+
+ROW = op("MatmulDeviceOperation", replay=(7, 1))
+
+
+def test_replays_that_are_the_same() -> None:
+    traces = (TraceReplays(device=0, trace=7, replays=2, complete=True),)
+    assert ttp002(ops=table(ROW, traces=traces)) == LIMIT_002.clean(0)
+
+
+ttp004 = Ask("TTP004")
+
+
+LIMIT_004 = limit(0, "variables")
+
+
+WATCHER = Conflict("TT_METAL_WATCHER", "10", "makes the kernels report", "unset TT_METAL_WATCHER")
+
+
+def test_a_pass_that_takes_wall_times() -> None:
+    subject = measured(timed(5.0))
+    assert ttp004(replace(subject, conflicts=(WATCHER,))).value == 1
+    assert ttp004(replace(subject, conflicts=())) == LIMIT_004.clean(0)
+
+
+ttp005 = Ask("TTP005")
+
+
+LIMIT_005 = limit(1, "profiles")
+
+
+PROFILE = AutoProfile(8, 100, (), (), (), None, True)
+
+
+SIGNPOSTS = SignpostProfile((), complete=True)
+
+
+def test_one_of_each_is_clean() -> None:
+    log = TtlangLog(auto_profiles=(PROFILE,), signpost_profiles=(SIGNPOSTS,))
+    assert ttp005(kernels=log) == LIMIT_005.clean(1)
+
+
+ttp007 = Ask("TTP007")
+
+
+LIMIT_007 = limit(0, "ops")
+
+
+MATMUL = op("MatmulDeviceOperation")
+
+
+def test_ops_on_the_host() -> None:
+    fallbacks = [on_host(f"(torch) {name}") for name in ("cat", "squeeze", "cat")]
+    assert ttp007(ops=table(MATMUL, *fallbacks, MATMUL)) == LIMIT_007.found(
+        3,
+        "3 ops ran on the host, between ops on the device",
+        [
+            Evidence("2 x (torch) cat", 2, "ops"),
+            Evidence("(torch) squeeze", 1, "ops"),
+        ],
+    )
+
+
+ttp008 = Ask("TTP008")
+
+
+LIMIT_008 = limit(0.9, "of the ops")
+
+
+def test_ops_of_different_kinds_took_the_same_time() -> None:
+    rows = [op(code, ns=1000) for code in ("Matmul", "Slice") for _ in range(5)]
+    assert ttp008(ops=table(*rows, on_host("(torch) cat"))) == LIMIT_008.found(
+        1.0,
+        "100.0 % of 10 ops took exactly the same time: not measured",
+        [Evidence("the time of each", 1000.0, "ns")],
+    )
+
+
+OPS = table(op("Matmul", fw_ns=1100))
+
+
+def test_nothing_else_is_said_of_such_a_capture() -> None:
+    subject = Subject(ops=replace(OPS, processors=False))
+    findings = run_in_regions(all_rules(), subject)
+    others = [one for one in findings if one.saving_ns is not None or one.fails]
+    assert [one.code for one in others] == ["TTP009"]
+    (movement,) = (one for one in findings if one.code == "TTP307")
+    assert movement.outcome is RuleOutcome.NOT_MEASURED
+    assert (movement.reason or "").endswith(
+        "trusted: no processor ran a kernel, though ops have kernel durations"
+    )
+    assert held_back(subject, {})[0] is None
+
+
+ttp010 = Ask("TTP010")
+
+
+LIMIT_010 = limit(0, "ops")
+
+
+def test_ops_without_a_time() -> None:
+    lost = (Unread(9, "impossible gap"), Unread(7, "impossible gap"), Unread(12, "no time"))
+    assert ttp010(ops=replace(table(op("Matmul")), unread=lost)) == LIMIT_010.found(
+        3,
+        "3 of 4 device ops have an impossible gap (2) or no time (1), first in line 7",
+        [Evidence("impossible gap", 2, "ops"), Evidence("no time", 1, "ops")],
+    )
+
+
+ttp011 = Ask("TTP011")
+
+
+def ran(device: int, *codes: str, replay: tuple[int, int] | None = None) -> list[Op]:
+    return [op(code, ns=100 + at, device=device, replay=replay) for at, code in enumerate(codes)]
+
+
+def test_a_device_ran_another_op() -> None:
+    rows = [*ran(0, "Matmul", "Add"), *ran(1, "Matmul", "Add"), *ran(5, "Matmul", "MulOperation")]
+    assert ttp011(ops=table(*rows)).evidence == (
+        Evidence("whole capture: device 5, Mul at op 2; most: Add at op 2"),
+    )
+
+
+ttp012 = Ask("TTP012")
+
+
+#: 2 MiB each: in, in and out take 21.8 us at the 288 GB/s of Wormhole.
+X = tensor(1, 1, 1024, 1024)
+
+
+def add(ns: float) -> Op:
+    return op("BinaryNgDeviceOperation", [X, X], [X], ns=ns)
+
+
+def test_an_op_without_a_time_is_not_too_fast_itself() -> None:
+    answer = ttp012(ops=table(add(10_000.0), add(0.0)))
+    assert [evidence.subject for evidence in answer.evidence] == ["BinaryNg 1x1x1024x1024"]
+
+
+ttp016 = Ask("TTP016")
+
+
+CALL = Operation(1, "ttnn.add")
+
+
+def failed(reason: str | None, kind: str | None = "RuntimeError") -> OperationError:
+    return OperationError(3, "ttnn.from_torch", kind, reason)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "Out of Memory: Not enough space to allocate 2048 B DRAM buffer across 12 banks, where "
+            "each bank needs to store 1024 B",
+            "out of memory: asked for 2.000 KiB of DRAM, 1.000 KiB in each of 12 banks",
+        ),
+        (
+            "Statically allocated circular buffers on core range [(x=0,y=0) - (x=7,y=7)] grow to "
+            "1623456 B which is beyond max L1 size of 1499136 B",
+            "out of memory: circular buffers of 1.548 MiB in an L1 of 1.430 MiB",
+        ),
+        (
+            "Statically allocated circular buffers in program 12 clash with L1 buffers on core "
+            "range [(x=0,y=0) - (x=7,y=7)]. L1 buffer allocated at 1032192 and static circular "
+            "buffer region ends at 1083392",
+            "out of memory: circular buffers reach 50.00 KiB into tensors in L1",
+        ),
+        ("out of memory, says a later release", "out of memory, says a later release"),
+    ],
+    ids=["no size of a bank", "too large", "clash", "other words"],
+)
+def test_the_ways_to_run_out_of_memory(reason: str, said: str) -> None:
+    answer = ttp016(report=replace(report([CALL]), errors=(failed(reason),)))
+    assert answer.reason == "1 operation failed, 1 for lack of memory"
+    assert answer.evidence == (Evidence(f"ttnn.from_torch (operation 3): {said}"),)
+
+
+def test_a_program_that_only_stopped() -> None:
+    cut = failed("started but never completed", "incomplete_operation")
+    answer = ttp016(report=replace(report([CALL]), errors=(cut,)))
+    assert answer.reason == "1 operation did not end"
+
+
+LESS = HelperPcc("pcc_2", "assert_with_pcc", None, 0.5, "the values do not correlate as was told")
+
+
+def test_no_number_of_the_helper() -> None:
+    answer = rule_of("TTP908").check(Subject(helper_pccs=(LESS,)))
+
+    assert answer.reason == (
+        "pcc_2: assert_with_pcc says passed, and the PCC is 0.5: "
+        "the values do not correlate as was told"
+    )
