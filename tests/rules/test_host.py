@@ -98,16 +98,6 @@ def incomplete(*replays: tuple[int, ...]) -> Subject:
     return Subject(ops=table(*rows, traces=traces))
 
 
-def test_replays_that_lost_ops_have_no_gaps_to_count() -> None:
-    """Where an op is lost, its time looks like a gap."""
-    subject = incomplete((0, 300, 300), (0, 300, 300), (0, 9000))
-    assert ttp401(subject) == LIMIT.found(
-        1200 / 3600,
-        "devices wait 33.3 % of the time for their next op, in 2 complete replays",
-        [Evidence("2 x Add 1x1x32x64", 600.0, "ns", 600 / 1800)],
-    )
-
-
 def test_no_replay_is_known_to_be_whole() -> None:
     subject = incomplete((0, 300, 300), (0, 9000))
     assert ttp401(subject) == not_measured(
@@ -152,15 +142,6 @@ def test_what_the_host_does_before_a_few_ops_is_told_by_their_numbers() -> None:
         "devices wait at most 38.4 % of the time in 1 window, 99.3 % of that before 2 of 6 ops "
         "(#20, #23): the host works there, and no trace is used"
     )
-
-
-def test_of_layers_that_repeat_the_gaps_of_the_last_count() -> None:
-    """The host has just begun when it sends the first of them."""
-    layer = [op(f"Op{at}", [X_402], ns=10_000) for at in range(9)]
-    rows = [row._replace(gap_ns=gap) for gap in (60_000.0, 30_000.0, 11_000.0) for row in layer]
-    ops = replace(table(*rows), windowed=True)
-    assert ttp402(ops=ops).value == pytest.approx(26 * 11_000 / (26 * 11_000 + 27 * 10_000))
-    assert ttp402.saving(ops=ops).ns == pytest.approx(26 * 10_000)
 
 
 def test_what_gaps_tell_is_an_upper_bound() -> None:
@@ -216,28 +197,6 @@ ONCE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("subject", "reason"),
-    [
-        (Subject(ops=table(op("Add", [X_403]))), ONCE),
-        (calls([op("Add", [X_403])], [op("Add", [Y_403])], names=("PREFILL", "DECODE")), ONCE),
-        (
-            Subject(
-                ops=table(
-                    op("Add", [X_403], replay=(3, 1)),
-                    op("Mul", [X_403], replay=(3, 1)),
-                    op("Mul", [X_403], replay=(3, 2)),
-                )
-            ),
-            "replays are not complete (TTP002): trace 3 on device 0, replay 2: Mul 1x1x32x64 "
-            "instead of Add 1x1x32x64",
-        ),
-    ],
-)
-def test_what_cannot_be_compared_is_not_measured(subject: Subject, reason: str) -> None:
-    assert ttp403(subject) == not_measured(reason)
-
-
 def test_a_replay_that_ends_early_is_not_complete() -> None:
     rows = [
         op("Add", [X_403], replay=(3, 1)),
@@ -266,6 +225,18 @@ TRACED = table(op("Add", replay=(1, 1)))
 def opened(**configuration: Scalar) -> Subject:
     observation = Observation("test", configuration=configuration)
     return Subject(ops=TRACED, observation=observation)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        opened(trace_region_size=0),
+        Subject(facts={"tt_xla": True, "use_trace": True, "TT_RUNTIME_TRACE_REGION_SIZE": None}),
+        Subject(facts={"use_trace": "1", "trace_region_size": "0"}),
+    ],
+)
+def test_a_trace_without_a_region_is_found(subject: Subject) -> None:
+    assert ttp405(subject) == LIMIT_405.found(0.0, "a trace is used with a trace region of 0 B")
 
 
 def test_the_limit_itself_is_clean_405() -> None:
@@ -308,6 +279,12 @@ def counted(entries: int) -> Subject:
     )
 
 
+def test_a_cache_that_stays_empty_is_found_whatever_is_stated() -> None:
+    assert ttp406(counted(0)) == LIMIT_406.found(
+        0.0, "after the samples the program cache held 0 programs"
+    )
+
+
 def test_one_program_is_clean() -> None:
     assert ttp406(counted(1)) == LIMIT_406.clean(1.0)
 
@@ -335,6 +312,13 @@ ttp407 = Ask("TTP407")
 
 
 LIMIT_407 = limit(1, "level")
+
+
+@pytest.mark.parametrize("level", [0, "0"])
+def test_level_zero_is_found(level: Scalar) -> None:
+    assert ttp407(facts={"optimization_level": level}) == LIMIT_407.found(
+        0.0, "the model is compiled with optimization_level 0"
+    )
 
 
 @pytest.mark.parametrize("level", [1, 2])

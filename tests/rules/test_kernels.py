@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
 from pytest_ttnn_perf.analysis.readers.ttlang import (
     KernelTime,
-    ProblemKind,
     ProgramPerf,
     Roofline,
     SimCounters,
@@ -66,34 +65,6 @@ def test_programs_that_hardly_move_anything_count_nowhere() -> None:
     assert ttp801(printed(WAITS)) == not_applicable(
         "no program moves 1 GB/s on each of its cores: more would wait"
     )
-
-
-NO_CORES = "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
-
-
-@pytest.mark.parametrize(
-    ("subject", "reason"),
-    [
-        (printed(), "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
-        (
-            printed(roofline=Roofline()),
-            "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1, and unset TTLANG_AUTO_PROFILE",
-        ),
-        (printed(program(cores=2), cores=0), NO_CORES),
-        (printed(program(cores=2), cores=None), NO_CORES),
-        (printed(program(cores=1, cycles=0)), "no program has a duration"),
-        (
-            printed(program(cores=1), problem=ProblemKind.DROPPED),
-            "the profiler dropped data: no number of this output can be trusted",
-        ),
-        (
-            printed(program(cores=1), problem=ProblemKind.STALE),
-            "the numbers may be of an earlier run",
-        ),
-    ],
-)
-def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> None:
-    assert ttp801(subject) == not_measured(reason)
 
 
 ONE_CORE = limit(0.1, "of the time")

@@ -34,6 +34,21 @@ ttp301 = Ask("TTP301", {"worth": 0.0})
 LIMIT = limit(0.5, "of activation bytes")
 
 
+def test_a_report_without_a_table() -> None:
+    operations = [
+        Operation(1, "ttnn.from_torch", outputs=(1,)),
+        Operation(2, "ttnn.relu", inputs=(1,), outputs=(2,), device_operations=("Unary",)),
+        Operation(3, "ttnn.gelu", inputs=(2,), outputs=(3,), device_operations=("Unary",)),
+    ]
+    tensors = [record(1, 1, 1, 32, 32), record(2, 1, 1, 1, 20, memory="L1_INTERLEAVED")]
+    asked = Subject(report=report(operations, tensors, [(1, 1, 2), (2, 2, 3)]))
+    assert ttp301(asked) == LIMIT.found(
+        1.0,
+        "1 of 1 activation that ops read lie interleaved in L1, 100.0 % of the bytes",
+        [Evidence("ttnn.relu → ttnn.gelu 1x1x1x20", 2048.0, "B")],
+    )
+
+
 def test_little_is_clean_and_dram_is_left_to_another_rule() -> None:
     operations = [
         Operation(1, "ttnn.relu", outputs=(1,), device_operations=("Unary",)),
@@ -293,16 +308,21 @@ def running(number: int, tensors: int, circular: int | None) -> Operation:
     )
 
 
+def test_the_fullest_operation_is_named() -> None:
+    full = on_device(running(1, 600, 350), running(2, 100, 100), running(3, 500, 410))
+    assert ttp304(report=full) == LIMIT_304.found(
+        1 - 950 / 1000,
+        "ttnn.conv2d (operation 1) 1x1x64x32 leaves 5.0 % of a core's L1",
+        [
+            Evidence("ttnn.conv2d (operation 1) 1x1x64x32", 950.0, "bytes"),
+            Evidence("ttnn.conv2d (operation 3) 1x1x64x32", 910.0, "bytes"),
+        ],
+    )
+
+
 def test_exactly_enough_room_is_clean() -> None:
     asked = Subject(report=on_device(running(1, 500, 250), Operation(2, "ttnn.deallocate")))
     assert ttp304.with_limits(free=0.25)(asked) == clean(0.25, limit=0.25, unit="of L1")
-
-
-def test_silent_circular_buffers_are_no_room() -> None:
-    asked = Subject(report=on_device(running(1, 250, 250), running(2, 100, None)))
-    assert ttp304(asked) == not_measured(
-        "circular buffers are not given by 1 of 2 operations; what is known leaves 50.0 % of L1"
-    )
 
 
 def test_tensors_alone_may_fill_it() -> None:

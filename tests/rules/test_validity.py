@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
+from math import nan
+
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
@@ -20,7 +21,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
 from pytest_ttnn_perf.core.finding import HelperPcc, RuleOutcome, Subject
 from pytest_ttnn_perf.core.hardware import Conflict
 from pytest_ttnn_perf.core.ops import Unread
-from tests.rules.answers import Ask, Evidence, limit, not_applicable
+from tests.rules.answers import Ask, Evidence, found, limit, not_applicable
 from tests.rules.observations import measured, timed
 from tests.rules.reports import Operation, report
 from tests.rules.tables import Op, TraceReplays, on_host, op, table, tensor
@@ -35,6 +36,13 @@ def with_line(*ops: LineOp) -> TtlangLog:
     total = ThreadTotal("NCRISC", "read", 8, 100, 50.0)
     thread = ThreadProfile(total, (LineProfile(12, "cb.reserve()", ops=ops),))
     return TtlangLog(auto_profiles=(AutoProfile(8, 100, (), (thread,), (total,), None, True),))
+
+
+def test_markers_that_the_device_profiler_dropped() -> None:
+    text = "the device profiler ran out of room and dropped markers"
+    assert ttp001(measured(dropped=True)) == LIMIT.found(
+        1, f"profiler data are not whole: {text}", [Evidence(text)]
+    )
 
 
 def test_zones_beyond_those_that_a_core_keeps() -> None:
@@ -70,6 +78,17 @@ LIMIT_004 = limit(0, "variables")
 
 
 WATCHER = Conflict("TT_METAL_WATCHER", "10", "makes the kernels report", "unset TT_METAL_WATCHER")
+
+
+DUMP = Conflict("TTLANG_PERF_DUMP", "1", "profiles every call", "unset TTLANG_PERF_DUMP")
+
+
+def test_variables_that_change_times() -> None:
+    watcher = "TT_METAL_WATCHER=10 makes the kernels report: unset TT_METAL_WATCHER"
+    dump = "TTLANG_PERF_DUMP=1 profiles every call: unset TTLANG_PERF_DUMP"
+    assert ttp004(conflicts=(WATCHER, DUMP)) == LIMIT_004.found(
+        2, f"{watcher}; {dump}", [Evidence(watcher), Evidence(dump)]
+    )
 
 
 def test_a_pass_that_takes_wall_times() -> None:
@@ -131,7 +150,15 @@ def test_ops_of_different_kinds_took_the_same_time() -> None:
     )
 
 
+ttp009 = Ask("TTP009")
+
+
 OPS = table(op("Matmul", fw_ns=1100))
+
+
+def test_no_processor_ran_a_kernel() -> None:
+    told = "no processor ran a kernel, though ops have kernel durations"
+    assert ttp009(ops=replace(OPS, processors=False)) == found(told)
 
 
 def test_nothing_else_is_said_of_such_a_capture() -> None:
@@ -202,48 +229,26 @@ def failed(reason: str | None, kind: str | None = "RuntimeError") -> OperationEr
     return OperationError(3, "ttnn.from_torch", kind, reason)
 
 
-@pytest.mark.parametrize(
-    ("reason", "said"),
-    [
-        (
-            "Out of Memory: Not enough space to allocate 2048 B DRAM buffer across 12 banks, where "
-            "each bank needs to store 1024 B",
-            "out of memory: asked for 2.000 KiB of DRAM, 1.000 KiB in each of 12 banks",
-        ),
-        (
-            "Statically allocated circular buffers on core range [(x=0,y=0) - (x=7,y=7)] grow to "
-            "1623456 B which is beyond max L1 size of 1499136 B",
-            "out of memory: circular buffers of 1.548 MiB in an L1 of 1.430 MiB",
-        ),
-        (
-            "Statically allocated circular buffers in program 12 clash with L1 buffers on core "
-            "range [(x=0,y=0) - (x=7,y=7)]. L1 buffer allocated at 1032192 and static circular "
-            "buffer region ends at 1083392",
-            "out of memory: circular buffers reach 50.00 KiB into tensors in L1",
-        ),
-        ("out of memory, says a later release", "out of memory, says a later release"),
-    ],
-    ids=["no size of a bank", "too large", "clash", "other words"],
-)
-def test_the_ways_to_run_out_of_memory(reason: str, said: str) -> None:
-    answer = ttp016(report=replace(report([CALL]), errors=(failed(reason),)))
-    assert answer.reason == "1 operation failed, 1 for lack of memory"
-    assert answer.evidence == (Evidence(f"ttnn.from_torch (operation 3): {said}"),)
-
-
 def test_a_program_that_only_stopped() -> None:
     cut = failed("started but never completed", "incomplete_operation")
     answer = ttp016(report=replace(report([CALL]), errors=(cut,)))
     assert answer.reason == "1 operation did not end"
 
 
+MASKED = HelperPcc("pcc", "comp_pcc", 0.9991, nan, "actual holds 1 NaN")
+
+
 LESS = HelperPcc("pcc_2", "assert_with_pcc", None, 0.5, "the values do not correlate as was told")
 
 
-def test_no_number_of_the_helper() -> None:
-    answer = rule_of("TTP908").check(Subject(helper_pccs=(LESS,)))
+def test_what_a_helper_told_wrongly_is_named_with_both_numbers() -> None:
+    answer = rule_of("TTP908").check(Subject(helper_pccs=(MASKED, LESS)))
 
+    assert answer.outcome is RuleOutcome.FOUND
     assert answer.reason == (
-        "pcc_2: assert_with_pcc says passed, and the PCC is 0.5: "
-        "the values do not correlate as was told"
+        "pcc: comp_pcc says 0.9991, and the PCC does not exist: actual holds 1 NaN; 1 more"
     )
+    assert [each.subject for each in answer.evidence] == [
+        "pcc (comp_pcc): actual holds 1 NaN",
+        "pcc_2 (assert_with_pcc): the values do not correlate as was told",
+    ]

@@ -64,15 +64,32 @@ def worst_ops(
     unit: str = "ns",
 ) -> Iterator[Evidence]:
     """Yield evidence of ops, those of one signature together, the heaviest first."""
+    return heaviest(((op_name(op), weight(op), op.number) for op in ops), of=of, unit=unit)
+
+
+def heaviest(
+    weighed: Iterable[tuple[str, float, int]],
+    *,
+    of: float | None,
+    unit: str = "ns",
+    least: float = 0.0,
+) -> Iterator[Evidence]:
+    """Yield evidence by text, heaviest first, from a share of all on.
+
+    Each of ``weighed`` is a text, a weight and the number of an op.
+    """
     weights: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for op in ops:
-        weights[op_name(op)].append((weight(op), op.number))
-    totals = {name: sum(each for each, _ in listed) for name, listed in weights.items()}
-    for name in sorted(weights, key=lambda name: (-totals[name], name)):
-        listed = weights[name]
-        text = f"{len(listed)} x {name}" if len(listed) > 1 else name
-        share = totals[name] / of if of else None
-        yield Evidence(text, totals[name], unit, share, heaviest_numbers(listed))
+    for text, weight, number in weighed:
+        weights[text].append((weight, number))
+    totals = {text: sum(each for each, _ in listed) for text, listed in weights.items()}
+    worth = least * sum(totals.values())
+    for text in sorted(totals, key=lambda text: (-totals[text], text)):
+        if totals[text] < worth:
+            break
+        listed = weights[text]
+        times = f"{len(listed)} x {text}" if len(listed) > 1 else text
+        share = totals[text] / of if of else None
+        yield Evidence(times, totals[text], unit, share, heaviest_numbers(listed))
 
 
 def heaviest_numbers(weighed: Iterable[tuple[float, int]]) -> tuple[int, ...]:

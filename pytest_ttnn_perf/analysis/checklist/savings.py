@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.op_times import (
     gaps_of,
-    heaviest_numbers,
+    heaviest,
     op_name,
     worst_ops,
 )
 from pytest_ttnn_perf.analysis.ops.names import without_producer
 from pytest_ttnn_perf.analysis.ops.regions import COMPILING_NS, find_layers, once_per_table, step_of
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of
-from pytest_ttnn_perf.core.finding import Evidence, Limit, Saving
+from pytest_ttnn_perf.core.finding import Limit, Saving
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.finding import Answer, Subject
+    from pytest_ttnn_perf.core.finding import Answer, Evidence, Subject
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
 #: What launching an op takes, however little it has to do: real replays have no shorter ones.
@@ -160,26 +160,13 @@ def check_savings(
     """Compare a saving with a share of the step."""
     whole = step_ns(step)
     part = sum(saved.values()) / whole if whole else 0.0
-    answer = share.at_most(part, sentence, _evidence(step, saved, whole, name))
+    weighed = (
+        (name(placed), saved[placed.row], placed.op.number)
+        for placed in critical_ops(step)
+        if placed.row in saved
+    )
+    answer = share.at_most(part, sentence, heaviest(weighed, of=whole, least=_TOLD))
     return answer.saving(saved, arithmetic)
-
-
-def _evidence(
-    step: OpTable, saved: Mapping[int, float], whole: float, name: Callable[[OpPlace], str]
-) -> Iterator[Evidence]:
-    weights: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for placed in critical_ops(step):
-        if placed.row in saved:
-            weights[name(placed)].append((saved[placed.row], placed.op.number))
-    totals = {text: sum(ns for ns, _ in each) for text, each in weights.items()}
-    worth = _TOLD * sum(totals.values())
-    for text in sorted(totals, key=lambda text: (-totals[text], text)):
-        if totals[text] < worth:
-            break
-        count = len(weights[text])
-        times = f"{count} x {text}" if count > 1 else text
-        share = totals[text] / whole if whole else None
-        yield Evidence(times, totals[text], "ns", share, heaviest_numbers(weights[text]))
 
 
 #: The bandwidth of DRAM where a capture does not name its chip: that of the slowest.

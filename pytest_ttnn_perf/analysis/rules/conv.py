@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.op_times import (
-    heaviest_numbers,
+    heaviest,
     kernel_ns,
     op_name,
     ops_like,
@@ -178,19 +178,14 @@ def _whole_ns(subject: Subject) -> float | None:
 
 
 def _heaviest(listed: Iterable[Convolution], *, of: float | None) -> Iterator[Evidence]:
-    """Yield evidence of convolutions, those of one name together, the slowest first."""
-    alike: dict[str, list[Convolution]] = defaultdict(list)
-    for each in listed:
-        alike[each.name].append(each)
-    totals = {name: sum(each.kernel_ns or 0.0 for each in own) for name, own in alike.items()}
-    for name in sorted(totals, key=lambda name: (-totals[name], name)):
-        text = f"{len(alike[name])} x {name}" if len(alike[name]) > 1 else name
-        weighed = [(each.kernel_ns, each.number) for each in alike[name] if each.kernel_ns]
-        if any(each.kernel_ns is None for each in alike[name]):
-            yield Evidence(text)
-        else:
-            share = totals[name] / of if of else None
-            yield Evidence(text, totals[name], "ns", share, heaviest_numbers(weighed))
+    """Yield evidence of convolutions by name, the slowest first; a report has no times."""
+    listed = list(listed)
+    timed = [(each.name, each.kernel_ns, each.number) for each in listed if each.kernel_ns]
+    if timed:
+        yield from heaviest(timed, of=of)
+        return
+    for name, count in sorted(Counter(each.name for each in listed).items()):
+        yield Evidence(f"{count} x {name}" if count > 1 else name)
 
 
 @rule("TTP601", "conv-sharding-changes", Severity.WARNING, Input.OPS, Input.REPORT)
