@@ -12,11 +12,7 @@ from tests.rules.reports import report
 from tests.rules.tables import op, table, tensor
 
 ttp601 = Ask("TTP601")
-
-
 LIMIT = limit(1, "changes")
-
-
 CHANGES = [
     Evidence("Conv2d 1x1x1024x32, HEIGHT → BLOCK"),
     Evidence("Conv2d 1x1x1024x32, BLOCK → WIDTH"),
@@ -60,11 +56,7 @@ def test_changes_of_a_report_that_a_reshard_is_named_for_are_left_to_its_rule() 
 
 
 ttp602 = Ask("TTP602")
-
-
 LIMIT_602 = limit(0, "convolutions")
-
-
 CLEAN = LIMIT_602.clean(0.0)
 
 
@@ -86,8 +78,6 @@ def switched(key: str) -> tuple[str, str]:
 #: What 1024 pixels of 64 channels take to compute, at HiFi2 on 64 cores of Wormhole; what reading
 #: their weights takes.
 COMPUTE_NS = 2 * 1024 * 64 * 288 / (64 * 148 / 72 * 1000)
-
-
 READ_NS = 288 * 64 * 2 / 288
 
 
@@ -102,11 +92,7 @@ def test_height_sharded_convolutions_keep_their_weights_in_l1() -> None:
 
 
 ttp605 = Ask("TTP605")
-
-
 LIMIT_605 = limit(0, "batch norms")
-
-
 NORM = op("BatchNormOperation", [tensor(1, 64, 32, 32)], ns=70.0)
 
 
@@ -139,11 +125,7 @@ def test_inputs_that_do_not_tell() -> None:
 
 
 slow, sliced = Ask("TTP607"), Ask("TTP608")
-
-
 LARGE = 102_400
-
-
 #: What these pixels of 64 channels take to compute, at HiFi2 on 64 cores of Wormhole.
 COMPUTE_NS_607 = 2 * LARGE * 64 * 288 / (64 * 148 / 72 * 1000)
 

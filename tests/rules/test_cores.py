@@ -15,30 +15,16 @@ from tests.rules.reports import report
 from tests.rules.tables import Op, OpTable, Tensor, op, table, tensor
 
 ttp305 = Ask("TTP305")
-
-
 LIMIT = limit(0.02, "of a step")
-
-
 #: 64 tiles.
 WIDE = tensor(1, 1, 32, 2048, memory="L1_INTERLEAVED")
-
-
 SMALL = tensor(1, 1, 32, 64, memory="L1_INTERLEAVED")
-
-
 #: The same as 16 heads, and weights that are cut to the banks of DRAM.
 HEADS = tensor(1, 16, 32, 128)
-
-
 BANKS = tensor(1, 1, 2048, 2048, memory="DRAM_WIDTH_SHARDED")
-
-
 SHARDED = (
     "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(per_core_M=1)'}"
 )
-
-
 ON_EIGHT = (
     "{'memory_config': 'MemoryConfig(memory_layout=TensorMemoryLayout::WIDTH_SHARDED;"
     'buffer_type=BufferType::L1;shard_spec=ShardSpec{grid=[{"start":{"x":0;"y":0};'
@@ -196,11 +182,7 @@ def test_shards_on_more_cores_gained_what_was_estimated() -> None:
 
 
 ttp306 = Ask("TTP306")
-
-
 INPUT = tensor(1, 1, 32, 64)
-
-
 EVEN = op("Conv2dDeviceOperation", [INPUT], ns=90_000.0, per_core_ns=(80_000.0, 89_000.0))
 
 
@@ -233,8 +215,6 @@ def test_the_limit_itself_is_clean() -> None:
 
 
 ttp307 = Ask("TTP307")
-
-
 LIMIT_307 = limit(0.05, "of a step")
 
 
@@ -299,14 +279,8 @@ def test_up_to_the_limit_is_clean() -> None:
 
 
 ttp308 = Ask("TTP308")
-
-
 VOCABULARY = tensor(1, 1, 32, 32768, memory="L1_INTERLEAVED")
-
-
 FOUND = tensor(1, 1, 32, 32)
-
-
 MATMUL = op("MatmulDeviceOperation", [FOUND], [FOUND], ns=100_000.0)
 
 
@@ -333,14 +307,8 @@ def test_a_real_decode_step_mostly_samples() -> None:
 
 
 ttp309 = Ask("TTP309")
-
-
 CACHE, USER = tensor(32, 8, 128, 128), tensor(1, 8, 32, 128)
-
-
 MATMUL_309 = op("Matmul", [USER], [USER], ns=200_000.0)
-
-
 TURN = (
     op("SliceDeviceOperation", [CACHE], [USER], ns=1_500.0),
     op("UpdateKVCacheDeviceOperation", [CACHE, USER], [CACHE], ns=3_000.0),
@@ -369,12 +337,8 @@ def test_a_real_prefill_fills_the_caches_of_its_users_one_by_one() -> None:
 
 
 LIMIT_315 = limit(0.15, "of a step")
-
-
 #: 8 MiB in DRAM: 29.1 µs at 288 GB/s, and as much to write it again.
 WIDE_315 = tensor(1, 1, 2048, 2048)
-
-
 IN_L1 = tensor(1, 1, 2048, 2048, memory="L1_INTERLEAVED")
 
 
@@ -420,12 +384,8 @@ def test_it_is_told_although_it_saves_nothing() -> None:
 
 
 ttp320 = Ask("TTP320")
-
-
 #: 32 matrices of 512 by 512: 58.3 µs at the bandwidth of Wormhole.
 EXPERTS = tensor(1, 32, 512, 512)
-
-
 DENSE_NS = 80_000.0
 
 
@@ -478,11 +438,7 @@ def test_steps_without_a_choice_of_few(rows: list[Op], why: str) -> None:
 
 
 ttp321 = Ask("TTP321")
-
-
 STEP = limit(0.02, "of a step")
-
-
 ADD, MUL = "binary_op_type=BinaryOpType::ADD", "binary_op_type=BinaryOpType::MUL"
 
 

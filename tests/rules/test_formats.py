@@ -18,23 +18,11 @@ if TYPE_CHECKING:
 
 
 ttp101 = Ask("TTP101")
-
-
 LIMIT, STEP = limit(0.1, "of weight bytes"), limit(0.02, "of a step")
-
-
 MATMUL, CONV = "MatmulDeviceOperation", "Conv2dDeviceOperation"
-
-
 ROWS = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
-
-
 WIDE = tensor(1, 1, 1024, 1024)
-
-
 NARROW = tensor(1, 1, 1024, 2048, dtype="BFLOAT8_B")
-
-
 #: What 1024 x 1024 elements save: from bfloat16, and from float32.
 SAVED, SAVED_32 = 1024 * 1024 * 0.9375, 1024 * 1024 * 2.9375
 
@@ -109,19 +97,11 @@ def test_a_report_tells_the_weights_of_a_convolution_by_its_arguments() -> None:
 
 #: Whatever it weighs.
 ttp102 = Ask("TTP102", {"worth": 0.0})
-
-
 STEP_102, OF_OPERANDS = limit(0.02, "of a step"), limit(0.01, "of operand bytes")
-
-
 #: Of 2048 and 8192 bytes.
 HALF, FULL = tensor(1, 1, 32, 32), tensor(1, 1, 32, 64, dtype="FLOAT32")
-
-
 #: 4 MiB: 14.6 µs at the bandwidth of Wormhole.
 LARGE = tensor(1, 1, 1024, 1024, dtype="FLOAT32")
-
-
 BESIDE = op("UnaryDeviceOperation", [HALF], [HALF], ns=40_000.0)
 
 
@@ -142,17 +122,9 @@ def test_a_little_float32_in_a_report_is_clean() -> None:
 
 
 ttp103 = Ask("TTP103")
-
-
 LIMIT_103 = limit(0.02, "of a step")
-
-
 ROWS_103 = tensor(1, 1, 1024, 1024, memory="L1_BLOCK_SHARDED")
-
-
 NAME = "Matmul 1x1x1024x1024 @ 1024x1024"
-
-
 #: 2.1 GFLOP at HiFi4 on 64 cores of Wormhole: 32.6 µs; half of it at HiFi2.
 HIFI4_NS = 2 * 1024**3 / (64 * 74 / 72 * 1000)
 
@@ -194,11 +166,7 @@ def test_an_op_that_waits_for_something_else_does_not_get_shorter() -> None:
 
 
 ttp104 = Ask("TTP104")
-
-
 STEP_104 = limit(0.02, "of a step")
-
-
 #: 2 MiB: in and out, 14.6 µs at the bandwidth of Wormhole.
 LARGE_104 = tensor(1, 1, 1024, 1024)
 

@@ -32,14 +32,8 @@ if TYPE_CHECKING:
 
 
 ttp401 = Ask("TTP401")
-
-
 LIMIT = limit(0.2, "of the time")
-
-
 X = tensor(1, 1, 32, 64)
-
-
 #: The gap before a phase: compilation, most of the time of a capture.
 BEFORE = 1e9
 
@@ -106,8 +100,6 @@ def test_no_replay_is_known_to_be_whole() -> None:
 
 
 ttp402 = Ask("TTP402")
-
-
 X_402, Y = tensor(1, 1, 32, 64), tensor(1, 1, 64, 64)
 
 
@@ -154,11 +146,7 @@ def test_what_gaps_tell_is_an_upper_bound() -> None:
 
 
 ttp403 = Ask("TTP403")
-
-
 LIMIT_403 = limit(0, "executions that differ")
-
-
 X_403, Y_403 = tensor(1, 1, 32, 64), tensor(1, 1, 64, 64)
 
 
@@ -214,11 +202,7 @@ def test_executions_of_a_trace_that_are_not_told_apart_are_not_compared() -> Non
 
 
 ttp405 = Ask("TTP405")
-
-
 LIMIT_405 = limit(1, "B")
-
-
 TRACED = table(op("Add", replay=(1, 1)))
 
 
@@ -265,11 +249,7 @@ def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> Non
 
 
 ttp406 = Ask("TTP406")
-
-
 LIMIT_406 = limit(1, "programs")
-
-
 VARIABLE = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
 
 
@@ -309,8 +289,6 @@ def test_what_is_stated(name: str, value: Scalar, on: bool) -> None:
 
 
 ttp407 = Ask("TTP407")
-
-
 LIMIT_407 = limit(1, "level")
 
 
@@ -339,11 +317,7 @@ def test_a_level_that_is_not_known_is_not_measured(facts: dict[str, Scalar], rea
 
 #: Whatever it weighs.
 ttp504 = Ask("TTP504", {"worth": 0.0})
-
-
 LIMIT_504 = limit(0.1, "of the bytes")
-
-
 READ = Operation(1, "ttnn.to_torch", inputs=(1,), outputs=(2,))
 
 
@@ -392,11 +366,7 @@ def test_without_transfers_the_question_does_not_arise() -> None:
 
 
 ttp505 = Ask("TTP505")
-
-
 MIB = 2**20
-
-
 LARGE = record(1, 1, 4, 512, 512)  # 2 MiB
 
 

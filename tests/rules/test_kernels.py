@@ -25,8 +25,6 @@ from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, n
 from tests.rules.kernel_logs import printed, program
 
 ttp801 = Ask("TTP801")
-
-
 LIMIT = limit(0.5, "of the cores")
 
 
@@ -101,8 +99,6 @@ def test_no_saving_is_said_that_more_cores_do_not_bring(
 
 
 ttp803 = Ask("TTP803")
-
-
 LIMIT_803 = limit(0.5, "of the transfers")
 
 
@@ -125,11 +121,7 @@ def test_few_transfers_raise_no_question() -> None:
 
 
 ttp804 = Ask("TTP804")
-
-
 LIMIT_804 = limit(0.1, "of the longer work")
-
-
 THREADS = (ThreadWork("NCRISC", 1400, 621, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
 
 
@@ -174,8 +166,6 @@ def test_of_several_kernels_the_one_that_works_longest_counts(order: int) -> Non
 
 
 ttp805 = Ask("TTP805")
-
-
 LIMIT_805 = limit(2, "transfers per barrier")
 
 
@@ -212,14 +202,8 @@ def test_without_a_summary_nothing_is_measured() -> None:
 
 
 ttp806 = Ask("TTP806")
-
-
 LIMIT_806 = limit(0.5, "of the DRAM bandwidth")
-
-
 MEMORY = Roofline("memory", 18, 779, "NCRISC", 636, "TRISC_1")
-
-
 #: 2 MiB in 100 us: 20.97 of 288 GB/s.
 SLOW = program(cycles=100_000)
 
@@ -249,8 +233,6 @@ def test_most_of_the_bandwidth() -> None:
 
 
 ttp807 = Ask("TTP807")
-
-
 LIMIT_807 = limit(1.5, "x the quickest core")
 
 
@@ -286,8 +268,6 @@ def test_times_that_are_not_told() -> None:
 
 
 ttp808 = Ask("TTP808")
-
-
 LIMIT_808 = limit(0.3, "of its cycles")
 
 
@@ -360,8 +340,6 @@ def test_hot_lines_come_first() -> None:
 
 
 ttp809 = Ask("TTP809")
-
-
 LIMIT_809 = limit(4, "read per written")
 
 

@@ -9,14 +9,8 @@ from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
 ttp201 = Ask("TTP201")
-
-
 LIMIT = limit(0.02, "of a step")
-
-
 TILES, ROWS = tensor(1, 1, 32, 64), tensor(1, 1, 32, 64, layout="ROW_MAJOR")
-
-
 BINARY = "BinaryNgDeviceOperation"
 
 
@@ -47,15 +41,9 @@ def test_a_report_without_compute() -> None:
 
 
 ttp202 = Ask("TTP202")
-
-
 FULL = tensor(1, 1, 32, 64)
-
-
 #: 32 users, each with a tile of its own for a single row.
 APART = tensor(1, 32, 32, 64, logical=(1, 32, 1, 64))
-
-
 STEP = limit(0.02, "of a step")
 
 
@@ -77,17 +65,9 @@ def test_a_few_tiles_of_a_report_are_no_advice() -> None:
 
 
 ttp203 = Ask("TTP203")
-
-
 INPUT = tensor(1, 1, 32, 64)
-
-
 ROWS_203 = tensor(1, 1, 32, 64, layout="ROW_MAJOR")
-
-
 MATMUL = op("Matmul", ns=45.0)
-
-
 TILIZE, UNTILIZE = "TilizeDeviceOperation", "UntilizeDeviceOperation"
 
 
@@ -116,18 +96,12 @@ CONVERTED = [
     Operation(3, "ttnn.to_layout", inputs=(2,), outputs=(3,)),
     Operation(4, "ttnn.add", inputs=(3,), device_operations=("BinaryNgDeviceOperation",)),
 ]
-
-
 TENSORS = [
     record(1, 1, 1, 50, 100),
     record(2, 1, 1, 50, 100, layout="ROW_MAJOR"),
     record(3, 1, 1, 50, 100),
 ]
-
-
 EDGES = [(1, 1, 2), (2, 2, 3), (3, 3, 4)]
-
-
 TRIPS = limit(0, "round trips")
 
 

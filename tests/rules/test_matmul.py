@@ -8,20 +8,10 @@ from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measur
 from tests.rules.tables import Op, Tensor, op, table, tensor
 
 ttp310 = Ask("TTP310")
-
-
 LIMIT = limit(0.02, "of a step")
-
-
 ROWS, GIVEN, MULTIPLIED = (tensor(1, 1, 32, 64 * factor) for factor in (1, 2, 3))
-
-
 MATMUL = op("MatmulDeviceOperation", [ROWS, ROWS], [GIVEN], ns=80_000.0)
-
-
 NORM = op("LayerNormDeviceOperation", [ROWS], [GIVEN], ns=80_000.0)
-
-
 MUL = op(
     "BinaryNgDeviceOperation",
     [GIVEN, GIVEN],
@@ -98,21 +88,11 @@ def test_a_bias_that_is_added_behind_its_matmul() -> None:
 
 
 ttp311 = Ask("TTP311")
-
-
 ROW = tensor(1, 1, 32, 4096, memory="L1_WIDTH_SHARDED")
-
-
 #: 17,825,792 bytes: 61,895 ns at the 288 GB/s of Wormhole, 68,772 ns at nine tenths of that.
 WEIGHTS = tensor(1, 1, 4096, 4096, dtype="BFLOAT8_B")
-
-
 SHARDED_NS = 17_825_792 / 288 / 0.9 + 5_000
-
-
 REUSE = "{'program_config': 'MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_block_w=2)'}"
-
-
 SHARDED = (
     "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(in0_block_w=2)'}"
 )
@@ -216,21 +196,11 @@ def test_nothing_to_look_at() -> None:
 
 
 blocks, config, slow = Ask("TTP312"), Ask("TTP313"), Ask("TTP314")
-
-
 ROWS_312 = tensor(1, 1, 1024, 1024, memory="L1_BLOCK_SHARDED")
-
-
 WEIGHTS_312 = tensor(1, 1, 1024, 1024, dtype="BFLOAT8_B")
-
-
 NAME = "Matmul 1x1x1024x1024 @ 1024x1024"
-
-
 #: 2.1 GFLOP at HiFi2 on 64 cores of Wormhole.
 LEAST_NS = 2 * 1024**3 / (64 * 148 / 72 * 1000)
-
-
 WELL = "Config(in0_block_w=4;out_subblock_h=1;out_subblock_w=4;per_core_M=4;per_core_N=4)"
 
 
@@ -352,8 +322,6 @@ def test_a_batch_that_is_not_fused_is_the_first_thing_to_say() -> None:
 
 
 ONE_D = "MatmulMultiCoreReuseMultiCast1DProgramConfig(compute_with_storage_grid_size=8-8;"
-
-
 BLOCKS = "in0_block_w=2;out_subblock_h=1;out_subblock_w=8;per_core_M=4;per_core_N=8;mcast_in0=0)"
 
 

@@ -29,8 +29,6 @@ from tests.rules.tables import OpTable, Tensor, op, table, tensor
 
 #: Whatever it weighs.
 ttp301 = Ask("TTP301", {"worth": 0.0})
-
-
 LIMIT = limit(0.5, "of activation bytes")
 
 
@@ -83,14 +81,8 @@ def test_with_an_op_table_another_rule_tells_what_it_costs() -> None:
 
 
 ttp302 = Ask("TTP302")
-
-
 INPUT = tensor(1, 1, 32, 64, memory="L1_WIDTH_SHARDED")
-
-
 TALL = record(1, 1, 1, 1024, 32, memory="L1_HEIGHT_SHARDED")
-
-
 SPREAD = record(3, 1, 1, 1024, 32)
 
 
@@ -155,21 +147,11 @@ def test_a_report_without_reshards() -> None:
 
 
 ttp303 = Ask("TTP303")
-
-
 LIMIT_303 = limit(0.02, "of a step")
-
-
 INPUT_303 = tensor(1, 1, 64, 64)
-
-
 #: 2.88 MB: 10 µs at 288 GB/s.
 FAR = tensor(1, 1, 1200, 1200)
-
-
 WEIGHTS = tensor(1, 1, 1200, 1216)
-
-
 GIVEN = tensor(1, 1, 1200, 1216, memory="L1_INTERLEAVED")
 
 
@@ -220,16 +202,12 @@ def test_an_op_that_dram_does_not_limit_does_not_count() -> None:
 
 
 COPY = ("CopyDeviceOperation",)
-
-
 CALLS = [
     Operation(1, "ttnn.matmul", outputs=(1,), device_operations=("MatmulDeviceOperation",)),
     Operation(2, "ttnn.to_memory_config", inputs=(1,), outputs=(2,), device_operations=COPY),
     Operation(3, "ttnn.to_memory_config", inputs=(2,), outputs=(3,), device_operations=COPY),
     Operation(4, "ttnn.add", inputs=(3,), device_operations=("BinaryNgDeviceOperation",)),
 ]
-
-
 EDGES = [(1, 1, 2), (2, 2, 3), (3, 3, 4)]
 
 
@@ -283,11 +261,7 @@ def test_what_does_not_fit_into_l1_has_to_be_there() -> None:
 
 
 ttp304 = Ask("TTP304")
-
-
 LIMIT_304 = limit(0.1, "of L1")
-
-
 DEVICE_304 = Device(0, 64, 1000, None, 1100)
 
 

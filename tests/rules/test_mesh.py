@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 ttp701 = Ask("TTP701")
-
-
 LIMIT = limit(0, "samples")
-
-
 LEFT_OVER = LIMIT.found(2, "a batch of 10 among 4 devices leaves 2 over")
 
 
@@ -43,8 +39,6 @@ def test_all_devices_share() -> None:
 
 
 ttp702 = Ask("TTP702")
-
-
 LIMIT_702 = limit(0, "weights")
 
 
@@ -54,15 +48,9 @@ def test_a_mesh_of_one_device_cuts_nothing() -> None:
 
 
 ttp703 = Ask("TTP703")
-
-
 LIMIT_703 = limit(0.02, "of a step")
-
-
 #: 8 MiB: too much for one all-reduce in L1.
 LARGE, SMALL = tensor(1, 1, 1024, 4096), tensor(1, 1, 32, 4096)
-
-
 GATHER, SCATTER = "AllGatherAsyncDeviceOperation", "ReduceScatterDeviceOperation"
 
 
@@ -85,11 +73,7 @@ def test_short_exchanges_are_clean() -> None:
 
 
 ttp704 = Ask("TTP704")
-
-
 LIMIT_704 = limit(0.02, "of a step")
-
-
 #: In a collective the faster device waits: its time says nothing.
 WAIT = op("AllReduceDeviceOperation", ns=1000.0)
 

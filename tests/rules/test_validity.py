@@ -27,8 +27,6 @@ from tests.rules.reports import Operation, report
 from tests.rules.tables import Op, TraceReplays, on_host, op, table, tensor
 
 ttp001 = Ask("TTP001")
-
-
 LIMIT = limit(0, "losses")
 
 
@@ -58,11 +56,7 @@ def test_a_test_without_a_profiler_has_nothing_to_lose() -> None:
 
 
 ttp002 = Ask("TTP002")
-
-
 LIMIT_002 = limit(0, "traces")
-
-
 ROW = op("MatmulDeviceOperation", replay=(7, 1))
 
 
@@ -72,14 +66,8 @@ def test_replays_that_are_the_same() -> None:
 
 
 ttp004 = Ask("TTP004")
-
-
 LIMIT_004 = limit(0, "variables")
-
-
 WATCHER = Conflict("TT_METAL_WATCHER", "10", "makes the kernels report", "unset TT_METAL_WATCHER")
-
-
 DUMP = Conflict("TTLANG_PERF_DUMP", "1", "profiles every call", "unset TTLANG_PERF_DUMP")
 
 
@@ -98,14 +86,8 @@ def test_a_pass_that_takes_wall_times() -> None:
 
 
 ttp005 = Ask("TTP005")
-
-
 LIMIT_005 = limit(1, "profiles")
-
-
 PROFILE = AutoProfile(8, 100, (), (), (), None, True)
-
-
 SIGNPOSTS = SignpostProfile((), complete=True)
 
 
@@ -115,11 +97,7 @@ def test_one_of_each_is_clean() -> None:
 
 
 ttp007 = Ask("TTP007")
-
-
 LIMIT_007 = limit(0, "ops")
-
-
 MATMUL = op("MatmulDeviceOperation")
 
 
@@ -136,8 +114,6 @@ def test_ops_on_the_host() -> None:
 
 
 ttp008 = Ask("TTP008")
-
-
 LIMIT_008 = limit(0.9, "of the ops")
 
 
@@ -151,8 +127,6 @@ def test_ops_of_different_kinds_took_the_same_time() -> None:
 
 
 ttp009 = Ask("TTP009")
-
-
 OPS = table(op("Matmul", fw_ns=1100))
 
 
@@ -175,8 +149,6 @@ def test_nothing_else_is_said_of_such_a_capture() -> None:
 
 
 ttp010 = Ask("TTP010")
-
-
 LIMIT_010 = limit(0, "ops")
 
 
@@ -204,8 +176,6 @@ def test_a_device_ran_another_op() -> None:
 
 
 ttp012 = Ask("TTP012")
-
-
 #: 2 MiB each: in, in and out take 21.8 us at the 288 GB/s of Wormhole.
 X = tensor(1, 1, 1024, 1024)
 
@@ -220,8 +190,6 @@ def test_an_op_without_a_time_is_not_too_fast_itself() -> None:
 
 
 ttp016 = Ask("TTP016")
-
-
 CALL = Operation(1, "ttnn.add")
 
 
@@ -236,8 +204,6 @@ def test_a_program_that_only_stopped() -> None:
 
 
 MASKED = HelperPcc("pcc", "comp_pcc", 0.9991, nan, "actual holds 1 NaN")
-
-
 LESS = HelperPcc("pcc_2", "assert_with_pcc", None, 0.5, "the values do not correlate as was told")
 
 
