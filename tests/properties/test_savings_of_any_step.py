@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ def test_no_more_than_the_op_takes(ops: OpTable) -> None:
             assert 0 <= saved <= times[row] * (1 + 1e-9)
 
 
+@pytest.mark.long
 def test_the_steps_above_are_such_that_each_rule_finds_something() -> None:
     left = dict(RULES)
 

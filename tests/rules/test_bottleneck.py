@@ -125,7 +125,8 @@ READS_AGAIN = program(bytes_read=12 << 20, sizes={4096: None})
 def test_what_holds_back(subject: Subject, kind: Kind, value: float, words: str) -> None:
     found = bottleneck_of(subject, {})
     assert found is not None
-    assert (found.kind, found.value) == (kind, pytest.approx(value, rel=1e-3))
+    assert found.kind is kind
+    assert found.value == pytest.approx(value, rel=1e-3)
     assert words in found.sentence
 
 

@@ -178,7 +178,7 @@ def _whole_ns(subject: Subject) -> float | None:
 
 
 def _heaviest(listed: Iterable[Convolution], *, of: float | None) -> Iterator[Evidence]:
-    """Yield evidence of convolutions by name, the slowest first; a report has no times."""
+    """Yield evidence of convolutions by name, the slowest first."""
     listed = list(listed)
     timed = [(each.name, each.kernel_ns, each.number) for each in listed if each.kernel_ns]
     if timed:
