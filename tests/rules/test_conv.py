@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.analysis.readers.report_db import Operation, Reshard
+from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
 from tests.rules.reports import report
 from tests.rules.tables import op, table, tensor
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.readers.report_db import Report
+
 
 ttp601 = Ask("TTP601")
 LIMIT = limit(1, "changes")
@@ -89,6 +97,29 @@ def test_height_sharded_convolutions_keep_their_weights_in_l1() -> None:
     assert weights(ops=table(tall)) == weights(ops=table(tall, arch=None)) == kept
     block = conv("BLOCK", attributes=off, ns=COMPUTE_NS * 4)._replace(fidelity="HiFi2")
     assert weights.saving(ops=table(tall, block))[0] == pytest.approx(READ_NS)
+
+
+FITS = convolving((called(1, circular=4_000, tensors=2_000), output(1)))
+
+
+@pytest.mark.parametrize(
+    ("made", "severity"),
+    [
+        (FITS, None),
+        (None, Severity.INFO),
+        (convolving((called(1, circular=4_000, tensors=2_001), output(1))), Severity.INFO),
+        (convolving((called(1, circular=None), output(1))), Severity.INFO),
+    ],
+    ids=["pays", "no report", "no room", "room not told"],
+)
+def test_a_warning_only_where_it_is_known_to_fit(
+    made: Report | None, severity: Severity | None
+) -> None:
+    _, off = switched("enable_act_double_buffer")
+    ops = table(conv(attributes=off, ns=COMPUTE_NS * 2)._replace(fidelity="HiFi2"))
+    answer = rule_of("TTP603").check(Subject(ops=ops, report=made))
+    assert (answer.outcome, answer.severity) == (RuleOutcome.FOUND, severity)
+    assert rule_of("TTP603").severity is Severity.WARNING
 
 
 ttp605 = Ask("TTP605")

@@ -284,6 +284,27 @@ FOUND = tensor(1, 1, 32, 32)
 MATMUL = op("MatmulDeviceOperation", [FOUND], [FOUND], ns=100_000.0)
 
 
+@pytest.mark.parametrize(
+    ("code", "sampling"),
+    [
+        ("Reduce", ""),
+        *((code, "; sampling is 86.5 % of a step") for code in ("ArgMax", "TopK", "Sort")),
+    ],
+)
+def test_a_vocabulary_on_one_core(code: str, sampling: str) -> None:
+    search = op(f"{code}DeviceOperation", [VOCABULARY], [FOUND], ns=640_000.0, cores=1)
+    assert ttp308(ops=table(MATMUL, search)) == LIMIT.found(
+        630_000 / 740_000,
+        f"1 search along rows takes 640.0 µs{sampling}",
+        [Evidence(f"{code} 1x1x32x32768 on 1 of 64 cores", 630_000.0, "ns", 630_000 / 740_000)],
+    )
+    assert ttp308.saving(ops=table(MATMUL, search)) == (
+        630_000.0,
+        "640.0 µs → 10.0 µs: on all cores, in tiles, without padding and once",
+    )
+    assert (ttp308.fix(ops=table(MATMUL, search)) or "").startswith("Search in two steps")
+
+
 def test_the_largest_value_and_its_place_of_one_tensor() -> None:
     largest = "{'math_op': 'ReduceOpMath::MAX'}"
     value = op("ReduceDeviceOperation", [VOCABULARY], [FOUND], ns=3e5, cores=64, attributes=largest)
@@ -472,6 +493,27 @@ def test_the_same_op_on_more_elements_is_quicker() -> None:
 def test_the_same_shape_on_more_cores_is_quicker() -> None:
     ops = table(add_321(2304, 90_000.0, cores=1), add_321(2304, 10_000.0, cores=56))
     assert ttp321.saving(ops=ops)[0] == 80_000.0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        add_321(2080, 10_000.0),
+        add_321(2304, 30_000.0),
+        add_321(2304, 10_000.0, attributes=MUL),
+        add_321(2304, 10_000.0, dtype="FLOAT32"),
+        add_321(2112, 10_000.0),
+    ],
+    ids=[
+        "fewer elements",
+        "three times",
+        "another function",
+        "another format",
+        "shapes not its own",
+    ],
+)
+def test_ops_that_are_not_alike(other: Op) -> None:
+    assert ttp321(ops=table(add_321(2112, 90_000.0), other)) == STEP.clean(0.0)
 
 
 def test_short_ops_and_captures_without_operands() -> None:
