@@ -165,9 +165,8 @@ class Workshop:
         """Try what is in the working tree, with workers that are none."""
         monkeypatch.setattr(ab, "Turns", self._turns)
         argv, base = asked.pop("argv", ()), asked.pop("base", None)
-        step = Experiment(
-            ("try",), argv, self.rounds, self.root, self.settings, lambda *_: None, **asked
-        )
+        place = (self.rounds, self.root, self.settings)
+        step = Experiment(("try",), argv, *place, lambda *_: None, **asked)
         return try_change(step, message, base)
 
     def _turns(self, before: Version, after: Version, *_: object) -> InThisProcess:
