@@ -66,12 +66,6 @@ def test_a_coroutine_is_timed_in_the_loop_of_the_test(project: Project) -> None:
     assert len(metrics["again"]["samples"]) == 3
 
 
-def test_without_the_gate_it_is_awaited_once(project: Project) -> None:
-    write(project, "assert await ttnn_perf.measure_async(server.answer, iterations=9) == 1")
-
-    assert counts_of(project.pytest()) == "1 passed"
-
-
 @pytest.mark.parametrize("arguments", [(), QUIET], ids=["idle", "gated"])
 def test_measure_does_not_take_what_must_be_awaited(
     project: Project, arguments: tuple[str, ...]

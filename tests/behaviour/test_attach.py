@@ -125,20 +125,6 @@ def test_an_op_without_a_time_is_no_improvement(model: Project, time: str, flaw:
     assert model.stored() == before
 
 
-def test_ops_that_only_the_capture_of_a_trace_recorded_have_no_time(model: Project) -> None:
-    blank = {"DEVICE FW START CYCLE": "", "CORE COUNT": ""}
-    recorded = [op("Matmul", "", blank), op("Matmul", "", blank)]
-    attach(model, *recorded, *replay(1, 10_000, 20_000), *replay(2, 11_000, 20_000))
-
-    model.pytest("--ttnn-perf-update=new")
-    assert metrics_of(model)["device_kernel_time"] == ("time", "device", [30_000, 31_000])
-
-    attach(model, *recorded, op("Reshard", "", blank), *replay(1, 10_000, 20_000))
-    ran = model.pytest("--ttnn-perf")
-
-    assert "1 of 3 device ops has no kernel duration, first in line 4 of capture.csv" in ran.text
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -157,10 +143,6 @@ def test_what_is_no_capture_fails_the_test_with_a_sentence(
 
     assert ran.code == 1
     assert f"InputError: capture.csv: {problem}" in ran.text
-
-
-def test_without_the_gate_a_capture_is_left_alone(model: Project) -> None:
-    assert model.pytest().code == 0
 
 
 def test_what_one_capture_lost_another_does_not_make_up_for(project: Project) -> None:
@@ -192,17 +174,6 @@ def test_two_captures_of_one_metric_are_an_error_that_names_both(project: Projec
     ) in ran.text
     assert metrics_of(project)["device_kernel_time"] == ("time", "device", [30_000])
     assert project.stored() == before
-
-
-def test_what_a_capture_tells_is_not_recorded_beside_it(project: Project) -> None:
-    project.write(test_model=MODEL + '        ttnn_perf.record("op_count", 3, kind="count")\n')
-    attach(project, op("Matmul", 30_000))
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert ran.code == 1
-    told = "op_count comes from attach('capture.csv'); record yours under another name"
-    assert f"UsageError: {told}" in ran.text
 
 
 def test_times_that_are_all_alike_never_become_a_baseline(model: Project) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import counts_of, entry_of, failure_of
+from tests.behaviour.model import entry_of, failure_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -50,14 +50,6 @@ def test_other_configuration_is_not_comparable_and_names_the_field(
     assert failure_of(ran).splitlines()[0] == (
         f"NOT_COMPARABLE: latency 12.50 ms was measured in another configuration: {detail}"
     )
-
-
-def test_same_facts_are_comparable_in_any_order(project: Project) -> None:
-    state(project, "level=1, use_trace=True, note=None")
-    project.pytest("--ttnn-perf-update=new")
-    state(project, "note=None, use_trace=True, level=1")
-
-    assert counts_of(project.pytest("--ttnn-perf")) == "1 passed"
 
 
 def test_last_word_counts_and_is_recorded(project: Project) -> None:

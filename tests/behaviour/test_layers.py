@@ -50,16 +50,6 @@ def test_the_first_bad_layer_is_named_and_the_worst_decides(project: Project) ->
     assert list(entry["verdicts"]) == ["pcc"]
 
 
-def test_without_the_gate_it_raises_at_once(project: Project) -> None:
-    write(project, "ttnn_perf.check_layers((n, *pair) for n, pair in MODEL.items())", "print('on')")
-
-    ran = project.pytest("--tb=line")
-
-    assert counts_of(ran) == "1 failed"
-    assert f"AccuracyError: pcc is 0.6, expected at least 0.99: {NAMED}" in ran.text
-    assert "on" not in ran.text.splitlines()
-
-
 @pytest.mark.parametrize(
     "limits", ["0.59", "{'head': 0.5, 'layer2': 0.7}"], ids=["one for all", "by name"]
 )
@@ -75,26 +65,6 @@ def test_layers_above_their_limits_pass(project: Project, limits: str) -> None:
     assert counts_of(ran) == "1 passed", ran.text
     assert set(project.stored()["test_model"]["metrics"]) == {"pcc"}
     assert counts_of(project.pytest("--ttnn-perf", "--ttnn-perf-ignore=TTP906")) == "1 passed"
-
-
-def test_a_layer_below_its_own_limit_fails_though_another_is_worse(project: Project) -> None:
-    write(project, "ttnn_perf.check_layers(MODEL, at_least={'head': 0.5, 'layer2': 0.9})")
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
-
-    assert failure_of(ran).splitlines()[0] == (
-        "REGRESSED: pcc 0.8 is below its limit 0.9 "
-        "(layer1 1, layer2 0.8 <- first below 0.9, head 0.6; 1 of 4 layers below)"
-    )
-
-
-def test_strict_limits_hold_for_layers(project: Project) -> None:
-    (project.path / "ttnn_perf.toml").write_text('limits = "strict"\n')
-    write(project, "ttnn_perf.check_layers(MODEL, at_least=0.1)")
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
-
-    assert f"pcc 0.6 is below its limit 0.99 ({NAMED})" in failure_of(ran)
 
 
 def test_an_output_that_is_not_finite_has_no_pcc(project: Project) -> None:
@@ -160,36 +130,3 @@ def test_a_value_is_never_rounded_up_to_the_limit_that_it_misses() -> None:
     assert first_below([layer("a", 0.98999999)]) == (
         "a 0.98999999 <- first below 0.99; 1 of 1 layer below"
     )
-
-
-def test_names_of_layers_stay_in_their_line(project: Project) -> None:
-    write(project, r'ttnn_perf.check_layers({"a\n::error::x": (up, up), "\x1b[31mb": (up, off)})')
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
-    assert failure_of(ran).splitlines()[0] == (
-        r"REGRESSED: pcc 0.8 is below its limit 0.99 (a\n::error::x 1, \x1b[31mb 0.8 <- first "
-        "below 0.99; 1 of 2 layers below)"
-    )
-
-
-@pytest.mark.parametrize("layers", ["'abc'", "[]", "MODEL, at_least={'x': 0.9}"])
-def test_a_mistake_points_at_the_line_of_the_test(project: Project, layers: str) -> None:
-    write(project, f"ttnn_perf.check_layers({layers})")
-    ran = project.pytest("--ttnn-perf")
-    assert "UsageError" in ran.text
-    assert "layers.py:" not in ran.text
-
-
-def test_what_no_update_accepts_is_not_offered_to_be_accepted(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            @pytest.mark.parametrize("model", ["a", "b"])
-            def test_model(ttnn_perf, model):
-                ttnn_perf.check_accuracy(pcc=0.8, at_least=0.99)
-        """
-    )
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
-    assert counts_of(ran) == "2 failed"
-    assert "no update accepts this" in ran.text
-    assert "accept all" not in ran.text

@@ -34,17 +34,6 @@ def write_marked(project: Project, keywords: str, milliseconds: float = 12.5) ->
     (project.path / "number").write_text(str(milliseconds))
 
 
-def test_unknown_keyword_is_refused_with_the_known_ones(project: Project) -> None:
-    write_marked(project, "warmups=3, batch=1, loops=2")
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert refusal_of(ran) == (
-        f"{MODEL}: @pytest.mark.ttnn_perf does not know loops, warmups; it knows {KNOWN}"
-    )
-    assert counts_of(ran) == "no tests ran"
-
-
 def test_misspelt_keyword_is_refused_with_the_one_that_was_meant(project: Project) -> None:
     write_marked(project, "iteration=3")
 
@@ -63,14 +52,6 @@ def test_mistake_without_the_gate_is_one_line_and_not_our_source(project: Projec
     message, _, rest = said.partition("\n")
     assert message.startswith(f"{MODEL}: @pytest.mark.ttnn_perf does not know iteration; ")
     assert rest.startswith("=== short test summary info ===")
-
-
-def test_positional_argument_is_refused(project: Project) -> None:
-    write_marked(project, "3")
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert refusal_of(ran) == (f"{MODEL}: @pytest.mark.ttnn_perf takes keywords only, found (3,)")
 
 
 @pytest.mark.parametrize(
@@ -140,26 +121,6 @@ def test_nearer_markers_win_keyword_by_keyword(project: Project) -> None:
     assert entry["waived"] == {"TTP102": "function"}
 
 
-def test_marker_of_a_parameter_is_nearer_than_that_of_its_function(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            marks = pytest.mark.ttnn_perf(iterations=4)
-
-            @pytest.mark.ttnn_perf(iterations=2)
-            @pytest.mark.parametrize("case", [1, pytest.param(2, marks=marks)])
-            def test_model(ttnn_perf, case):
-                ttnn_perf.measure(int)
-        """
-    )
-
-    project.pytest("--ttnn-perf")
-
-    entries = [entry_of(project, f"test_model.py::test_model[{case}]") for case in (1, 2)]
-    assert [len(entry["metrics"]["wall_time"]["samples"]) for entry in entries] == [2, 4]
-
-
 @pytest.mark.parametrize(
     ("keywords", "milliseconds", "outcome"),
     [
@@ -220,34 +181,9 @@ def test_target_is_shown_and_never_fails(project: Project, target: str, shown: s
     assert line == f"target {MODEL}: latency {now}, target {shown}"
 
 
-def test_target_in_another_kind_of_unit_fails_the_test(project: Project) -> None:
-    write_marked(project, "target={'latency': '10 MiB'}")
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
-
-    assert failure_of(ran) == "target latency: expected e.g. '10 ms', found '10 MiB'"
-
-
 def test_waiver_is_recorded_with_its_reason(project: Project) -> None:
     write_marked(project, "waive={'TTP203': 'converted once'}")
 
     project.pytest("--ttnn-perf")
 
     assert entry_of(project)["waived"] == {"TTP203": "converted once"}
-
-
-def test_mistaken_marker_of_a_test_that_is_not_run_is_no_matter(project: Project) -> None:
-    write_marked(project, "loops=2")
-    project.write(test_other="def test_other(): pass")
-
-    assert project.pytest("--ttnn-perf", "test_other.py").code == 0
-    assert project.pytest("test_other.py").code == 0
-
-
-def test_marker_is_registered(project: Project) -> None:
-    write_marked(project, "warmup=1")
-
-    ran = project.pytest("--strict-markers")
-
-    assert counts_of(ran) == "1 passed"
-    assert "@pytest.mark.ttnn_perf(warmup=, iterations=" in project.pytest("--markers").text

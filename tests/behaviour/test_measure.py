@@ -103,21 +103,6 @@ assert seen == [{arguments}] * 3
     assert counts_of(project.pytest(*QUIET)) == "1 passed"
 
 
-def test_each_call_is_set_up_and_synchronised(project: Project) -> None:
-    write_body(
-        project,
-        """
-log = []
-say = lambda word: lambda: log.append(word)
-ttnn_perf.measure(say("call"), setup=say("setup"), sync=say("sync"))
-assert log == ["setup", "sync", "call", "sync"] * 3
-""",
-        "warmup=1, iterations=2",
-    )
-
-    assert counts_of(project.pytest(*QUIET)) == "1 passed"
-
-
 #: A clock that stands still unless something takes time.
 CLOCK = """
 now = [0]
@@ -184,18 +169,6 @@ ttnn_perf.measure(int, pipelined=2, name="streamed")
     }
 
 
-@pytest.mark.parametrize(("pipelined", "timed"), [(None, "wall_time"), (4, "throughput_time")])
-def test_batch_becomes_a_throughput(project: Project, pipelined: int | None, timed: str) -> None:
-    write_body(project, f"ttnn_perf.measure(dict, pipelined={pipelined})", "batch=8, iterations=3")
-
-    project.pytest(*QUIET)
-
-    metrics = entry_of(project)["metrics"]
-    rate = metrics["samples_per_second"]
-    assert rate["samples"] == pytest.approx([8e9 / each for each in metrics[timed]["samples"]])
-    assert (rate["unit"], rate["better"], rate["kind"]) == ("samples/s", "higher", "throughput")
-
-
 @pytest.mark.parametrize(
     ("good_calls", "warmup", "samples"), [(0, 0, 0), (1, 1, 0), (2, 2, 0), (4, 2, 2)]
 )
@@ -251,35 +224,3 @@ def test_mistaken_argument_is_refused(project: Project, argument: str, problem: 
     project.pytest(*QUIET)
 
     assert entry_of(project)["raised"] == f"UsageError: {problem}"
-
-
-@pytest.mark.parametrize("pipelined", [None, 2])
-@pytest.mark.parametrize("enabled", [True, False])
-@pytest.mark.parametrize("error", ["int", "error"])
-def test_garbage_collector_is_held_off_and_left_as_found(
-    project: Project, pipelined: int | None, enabled: bool, error: str
-) -> None:
-    write_body(
-        project,
-        f"""
-states = []
-def error():
-    raise RuntimeError
-gc.{"enable" if enabled else "disable"}()
-try:
-    ttnn_perf.measure(lambda: states.append(gc.isenabled()) or {error}(), pipelined={pipelined})
-except RuntimeError:
-    pass
-finally:
-    found = gc.isenabled()
-    gc.enable()
-assert found is {enabled}
-assert states[0] is False
-""",
-        "warmup=0, iterations=2",
-    )
-
-    project.pytest(*QUIET)
-
-    # A callable that raises leaves no sample, so the test itself fails; its assertions held.
-    assert "raised" not in entry_of(project)

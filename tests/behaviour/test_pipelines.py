@@ -114,35 +114,6 @@ def test_another_configuration_is_not_comparable(
     )
 
 
-def test_without_the_gate_it_is_compiled_and_run_once(project: Project) -> None:
-    write(
-        project,
-        """
-    def test_model(ttnn_perf):
-        pipeline = made()
-        for _ in range(2):  # compiled by the first
-            outputs = ttnn_perf.measure_pipeline(pipeline, hosts(3), warmup=4, iterations=9)
-        assert [output.data for output in outputs] == [0, 2, 4]
-        log = pipeline.executor.device.log
-        assert (log.count("capture"), log.count("replay")) == (1, 6)
-
-    def test_preallocated_and_cleaned_up(ttnn_perf):
-        pipeline = made()
-        ttnn_perf.measure_pipeline(pipeline, hosts(3), preallocate=True, cleanup=True)
-        assert pipeline.preallocated_output_tensors and len(pipeline.output_tensors) == 3
-        assert pipeline.executor.device.log[-1] == "release"
-
-    def test_what_the_pipeline_refuses_is_the_tests_own_error(ttnn_perf):
-        pipeline = made(num_command_queues=2, all_transfers_on_separate_command_queue=True)
-        with pytest.raises(ValueError, match="at least 2 inputs"):
-            ttnn_perf.measure_pipeline(pipeline, hosts(1), cleanup=True)
-        assert pipeline.executor.device.log[-1] == "release"
-        """,
-    )
-
-    assert counts_of(project.pytest()) == "3 passed"
-
-
 def test_a_pipeline_that_the_test_has_compiled_is_not_compiled_again(project: Project) -> None:
     write(
         project,
@@ -159,51 +130,6 @@ def test_a_pipeline_that_the_test_has_compiled_is_not_compiled_again(project: Pr
     entry = entry_of(project)
     assert set(entry["metrics"]) == {"throughput_time"}
     assert entry["facts"]["preallocated_outputs"] is True
-
-
-def test_several_pipelines_have_names_of_their_own(project: Project) -> None:
-    write(
-        project,
-        """
-    @pytest.mark.ttnn_perf(iterations=2)
-    def test_model(ttnn_perf):
-        ttnn_perf.measure_pipeline(made(), hosts(2))
-        ttnn_perf.measure_pipeline(made(use_trace=False), hosts(2), name="untraced")
-        ttnn_perf.facts(use_trace="as stated")
-        """,
-    )
-
-    project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
-
-    entry = entry_of(project)
-    assert set(entry["metrics"]) == {
-        "throughput_time", "compile_time", "untraced", "untraced_compile_time",
-    }  # fmt: skip
-    assert entry["facts"]["untraced_use_trace"] is False
-    assert entry["facts"]["use_trace"] == "as stated"
-
-
-def test_a_round_that_raises_leaves_those_before_it(project: Project) -> None:
-    write(
-        project,
-        """
-    @pytest.mark.ttnn_perf(warmup=1, iterations=4)
-    def test_model(ttnn_perf):
-        calls = []
-        def model(x):
-            calls.append(x)
-            if len(calls) > 7:
-                raise RuntimeError("the device is unhappy")
-            return x
-        ttnn_perf.measure_pipeline(made(model, use_trace=False), hosts(2))
-        """,
-    )
-
-    project.pytest("--ttnn-perf")
-
-    entry = entry_of(project)
-    assert entry["raised"] == "RuntimeError: the device is unhappy"
-    assert len(entry["metrics"]["throughput_time"]["samples"]) == 2
 
 
 def taken(pipeline: Any, inputs: Any = (1,), config: Any = None, **flags: bool) -> Any:
@@ -325,21 +251,3 @@ def test_profilers_are_shown_few_inputs_and_all_are_served(
     workload = known.workload(None)
     assert workload.inputs == count
     assert (workload.part.inputs if workload.part else count) == sizes[0]
-
-
-def test_a_second_pipeline_without_a_name_is_refused_before_it_compiles(project: Project) -> None:
-    write(
-        project,
-        """
-    def test_model(ttnn_perf):
-        ttnn_perf.measure_pipeline(made(), hosts(2), cleanup=True, iterations=2)
-        second = made()
-        try:
-            ttnn_perf.measure_pipeline(second, hosts(2), iterations=2)
-        finally:
-            assert second.executor.device.log == []
-        """,
-    )
-    ran = project.pytest("--ttnn-perf")
-    assert counts_of(ran) == "1 failed"
-    assert "throughput_time was measured already in this test; give this one a name=" in ran.text

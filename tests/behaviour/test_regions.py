@@ -102,27 +102,6 @@ def test_a_slower_prefill_is_named_beside_a_decode_that_stayed(model: Project) -
     ) in ran.text
 
 
-def test_a_slower_decode_is_named_beside_a_prefill_that_stayed(model: Project) -> None:
-    write_capture(model, rows(decode_ns=tuple(ns + 10_000 for ns in DECODE_NS)))
-
-    ran = model.pytest("--ttnn-perf")
-
-    assert ran.code == 1
-    failed = [name for name, outcome in outcomes(model, TEST).items() if outcome != "WITHIN"]
-    assert failed == ["device_kernel_time.decode"]
-    assert "by op: decode: +21.5 % (+10.0 us) = Matmul 1x1x1000x512 +10.0 us" in ran.text
-
-
-def test_a_region_that_is_gone_has_no_data(model: Project) -> None:
-    write_capture(model, rows()[:6])
-
-    ran = model.pytest("--ttnn-perf")
-
-    assert ran.code == 1
-    assert outcomes(model, TEST)["device_kernel_time.decode"] == "NO_DATA"
-    assert outcomes(model, TEST)["device_kernel_time.prefill"] == "WITHIN"
-
-
 @pytest.mark.parametrize(
     ("marker", "choice"),
     [
@@ -171,16 +150,6 @@ def test_a_region_that_a_new_capture_lacks_has_no_data_by_name(
     assert f"device_kernel_time.decode has no samples: {why}" in ran.text
 
 
-def test_signposts_of_what_has_none_are_refused(project: Project) -> None:
-    project.write(test_model=MODEL.format(marker="", choice=", start='PERF'"))
-    (project.path / "capture.csv").write_text('{"device_info": []}')
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert ran.code == 1
-    assert "capture.csv: start and end are signposts of op tables, found" in ran.text
-
-
 def test_a_replay_takes_the_region_of_the_marker(project: Project) -> None:
     project.write(test_model=MODEL.format(marker="region='prefill'", choice=""))
     recorded = project.path / "recorded" / "test_model"
@@ -192,19 +161,6 @@ def test_a_replay_takes_the_region_of_the_marker(project: Project) -> None:
     assert ran.code == 0
     assert metrics_of(project)["device_kernel_time.prefill"] == [300_000]
     assert "device_kernel_time.decode" not in metrics_of(project)
-
-
-def test_two_regions_may_be_attached_apart(project: Project) -> None:
-    both = MODEL + '        ttnn_perf.attach("capture.csv", region="prefill")\n'
-    project.write(test_model=both.format(marker="", choice=", region='decode'"))
-    write_capture(project, rows())
-    assert project.pytest("--ttnn-perf-update=new").code == 0
-    write_capture(project, rows(prefill_ns=600_000))
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert ran.code == 1
-    assert "by op: prefill: +100.0 % (+300 us) = Matmul" in ran.text
 
 
 @pytest.mark.parametrize("gate", ["{'op_count'}", "['op_count.decode']", "'op_count'"])
@@ -230,16 +186,6 @@ def test_a_number_of_ops_fails_a_test_that_asks_for_it(project: Project, gate: s
     assert ran.code == 1
     assert "REGRESSED: op_count.decode 3, baseline 2" in ran.text
     assert outcomes(project, TEST)["device_kernel_time.decode"] == "WITHIN"
-
-
-def test_gating_what_is_not_recorded_is_a_mistake(project: Project) -> None:
-    project.write(test_model=MODEL.format(marker="gate={'op_cuont'}", choice=""))
-    write_capture(project, rows())
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert ran.code == 1
-    assert "gate names op_cuont, which the test did not record (recorded: " in ran.text
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,6 @@ MODEL = """
     def test_model(ttnn_perf):
         ttnn_perf.attach("capture.csv")
 """
-MADE_BY_THE_TEST = """
-    from pathlib import Path
-
-    def test_model(ttnn_perf):
-        Path("capture.csv").write_text(Path("recorded.csv").read_text())
-        ttnn_perf.attach("capture.csv")
-"""
 TEST = "test_model.py::test_model"
 NEW = ("--ttnn-perf-update=new", "--ttnn-perf-confirm=2")
 
@@ -83,18 +76,6 @@ def test_a_slower_file_fails_without_being_read_again(model: Project) -> None:
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed")
     assert "confirm pass" not in ran.text
-
-
-def test_a_file_that_the_test_makes_is_measured_again(project: Project) -> None:
-    project.write(test_model=MADE_BY_THE_TEST)
-    attach(project, op("Matmul", 100_000), name="recorded.csv")
-
-    ran = project.pytest(*NEW, "--ttnn-perf-isolate=process")
-
-    assert (ran.code, counts_of(ran)) == (0, "1 passed")
-    stored = sessions(project, "wormhole_b0-unknown-1x1")
-    assert [session[:3] for session in stored] == [[100_000, 0, 1]] * 3
-    assert len({session[3] for session in stored}) == 1
 
 
 def test_captures_are_filed_under_the_hardware_that_they_tell(model: Project) -> None:

@@ -89,13 +89,6 @@ def test_only_the_first_token_and_the_rate_of_a_user_are_gated(project: Project)
     assert test["configuration"] == {"token_out_users": 32, "token_out_prompt_tokens": 128}
 
 
-def test_a_percentile_is_gated_on_request(project: Project) -> None:
-    write(project, marker='gate={"token_out_inter_token_p90"}')
-    recorded(project)
-    (test,) = project.stored().values()
-    assert "token_out_inter_token_p90" in test["metrics"]
-
-
 def test_a_percentile_that_steps_do_not_tell_is_not_measured(project: Project) -> None:
     write(project)
     metrics = recorded(project)["metrics"]
@@ -105,28 +98,6 @@ def test_a_percentile_that_steps_do_not_tell_is_not_measured(project: Project) -
     assert metrics["token_out_inter_token_p99"]["note"] == (
         "p99 needs at least 299 steps, and there are 40: p90 is the highest that they tell"
     )
-
-
-def test_a_percentile_that_is_gated_and_not_told_fails(project: Project) -> None:
-    write(project, marker='gate={"token_out_inter_token_p99"}')
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
-    assert counts_of(ran) == "1 failed"
-    assert "p99 needs at least 299 steps, and there are 40" in ran.text
-
-
-def test_more_steps_tell_higher_percentiles(project: Project) -> None:
-    write(project, steps=150)
-    metrics = recorded(project)["metrics"]
-    assert metrics["token_out_inter_token_p99"]["samples"] == [5e6]
-
-
-def test_another_number_of_users_is_not_compared(project: Project) -> None:
-    write(project)
-    recorded(project)
-    source = (project.path / "test_model.py").read_text()
-    project.write(test_model=source.replace("users=32", "users=16"))
-    ran = project.pytest("--ttnn-perf")
-    assert "token_out_users is 16, in the baseline 32" in ran.text
 
 
 def test_modes_have_metrics_of_their_own(project: Project) -> None:
@@ -172,19 +143,6 @@ def test_mistakes_are_named(project: Project, call: str, message: str, option: s
     assert message in ran.text
 
 
-def test_a_step_before_the_first_token_is_a_mistake(project: Project) -> None:
-    write(project)
-    source = (project.path / "test_model.py").read_text()
-    project.write(test_model=source.replace("tokens.first()", "pass"))
-    ran = project.pytest("--ttnn-perf")
-    assert "step() follows first(); without a prefill, leave out prompt_tokens=" in ran.text
-
-
-def test_without_the_gate_it_only_runs(project: Project) -> None:
-    write(project)
-    assert counts_of(project.pytest()) == "1 passed"
-
-
 @pytest.mark.parametrize(
     ("call", "why"),
     [
@@ -205,18 +163,6 @@ def test_tokens_of_which_none_counts_are_no_pass(project: Project, call: str, wh
     ran = project.pytest("--ttnn-perf-update=new")
     assert counts_of(ran) == "1 failed"
     assert f"NO_DATA: token_out_tokens_per_second_per_user has no samples: {why}" in ran.text
-
-
-def test_a_prompt_without_further_tokens_is_measured(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_model(ttnn_perf):
-                ttnn_perf.record_tokens(
-                    mode="token_out", step_s=[], first_token_s=1, prompt_tokens=8
-                )
-        """
-    )
-    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 passed"
 
 
 def test_two_clocks_are_told_apart(project: Project) -> None:

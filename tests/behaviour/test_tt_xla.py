@@ -137,17 +137,6 @@ def test_without_levels_an_older_release_says_what_it_has(xla: Project) -> None:
     assert "optimization_level" not in found
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [("import jax; jax.jit(len)",), ("torch_xla.runtime.set_device_type('CPU')",)],
-    ids=["no options", "another device"],
-)
-def test_what_tt_xla_did_not_compile_has_no_options(xla: Project, lines: tuple[str, ...]) -> None:
-    write(xla, *lines)
-
-    assert gated(xla)["configuration"] == {}
-
-
 def test_options_of_torch_stay_in_force_and_those_of_jax_are_of_one_test(xla: Project) -> None:
     xla.write(
         test_model="""
@@ -188,56 +177,3 @@ def test_another_option_is_another_configuration_and_what_is_stated_wins(xla: Pr
         "ttnn_perf.facts(optimization_level=1)",
     )
     assert counts_of(xla.pytest("--ttnn-perf")) == "1 passed"
-
-
-ALL_WRONG = (
-    "torch_xla.set_custom_compile_options({'enable_trace': 'true',"
-    " 'enable_bfp8_conversion': True})",
-    "ttnn_perf.measure(Model(), 7, warmup=1, iterations=3)",
-)
-ALL_RIGHT = (
-    "torch_xla.set_custom_compile_options({'enable_trace': True, 'enable_bfp8_conversion': 'true',"
-    " 'optimization_level': 1})",
-    "model = Model().to('torch.bfloat16')",
-    "ttnn_perf.measure(model, 7, iterations=3)",
-    "assert model.calls[:4] == ['compile', 'capture', 'run', 'run']",
-)
-ASKED = ("TTP105", "TTP405", "TTP406", "TTP407")
-
-
-def findings(entry: dict[str, Any]) -> dict[str, str]:
-    """Return what rules found, by their codes."""
-    return {found["code"]: found["outcome"] for found in entry["findings"]}
-
-
-def test_rules_fire_on_what_was_observed(xla: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TT_RUNTIME_ENABLE_PROGRAM_CACHE", "0")
-    write(xla, *ALL_WRONG)
-
-    entry = gated(xla)
-
-    assert entry["configuration"]["torch_dtype"] == "float32"
-    found = findings(entry)
-    assert {code: found.get(code) for code in (*ASKED, "TTP003")} == dict.fromkeys(
-        (*ASKED, "TTP003"), "FOUND"
-    )
-    (cold,) = [each for each in entry["findings"] if each["code"] == "TTP003"]
-    assert "wall_time was sampled after 1 warm-up call" in str(cold)
-
-
-def test_rules_are_content_with_a_model_as_the_guide_has_it(
-    xla: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TT_RUNTIME_TRACE_REGION_SIZE", "10000000")
-    monkeypatch.setenv("TT_RUNTIME_ENABLE_PROGRAM_CACHE", "1")
-    write(xla, *ALL_RIGHT)
-
-    entry = gated(xla)
-
-    found = findings(entry)
-    assert {code: found.get(code) for code in ASKED} == dict.fromkeys(ASKED, "CLEAN")
-    # The usual warm-up is enough: compiling and capturing are in it, and known by themselves.
-    metrics = entry["metrics"]
-    assert len(metrics["wall_time"]["warmup"]) == 3
-    assert metrics["first_call_time"]["samples"] == metrics["wall_time"]["warmup"][:1]
-    assert metrics["second_call_time"]["samples"] == metrics["wall_time"]["warmup"][1:2]

@@ -11,7 +11,6 @@ from tests.behaviour.model import (
     entry_of,
     failure_of,
     outcomes,
-    record_of,
     store_sessions,
 )
 
@@ -183,25 +182,6 @@ def test_test_with_the_fixture_has_no_call_time(project: Project) -> None:
     assert list(entry_of(project)["metrics"]) == ["latency"]
 
 
-@pytest.mark.parametrize("marker", ["@pytest.mark.ttnn_perf", ""])
-def test_fixture_may_be_asked_for_while_the_test_runs(project: Project, marker: str) -> None:
-    project.write(
-        test_model=f"""
-            import pytest
-
-            {marker}
-            def test_model(request):
-                request.getfixturevalue("ttnn_perf").record("latency", 12.5, unit="ms")
-        """
-    )
-
-    project.pytest("--ttnn-perf")
-
-    assert list(entry_of(project)["metrics"]) == ["latency"]
-    assert record_of(project)["environment"]
-    assert ".ttnn_perf/.gitignore" in project.files()
-
-
 def test_async_test_is_refused_as_a_whole_and_recorded_as_such(project: Project) -> None:
     project.write(
         test_model="""
@@ -221,39 +201,3 @@ def test_async_test_is_refused_as_a_whole_and_recorded_as_such(project: Project)
         "loop would be part of its time; use `await ttnn_perf.measure_async(...)` in it"
     )
     assert entry_of(project)["raised"].startswith("Failed: ttnn-perf cannot measure the async test")
-
-
-def test_async_test_taken_in_with_all_others_is_left_alone(project: Project) -> None:
-    project.write(
-        conftest="""
-            import asyncio
-            import pytest
-
-            @pytest.hookimpl(tryfirst=True)
-            def pytest_pyfunc_call(pyfuncitem):
-                asyncio.run(pyfuncitem.obj())
-                return True
-        """,
-        test_model="async def test_model(): pass",
-    )
-
-    ran = project.pytest("--ttnn-perf-all")
-
-    assert counts_of(ran) == "1 passed"
-    assert "no test was gated" in ran.text
-
-
-def test_marked_test_that_raises_is_in_the_record(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            @pytest.mark.ttnn_perf
-            def test_model():
-                raise ValueError("no weights")
-        """
-    )
-
-    project.pytest("--ttnn-perf")
-
-    assert entry_of(project)["raised"] == "ValueError: no weights"

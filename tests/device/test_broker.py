@@ -90,21 +90,6 @@ def test_a_run_beside_its_queue_is_refused_with_the_command_that_waits_in_it(
     assert rig.machine.journal() == []
 
 
-def test_a_project_may_run_beside_its_queue(rig: Rig, socket: Path) -> None:
-    (rig.project / "ttnn_perf.toml").write_text('broker = "ignore"\n')
-    with broker(socket) as variables:
-        ran = rig.pytest(play(), *OPTIONS, WALL, **variables)
-    assert (ran.code, counts_of(ran)) == (0, "2 passed")
-
-
-def test_without_chips_nobody_asks_for_a_broker(rig: Rig, socket: Path) -> None:
-    rig.write(test_models="def test_host(ttnn_perf): ttnn_perf.measure(int)")
-    with broker(socket) as variables:
-        nowhere = {"TTNN_PERF_DEVICES": str(rig.path / "none")}
-        ran = rig.pytest(None, *OPTIONS, WALL, **variables, **nowhere)
-    assert (ran.code, counts_of(ran)) == (0, "1 passed")
-
-
 def test_its_jobs_go_on_and_reset_nothing(rig: Rig, socket: Path) -> None:
     rig.machine.play(CRASH)
     ran = run_as_job(rig, socket, *OPTIONS, WALL, *RESET)

@@ -102,23 +102,6 @@ def test_a_slower_op_fails_its_test_by_name_and_a_faster_one_is_reported(
     assert profiled == [True, False, True]
 
 
-def test_marker_may_name_metrics_of_either_pass_and_no_others(tmp_path: Path) -> None:
-    named = "target={'device_kernel_time': '6 ms', 'wall_time': '1 s', 'speed': 1}, "
-    source = MODELS.replace("@quick\n    def test_sum", "@pytest.mark.skip\n    def test_sum")
-    source = source.replace("warmup=1, ", f"warmup=1, {named}")
-    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=source)
-
-    wrong = rig.pytest(play(), *UPDATE)
-    rig.write(test_models=source.replace(", 'speed': 1", ""))
-    right = rig.pytest(None, *UPDATE)
-
-    assert counts_of(wrong) == "1 failed, 1 skipped"
-    assert "target names speed, which the test did not record" in wrong.text
-    assert "target names device_kernel_time" not in wrong.text
-    assert counts_of(right) == "1 passed, 1 skipped", right.text
-    assert "device_kernel_time 6.500 ms, target 6.000 ms: not reached" in right.text
-
-
 OTHERS = (
     MODELS
     + """

@@ -166,15 +166,6 @@ def test_chips_have_one_owner_after_another_which_is_never_the_first_process(
     assert not [name for name in wall if "PROFILE" in name]
 
 
-def test_the_environment_is_as_it_was(recorded: tuple[Rig, Ran]) -> None:
-    rig, _ = recorded
-    (kept,), workers = processes(rig)[0].values(), processes(rig)[1].values()
-    assert kept["after"] == kept["before"]
-    for worker in workers:
-        gone = {"TTNN_PERF_ASSIGNMENT", "TTNN_PERF_CHANNEL"}
-        assert worker["after"] == {n: v for n, v in worker["before"].items() if n not in gone}
-
-
 def test_a_test_that_fails_is_noted_once_by_the_project_itself(
     recorded: tuple[Rig, Ran], tmp_path: Path
 ) -> None:

@@ -109,26 +109,6 @@ def test_a_run_that_has_waited_long_enough_is_refused_with_who_holds_the_chip(
     assert [file.suffix for file in runs] == [".jsonl"]  # of the first run, which goes on
 
 
-def test_another_folder_of_locks_is_another_machine(
-    held: tuple[Rig, subprocess.Popen[str]], tmp_path: Path
-) -> None:
-    """Where runs do not see each other's locks, only the driver is left to keep them apart."""
-    rig, _ = held
-    (rig.project / "ttnn_perf.toml").write_text('lock_timeout = 0\nlock_folder = "locks"\n')
-
-    ran = rig.pytest(
-        None, "--ttnn-perf", "--ttnn-perf-passes=wall", "-k", "sum", FAKE_TTNN_PATIENCE="0.1"
-    )
-
-    assert ran.code == 1
-    assert sorted(path.name for path in (rig.project / "locks").iterdir()) == [
-        "chip-0.holder",
-        "chip-0.lock",
-    ]
-    assert "its worker was killed by SIGABRT" in ran.text
-    assert (tmp_path / "tmp" / "ttnn-perf-locks" / "chip-0.holder").read_text()
-
-
 #: Looks for the lock of run_safe_pytest.sh beside the project: the machine's own is not for tests.
 ELSEWHERE = """
     import pathlib

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import counts_of, refusal_of
+from tests.behaviour.model import refusal_of
 from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
-from tests.device.script import Fault
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,14 +42,6 @@ def test_under_a_launcher_other_ranks_judge_and_write_nothing(rig: Rig) -> None:
     assert not (rig.project / ".ttnn_perf" / "runs").exists()
 
 
-def test_under_a_launcher_workers_are_refused(rig: Rig) -> None:
-    ran = rig.pytest(play(), "--ttnn-perf", "--ttnn-perf-isolate=process", **ranked(0))
-
-    assert refusal_of(ran) == (
-        "--ttnn-perf-isolate process: this is rank 0 of 2 of a launcher: it starts no workers"
-    )
-
-
 def test_a_conftest_that_has_the_chips_is_named_and_nothing_waits(rig: Rig) -> None:
     rig.write(conftest=CONFTEST + "\n    COUNT = ttnn.get_num_devices()\n")
 
@@ -65,17 +56,6 @@ def test_a_conftest_that_has_the_chips_is_named_and_nothing_waits(rig: Rig) -> N
         "call it in a fixture, or use --ttnn-perf-isolate inline"
     )
     assert rig.pytest(None, *UPDATE, "--ttnn-perf-isolate=inline").code == 0
-
-
-def test_full_memory_is_told_with_how_full_it_is(rig: Rig) -> None:
-    fault = Fault(kind="out of memory", number=0)
-
-    ran = rig.pytest(play(faults=(fault,)), *UPDATE, WALL, "-k", "dense")
-
-    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 deselected")
-    assert "ttnn-perf: memory" in ran.text
-    assert "L1: 65,536 of 1,395,424 bytes used in each of 64 banks" in ran.text
-    assert "act_block_h" in ran.text
 
 
 def test_more_processes_than_chips_are_refused_before_anything_runs(rig: Rig) -> None:

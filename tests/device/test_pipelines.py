@@ -128,15 +128,3 @@ def test_rules_know_how_it_is_configured_and_compare_both_times(gated: tuple[Rig
         # Whether a region for traces is needed depends on whether one is used.
         assert found.get("TTP405") == (None if how == "untraced" else "CLEAN"), how
         assert found["TTP404"] == "FOUND", how
-
-
-def test_one_alone_is_compared_with_what_all_have_stored(
-    gated: tuple[Rig, Ran], tmp_path: Path
-) -> None:
-    rig = gated[0].copied_to(tmp_path)
-
-    ran = rig.pytest(play(ops=OPS, wall=2.0), "--ttnn-perf", "-k", "preallocated")
-
-    outcomes = rig.outcomes("test_models.py::test_cnn[preallocated-]")
-    assert (outcomes["device_kernel_time"], outcomes["op_count"]) == ("WITHIN", "WITHIN"), ran.text
-    assert outcomes["throughput_time"] == "WITHIN", ran.text

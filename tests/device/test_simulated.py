@@ -15,9 +15,7 @@ from tests.device.test_ab import git
 if TYPE_CHECKING:
     from pathlib import Path
 
-SLOW = "TT_METAL_SLOW_DISPATCH_MODE"
 SIMULATOR = {"TT_METAL_SIMULATOR": "/sim.so"}
-MOCK = {"TT_METAL_MOCK_CLUSTER_DESC_PATH": "/cluster.yaml"}
 
 
 @pytest.fixture
@@ -66,21 +64,6 @@ def test_its_times_are_recorded_and_its_op_counts_gated(rig: Rig) -> None:
     assert "recorded only, times of simulated devices among them" in slower["text"]
     assert "TTP006" not in slower["text"]  # a busy host is in nobody's way
     assert "full profile" not in slower["text"]
-
-
-@pytest.mark.parametrize("simulated", [SIMULATOR, MOCK], ids=["simulator", "mock"])
-def test_slow_and_fast_dispatch_are_different_configurations(
-    rig: Rig, simulated: dict[str, str]
-) -> None:
-    recorded = run(rig, *UPDATE, **simulated, **{SLOW: "1"})
-    assert recorded["configuration"]["slow_dispatch"] is True
-    assert ("mock_cluster" in recorded["configuration"]) is (simulated is MOCK)
-
-    fast = run(rig, **simulated)
-
-    assert "slow_dispatch" not in fast["configuration"]
-    assert {v["outcome"] for v in fast["verdicts"].values()} == {"NOT_COMPARABLE"}
-    assert "slow_dispatch is None, in the baseline True" in fast["text"]
 
 
 def test_an_op_count_that_changed_names_the_ops(rig: Rig) -> None:
@@ -142,25 +125,6 @@ def test_sizes_that_were_stored_when_they_meant_something_else_are_not_compared_
     run(rig, "--ttnn-perf-update=all", "--ttnn-perf-reason=another meaning", **SIMULATOR)
     assert {v["outcome"] for v in run(rig, **SIMULATOR)["verdicts"].values()} == {"WITHIN"}
     assert "_peak_bytes" not in file.read_text()
-
-
-def test_a_report_attached_beside_the_capture_of_the_run_is_an_error_that_names_both(
-    rig: Rig,
-) -> None:
-    run(rig, **SIMULATOR)
-    (database,) = rig.project.rglob(".ttnn_perf/reports/**/*dense*/db.sqlite")
-    database.rename(rig.project / "other.sqlite")
-    attaching = "ttnn_perf.attach('other.sqlite')\n        ttnn_perf.measure(lambda: ttnn.relu"
-    rig.write(test_models=MODELS.replace("ttnn_perf.measure(lambda: ttnn.relu", attaching))
-
-    both = run(rig, "--ttnn-perf-missing=ignore", **SIMULATOR)
-
-    assert not both["passed"]
-    assert len(both["metrics"]["report_op_count"]["samples"]) == 1
-    assert (
-        "report_op_count and 2 more: given by attach('other.sqlite') and by what the run observed "
-        "itself; leave out an attach: the run captures the graph of a model that it measures itself"
-    ) in " ".join(both["text"].split())
 
 
 MODEL = """

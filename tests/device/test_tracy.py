@@ -20,7 +20,7 @@ from tests.device.rig import (
     said,
     sampled,
 )
-from tests.device.script import Fault, Op
+from tests.device.script import Op
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,20 +99,6 @@ def test_a_slower_op_fails_its_test_with_its_operands(
     assert rig.workers() == ["1-device", "2-wall"]
 
 
-def test_times_of_another_profiler_are_not_compared(
-    recorded: tuple[Rig, Ran], tmp_path: Path
-) -> None:
-    rig = recorded[0].copied_to(tmp_path)
-
-    ran = rig.pytest(play(), "--ttnn-perf", "--ttnn-perf-confirm=0", "-k", "sum")
-
-    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 deselected")
-    assert failure_of(ran, "test_sum").splitlines()[0] == (
-        "NOT_COMPARABLE: device_kernel_time 2.000 ms comes from another source: source is device, "
-        "in the baseline tracy"
-    )
-
-
 def test_a_build_without_tracy_is_refused(tmp_path: Path) -> None:
     rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
 
@@ -143,18 +129,6 @@ def test_tracy_that_ends_without_a_report_is_said_and_its_metrics_are_no_data(
     told = rig.outcomes(SUM)
     assert told["device_kernel_time"] == "NO_DATA"  # and says so for its parts
     assert told["wall_time"] == "WITHIN"
-
-
-def test_a_hang_under_tracy_is_followed_by_a_reset(
-    recorded: tuple[Rig, Ran], tmp_path: Path
-) -> None:
-    rig = recorded[0].copied_to(tmp_path)
-    fault = Fault(kind="hang", number=3, profiled=True)
-    reset = ("--ttnn-perf-timeout=15", "--ttnn-perf-reset", "touch reset")
-
-    rig.pytest(play(faults=(fault,)), "--ttnn-perf", "--ttnn-perf-confirm=0", TRACY, *reset)
-
-    assert (rig.project / "reset").exists()
 
 
 def test_ids_that_a_shell_would_read_are_found_as_they_are(tmp_path: Path) -> None:

@@ -88,23 +88,6 @@ def test_mean_of_an_op_is_that_of_its_samples_without_the_warm_up(project: Proje
     assert printed(ran.text) == [pytest.approx(sum(samples) / 3)]
 
 
-def test_runs_of_one_command_are_samples_and_other_commands_are_other_metrics(
-    project: Project,
-) -> None:
-    columns = "['DEVICE KERNEL']"
-    write(
-        project,
-        "run_device_perf",
-        f"run_device_perf('pytest test_plain.py', 'a', 2, {columns}, 1)",
-        f"run_device_perf('pytest test_signposts.py', 'a', 1, {columns}, 1, has_signposts=True)",
-    )
-
-    project.pytest("--ttnn-perf-update=new")
-
-    assert metric(project)["samples"] == [4_000_000, 4_000_000]
-    assert metric(project, "device_kernel_time.command_2")["samples"] == [3_671_000]
-
-
 def test_what_was_measured_is_kept_where_the_helper_asserts(project: Project) -> None:
     write(project, "run_model_device_perf_test", HELD)
     project.pytest("--ttnn-perf-update=new")
@@ -160,15 +143,6 @@ def test_report_without_the_signposts_is_no_data(project: Project) -> None:
     assert counts_of(ran) == "1 failed"
     assert "NO_DATA: device_kernel_time" in ran.text
     assert "the report has no signpost 'start'; its signposts: none" in ran.text
-
-
-def test_expected_rate_is_a_target_of_the_time(project: Project) -> None:
-    write_project(project, IDIOMS[0].text)
-
-    project.pytest("--ttnn-perf-update=new")
-
-    # 16 samples at 4358 samples/s.
-    assert metric(project)["target"] == pytest.approx(16 / 4358 * 1e9)
 
 
 def test_expected_sum_of_devices_is_no_target_of_the_slowest(project: Project) -> None:

@@ -54,26 +54,6 @@ def test_marked_test_without_a_gated_number_is_a_finding(
     assert "mood.inference: unknown measurement name" in ran.text
 
 
-def test_test_that_nobody_asked_for_is_none(project: Project) -> None:
-    write_project(project, UNKNOWN.format(marker=""))
-
-    ran = project.pytest("--ttnn-perf-all")
-
-    assert counts_of(ran) == "1 passed"
-    assert "TTP017" not in ran.text
-    assert "without a gated number" not in ran.text
-
-
-def test_number_of_a_known_name_makes_it_gated(project: Project) -> None:
-    source = UNKNOWN.format(marker=EXPLICIT).replace('"mood"', '"tokens/s"')
-    write_project(project, source)
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert counts_of(ran) == "1 passed"
-    assert findings(project) == [("TTP902", "warning")]
-
-
 def test_whole_call_is_gated_only_where_the_test_measures_nothing(project: Project) -> None:
     plain = "import pytest\n\n@pytest.mark.ttnn_perf\ndef test_model():\n    pass\n"
     write_project(project, plain)

@@ -106,31 +106,6 @@ def test_each_is_gated_in_a_worker_of_its_own(rig: Rig) -> None:
     ]  # fmt: skip
 
 
-def test_slower_is_measured_again_and_fails(rig: Rig) -> None:
-    hidden = f"{FIRST}::test_hidden"
-    stored = run(rig, hidden, "--ttnn-perf-update=new", "--ttnn-perf-confirm=0")
-    assert counts_of(stored) == "1 passed", stored.text + stored.errors
-    rig.machine.play(play(ops=(Op("matmul", 6.6e6),)))
-
-    ran = run(
-        rig, "test_a_models.py", hidden, "--ttnn-perf", "--ttnn-perf-confirm=1",
-        "--ttnn-perf-missing=ignore",
-    )  # fmt: skip
-
-    assert counts_of(ran) == "1 failed, 2 passed", ran.text + ran.errors
-    assert metrics(rig, "test_hidden")["device_kernel_time"]["confirmations"] == [[6.6e6]]
-
-
-def test_device_pass_alone_runs_them_unprofiled(rig: Rig) -> None:
-    ran = run(
-        rig, "test_a_models.py", FIRST, "--ttnn-perf-passes=device", "--ttnn-perf-update=new",
-        "--ttnn-perf-confirm=0",
-    )  # fmt: skip
-
-    assert counts_of(ran) == "5 passed", ran.text + ran.errors
-    assert metrics(rig, "test_hidden")["device_kernel_time"]["samples"] == [6e6]
-
-
 def test_inline_says_why_it_cannot_be(rig: Rig) -> None:
     ran = run(
         rig, "test_a_models.py", f"{FIRST}::test_hidden", "--ttnn-perf-isolate=inline",

@@ -66,12 +66,6 @@ def test_what_a_helper_says_of_the_run_finds_its_targets(project: Project) -> No
     }
 
 
-def test_those_of_another_batch_are_not_met(project: Project) -> None:
-    untold = IDIOMS[4].text.replace(", target=60", "")
-
-    assert run(project, untold, batch=1) == {}
-
-
 def test_they_are_met_after_tokens_are_measured_by_the_fixture(project: Project) -> None:
     met = run(project, dedent(TOKENS.format(mode="token_out")))
 
@@ -79,7 +73,3 @@ def test_they_are_met_after_tokens_are_measured_by_the_fixture(project: Project)
         "token_out_time_to_first_token": pytest.approx(19e6),
         "token_out_tokens_per_second_per_user": 60,
     }
-
-
-def test_they_are_not_those_of_a_model_that_is_fed_a_reference(project: Project) -> None:
-    assert run(project, dedent(TOKENS.format(mode="teacher_forced"))) == {}

@@ -12,18 +12,16 @@ from tests.device.rig import (
     DENSE,
     KEY,
     MODELS,
-    OPS,
     UPDATE,
     Rig,
     play,
     said,
 )
-from tests.device.script import Op
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.harness.project import Project, Ran
+    from tests.harness.project import Ran
 
 GATED = ("--ttnn-perf", "--ttnn-perf-confirm=0")
 #: What each pass tells of a model.
@@ -87,17 +85,6 @@ def test_what_is_left_out_is_not_recorded_and_can_be_added_later(tmp_path: Path)
     assert set(rig.record()["tests"][DENSE]["written"]) == OF_DEVICE
 
 
-def test_a_slower_op_fails_its_test_in_the_device_pass_alone(rig: Rig) -> None:
-    slower = (Op("matmul", 7.2e6), *OPS[1:])
-    options = ("--ttnn-perf", "--ttnn-perf-confirm=1", "--ttnn-perf-passes=device")
-
-    ran = rig.pytest(play(ops=slower), *options)
-
-    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
-    assert rig.outcomes(DENSE)["device_kernel_time"] == "REGRESSED"
-    assert rig.workers() == ["1-device", "2-confirm"]
-
-
 @pytest.mark.parametrize(
     ("profiler", "why"),
     [
@@ -113,13 +100,3 @@ def test_a_device_pass_that_there_is_not_is_refused(rig: Rig, profiler: str, why
     assert refusal_of(ran) == f"--ttnn-perf-passes device: {why}"
     assert said(ran) == []
     assert rig.machine.journal() == []
-
-
-def test_without_ttnn_there_is_none_either(project: Project) -> None:
-    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.measure(int)")
-
-    assert refusal_of(project.pytest("--ttnn-perf", "--ttnn-perf-passes=device")) == (
-        "--ttnn-perf-passes device: there is no device pass: profiler off (no ttnn is installed)"
-    )
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore", "--ttnn-perf-passes=wall")
-    assert counts_of(ran) == "1 passed"

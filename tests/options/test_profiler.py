@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import configure, counts_of, refusal_of, write_latency
-from tests.device.rig import CONFTEST, MODELS, SUM, Rig, play, said, sampled
+from tests.device.rig import Rig, play, said
 from tests.device.script import FAKE, Machine
 
 if TYPE_CHECKING:
@@ -23,33 +23,6 @@ IGNORE = ("--ttnn-perf", "--ttnn-perf-missing=ignore", "--ttnn-perf-confirm=0")
 def profiler_of(ran: Ran) -> str:
     """Return the profiler of a run, and why it is that one, from its heading."""
     return said(ran)[0].partition(", profiler ")[2]
-
-
-@pytest.mark.parametrize(
-    ("value", "sources", "workers"),
-    [
-        ("realtime", {"realtime"}, ["1-wall"]),
-        ("device", {"device"}, ["1-device", "2-wall"]),
-    ],
-    ids=["realtime", "device"],
-)
-def test_device_times_come_from_where_they_are_asked_for(
-    tmp_path: Path, value: str, sources: set[str], workers: list[str]
-) -> None:
-    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
-
-    ran = rig.pytest(play(), *IGNORE, "--ttnn-perf-profiler", value, "-k", "sum")
-
-    assert (ran.code, counts_of(ran)) == (0, "1 passed, 1 deselected")
-    assert profiler_of(ran) == f"{value} (as asked)"
-    times = {
-        name: (source, samples)
-        for name, (source, samples) in sampled(rig.metrics(SUM), "device", "realtime").items()
-        if name.startswith("device_")
-    }
-    assert {source for source, _ in times.values()} == sources
-    assert all(set(samples) == {2e6} for _, samples in times.values())
-    assert rig.workers() == workers
 
 
 def test_without_hardware_there_is_none_and_asking_for_one_is_refused(tmp_path: Path) -> None:

@@ -90,35 +90,6 @@ def test_a_slower_capture_fails_its_test_by_name_and_by_op(models: Project) -> N
     assert record_of(models)["tests"][TEST]["metrics"]["device_kernel_time"]["confirmations"] == []
 
 
-def test_a_capture_that_lost_a_time_is_no_improvement(models: Project) -> None:
-    whole = [op("Matmul", 50_000), op("Matmul", 51_000)]
-    file = recorded(models, "test_resnet[8].csv", *whole)
-    models.pytest("--ttnn-perf-replay", "recorded", "--ttnn-perf-update=new")
-    stored = (models.path / "baselines/wormhole_b0-unknown-1x1/models/test_cnn.json").read_text()
-    file.write_text(capture(*whole[:1], op("Matmul", "")))
-
-    ran = models.pytest("--ttnn-perf-replay", "recorded", "--ttnn-perf-update")
-
-    assert ran.code == 1
-    lost = "1 of 2 device ops has no kernel duration, first in line 3 of test_resnet[8].csv"
-    assert f"NO_DATA: device_kernel_time has no samples: {lost}" in ran.text
-    file = models.path / "baselines/wormhole_b0-unknown-1x1/models/test_cnn.json"
-    assert file.read_text() == stored
-
-
-def test_two_captures_of_one_test_are_no_data(models: Project) -> None:
-    recorded(models, "test_resnet[8]/reports/a/ops_perf_results_a.csv", op("Matmul", 50_000))
-    recorded(models, "test_resnet[8]/reports/b/ops_perf_results_b.csv", op("Matmul", 60_000))
-
-    ran = models.pytest("--ttnn-perf-replay", "recorded", "--ttnn-perf-update=new")
-
-    assert ran.code == 1
-    assert (
-        "NO_DATA: device_kernel_time has no samples: ops_perf_results_a.csv and "
-        "ops_perf_results_b.csv both contain device_kernel_time: keep one capture of each kind"
-    ) in ran.text
-
-
 def test_the_key_is_of_the_hardware_that_recorded(models: Project) -> None:
     file = recorded(models, "test_resnet[8]/ops.csv", op("Matmul", 50_000))
     file.with_name("snapshot.json").write_text(SMI)
@@ -130,18 +101,6 @@ def test_the_key_is_of_the_hardware_that_recorded(models: Project) -> None:
     assert test["hardware"] == {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"}
     assert test["environment"]["clock_mhz"] == 1000
     assert (models.path / "baselines/wormhole_b0-n150-1x1/models/test_cnn.json").exists()
-
-
-def test_a_capture_on_hardware_is_not_comparable_with_a_replay(models: Project) -> None:
-    recorded(models, "test_resnet[8].csv", op("Matmul", 50_000))
-    models.pytest("--ttnn-perf-replay", "recorded", "--ttnn-perf-update=new")
-    file = models.path / "baselines/wormhole_b0-unknown-1x1/models/test_cnn.json"
-    file.write_text(file.read_text().replace('"source": "replay"', '"source": "device"'))
-
-    ran = models.pytest("--ttnn-perf-replay", "recorded")
-
-    assert ran.code == 1
-    assert "NOT_COMPARABLE: device_kernel_time 50.00 us comes from another source: " in ran.text
 
 
 @pytest.mark.parametrize(

@@ -51,24 +51,6 @@ tell(
 """
 
 
-@pytest.mark.skipif(HARDWARE.exists(), reason="this machine has devices")
-def test_without_hardware_only_the_name_of_the_architecture_can_be_asked_for(
-    tmp_path: Path,
-) -> None:
-    told = ask(
-        tmp_path,
-        None,
-        "tell(arch=ttnn.get_arch_name(), again=ttnn.get_arch_name(),\n"
-        "     number=said(ttnn.get_num_devices), kind=said(ttnn.cluster.get_cluster_type),\n"
-        "     opened=said(ttnn.open_device, device_id=0))\n",
-    )
-
-    assert (told["arch"], told["again"]) == ("invalid", "invalid")
-    for name in ("number", "kind", "opened"):
-        assert told[name].startswith("RuntimeError: TT_FATAL @ ")
-        assert "\ninfo:\nNo chips detected in the cluster\nbacktrace:\n" in told[name]
-
-
 @pytest.mark.parametrize("value", ["0", "1"])
 def test_the_profilers_variable_is_refused_whatever_it_says(tmp_path: Path, value: str) -> None:
     """This build is without Tracy. The name of the architecture is asked anew each time."""

@@ -101,18 +101,6 @@ def test_with_torch_what_python_passes_is_recorded(
     assert graph.called == [BEGUN[0], *ENDED[2:]]
 
 
-def test_a_release_that_cannot_leave_python_out_captures_all_the_same(tmp_path: Path) -> None:
-    class Older(Graph):
-        def __getattribute__(self, name: str) -> Any:
-            if name == "disable_python_io_recording":
-                raise AttributeError(name)
-            return super().__getattribute__(name)
-
-    graph = Older()
-    assert captured(graph, tmp_path) == CapturedGraph(tmp_path / "db.sqlite")
-    assert graph.called == [BEGUN[0], *ENDED[2:]]
-
-
 @pytest.mark.parametrize(
     "missing", ["begin_graph_capture", "end_graph_capture_to_file", "import_report", None]
 )
@@ -155,27 +143,6 @@ def test_a_capture_that_cannot_end_says_why(tmp_path: Path, step: str, calls: li
     assert graph.called == calls
 
 
-def test_an_import_without_a_database_is_a_problem(tmp_path: Path) -> None:
-    assert captured(Graph(writes=False), tmp_path) == CapturedGraph(
-        problem="the capture was imported, but there is no db.sqlite"
-    )
-
-
-def test_a_database_of_before_is_not_that_of_this_capture(tmp_path: Path) -> None:
-    (tmp_path / "db.sqlite").write_text("of an earlier run", encoding="utf-8")
-    assert captured(Graph(writes=False), tmp_path).database is None
-
-
-def test_a_folder_that_cannot_be_made_costs_the_database_alone(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    graph = Graph()
-    found = captured(graph, tmp_path / "file" / "folder")
-    assert graph.called == []
-    assert found.database is None
-    assert found.problem is not None
-    assert found.problem.startswith("NotADirectoryError: [Errno 20] Not a directory: ")
-
-
 def test_a_capture_that_has_begun_always_ends(tmp_path: Path) -> None:
     graph = Graph({"no python": FATAL})
     captured(graph, tmp_path)
@@ -212,12 +179,6 @@ def test_a_capture_that_is_kept_takes_the_place_of_the_one_before(tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["reports"]
 
 
-def test_a_capture_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    with pytest.raises(FileExistsError):
-        keep(folder_with(tmp_path / "draft", "ours"), tmp_path / "file" / "place")
-
-
 def node(name: str, kind: str = "function_start") -> dict[str, object]:
     return {"node_type": kind, "params": {"name": name}}
 
@@ -243,17 +204,3 @@ def test_programs_are_counted_from_a_graph(nodes: list[object], programs: int | 
         pass
     assert counted.programs == programs
     assert [call.split()[0] for call in graph.called if call != "no python"] == ["begin", "end"]
-
-
-def test_what_cannot_be_counted_is_not_known() -> None:
-    for graph in (Graph({"begin": FATAL}), Graph({"end": FATAL}, nodes=PROGRAMS), None):
-        with captured_graph(runtime(graph), None) as counted:
-            pass
-        assert counted.programs is None
-
-
-def test_a_model_that_raises_ends_the_counting() -> None:
-    graph, error = Graph(nodes=PROGRAMS), ValueError("the model")
-    with pytest.raises(ValueError, match="the model"), captured_graph(runtime(graph), None):
-        raise error
-    assert graph.called[-1] == "end"

@@ -165,21 +165,6 @@ def test_what_ttnn_refuses_is_refused_as_before(scene: Scene) -> None:
         scene.ttnn.close_device(None)
 
 
-def test_what_is_given_by_name_and_by_place_is_the_same(scene: Scene) -> None:
-    given = {"l1_small_size": 24_576, "trace_region_size": 1_000_000, "num_command_queues": 2}
-    scene.ttnn.open_mesh_device((1, 2), *given.values())
-    scene.ttnn.open_mesh_device(**given)
-    scene.ttnn.open_device(device_id=0, **given)
-    assert scene.configurations() == [{**DEFAULTS, **given}] * 3
-
-
-def test_a_default_that_is_spelt_out_is_the_default(scene: Scene) -> None:
-    scene.ttnn.open_device(device_id=0)
-    scene.ttnn.open_device(device_id=0, **SPELT_OUT)
-    scene.ttnn.open_mesh_device((1, 1), 0, 0, 1, None)
-    assert scene.configurations() == [DEFAULTS] * 3
-
-
 @pytest.mark.parametrize(
     ("dispatch", "told"),
     [
@@ -226,22 +211,6 @@ def test_a_test_uses_what_is_open_when_it_begins_and_what_it_opens(scene: Scene)
     assert devices.used is None
 
 
-def test_of_several_the_one_with_the_most_chips_is_used(scene: Scene) -> None:
-    for shape in ((1, 2), (2, 4), (1, 8), (1, 1)):
-        scene.ttnn.open_mesh_device(shape)
-    assert scene.devices.used is scene.told[1]
-    assert scene.devices.chips == set(range(8))
-
-
-def test_a_device_that_is_opened_through_another_function_is_one(scene: Scene) -> None:
-    again, ttnn = OpenDevices(), scene.ttnn
-    ttnn.CreateDevice = lambda id_, num_command_queues=1: ttnn.open_device(device_id=id_)
-    again.observe()
-    assert [ttnn.CreateDevice(6, 2)] == again.handles
-    assert again.used is not None
-    assert again.used.configuration == {**DEFAULTS, "num_command_queues": 2}
-
-
 def test_functions_are_replaced_wherever_ttnn_calls_them_and_look_as_before(scene: Scene) -> None:
     places = {"ttnn.device": FUNCTIONS, "ttnn.distributed": OF_MESH, MESH: OF_MESH}
     for module, functions in places.items():
@@ -250,16 +219,6 @@ def test_functions_are_replaced_wherever_ttnn_calls_them_and_look_as_before(scen
             assert wrapper is getattr(scene.ttnn, name)
             assert wrapper.__wrapped__ is original
     assert inspect.signature(scene.ttnn.open_mesh_device) == inspect.signature(open_mesh)
-
-
-def test_what_a_release_does_not_have_is_not_put_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    older: Any = ModuleType("ttnn")
-    older.open_device = Compiled()
-    monkeypatch.setitem(sys.modules, "ttnn", older)
-    devices = OpenDevices()
-    devices.observe()
-    assert [name for name in vars(older) if not name.startswith("_")] == ["open_device"]
-    assert [older.open_device(device_id=0)] == devices.handles
 
 
 def test_what_is_known_of_a_device_does_not_keep_it_alive(scene: Scene) -> None:

@@ -117,11 +117,6 @@ def test_what_is_not_whole_is_a_problem(
     assert str(raised.value) == problem
 
 
-def test_a_chip_that_no_open_device_has_is_taken_along() -> None:
-    taken = ProgramProfiler(opened(Ttnn({7: [program(4)]}), ())).take()
-    assert taken == {7: [4.0]}
-
-
 @pytest.mark.parametrize("step", ["begin", "take"])
 def test_a_trace_that_is_being_captured_is_not_spoilt(step: str) -> None:
     ttnn = Ttnn({0: [program(1)]}, capturing=True)
@@ -222,26 +217,6 @@ def test_programs_are_taken_iteration_by_iteration_without_the_warm_up(realtime:
     assert realtime.waited == 3
 
 
-def test_the_first_handle_is_0_and_a_handle_all_the_same(realtime: Realtime) -> None:
-    profiler = realtime.profiler()
-    profiler.end()  # before anything was begun
-    for _ in range(2):
-        profiler.begin()
-    assert list(realtime.heard_by) == [0]
-    for _ in range(2):
-        profiler.end()
-    assert realtime.heard_by == {}
-
-
-def test_what_came_since_one_measurement_is_no_part_of_the_next(realtime: Realtime) -> None:
-    profiler = realtime.profiler()
-    profiler.begin()
-    realtime.tell(1, dropped=2)
-    profiler.begin()
-    realtime.tell(5)
-    assert times(profiler.take()) == [5.0]
-
-
 def test_records_that_come_late_are_waited_for(realtime: Realtime) -> None:
     profiler = realtime.profiler()
     profiler.begin()
@@ -326,11 +301,6 @@ def test_the_oldest_is_first_and_what_was_there_before_is_left_out(tmp_path: Pat
     assert ops_reports_since(200.5, {}, tmp_path) == []
 
 
-def test_of_the_same_moment_the_names_decide(tmp_path: Path) -> None:
-    second, first = (write(tmp_path / USUAL, f"ops_perf_results_{n}.csv", 5.0) for n in "ba")
-    assert ops_reports_since(5.0, {}, tmp_path) == [first, second]
-
-
 def test_other_files_and_folders_are_no_reports(tmp_path: Path) -> None:
     folder = tmp_path / USUAL
     for name in ("profile_log_device.csv", "ops_perf_results.txt", "my_ops_perf_results.csv"):
@@ -363,29 +333,6 @@ def test_where_reports_are_looked_for(
     ]
 
 
-def test_a_folder_that_is_named_emptily_is_not_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here, cwd = tmp_path / "here", tmp_path / "cwd"
-    write(here, "ops_perf_results_here.csv", 5.0)
-    expected = write(cwd / USUAL, "ops_perf_results_cwd.csv", 5.0)
-    monkeypatch.chdir(here)
-    assert ops_reports_since(0.0, {"TT_METAL_PROFILER_DIR": ""}, cwd) == [expected]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Out of Memory: Not enough space to allocate 65536 B L1 buffer", True),
-        ("Statically allocated circular buffers in program 3 clash with L1 buffers", True),
-        ("circular buffers on core range grow to 1600000 B which is beyond max L1 size", True),
-        ("Input tensor A must be on device", False),
-    ],
-)
-def test_the_errors_that_say_so_are_known(text: str, expected: bool) -> None:
-    assert ran_out_of_memory(text) is expected
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -402,10 +349,6 @@ def test_a_trace_that_did_not_fit_says_how_much_it_needs(text: str) -> None:
         "the trace takes 751,616 bytes, and 4,096 are set aside: open the device with "
         "trace_region_size=751616"
     )
-
-
-def test_other_errors_are_none_of_a_trace() -> None:
-    assert trace_report("Out of Memory: Not enough space to allocate 65536 B TRACE buffer") is None
 
 
 def view(used: int, total: int) -> SimpleNamespace:
@@ -440,7 +383,3 @@ def test_the_report_says_how_full_it_is_and_what_has_helped() -> None:
     remedies = "\n".join(lines[1:])
     for known in ("act_block_h", "DRAM", "skip connections", "bfloat8_b"):
         assert known in remedies
-
-
-def test_a_ttnn_that_tells_nothing_still_has_remedies() -> None:
-    assert memory_report(Runtime(ModuleType("ttnn")), ["device"]).startswith("- ")

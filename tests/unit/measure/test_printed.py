@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.measure import timing as printed
 from pytest_ttnn_perf.measure.timing import Tee, kept_output
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_what_is_printed_is_kept_and_goes_where_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,19 +22,6 @@ def test_what_is_printed_is_kept_and_goes_where_it_would(monkeypatch: pytest.Mon
     assert stream.getvalue() == "first, second\nµs\nafterwards\n"
     assert tee.kept == "first, second\nµs\n"
     assert sys.stdout is stream
-
-
-def test_in_all_else_it_is_the_stream_behind_it(tmp_path: Path) -> None:
-    with (tmp_path / "file").open("w", encoding="latin-1", errors="replace") as file:
-        tee = Tee(file)
-        assert (tee.encoding, tee.errors, tee.name) == ("latin-1", "replace", file.name)
-        assert (tee.fileno(), tee.isatty(), tee.writable()) == (file.fileno(), False, True)
-        assert tee.buffer is file.buffer
-        tee.write("soon")
-        tee.flush()
-        assert (tmp_path / "file").read_text() == "soon"
-        assert not tee.closed
-    assert tee.closed
 
 
 def test_what_is_printed_without_end_is_kept_from_its_beginning(
@@ -71,20 +54,3 @@ def test_a_test_that_replaced_the_stream_keeps_its_own(monkeypatch: pytest.Monke
         print("elsewhere")  # noqa: T201
     assert sys.stdout is own
     assert (tee.kept, own.getvalue(), stream.getvalue()) == ("", "elsewhere\n", "")
-
-
-def test_one_inside_another_keeps_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", stream)
-    with kept_output() as outer:
-        print("outer")  # noqa: T201
-        with kept_output() as inner:
-            print("inner")  # noqa: T201
-    assert (outer.kept, inner.kept) == ("outer\ninner\n", "inner\n")
-    assert sys.stdout is stream
-
-
-def test_lines_that_are_written_at_once_are_kept() -> None:
-    tee = Tee(io.StringIO())
-    tee.writelines(["one\n", "two\n"])
-    assert tee.kept == "one\ntwo\n"

@@ -9,8 +9,6 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-import pytest
-
 from pytest_ttnn_perf.measure.timing import turn_in
 
 if TYPE_CHECKING:
@@ -86,24 +84,6 @@ def test_another_process_waits_for_its_turn(tmp_path: Path) -> None:
             assert line_of(second) == "has it"
 
 
-def test_turn_is_given_back_at_the_end_of_the_outermost_section(tmp_path: Path) -> None:
-    turn = turn_in(tmp_path)
-    turn.__enter__()
-    with turn:
-        pass
-    with another_process(tmp_path) as other:
-        assert waits(other)
-        turn.__exit__(None, None, None)
-        assert line_of(other) == "has it"
-
-
-def test_section_that_raises_gives_its_turn_back(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), turn_in(tmp_path):
-        _ = 1 / 0
-    with another_process(tmp_path) as other:
-        assert line_of(other) == "has it"
-
-
 def test_process_that_dies_gives_its_turn_back(tmp_path: Path) -> None:
     with another_process(tmp_path) as first:
         assert line_of(first) == "has it"
@@ -133,10 +113,4 @@ def test_threads_of_one_process_share_its_turn(tmp_path: Path) -> None:
         inside.wait()
     thread.join(PATIENCE_S)
     with another_process(tmp_path) as other:
-        assert line_of(other) == "has it"
-
-
-def test_other_folders_have_turns_of_their_own(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    with turn_in(tmp_path), another_process(tmp_path / "elsewhere") as other:
         assert line_of(other) == "has it"

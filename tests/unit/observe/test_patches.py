@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import pickle
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -99,17 +98,6 @@ def test_name_signature_source_and_identity_stay() -> None:
     assert (plain.__doc__ or "").startswith("Say what")
     assert inspect.getsource(plain).startswith("def plain")
     assert pickle.loads(pickle.dumps(plain)) is plain
-
-
-@pytest.mark.usefixtures("seen")
-def test_locals_of_a_call_can_be_looked_at() -> None:
-    found: list[dict[str, Any]] = []
-    sys.settrace(lambda frame, *_: found.append(dict(frame.f_locals)))
-    try:
-        adding(1)
-    finally:
-        sys.settrace(None)
-    assert found
 
 
 def test_undone_nothing_is_left() -> None:

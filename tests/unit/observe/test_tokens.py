@@ -6,9 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
-from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.settings import Settings, TestSettings
 from pytest_ttnn_perf.measure.instruments import Instruments
 from pytest_ttnn_perf.measure.observer import Observer
@@ -81,10 +79,3 @@ def test_a_generation_that_raises_counts_for_nothing() -> None:
     with pytest.raises(ValueError, match=r"^$"):
         generate()
     assert log.generations == []
-
-
-def test_generations_of_one_mode_have_the_same_conditions() -> None:
-    log, conditions = TokenLog(), conditions_of("token_out", 1, 8)
-    log.add(conditions, 1.0, [1.0])
-    with pytest.raises(UsageError, match="8 prompt tokens, the wall clock before, now 2 users"):
-        log.add(replace(conditions, users=2), 1.0, [1.0])

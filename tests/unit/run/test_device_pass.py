@@ -10,7 +10,6 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import encode
-from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.ops import OpGroups
@@ -66,23 +65,6 @@ def test_mistakes_of_both_passes_are_told() -> None:
     assert with_device(seen(problems=("wall",)), told(problems=("device",))).problems == (
         "wall", "device",
     )  # fmt: skip
-
-
-def test_all_else_is_as_the_wall_pass_saw_it() -> None:
-    wall = seen(
-        hardware=Hardware("wormhole_b0", "n150", "1x1"),
-        configuration={"batch": 1},
-        facts={"batch": 1},
-        raised="ValueError: no",
-    )
-    other = told(
-        hardware=Hardware("blackhole", "p150", "1x1"),
-        configuration={"batch": 2},
-        facts={"batch": 2},
-        dropped=True,
-    )
-    joined = replace(with_device(wall, other), metrics={})
-    assert joined == replace(wall, metrics={}, dropped=True)
 
 
 @pytest.fixture
@@ -153,27 +135,3 @@ def test_a_test_that_was_skipped_is_not_missed_and_one_that_runs_again_is_waited
 )
 def test_tests_that_no_worker_came_to_say_why(profile: Profile, event: Any, why: str) -> None:
     assert profile(["a", "b"], event) == {"a": given_up("a", why), "b": given_up("b", why)}
-
-
-def test_a_test_that_a_later_worker_does_not_collect_is_given_up(profile: Profile) -> None:
-    later = Message("collected", {"tests": ["c"]})
-    found = profile(["a", "b", "c"], loss("a"), later, reported("c", encode(told("c"))))
-    assert found["b"] == given_up("b", "the test did not run")
-
-
-def test_progress_is_told_now_and_then(
-    profile: Profile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    now_s = iter((0.0, 4.0, 5.0, 300.0, 900.0))
-    monkeypatch.setattr(workers_module, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
-    tests = [f"test_{number}" for number in range(4)]
-    skipped = (
-        (reported(t, outcome="skipped"), Message("finished", {"test": t, "apart": False}))
-        for t in tests
-    )
-    profile(tests, *(event for pair in skipped for event in pair))
-    assert capsys.readouterr().out.splitlines() == [
-        "ttnn-perf: device pass: profiling 4 tests",
-        "ttnn-perf: device pass: 2 of 4 tests, about 5 s left",
-        "ttnn-perf: device pass: 3 of 4 tests, about 100 s left",
-    ]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact, MetricObservation, Observation
+from pytest_ttnn_perf.core.observation import Artifact, MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import Settings, TestSettings
 from pytest_ttnn_perf.machine.ttnn import OpenDevices
 from pytest_ttnn_perf.measure.devices import BesideDevices, Printing, Profiling, Signposting
@@ -44,14 +44,6 @@ def test_the_host_is_asked_only_where_its_own_times_count(
     assert ("load_1m" in observer.finish().environment) is expected
 
 
-def test_a_trace_that_did_not_fit_is_explained() -> None:
-    refused = "trace buffers of size 8192B on Device 1, but only 0B is allocated for trace region"
-    explained = BesideDevices(OpenDevices()).explanation(f"RuntimeError: {refused}")
-    assert explained is not None
-    assert explained.endswith("open the device with trace_region_size=8192")
-    assert BesideDevices(OpenDevices()).explanation("RuntimeError: no such op") is None
-
-
 def test_the_times_of_this_machine_are_left_out(tmp_path: Path) -> None:
     replayed = MetricObservation(TIME, (700.0,))
     observed = Observation(
@@ -63,8 +55,3 @@ def test_the_times_of_this_machine_are_left_out(tmp_path: Path) -> None:
         metrics={"pcc": PCC, TIME.name: replayed},
         hardware=Hardware("blackhole", "unknown", "1x4"),
     )
-
-
-def test_hardware_that_no_artifact_tells_is_none(tmp_path: Path) -> None:
-    observed = Observation(TEST, {}, hardware=Hardware("host", "x86"))
-    assert Replaying(tmp_path).complete(observed, NO_ARTIFACT).hardware is None

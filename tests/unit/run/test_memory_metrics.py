@@ -76,25 +76,6 @@ def test_the_peaks_of_a_program() -> None:
     ]
 
 
-def test_a_trace_has_a_buffer() -> None:
-    traced = Operation(1, "ttnn.add", bytes_per_bank={BufferType.TRACE: 6})
-
-    assert sized("trace_buffer_bytes", 6) in list(graph_metrics(report(traced)))
-
-
-def test_memory_that_was_not_recorded_is_not_said_to_be_none() -> None:
-    assert list(report_metrics(report(*BARE))) == [counted(1)]
-
-
-def test_circular_buffers_of_no_memory_of_their_own() -> None:
-    held = Operation(1, "ttnn.add", cb_bytes_per_core=0)
-
-    assert list(report_metrics(report(held))) == [
-        counted(1),
-        sized("cb_peak_bytes", 0, gated=False),
-    ]
-
-
 @pytest.mark.parametrize(
     ("errors", "note"),
     [
@@ -153,18 +134,6 @@ def test_what_a_call_finds_there_and_what_it_adds() -> None:
     ]
 
 
-def test_a_call_that_tells_no_operands_finds_nothing_that_could_be_told() -> None:
-    assert list(call_metrics(report(*BARE), {})) == [counted(1)]
-
-
-def test_errors_alone_count_nothing() -> None:
-    failed = OperationError(None, "ttnn.add", "RuntimeError", "bad")
-
-    assert list(report_metrics(report(errors=(failed,)))) == [
-        counted(note="an operation failed: ttnn.add: bad")
-    ]
-
-
 def test_the_least_pcc_of_each_scope() -> None:
     alone = Comparison(Scope.LOCAL, 5, 0.99, 0.995)
     comparisons = (compared(0.9999, 0.999), alone, compared(0.9991, 0.999, 8))
@@ -185,11 +154,6 @@ def test_the_least_pcc_of_each_scope() -> None:
             ]
         ),
     ]
-
-
-def test_a_limit_that_is_not_told_is_none() -> None:
-    found = least(compared(0.5, None))
-    assert (found.samples, found.limits) == ((0.5,), Limits())
 
 
 def test_a_tensor_may_have_a_lower_limit_than_others() -> None:

@@ -31,16 +31,6 @@ HOPELESS: dict[str, tuple[Build, dict[str, str], str]] = {
     "no hardware": (Build("1.0", "/site/ttnn", tracy=True), {}, "no device was found"),
 }
 #: Of several reasons, the first that the user can do something about.
-BEFORE: dict[str, tuple[Build, dict[str, str], str]] = {
-    "none installed, simulated": (Build(None), MOCK, "no ttnn is installed"),
-    "broken, simulated": (Build("1.0", problem="x"), MOCK, "ttnn cannot be used: x"),
-    "no hardware, simulated": (Build("1.0"), MOCK, "a simulated device has no times"),
-}
-
-
-@pytest.mark.parametrize("build", [WITH_TRACY, WITHOUT, Build(None)], ids=["tracy", "no", "none"])
-def test_no_profiler_can_always_be_had(build: Build) -> None:
-    assert choose(OFF, build, MOCK) == ProfilerChoice(OFF, "as asked")
 
 
 @pytest.mark.parametrize(
@@ -62,16 +52,6 @@ def test_with_a_device_what_was_asked_for_is_had(
     choice = choose(asked, build, {})
     assert choice == ProfilerChoice(kind, why)
     assert str(choice) == f"profiler {kind.value} ({why})"
-
-
-@pytest.mark.parametrize("case", [*HOPELESS.values(), *BEFORE.values()], ids=[*HOPELESS, *BEFORE])
-def test_where_none_works_there_is_none_and_the_reason(
-    case: tuple[Build, dict[str, str], str],
-) -> None:
-    build, environment, why = case
-    # A ttnn that could not say may be able to: that is not the same as one that cannot.
-    guessed = build.problem is not None and not environment
-    assert choose(AUTO, build, environment) == ProfilerChoice(OFF, why, guessed=guessed)
 
 
 @pytest.mark.parametrize("asked", [REALTIME, DEVICE, TRACY, TTLANG], ids=lambda kind: kind.value)
@@ -97,10 +77,6 @@ def test_a_build_without_tracy_refuses_what_needs_it(
         f"--ttnn-perf-profiler {asked.value}: ttnn 0.82.0 is built without Tracy; use realtime, "
         "or a Tracy-enabled build"
     )
-
-
-def test_an_empty_variable_simulates_nothing() -> None:
-    assert choose(AUTO, WITH_TRACY, {"TT_METAL_SIMULATOR": ""}).kind is DEVICE
 
 
 @pytest.mark.parametrize(

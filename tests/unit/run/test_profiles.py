@@ -60,10 +60,6 @@ def test_chips_run_side_by_side_and_the_slowest_counts() -> None:
     assert found == Artifact((time(30, 35, 10), count(2)))
 
 
-def test_no_iteration_is_no_time() -> None:
-    assert artifact() == nothing("no iteration was profiled")
-
-
 def test_iterations_of_different_length_are_told_as_such() -> None:
     assert artifact(iteration(1, 2), iteration(1), iteration(1, 2)) == nothing(
         "the iterations ran different numbers of programs: 2, 1, 2"
@@ -83,11 +79,6 @@ def test_the_last_rows_of_a_report_are_the_last_iteration(off_ns: float) -> None
     assert replace(found, table=None) == told
     assert found.table is not None
     assert [each._replace(number=0) for each in found.table] == last
-
-
-def test_categories_have_the_source_of_the_times() -> None:
-    found = artifact(iteration(40), report=[op(MATMUL, 40)], source=Source.TRACY)
-    assert [each.metric.source for each in found.metrics] == [Source.TRACY] * 3
 
 
 @pytest.mark.parametrize(
@@ -121,11 +112,6 @@ def test_a_report_of_several_chips_is_cut_chip_by_chip() -> None:
     )
     assert found.table is not None
     assert [each._replace(number=0) for each in found.table] == last
-
-
-def test_one_chip_that_does_not_fit_takes_all_names_away() -> None:
-    report = [op(MATMUL, 40), op(MATMUL, 99, device=1)]
-    assert artifact(on_chips(c0=[40], c1=[50]), report=report) == Artifact((time(50), count(1)))
 
 
 def test_the_ops_are_those_of_the_iteration_with_the_median_time() -> None:

@@ -104,13 +104,6 @@ def test_iterations_that_ran_different_numbers_of_ops_have_no_time() -> None:
     )
 
 
-def test_a_category_that_not_every_iteration_has_is_left_out() -> None:
-    found = told(*measured(TEST, [op(MATMUL, 5), op(NORM, 1)], [op(MATMUL, 5), op(RESHARD, 1)]))
-    assert list(found[TEST].metrics) == [
-        "device_kernel_time", "op_count", "device_kernel_time_matmul",
-    ]  # fmt: skip
-
-
 def test_a_call_in_which_an_op_has_no_time_is_no_data_and_another_test_is_none_the_worse() -> None:
     calls = [*measured(TEST, [op(MATMUL, 40)]), *measured("a.py::other", [op(MATMUL, 40)])]
     broken = replace(capture(*calls), unread=(Unread(9, "no kernel duration", signposts=1),))
@@ -118,10 +111,6 @@ def test_a_call_in_which_an_op_has_no_time_is_no_data_and_another_test_is_none_t
     why = "1 of 2 device ops has no kernel duration, first in line 9 of Tracy's report"
     assert found[TEST] == nothing(TEST, why)[TEST]
     assert kernel_times(found)["a.py::other"] == (40,)
-
-
-def test_windows_without_ops_have_no_time_and_no_table() -> None:
-    assert told(*measured(TEST, [], []), op()) == nothing(TEST, "Tracy's report: no op has a time")
 
 
 def traced(*kernel_ns: float, replay: int) -> list[Op]:
@@ -158,28 +147,10 @@ def test_a_name_is_taken_as_it_is(test: str) -> None:
     assert kernel_times(told(*measured(test, *ONE))) == {test: (5, 6)}
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["prefill", "ttnn-perf", "ttnn-perf begin x test", "ttnn-perf begin -1.0 test", "other 0", ""],
-    ids=repr,
-)
-def test_signposts_of_the_test_s_own_are_none_of_ours(name: str) -> None:
-    assert told(name, op(), name + "_END") == {}
-    found = told(*measured(TEST, [op(MATMUL, 5)]), name, op(), name + "_END")
-    assert kernel_times(found) == {TEST: (5,)}
-
-
 def test_replays_that_lost_ops_have_no_time() -> None:
     found = told(*measured(TEST, [*traced(5, 6, replay=0), *traced(7, replay=1)]))
     why = "Tracy's report: the replays of trace 1 on device 0 ran different ops"
     assert found[TEST].metrics == nothing(TEST, why)[TEST].metrics
-
-
-def test_replays_that_lost_ops_in_a_later_window_are_told() -> None:
-    whole = [*traced(5, 6, replay=0), *traced(5, 6, replay=1)]
-    lost = [*traced(5, 6, 7, replay=2), *traced(5, replay=3)]
-    found = told(*measured(TEST, whole, lost))
-    assert found[TEST].metrics["device_kernel_time"].note is not None
 
 
 @dataclass
