@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.device.rig import CONFTEST, DENSE, Rig, play
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ def git(rig: Rig, *words: str) -> None:
     subprocess.run(command, cwd=rig.project, env=rig.environment(), capture_output=True, check=True)
 
 
+@pytest.mark.long
 def test_a_new_op_is_found_on_the_device_and_named(tmp_path: Path) -> None:
     rig = Rig(tmp_path).write(
         conftest=CONFTEST, test_models=MODEL.format(model="ttnn.matmul(x, x)")

@@ -90,6 +90,7 @@ def test_a_run_beside_its_queue_is_refused_with_the_command_that_waits_in_it(
     assert rig.machine.journal() == []
 
 
+@pytest.mark.long
 def test_its_jobs_go_on_and_reset_nothing(rig: Rig, socket: Path) -> None:
     rig.machine.play(CRASH)
     ran = run_as_job(rig, socket, *OPTIONS, WALL, *RESET)
@@ -116,6 +117,7 @@ def test_after_a_hang_a_job_ends_and_says_who_resets(rig: Rig, socket: Path) -> 
     assert rig.workers() == ["1-wall"]
 
 
+@pytest.mark.long
 def test_beside_its_queue_its_own_reset_is_the_only_one(rig: Rig, socket: Path) -> None:
     (rig.project / "ttnn_perf.toml").write_text('broker = "ignore"\n')
     program = rig.path / "bin" / "tt-device-mcp"

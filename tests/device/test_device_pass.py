@@ -6,6 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.behaviour.model import counts_of, failure_of
 from tests.device.rig import (
     CONFTEST,
@@ -160,6 +162,7 @@ def test_traces_and_meshes_are_profiled_replay_by_replay_and_chip_by_chip(tmp_pa
     assert "test_models.py::test_skipped_inside" not in rig.record()["tests"]
 
 
+@pytest.mark.long
 def test_what_devices_told_of_a_test_is_not_missed_while_it_is_skipped(
     models: tuple[Rig, Ran], tmp_path: Path
 ) -> None:

@@ -80,6 +80,7 @@ TOO_LARGE = (
 TEN_THOUSAND = (*[Op("matmul", 1e3)] * 10_001, *OPS[1:])
 
 
+@pytest.mark.long
 def test_a_model_that_fits_into_no_profiler_is_refused_by_name_and_not_tried_again(
     tmp_path: Path,
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_crash_under_the_profiler_costs_one_test_its_device_metrics(rig: Rig) 
     judged(rig)
 
 
+@pytest.mark.long
 def test_a_hang_under_the_profiler_ends_a_run_that_cannot_reset_the_device(rig: Rig) -> None:
     fault = Fault(kind="hang", number=3, profiled=True)
 
@@ -143,6 +145,7 @@ def test_a_hang_under_the_profiler_is_followed_by_a_reset_and_the_rest(rig: Rig)
     judged(rig)
 
 
+@pytest.mark.long
 def test_a_reset_that_fails_ends_the_run_and_says_why(rig: Rig) -> None:
     command = "echo looking; echo no chip >&2; exit 3"
     fault = Fault(kind="segfault", number=3, profiled=True)
@@ -156,6 +159,7 @@ def test_a_reset_that_fails_ends_the_run_and_says_why(rig: Rig) -> None:
     assert rig.workers() == ["1-device"]
 
 
+@pytest.mark.long
 def test_a_hang_of_a_simulated_device_needs_no_reset(rig: Rig) -> None:
     fault = Fault(kind="hang", number=3, processes=(0,))
     options = (*GATED, *SILENCE, "--ttnn-perf-missing=ignore", "--ttnn-perf-reset", "touch reset")
@@ -167,6 +171,7 @@ def test_a_hang_of_a_simulated_device_needs_no_reset(rig: Rig) -> None:
     assert not (rig.project / "reset").exists()
 
 
+@pytest.mark.long
 def test_a_hang_while_a_device_is_opened_is_followed_by_a_reset(rig: Rig) -> None:
     fault = Fault(kind="hang", at="open", processes=(0,))
     options = ("--ttnn-perf-passes=wall", "--ttnn-perf-reset", "touch reset")
@@ -179,6 +184,7 @@ def test_a_hang_while_a_device_is_opened_is_followed_by_a_reset(rig: Rig) -> Non
     assert set(rig.outcomes(SUM).values()) == {"WITHIN"}
 
 
+@pytest.mark.long
 def test_what_else_is_written_to_the_terminal_does_no_harm(rig: Rig) -> None:
     ran = rig.pytest(play(garbage='\xff\x00\x1b[2J{"test": ] noise\n'), *GATED, "-s")
 

@@ -166,6 +166,7 @@ def test_chips_have_one_owner_after_another_which_is_never_the_first_process(
     assert not [name for name in wall if "PROFILE" in name]
 
 
+@pytest.mark.long
 def test_a_test_that_fails_is_noted_once_by_the_project_itself(
     recorded: tuple[Rig, Ran], tmp_path: Path
 ) -> None:

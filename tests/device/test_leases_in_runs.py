@@ -134,6 +134,7 @@ exit $code
 RUN = f"{sys.executable} -m pytest --ttnn-perf-passes=wall {' '.join(UPDATE)} -k sum"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("flock") is None, reason="needs util-linux")
 @pytest.mark.parametrize(
     "script",

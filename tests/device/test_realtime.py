@@ -87,6 +87,7 @@ def test_times_come_from_the_wall_pass_and_chips_that_tell_nothing_are_named(rig
     assert (again.code, counts_of(again)) == (0, "2 passed, 3 deselected")
 
 
+@pytest.mark.long
 def test_dropped_records_are_no_data(rig: Rig) -> None:
     ran = rig.pytest(play(tracy=False, realtime_dropped=7), *UPDATE, "-k", "dense or sum")
 

@@ -8,6 +8,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.behaviour.model import counts_of
 from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
 
@@ -109,6 +111,7 @@ RAISING = """
 """
 
 
+@pytest.mark.long
 def test_each_run_replaces_the_captures_of_its_tests_and_leaves_nothing_else(
     tmp_path: Path,
 ) -> None:
@@ -197,6 +200,7 @@ BESIDE = (
 )
 
 
+@pytest.mark.long
 def test_processes_of_one_run_have_their_own_files(tmp_path: Path) -> None:
     rig = two_chips(Rig(tmp_path).write(conftest=CONFTEST, test_models=BESIDE))
 

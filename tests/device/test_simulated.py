@@ -101,6 +101,7 @@ def test_what_lies_there_before_the_call_is_gated(rig: Rig) -> None:
     assert larger["verdicts"]["dram_resident_bytes"]["observed"] == 4 * 2048
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["_added_bytes", "_peak_bytes"])
 def test_sizes_that_were_stored_when_they_meant_something_else_are_not_compared_with(
     rig: Rig, name: str
@@ -154,6 +155,7 @@ TRIED = """
 ADDED = "ttnn.add(ttnn.add(ttnn.relu(ttnn.matmul(x, self.weights)), x), x)"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("call", "decision", "reason"),
     [

@@ -119,6 +119,7 @@ def test_assertion_of_a_helper_becomes_a_target(project: Project) -> None:
     assert "REGRESSED: device_kernel_time" in slower.text
 
 
+@pytest.mark.long
 def test_faster_is_red_as_the_helper_has_it_unless_that_is_changed(project: Project) -> None:
     write(project, "run_model_device_perf_test", HELD)
     project.pytest("--ttnn-perf-update=new")
@@ -127,6 +128,7 @@ def test_faster_is_red_as_the_helper_has_it_unless_that_is_changed(project: Proj
     assert counts_of(project.pytest("--ttnn-perf")) == "1 failed"
 
 
+@pytest.mark.long
 def test_report_without_the_signposts_is_no_data(project: Project) -> None:
     write(
         project,

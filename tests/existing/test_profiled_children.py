@@ -116,6 +116,7 @@ def test_inline_says_why_it_cannot_be(rig: Rig) -> None:
     assert "leave out --ttnn-perf-isolate inline" in json.dumps(rig.record())
 
 
+@pytest.mark.long
 def test_beside_other_processes_they_wait_until_these_are_gone(rig: Rig) -> None:
     options = "-p no:hypothesispytest -p no:benchmark -p no:cacheprovider"
     own = str(Path(sys.executable).parent)

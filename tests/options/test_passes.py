@@ -68,6 +68,7 @@ def test_what_is_left_out_is_not_missed(
     assert rig.outcomes(DENSE) == dict.fromkeys(metrics, "WITHIN")
 
 
+@pytest.mark.long
 def test_what_is_left_out_is_not_recorded_and_can_be_added_later(tmp_path: Path) -> None:
     rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
 
