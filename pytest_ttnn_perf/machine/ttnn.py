@@ -386,6 +386,12 @@ def cause_of(text: str) -> str:
     return " ".join((info[1] if info else "").split()) or raised[0].strip()
 
 
+def error_text(kind: str, text: str) -> str:
+    """Return an error in one line, without tt-metal's backtrace."""
+    lines = cause_of(text).strip().splitlines()
+    return f"{kind}: {lines[0]}" if lines else kind
+
+
 def installed_ttnn() -> Build:
     """Return the version and the folder of the installed ttnn."""
     try:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct, field
 
 from pytest_ttnn_perf.core.text import text_of
-from pytest_ttnn_perf.machine.ttnn import cause_of
+from pytest_ttnn_perf.machine.ttnn import cause_of, error_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -300,12 +300,6 @@ def _give_up(graph: Any) -> None:
 
 def _first_line(error: Exception) -> str:
     return error_text(type(error).__name__, text_of(error))
-
-
-def error_text(kind: str, text: str) -> str:
-    """Return an error in one line, without tt-metal's backtrace."""
-    lines = cause_of(text).strip().splitlines()
-    return f"{kind}: {lines[0]}" if lines else kind
 
 
 def keep(folder: Path, place: Path) -> None:

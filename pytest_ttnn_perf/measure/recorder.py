@@ -46,11 +46,6 @@ from pytest_ttnn_perf.machine.host import host_load
 from pytest_ttnn_perf.measure.instruments import Instruments
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.core.finding import HelperPcc
-    from pytest_ttnn_perf.core.settings import Settings
-
-
-if TYPE_CHECKING:
     from enum import Enum
 
     from pytest_ttnn_perf.core.finding import HelperPcc

@@ -11,9 +11,9 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
+from pytest_ttnn_perf.machine.ttnn import error_text
 from pytest_ttnn_perf.measure.devices import BesideDevices
 from pytest_ttnn_perf.measure.instruments import Instruments, instruments_for
-from pytest_ttnn_perf.measure.profilers import error_text
 
 OFF, REALTIME = ProfilerKind.OFF, ProfilerKind.REALTIME
 SETTINGS = Settings(artifacts=Path("/project/.ttnn_perf"))
