@@ -72,6 +72,26 @@ def test_dropped_markers_are_given_more_room_and_a_test_that_still_lacks_it_fail
     assert room == [None, "10000", None]
 
 
+@pytest.mark.long
+def test_dropped_markers_that_have_room_the_second_time_are_all_there(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+    many = (*[Op("matmul", 1e4)] * 1001, *OPS[1:])
+
+    ran = rig.pytest(play(ops=many, wall=1.0), *UPDATE)
+
+    assert (ran.code, counts_of(ran)) == (0, "2 passed")
+    assert said(ran)[-1] == (
+        "ttnn-perf: device pass: profiling 1 test again, with more room: the profiler dropped "
+        "markers"
+    )
+    metrics = rig.metrics(DENSE)
+    assert metrics["op_count"]["samples"] == [1002]
+    assert metrics["device_kernel_time"]["samples"] == [10_510_000] * 3
+    assert [each["variables"].get(MORE_ROOM) for each in rig.machine.journal()] == [
+        None, "10000", None,
+    ]  # fmt: skip
+
+
 TOO_LARGE = (
     "device_kernel_time has no samples: one call runs about 10,002 programs, and the profiler has "
     "room for 10,000: measure fewer layers, or parts of the model by themselves, or do without: "

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 
+import pytest
+
+from pytest_ttnn_perf.core.metric import THROUGHPUT_TIME, WALL_TIME
+from pytest_ttnn_perf.core.settings import Settings, TestSettings
+from pytest_ttnn_perf.measure.observer import Observer
 from pytest_ttnn_perf.measure.timing import Timings, Workload, measure
 
 
@@ -34,3 +40,46 @@ def test_one_result_is_alive_at_a_time() -> None:
 
     measure(Workload(call), Timings(), warmup=2, iterations=3)
     assert counts == [0] * 5
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("depth", [None, 2])
+def test_the_garbage_collector_is_held_off_and_left_as_found(
+    depth: int | None, *, enabled: bool
+) -> None:
+    found: list[bool] = []
+
+    def call() -> None:
+        found.append(gc.isenabled())
+        if len(found) == 4:
+            raise ValueError
+
+    was_enabled = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(ValueError, match=r"^$"):
+            measure(Workload(call), Timings(), warmup=1, iterations=9, depth=depth)
+        assert (found, gc.isenabled()) == ([enabled, False, False, False], enabled)
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
+
+
+@pytest.mark.parametrize(("pipelined", "timed"), [(None, WALL_TIME), (4, THROUGHPUT_TIME)])
+def test_a_batch_becomes_a_throughput(pipelined: int | None, timed: str) -> None:
+    observer = Observer("t", TestSettings(0, 3, 0.99, batch=8), Settings())
+    observer.measure(dict, pipelined=pipelined)
+    metrics = observer.finish().metrics
+    rate = metrics["samples_per_second"]
+    assert rate.samples == pytest.approx([8e9 / each for each in metrics[timed].samples])
+    assert (rate.metric.unit, rate.metric.better.value) == ("samples/s", "higher")
+
+
+def test_each_call_is_set_up_and_synchronised() -> None:
+    events: list[str] = []
+    workload = Workload(
+        lambda: events.append("call"),
+        setup=lambda: events.append("setup"),
+        sync=lambda: events.append("sync"),
+    )
+    measure(workload, Timings(), warmup=0, iterations=2)
+    assert events == ["setup", "sync", "call", "sync"] * 2
