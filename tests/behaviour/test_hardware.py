@@ -70,13 +70,11 @@ def key_of(project: Project) -> str:
     ("cards", "told", "key"),
     [
         (["n150"], WORMHOLE, "wormhole_b0-n150-1x1"),
-        (["n300"], WORMHOLE, "wormhole_b0-n300-1x1"),
         (["n300"] * 4, WORMHOLE, "wormhole_b0-t3k-1x1"),
         (["p150a"] * 2, {"DEVICE ARCH": "blackhole"}, "blackhole-p150_x2-1x1"),
         (["galaxy-wormhole"] * 32, WORMHOLE, "wormhole_b0-galaxy-1x1"),
         (["n150"], UNTOLD, "wormhole_b0-n150-1x1"),
         (["n300"] * 2, WORMHOLE, "wormhole_b0-unknown-1x1"),  # cables decide
-        (["n150", "n300"], WORMHOLE, "wormhole_b0-unknown-1x1"),
         (["p150a"], WORMHOLE, "wormhole_b0-unknown-1x1"),  # made elsewhere
         ([], WORMHOLE, "wormhole_b0-unknown-1x1"),
         ([], UNTOLD, "unknown-unknown-1x1"),

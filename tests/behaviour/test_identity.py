@@ -63,17 +63,9 @@ def test_a_new_target_keeps_the_baseline(model: Project) -> None:
     assert {name.partition("::")[2] for name in record_of(model)["tests"]} == FILED
 
 
-def test_a_regression_is_still_one_with_a_new_target(model: Project) -> None:
-    write(model, BUMPED, slower=20.0)
-    ran = model.pytest("--ttnn-perf", "-k", "test_fps")
-    assert ran.code == 1
-    assert "FAILED test_model.py::test_fps[1-170.0] - REGRESSED" in ran.text
-
-
-@pytest.mark.parametrize("isolate", ["inline", "process"])
-def test_ids_that_a_conftest_renames_give_the_same_identity(model: Project, isolate: str) -> None:
+def test_ids_that_a_conftest_renames_give_the_same_identity(model: Project) -> None:
     model.write(conftest=RENAMING)
-    ran = model.pytest("--ttnn-perf", "-v", "--ttnn-perf-isolate", isolate)
+    ran = model.pytest("--ttnn-perf", "-v")
     assert ran.code == 0, ran.text
     assert "test_fps[batch_size=1-expected_perf=163.85] PASSED" in ran.text
     assert {name.partition("::")[2] for name in record_of(model)["tests"]} == FILED
@@ -91,29 +83,6 @@ def test_workers_and_confirm_passes_find_the_test_by_its_node_id(model: Project)
     assert judged["metrics"]["latency"]["confirmations"] == [[20.0, 20.0]]
 
 
-def test_distributed_tests_are_filed_the_same(model: Project) -> None:
-    pytest.importorskip("xdist")
-    write(model, BUMPED)
-    ran = model.pytest("--ttnn-perf", "--ttnn-perf-isolate", "process", "-n", "1")
-    assert ran.code == 0, ran.text
-    assert {name.partition("::")[2] for name in record_of(model)["tests"]} == FILED
-
-
-def test_the_printed_accept_command_works(model: Project) -> None:
-    write(model, BUMPED, slower=20.0)
-    ran = model.pytest_process("--ttnn-perf", "-k", "test_fps")
-    lines = [line.strip() for line in ran.text.splitlines()]
-    command = next(line for line in lines if "ttnn-perf baseline accept" in line)
-    words = shlex.split(command[command.index("ttnn-perf baseline accept") :])
-    records = (model.path / ".ttnn_perf" / "runs").glob("*.json")
-    newest = max(records, key=lambda file: file.stat().st_mtime_ns)
-    words = [str(newest) if "RUN-ID" in word else word for word in words]
-    accepted = model.cli(*words[1:])
-    assert accepted.code == 0, accepted.errors
-    assert model.pytest("--ttnn-perf", "-k", "test_fps and 170").code == 0
-    assert set(model.stored()) == FILED
-
-
 def test_a_node_id_names_a_test_for_accept_too(model: Project) -> None:
     write(model, BUMPED, slower=20.0)
     model.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
@@ -122,12 +91,6 @@ def test_a_node_id_names_a_test_for_accept_too(model: Project) -> None:
     assert ran.code == 0, ran.errors
     assert model.stored()["test_fps[1]"]["accepted"]["reason"] == "slower by design"
     assert model.cli("gate", "run.json").code == 1  # the other one is still slower
-
-
-def test_gate_judges_a_record_by_identity(model: Project) -> None:
-    write(model, BUMPED)
-    model.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
-    assert model.cli("gate", "run.json").code == 0
 
 
 def test_the_command_that_keeps_a_gain_names_the_test_as_pytest_does(model: Project) -> None:
@@ -182,13 +145,6 @@ def test_an_update_moves_it(older: Project) -> None:
     assert set(older.stored()) == FILED
 
 
-def test_accepting_moves_it(older: Project) -> None:
-    write(older, TESTS, slower=20.0)
-    older.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
-    assert older.cli("baseline", "accept", "run.json", "--reason", "why").code == 0
-    assert set(older.stored()) == FILED
-
-
 def test_pruning_keeps_it(older: Project) -> None:
     older.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
     ran = older.cli("baseline", "prune", "run.json")
@@ -202,12 +158,6 @@ def test_after_a_new_target_the_rename_is_offered(older: Project) -> None:
     assert ran.code == 1
     assert "FAILED test_model.py::test_fps[1-170.0] - NO_BASELINE" in ran.text
     assert RENAME in ran.text
-
-
-def test_required_tests_are_not_missed_by_their_whole_id(older: Project) -> None:
-    configure(older, "required = true")
-    ran = older.pytest("--ttnn-perf")
-    assert ran.code == 0, ran.text
 
 
 TWINS = """
@@ -263,11 +213,6 @@ def test_rows_of_objects_are_told_apart_by_their_number(project: Project) -> Non
     ran = project.pytest("--ttnn-perf-update=new")
     assert ran.code == 0, ran.text + ran.errors
     assert set(project.stored()) == {"test_a[shape0]", "test_a[shape1]"}
-
-
-def test_without_the_gate_nothing_is_refused(project: Project) -> None:
-    project.write(test_model=TWINS)
-    assert project.pytest().code == 0
 
 
 IDS = """
@@ -326,20 +271,6 @@ def test_what_is_left_out_and_what_stays(project: Project, conftest: str) -> Non
     renamed = {"test_words[batch=1-expected=a]", "test_words[batch=1-expected=b]"}
     expected = (IDENTITIES - words) | renamed if conftest else IDENTITIES
     assert set(project.stored()) == expected
-
-
-def test_junit_names_the_identity(model: Project) -> None:
-    model.pytest("--ttnn-perf", "--junitxml", "junit.xml", "-k", "test_fps")
-    text = (model.path / "junit.xml").read_text()
-    assert '<property name="ttnn_perf.identity" value="test_model.py::test_fps[1]"' in text
-
-
-def test_calibrate_files_sessions_under_the_identity(model: Project) -> None:
-    ran = model.cli_process(
-        "calibrate", "test_model.py", "--sessions", "2", "--write", "--reason", "r"
-    )
-    assert ran.code == 0, ran.text + ran.errors
-    assert set(model.stored()) == FILED
 
 
 OPS = """

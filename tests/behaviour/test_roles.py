@@ -74,17 +74,13 @@ def roles(project: Project) -> dict[str, list[str]]:
     ],
     ids=["idle", "process", "inline", "collect"],
 )
-@pytest.mark.parametrize("before", [None, "mine"])
 def test_conftest_files_find_their_role_and_the_environment_is_left_as_it_was(
     noted: Project,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
     expected: dict[str, list[str]],
-    before: str | None,
 ) -> None:
-    monkeypatch.delenv(ROLE, raising=False)
-    if before is not None:
-        monkeypatch.setenv(ROLE, before)
+    monkeypatch.setenv(ROLE, "mine")
 
     ran = noted.pytest(*arguments)
 
@@ -93,7 +89,7 @@ def test_conftest_files_find_their_role_and_the_environment_is_left_as_it_was(
     if "mine" in found:  # nobody has touched it
         found["None"] = found.pop("mine")
     assert found == expected
-    assert os.environ.get(ROLE) == before
+    assert os.environ[ROLE] == "mine"
 
 
 def test_the_environment_is_as_it_was_after_a_refused_run(noted: Project) -> None:
@@ -102,36 +98,18 @@ def test_the_environment_is_as_it_was_after_a_refused_run(noted: Project) -> Non
     assert ROLE not in os.environ
 
 
-def test_each_pass_has_a_worker(noted: Project) -> None:
-    arguments = ("--ttnn-perf-isolate=process", "--ttnn-perf-confirm=1")
-    assert noted.pytest("--ttnn-perf-update=new", *arguments).code == 0
-    assert roles(noted) == {"orchestrator": SESSION, "worker": TESTS * 2}
-
-
-@pytest.mark.parametrize("arguments", [(), GATE], ids=["idle", "gated"])
-def test_the_conftest_of_the_documentation_does_it_once(
-    noted: Project, arguments: tuple[str, ...]
-) -> None:
+def test_the_conftest_of_the_documentation_does_it_once(noted: Project) -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "extend.md").read_text()
     block = page.partition("## Do something once per run")[2].split("```")[1]
     (noted.path / "conftest.py").write_text(block.removeprefix("py\n"))
     (noted.path / "test_model.py").write_text("def test_model(ttnn_perf): ttnn_perf.measure(int)")
 
-    ran = noted.pytest(*arguments, *(["--ttnn-perf-isolate=process"] if arguments else []))
+    ran = noted.pytest(*GATE, "--ttnn-perf-isolate=process")
 
     assert counts_of(ran) == "1 passed"
     lines = (noted.path / "runs.txt").read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["started", "ended"]
     assert lines[1] == "ended with 0"
-
-
-def test_processes_of_xdist_are_workers(noted: Project) -> None:
-    pytest.importorskip("xdist")
-    ran = noted.pytest(*GATE, "--ttnn-perf-isolate=process", "-n1")
-    assert counts_of(ran) == "1 passed"
-    found = roles(noted)
-    assert found.pop("orchestrator") == SESSION
-    assert (list(found), found["worker"].count("fixture")) == (["worker"], 1)
 
 
 def test_a_rank_of_a_launcher_runs_its_tests_itself(

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     ("file", "text"),
     [
         ("pyproject.toml", '[tool.pytest.ini_options]\nminversion = "7.4"\n'),
-        ("pyproject.toml", '[project]\nname = "models"\n'),
         ("pyproject.toml", "[tool.ttnn_perf]\nwarmup = 1\n"),
         ("ttnn_perf.toml", "warmup = 1\n"),
         ("pytest.ini", "[pytest]\n"),

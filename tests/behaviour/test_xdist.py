@@ -26,17 +26,17 @@ def gate(project: Project, *arguments: str) -> Ran:
 
 
 def test_every_observation_of_many_arrives_exactly_once(project: Project) -> None:
-    write_turns(project, **{f"n{number}": latencies(number) for number in range(1, 101)})
+    write_turns(project, **{f"n{number}": latencies(number) for number in range(1, 31)})
 
-    ran = gate(project, "-n", "4", "--ttnn-perf-missing=ignore", "--junitxml=junit.xml")
+    ran = gate(project, "-n", "2", "--ttnn-perf-missing=ignore", "--junitxml=junit.xml")
 
-    assert (ran.code, counts_of(ran)) == (0, "100 passed")
+    assert (ran.code, counts_of(ran)) == (0, "30 passed")
     tests = record_of(project)["tests"]
     measured = {name: test["metrics"]["latency"]["samples"] for name, test in tests.items()}
-    assert measured == {id_of(f"n{number}"): [number] for number in range(1, 101)}
+    assert measured == {id_of(f"n{number}"): [number] for number in range(1, 31)}
     (suite,) = ET.parse(project.path / "junit.xml").getroot()
-    assert suite.attrib["tests"] == "100"
-    assert len({case.attrib["name"] for case in suite}) == 100
+    assert suite.attrib["tests"] == "30"
+    assert len({case.attrib["name"] for case in suite}) == 30
 
 
 def executed(project: Project, *names: str) -> list[int]:
@@ -68,20 +68,6 @@ def test_failures_and_suspects_end_as_they_would_in_one_process(project: Project
     ]
 
 
-def test_new_baselines_have_one_session_of_every_pass(project: Project) -> None:
-    numbers = {f"n{each}": [each, each + 0.01] for each in range(10, 20)}
-    write_turns(project, **{name: latencies(*values) for name, values in numbers.items()})
-
-    ran = gate(project, "--ttnn-perf-update=new", "--ttnn-perf-confirm=1", "-n", "2")
-
-    assert (ran.code, counts_of(ran)) == (0, "10 passed")
-    stored = {
-        name: [median for median, _, _ in test["metrics"]["latency"]["sessions"]]
-        for name, test in project.stored().items()
-    }
-    assert stored == {f"test_model[{name}]": values for name, values in numbers.items()}
-
-
 #: Notes which process of pytest-xdist's a test ran in, and what of ours its children would inherit.
 WHERE = """
     import json, os, pytest
@@ -106,7 +92,6 @@ def where(project: Project) -> list[Any]:
     [
         (["-n", "auto", "--dist", "loadfile"], "-n auto"),
         (["--dist=load", "--tx=2*popen"], "--tx 2*popen"),
-        (["-n", "0"], None),
         (["--tx=2*popen"], None),  # names processes, and hands them nothing
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -254,13 +239,13 @@ def test_process_that_crashes_costs_its_test_alone(project: Project) -> None:
 
 def test_first_failure_stops_all_with_x(project: Project) -> None:
     fine: list[Turn] = ["time.sleep(0.2); ttnn_perf.record('latency', 10.0, unit='ms')"]
-    write_turns(project, first=["assert False"], **{f"n{number}": fine for number in range(60)})
+    write_turns(project, first=["assert False"], **{f"n{number}": fine for number in range(30)})
 
     ran = gate(project, "-x", "-n", "2", "--ttnn-perf-missing=ignore")
 
     assert ran.code == 1
     assert "stopping after 1 failures" in ran.text
-    assert len(list(project.path.glob("*.turn"))) <= 60
+    assert len(list(project.path.glob("*.turn"))) <= 30
     assert record_of(project)["complete"] is False
 
 

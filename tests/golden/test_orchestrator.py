@@ -54,9 +54,7 @@ def mixed(project: Project) -> Project:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("quiet", ["-q"]),
         ("usual", []),
-        ("all_reports", ["-vv", "-rA"]),
         ("verbose_uncaptured", ["-vvs"]),
     ],
 )
@@ -69,8 +67,6 @@ def test_results_come_as_they_are_known(mixed: Project, name: str, options: list
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("stopped_by_a_failure", ["-x", "test_model.py", "test_more.py::test_failing"]),
-        ("stopped_by_no_data", ["-x", "test_more.py::test_idle", "test_more.py::test_plain"]),
         ("stopped_by_a_verdict", ["-x", "test_model.py", "test_more.py::test_plain"]),
         ("stopped_at_the_second", ["--maxfail=2", "-k", "as_ever or test_more"]),
     ],
@@ -149,21 +145,11 @@ def test_run_that_a_test_ends(mixed: Project) -> None:
     matches("exited", mixed, ran)
 
 
-def test_last_failed_takes_in_verdicts(mixed: Project) -> None:
-    assert run(mixed, "-q").code == 1
-    write_numbers(mixed, as_ever=[10], faster=[10], lucky=[10], slower=[10])
-    ran = run(mixed, "--lf", "-v")
-    assert ran.code == 1
-    matches("last_failed", mixed, ran)
-
-
 @pytest.mark.parametrize(
     ("name", "options", "code"),
     [
         ("not_collected", ["--tb=no"], 2),
         ("collected_in_part", ["--tb=no", "--continue-on-collection-errors", "-k", "as_ever"], 1),
-        ("deselected", ["-k", "nothing", "--ignore=test_broken.py"], 5),
-        ("no_such_file", ["test_nowhere.py"], 4),
     ],
 )
 def test_selection_that_fails(mixed: Project, name: str, options: list[str], code: int) -> None:

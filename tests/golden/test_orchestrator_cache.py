@@ -28,11 +28,8 @@ def remembered(project: Project, name: str) -> Any:
     ("first", "second"),
     [
         ([], ["--lf"]),
-        (["-k", "not 4"], ["--ff", "-v"]),
         (["--sw"], ["--sw", "-v"]),
         (["test_b.py"], ["--nf", "-v"]),
-        ([], ["--cache-clear", "--lf"]),
-        (["test_a.py::test_1"], ["--lf", "--lfnf=none"]),
     ],
     ids=str,
 )
@@ -94,16 +91,6 @@ def test_own_cache_of_a_project_can_be_read(project: Project) -> None:
 
     assert project.pytest(*GATED).code == 0
     assert not list(project.path.glob(".ttnn_perf/passes"))
-
-
-def test_cache_may_be_named_by_a_variable(project: Project) -> None:
-    project.write(**TESTS)
-    options = (*GATED, "-q", "--tb=no", "-rN", "-o", "cache_dir=$HOME/kept")
-    project.pytest(*options)
-
-    ran = project.pytest(*options, "--lf")
-
-    assert ran.text.splitlines()[-1] == "3 failed in TIME"
 
 
 def test_session_without_a_cache_needs_none(project: Project) -> None:

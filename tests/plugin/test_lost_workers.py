@@ -1,0 +1,498 @@
+"""Workers that die or hang: one test's cost, told by name and recorded, and the rest run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import configure, counts_of, failure_of
+from tests.faults.refusals import assert_no_traceback
+from tests.faults.workers import (
+    CONFIRMED,
+    assert_gone,
+    entry_of,
+    is_running,
+    junit_counts,
+    logs,
+    outcome_of,
+    processes,
+    run,
+    store,
+    the_record,
+    told,
+    write_tests,
+)
+from tests.harness.project import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.harness.project import Project, Ran
+
+LOGS = "HERE/.ttnn_perf/passes/RUN-ID"
+
+#: A test dies in each phase; those around them tell that they ran, and where.
+DYING = """
+    import os, pytest
+    from steps import count, kill
+
+    @pytest.fixture
+    def in_setup():
+        os._exit(9)
+
+    @pytest.fixture
+    def in_teardown():
+        yield
+        kill(15)
+
+    def test_before(ttnn_perf):
+        count("pids")
+        ttnn_perf.record("latency", 1.0, unit="ms")
+
+    def test_setup(in_setup, ttnn_perf):
+        pass
+
+    def test_call(ttnn_perf):
+        kill()
+
+    def test_teardown(in_teardown, ttnn_perf):
+        ttnn_perf.record("latency", 1.0, unit="ms")
+
+    def test_after(ttnn_perf):
+        count("pids")
+        ttnn_perf.record("latency", 1.0, unit="ms")
+"""
+DEATHS = {
+    "ERROR at setup of test_setup": "ended with exit code 9",
+    "test_call": "was killed by SIGKILL",
+    "ERROR at teardown of test_teardown": "was killed by SIGTERM",
+}
+
+
+def test_a_worker_that_dies_costs_the_test_it_was_running_and_no_other(project: Project) -> None:
+    write_tests(project, DYING)
+    ran = run(project, "--junitxml=junit.xml")
+    for number, (heading, how) in enumerate(DEATHS.items(), start=1):
+        said, _, _ = told(failure_of(ran, heading), project).partition("\n- generated xml")
+        assert said == f"its worker {how}; log: {LOGS}/{number}-wall/worker.log"
+    assert (counts_of(ran), ran.code) == ("1 failed, 3 passed, 2 errors", 1)
+    counts = junit_counts(project.path / "junit.xml")
+    assert counts == {"tests": 5, "failures": 1, "errors": 2}
+    assert logs(project) == ["1-wall", "2-wall", "3-wall"], "that of the last is not kept"
+    before, after = processes(project, "pids")
+    assert before != after
+
+    record = the_record(project)
+    names = [name.rpartition("_")[2] for name in record["tests"]]
+    assert names == ["before", "setup", "call", "teardown", "after"]
+    lost = entry_of(record, "test_call")
+    (log,) = project.path.glob(".ttnn_perf/passes/*/2-wall/worker.log")
+    assert lost["lost"] == f"was killed by SIGKILL; log: {log}"
+    assert outcome_of(record, "test_call") == "NO_DATA"
+    sentence = clean(f"nothing was judged: its worker {lost['lost']}")
+    assert clean(lost["verdicts"]["-"]["sentence"]) == sentence
+    assert "complete" not in record, "all that was collected has an outcome"
+
+
+def test_a_crash_shows_the_line_of_the_test_that_led_to_it(project: Project) -> None:
+    # pytest's own frames alone are longer than what is shown of a log.
+    write_tests(project, "def test_dies(ttnn_perf):\n    __import__('ctypes').string_at(0)")
+    text = told(failure_of(run(project), "test_dies"), project)
+    assert text.startswith("its worker was killed by SIGSEGV; log: ")
+    assert "\nFatal Python error: Segmentation fault\n" in text
+    assert '\n  File "HERE/test_model.py", line 2 in test_dies\n' in text
+
+
+#: A simulator that says why it aborts, in Python and in C++, and is heard of no more.
+ABORTING = """
+    import os
+
+    def test_before(ttnn_perf):
+        print("long over")
+        ttnn_perf.record("latency", 1.0, unit="ms")
+
+    def test_aborts(ttnn_perf):
+        print("x" * 5_000_000)
+        print("said in Python")
+        os.write(2, b"said in C++: L1 clash\\n")
+        os.abort()
+"""
+
+
+@pytest.mark.parametrize("capture", ["fd", "tee-sys"])
+def test_the_end_of_what_a_process_printed_before_it_ended_is_in_its_log_and_told(
+    project: Project, capture: str
+) -> None:
+    write_tests(project, ABORTING)
+    ran = run(project, f"--capture={capture}", "--junitxml=junit.xml")
+    assert (counts_of(ran), ran.code) == ("1 failed, 1 passed", 1)
+    (log,) = project.path.glob(".ttnn_perf/passes/*/1-wall/worker.log")
+    (failure,) = ET.parse(project.path / "junit.xml").getroot().iter("failure")
+    for text in (log.read_text(), failure.text or ""):
+        assert "said in C++: L1 clash" in text
+        assert "said in Python" in text
+    if capture == "fd":
+        assert "long over" not in log.read_text(), "that was reported with its test"
+        assert log.stat().st_size < 1_100_000
+        assert "captured stdout, the last 1,048,576 bytes of " in log.read_text()
+    assert [file.name for file in log.parent.iterdir() if "captured" in file.name] == []
+
+
+def test_a_worker_that_dies_in_teardown_leaves_nothing_to_be_written(project: Project) -> None:
+    write_tests(project, DYING)
+    ran = run(project, "--ttnn-perf-update=new", "--ttnn-perf-confirm=1", "-k", "teardown")
+    assert "nothing was written: the test failed after its call, in its teardown" in ran.text
+    assert ran.code == 1
+    assert not (project.path / "baselines").exists()
+
+
+def test_with_x_no_worker_is_started_after_one_died(project: Project) -> None:
+    write_tests(project, DYING)
+    ran = run(project, "-x")
+    assert (counts_of(ran), ran.code) == ("1 passed, 1 error", 1)
+    assert "stopping after 1 failures" in ran.text
+    assert len(processes(project, "pids")) == 1
+
+
+def test_a_worker_that_dies_while_it_collects_ends_the_run_with_its_last_words(
+    project: Project,
+) -> None:
+    conftest = """
+        import os
+
+        def pytest_collect_file(file_path):
+            os.write(2, b"no device answers\\n")
+            os._exit(7)
+    """
+    write_tests(project, "def test_fine(): pass", conftest=conftest)
+    ran = run(project)
+    log = f"{LOGS}/1-wall/worker.log"
+    said = f"the worker ended with exit code 7; log: {log}, before it had collected the tests"
+    assert f"ttnn-perf: {said}\nno device answers" in told(ran.text, project)
+    assert_no_traceback(ran)
+    assert ran.code == 3
+    assert not (project.path / ".ttnn_perf" / "runs").exists()
+
+
+def test_tests_that_no_worker_comes_to_run_fail_by_name(project: Project) -> None:
+    # The first worker dies in a test, the second before it has collected anything.
+    write_tests(
+        project,
+        """
+        from steps import count, kill
+
+        if count("collections") == 2:
+            kill()
+
+        def test_dies(ttnn_perf):
+            kill()
+
+        def test_left(ttnn_perf):
+            ttnn_perf.record("latency", 1.0, unit="ms")
+
+        def test_left_unmeasured():
+            pass
+        """,
+    )
+    ran = run(project)
+    log = f"{LOGS}/2-wall/worker.log"
+    assert f"\nttnn-perf: a worker was killed by SIGKILL; log: {log}\n" in told(ran.text, project)
+    for test in ("test_left", "test_left_unmeasured"):
+        said = "its worker ended before this test could run"
+        assert failure_of(ran, f"ERROR at setup of {test}") == said
+    assert (counts_of(ran), ran.code) == ("1 failed, 2 errors", 1)
+    assert [test.rpartition("_")[2] for test in the_record(project)["tests"]] == ["dies", "left"]
+
+
+def test_a_worker_that_dies_after_its_last_test_does_not_look_fine(project: Project) -> None:
+    conftest = """
+        import os
+
+        def pytest_sessionfinish(session):
+            if not session.config.pluginmanager.has_plugin("ttnn_perf_orchestrator"):
+                os.abort()
+    """
+    write_tests(project, "def test_fine(ttnn_perf): pass", conftest=conftest)
+    ran = run(project, "-k", "fine", "--ttnn-perf-missing=ignore")
+    said = f"ttnn-perf: a worker was killed by SIGABRT; log: {LOGS}/1-wall/worker.log"
+    assert said in told(ran.text, project).splitlines()
+    assert ran.code == 1
+
+
+@pytest.mark.usefixtures("time_flies")
+def test_a_worker_that_hangs_is_killed_with_what_it_started(project: Project) -> None:
+    write_tests(
+        project,
+        """
+        import signal, subprocess, sys, threading, time_flies
+        from steps import HERE, count
+
+        def test_hangs(ttnn_perf):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+            count("pids")
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+            with (HERE / "pids").open("a") as file:
+                file.write(f"{child.pid}\\n")
+            time_flies.hang()
+
+        def hang_at_exit():
+            threading.main_thread().join()
+            time_flies.hang()
+
+        def test_after(ttnn_perf):
+            ttnn_perf.record("latency", 1.0, unit="ms")
+            threading.Thread(target=hang_at_exit).start()
+        """,
+    )
+    configure(project, "timeout = 60")
+    ran = run(project)
+    said, thread, _, frame, *_ = told(failure_of(ran, "test_hangs"), project).splitlines()
+    how = "its worker hung: no sign of life for 60 s, killed; log: "
+    assert said == f"{how}{LOGS}/1-wall/worker.log"
+    assert thread.startswith("Current thread ")
+    assert frame.endswith(" in test_hangs")
+    # The second one hangs as it exits: nobody waits for that for ever.
+    assert (counts_of(ran), ran.code) == ("1 failed, 1 passed", 1)
+    assert outcome_of(the_record(project), "test_hangs") == "NO_DATA"
+    assert_gone(processes(project, "pids"))
+    assert logs(project) == ["1-wall"]
+
+
+#: How a test leaves a process behind, which writes its id into a file: each holds something open.
+LEFT_BEHIND = {
+    "a fork, which has the channel": """
+        if os.fork() == 0:
+            count("left")
+            time.sleep(1000)
+            os._exit(0)
+    """,
+    "a daemon that never stops printing": """
+        source = "import os, sys; open('left', 'w').write(str(os.getpid()))\\nwhile True: print(7)"
+        subprocess.Popen([sys.executable, "-c", source], start_new_session=True)
+    """,
+}
+#: What a plugin starts in the orchestrator before any test runs is none of our business.
+BEFORE = """
+    import os, subprocess, sys
+
+    if "LEAD" not in os.environ:
+        os.environ["LEAD"] = "taken"
+        words = [sys.executable, "-c", "import time; time.sleep(1000)"]
+        none = subprocess.DEVNULL
+        started = subprocess.Popen(words, start_new_session=True, stdout=none, stderr=none)
+        with open("before", "w") as file:
+            file.write(str(started.pid))
+"""
+
+
+@pytest.fixture
+def leftovers(project: Project) -> Iterator[None]:
+    """End what was started on purpose, if nobody else has."""
+    yield
+    for pid in (*processes(project, "left"), *processes(project, "before")):
+        if is_running(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("leftovers")
+@pytest.mark.parametrize("what", LEFT_BEHIND)
+def test_what_a_test_leaves_behind_is_ended_and_does_not_hold_up_the_run(
+    project: Project, what: str
+) -> None:
+    indented = LEFT_BEHIND[what].replace("\n    ", "\n        ")
+    write_tests(
+        project,
+        f"""
+        import os, subprocess, sys, time
+        from steps import HERE, count
+
+        def test_leaves(ttnn_perf):
+            {indented.strip()}
+            while not (HERE / "left").exists() or not (HERE / "left").read_text().strip():
+                time.sleep(0.01)
+            ttnn_perf.record("latency", 1.0, unit="ms")
+
+        def test_after(ttnn_perf):
+            ttnn_perf.record("latency", 1.0, unit="ms")
+        """,
+        conftest=BEFORE,
+    )
+    ran = run(project, "-s")  # which makes the output a pipe to us
+    assert (counts_of(ran), ran.code) == ("2 passed", 0)
+    assert logs(project) == []
+    if sys.platform.startswith("linux"):
+        assert not any(map(is_running, processes(project, "left")))
+    assert all(map(is_running, processes(project, "before")))
+
+
+#: Each looks slower at first. What it does from the second time on, and what is said of it.
+SUSPECTS = {
+    "crashes": ("kill()", "its worker was killed by SIGKILL; log: LOGS/2-confirm/worker.log"),
+    "hangs": (
+        "time_flies.hang()",
+        "its worker hung: no sign of life for 60 s, killed; log: LOGS/3-confirm/worker.log",
+    ),
+    "raises": ("raise ValueError('no chip')", "the test raised ValueError: no chip"),
+    "skips": ("pytest.skip('not now')", "the test did not run again"),
+    "other_metric": (
+        "return ttnn_perf.record('other', 1.0, unit='ms')",
+        "the test did not record it",
+    ),
+    "other_facts": (
+        "ttnn_perf.facts(use_trace=True)",
+        "another configuration: use_trace is True, before None",
+    ),
+}
+#: As many again that stay as they were, or the whole machine would look slower.
+STEADY = 8
+
+
+def _suspects() -> str:
+    lines = ["import time_flies, pytest", "from steps import count, kill"]
+    for name, (act, _) in SUSPECTS.items():
+        lines += [
+            f"def test_{name}(ttnn_perf):",
+            f"    if count('{name}') > 1: {act}",
+            "    ttnn_perf.record('latency', [2.0] * 3, unit='ms')",
+        ]
+    for name, again in (("slow", 2.0), ("lucky", 1.0)):
+        lines += [
+            f"def test_{name}(ttnn_perf):",
+            f"    latency = 2.0 if count('{name}') == 1 else {again}",
+            "    ttnn_perf.record('latency', [latency] * 3, unit='ms')",
+        ]
+    for number in range(STEADY):
+        lines += [
+            f"def test_steady_{number}(ttnn_perf):",
+            "    ttnn_perf.record('latency', [1.0] * 3, unit='ms')",
+        ]
+    return "\n".join(lines)
+
+
+def _why(ran: Ran, name: str, project: Project) -> str:
+    """Return why a test could not be confirmed, as its failure says."""
+    said = told(failure_of(ran, name), project).splitlines()[0]
+    assert said.startswith("NO_DATA: latency "), said
+    _, found, why = said.partition("could not be confirmed: confirm pass 1: ")
+    assert found, said
+    return why
+
+
+@pytest.mark.usefixtures("time_flies")
+def test_suspects_that_cannot_be_measured_again_fail_by_name_and_the_others_are_confirmed(
+    project: Project,
+) -> None:
+    names = [*SUSPECTS, "slow", "lucky", *(f"steady_{n}" for n in range(STEADY))]
+    store(project, *(f"test_{name}" for name in names))
+    write_tests(project, _suspects())
+    ran = run(project, *CONFIRMED, "--ttnn-perf-timeout=60")
+    said = {name: _why(ran, f"test_{name}", project) for name in SUSPECTS}
+    assert said == {name: why.replace("LOGS", LOGS) for name, (_, why) in SUSPECTS.items()}
+    assert "confirm passes: 2.000 ms, 2.000 ms" in failure_of(ran, "test_slow")
+    failed = len(SUSPECTS) + 1
+    assert (counts_of(ran), ran.code) == (f"{failed} failed, {STEADY + 1} passed", 1)
+    # Only those of the workers that did not come to their end.
+    assert logs(project) == ["2-confirm", "3-confirm"]
+    record = the_record(project)
+    for name in SUSPECTS:
+        entry = entry_of(record, f"test_{name}")
+        # What was measured at first is kept; the pass that failed is there, empty.
+        assert entry["metrics"]["latency"]["samples"] == [2.0] * 3
+        assert entry["metrics"]["latency"]["confirmations"] == [[]]
+        assert entry["unconfirmed"].startswith("confirm pass 1: ")
+        assert outcome_of(record, f"test_{name}") == "NO_DATA"
+    assert outcome_of(record, "test_slow") == "REGRESSED"
+    assert outcome_of(record, "test_lucky") == "WITHIN"
+    lucky = entry_of(record, "test_lucky")["metrics"]["latency"]["confirmations"]
+    assert lucky == [[1.0] * 3]
+
+
+#: What the test does to its own file, or the file to its worker, and what is said of it.
+UNCOLLECTED = {
+    "deleted": ("", "Path(__file__).unlink()", "file or directory not found: test_model.py"),
+    "killed": (
+        "if count('collections') == 2: kill()",
+        "pass",
+        "its worker was killed by SIGKILL; log: LOGS/2-confirm/worker.log",
+    ),
+    "no folder": (
+        "",
+        "(folder,) = Path('.ttnn_perf/passes').iterdir(); shutil.rmtree(folder); folder.touch()",
+        "its worker could not be started: [Errno 20] Not a directory: 'LOGS/2-confirm'; log: LOGS",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNCOLLECTED)
+def test_a_suspect_that_is_not_collected_again_fails_by_name(project: Project, what: str) -> None:
+    start, act, why = UNCOLLECTED[what]
+    store(project, "test_slow")
+    write_tests(
+        project,
+        f"""
+        import shutil
+        from pathlib import Path
+        from steps import count, kill
+        {start}
+
+        def test_slow(ttnn_perf):
+            ttnn_perf.record("latency", [2.0] * 3, unit="ms")
+            {act}
+        """,
+    )
+    ran = run(project, *CONFIRMED, "test_model.py")
+    assert _why(ran, "test_slow", project) == why.replace("LOGS", LOGS)
+    assert (counts_of(ran), ran.code) == ("1 failed", 1)
+    assert "confirm pass 2 of 2" not in ran.text
+    assert_no_traceback(ran)
+
+
+def test_what_dies_in_the_second_confirm_pass_keeps_the_first_and_stores_nothing(
+    project: Project,
+) -> None:
+    write_tests(
+        project,
+        """
+        from steps import count, kill
+
+        def test_slow(ttnn_perf):
+            if count("runs") == 3:
+                kill()
+            ttnn_perf.record("latency", [2.0] * 3, unit="ms")
+        """,
+    )
+    ran = run(project, *CONFIRMED, "--ttnn-perf-update=new")
+    assert "could not be confirmed: confirm pass 2: its worker was killed" in ran.text
+    metric = entry_of(the_record(project), "test_slow")["metrics"]["latency"]
+    assert metric["confirmations"] == [[2.0] * 3, []]
+    assert ran.code == 1
+    assert not (project.path / "baselines").exists()
+
+
+def test_what_was_held_back_before_a_worker_died_is_still_confirmed(project: Project) -> None:
+    store(project, "test_slow", "test_dies")
+    write_tests(
+        project,
+        """
+        from steps import kill
+
+        def test_slow(ttnn_perf):
+            ttnn_perf.record("latency", [2.0] * 3, unit="ms")
+
+        def test_dies(ttnn_perf):
+            kill()
+        """,
+    )
+    ran = run(project, *CONFIRMED)
+    assert "confirm passes: 2.000 ms, 2.000 ms" in failure_of(ran, "test_slow")
+    assert (counts_of(ran), ran.code) == ("2 failed", 1)
+    # The one that died is not measured again: it has no result that could be in question.
+    assert logs(project) == ["1-wall"]
+    assert json.dumps(the_record(project)["tests"]).count('"NO_DATA"') == 1

@@ -1,0 +1,288 @@
+"""What makes a process a worker, and what workers send: damaged, forged, odd or too much."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.plugin.emit import interruption
+from tests.behaviour.model import counts_of, failure_of
+from tests.faults.refusals import PYTEST_USAGE, assert_no_traceback, assert_refused
+from tests.faults.workers import CONFIRMED, outcome_of, run, store, the_record, told, write_tests
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+MODEL = """
+    def test_model(ttnn_perf):
+        ttnn_perf.record("latency", 1.0, unit="ms")
+"""
+ASSIGNMENT = {
+    "kind": "wall",
+    "folder": "somewhere",
+    "tests": None,
+    "first": True,
+    "cwd_on_path": True,
+}
+_NOT_OPEN = "its channel {} is not open; unset TTNN_PERF_ASSIGNMENT, which only a worker is given"
+
+
+@pytest.mark.parametrize("variable", ["TTNN_PERF_ASSIGNMENT", "TTNN_PERF_SHARE"])
+def test_an_assignment_that_cannot_be_read_is_refused_in_one_sentence(
+    project: Project, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    project.write(test_model=MODEL)
+    file = project.path / "assignment.json"
+    for content, problem in (
+        (None, ": cannot read: No such file or directory"),
+        ("", ":1: the file is empty"),
+        (json.dumps(ASSIGNMENT)[:40], ":1: not valid JSON: "),
+        (json.dumps({**ASSIGNMENT, "kind": "dance"}), ":1: ['kind']: expected one of "),
+        (json.dumps({**ASSIGNMENT, "tests": [1]}), ":1: ['tests'][0]: expected a string, found 1"),
+    ):
+        if content is not None:
+            file.write_text(content)
+        monkeypatch.setenv(variable, str(file))
+        ran = project.pytest("--ttnn-perf")
+        assert_refused(ran, code=PYTEST_USAGE, says=(f"{file}{problem}",))
+
+
+@pytest.mark.parametrize("descriptor", ["999", "1"])
+def test_an_assignment_of_another_process_is_refused_in_one_sentence(
+    project: Project, monkeypatch: pytest.MonkeyPatch, descriptor: str
+) -> None:
+    # Left in the environment of a shell, say. Descriptor 1 is open, and no channel.
+    project.write(test_model=MODEL)
+    file = project.path / "assignment.json"
+    file.write_text(json.dumps(ASSIGNMENT))
+    monkeypatch.setenv("TTNN_PERF_CHANNEL", descriptor)
+    monkeypatch.setenv("TTNN_PERF_ASSIGNMENT", str(file))
+    if descriptor == "999":
+        assert counts_of(project.pytest()) == "1 passed", "without the gate nobody is a worker"
+    ran = project.pytest_process("--ttnn-perf")
+    assert_refused(ran, code=PYTEST_USAGE, says=(f"{file}: {_NOT_OPEN.format(descriptor)}",))
+
+
+def test_a_pytest_that_a_test_starts_is_not_taken_for_a_worker(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TTNN_PERF_CORPUS", raising=False)  # of these tests, where somebody has one
+    inner = project.path / "inner"
+    inner.mkdir()
+    (inner / "pytest.ini").write_text("[pytest]")
+    (inner / "test_inner.py").write_text(
+        "def test_inner(ttnn_perf): ttnn_perf.record('latency', 1.0, unit='ms')"
+    )
+    write_tests(
+        project,
+        """
+        import os, subprocess, sys, pytest
+
+        GATED = ["--ttnn-perf", "--ttnn-perf-missing=warn", "--ttnn-perf-isolate=inline"]
+
+        def test_outer(ttnn_perf):
+            ours = {name for name in os.environ if name.startswith("TTNN_PERF_")}
+            # The first stands in for the host in these tests, the other is for conftest files.
+            assert ours == {"TTNN_PERF_HOST", "TTNN_PERF_ROLE"}
+            command = [sys.executable, "-m", "pytest", *GATED]
+            done = subprocess.run(command, cwd="inner", capture_output=True, text=True)
+            assert "1 passed in " in done.stdout
+            assert done.returncode == 0
+            ttnn_perf.record("latency", 1.0, unit="ms")
+
+        def test_in_this_process(ttnn_perf, monkeypatch):
+            monkeypatch.chdir("inner")
+            assert pytest.main(GATED) == 0
+            assert os.environ["TTNN_PERF_ROLE"] == "worker"
+            ttnn_perf.record("latency", 1.0, unit="ms")
+        """,
+    )
+    ran = run(project, "test_model.py")
+    assert (counts_of(ran), ran.code) == ("2 passed", 0)
+    names = {name.partition("::")[0] for name in the_record(project)["tests"]}
+    assert names == {"test_model.py"}
+    # Each gated run inside is one of its own.
+    records = [json.loads(file.read_text()) for file in inner.glob(".ttnn_perf/runs/*.json")]
+    assert [list(record["tests"]) for record in records] == [["test_inner.py::test_inner"]] * 2
+
+
+def test_an_observation_that_arrives_damaged_is_no_data(project: Project) -> None:
+    write_tests(
+        project,
+        MODEL + "\n    def test_other(ttnn_perf):\n        ttnn_perf.record('n', 1, unit='ms')",
+        conftest="""
+        import pytest
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_runtest_makereport(item):
+            report = yield
+            if report.when == "call" and item.name == "test_model":
+                report.ttnn_perf = {"metrics": []}
+            return report
+        """,
+    )
+    ran = run(project)
+    said = "NO_DATA: the test's observation could not be judged: "
+    problem = "['metrics']: expected an object, found a list of 0"
+    assert failure_of(ran, "test_model") == said + problem
+    assert (counts_of(ran), ran.code) == ("1 failed, 1 passed", 1)
+    assert_no_traceback(ran)
+    # Nor does it pass where the record is judged.
+    assert outcome_of(the_record(project), "test_model") == "NO_DATA"
+    (project.path / "baselines").mkdir()
+    (record,) = project.path.glob(".ttnn_perf/runs/*.json")
+    assert project.cli("gate", str(record), "--missing=ignore").code == 1
+
+
+#: A test that reaches for the channel of its worker, between two that do not.
+REACHING = """
+    import os, time
+
+    def test_before(ttnn_perf):
+        ttnn_perf.record("latency", 1.0, unit="ms")
+
+    def test_reaches(ttnn_perf, request):
+        ttnn_perf.record("latency", 1.0, unit="ms")
+        stream = request.config.pluginmanager.get_plugin("ttnn_perf_stream")
+        channel = stream.link.channel._socket
+        {act}
+
+    def test_after(ttnn_perf):
+        ttnn_perf.record("latency", 1.0, unit="ms")
+"""
+REPORT = {
+    "nodeid": "test_model.py::test_reaches",
+    "location": ["test_model.py", 1, "x"],
+    "$report_type": "TestReport",
+}
+UNREADABLE = "sent a message that cannot be read, killed"
+#: What a test does to the channel, and how its worker is said to have ended.
+DAMAGE = {
+    "no JSON": (r'channel.sendall(b"no JSON\n"); time.sleep(1000)', UNREADABLE),
+    "cut": (
+        r"""channel.sendall(b'{"kind": "en'); os.kill(os.getpid(), 9)""",
+        "was killed by SIGKILL, in the middle of a message",
+    ),
+    "closed": ("channel.close()", "ended with exit code 2"),
+    "no message": ("stream.link.send('started', test='a.py::b', location=[])", UNREADABLE),
+    "no report": (f"stream.link.send('reported', report={REPORT!r})", UNREADABLE),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_stream_costs_the_test_that_was_running(project: Project, damage: str) -> None:
+    act, how = DAMAGE[damage]
+    write_tests(project, REACHING.format(act=act))
+    ran = run(project)
+    said = told(failure_of(ran, "test_reaches"), project).splitlines()[0]
+    assert said == f"its worker {how}; log: HERE/.ttnn_perf/passes/RUN-ID/1-wall/worker.log"
+    assert (counts_of(ran), ran.code) == ("1 failed, 2 passed", 1)
+    assert outcome_of(the_record(project), "test_reaches") == "NO_DATA"
+    assert_no_traceback(ran)
+
+
+def test_messages_too_many_change_nothing(project: Project) -> None:
+    collected = {"$report_type": "CollectReport", "nodeid": "a.py", "outcome": "failed"}
+    act = (
+        "stream.link.send('finished', test='a', location=['a.py', 1, 'b'], apart=False); "
+        f"stream.link.send('reported', report={collected!r}); stream.link.send('opened')"
+    )
+    write_tests(project, REACHING.format(act=act))
+    ran = run(project)
+    assert (counts_of(ran), ran.code) == ("3 passed", 0)
+    assert_no_traceback(ran)
+
+
+@pytest.mark.parametrize("place", ["a.py:3", f"a.py:{10**30}", "a.py:2000000000", "a\0.py:3"])
+def test_an_interruption_is_raised_in_its_line_if_there_can_be_one(place: str) -> None:
+    found = interruption(f"KeyboardInterrupt in {place}")
+    assert (found is not None) == (place == "a.py:3")
+    if found is not None:
+        assert found.__traceback__
+        assert found.__traceback__.tb_next
+        assert found.__traceback__.tb_next.tb_lineno == 3
+
+
+def test_text_that_is_no_text_comes_through(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-8:backslashreplace")
+    store(project, "test_known")
+    write_tests(
+        project,
+        r"""
+        import os, sys, pytest
+
+        def test_known(ttnn_perf):
+            ttnn_perf.record("latency", [2.0] * 3, unit="ms")
+
+        @pytest.mark.parametrize("x", [1, 2], ids=["caf\u00e9", "lone\udcff"])
+        def test_ids(ttnn_perf, x):
+            os.write(1, b"bytes \xff\xfe\n")
+            print("surrogate \udc80", file=open(1, "w", errors="surrogateescape", closefd=False))
+            ttnn_perf.record("latency", 1.0, unit="ms")
+            assert x == 0, "message \udcff \u2028 \x00"
+        """,
+    )
+    # pytest's own cache cannot hold such an id.
+    ini = "disable_test_id_escaping_and_forfeit_all_rights_to_community_support=true"
+    ran = run(project, *CONFIRMED, "-o", ini, "--junitxml=junit.xml", "-pno:cacheprovider")
+    assert_no_traceback(ran)
+    assert (counts_of(ran), ran.code) == ("3 failed", 1)
+    assert "confirm passes: 2.000 ms, 2.000 ms" in failure_of(ran, "test_known")
+    assert "bytes \ufffd\ufffd" in ran.text
+    names = [json.dumps(name) for name in the_record(project)["tests"]]
+    assert r'"test_model.py::test_ids[caf\u00e9]"' in names
+    assert r'"test_model.py::test_ids[lone\udcff]"' in names
+
+
+def test_what_a_worker_prints_beyond_the_letters_of_our_terminal_is_shown_escaped(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    write_tests(
+        project,
+        r"""
+        import os
+
+        def test_prints(ttnn_perf):
+            os.write(1, "<\u00e9 \u4e16 \u2028>\n".encode())
+            os.write(1, b"<\xff>\n")
+            ttnn_perf.record("latency", 1.0, unit="ms")
+        """,
+    )
+    ran = run(project, "-s")
+    assert r"<\xe9 \u4e16 \u2028>" in ran.text
+    assert r"<\ufffd>" in ran.text
+    assert (counts_of(ran), ran.code) == ("1 passed", 0)
+
+
+def test_what_json_cannot_hold_costs_nothing_and_megabytes_are_heard(project: Project) -> None:
+    write_tests(
+        project,
+        """
+        def test_properties(ttnn_perf, request):
+            ttnn_perf.record("latency", 1.0, unit="ms")
+            request.node.user_properties.append(("shapes", {(1, 2): {3}}))
+            request.node.user_properties.append(("size", "z" * 2_000_000))
+            print(("y" * 79 + "\\n") * 20_000, end="")
+        """,
+        conftest="""
+        import pytest
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_runtest_makereport(item):
+            report = yield
+            report.item = item
+            report.around = {item: [report]}
+            return report
+        """,
+    )
+    ran = run(project, "--junitxml=junit.xml", "-rP")
+    assert (counts_of(ran), ran.code) == ("1 passed", 0)
+    text = (project.path / "junit.xml").read_text()
+    assert '<property name="shapes" ' in text
+    assert "z" * 2_000_000 in text
+    assert ran.text.count("y" * 79) == 20_000
