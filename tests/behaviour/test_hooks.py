@@ -218,15 +218,6 @@ def test_what_a_reader_cannot_read_fails_its_test(
     assert TEST in record_of(project)["tests"]
 
 
-def test_two_formats_that_know_one_file_are_named(project: Project) -> None:
-    other = "CaptureFormat('any', lambda head: True, read)]"
-    project.write(conftest=FORMATS.replace("read)]", f"read), {other}"), test_model=ATTACH)
-    (project.path / "trace.json").write_text('{"acme": 1, "cycles": 3}')
-    ran = gate(project)
-    expected = "several formats recognise it: 'acme trace' (of conftest.py) and 'any' (of conftest"
-    assert expected in ran.text
-
-
 def test_hardware_that_we_do_not_know_is_told(project: Project) -> None:
     project.write(conftest=HARDWARE, test_model=MODEL)
 

@@ -83,16 +83,6 @@ def test_workers_and_confirm_passes_find_the_test_by_its_node_id(model: Project)
     assert judged["metrics"]["latency"]["confirmations"] == [[20.0, 20.0]]
 
 
-def test_a_node_id_names_a_test_for_accept_too(model: Project) -> None:
-    write(model, BUMPED, slower=20.0)
-    model.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
-    node_id = "test_model.py::test_fps[1-170.0]"
-    ran = model.cli("baseline", "accept", "run.json", node_id, "--reason", "slower by design")
-    assert ran.code == 0, ran.errors
-    assert model.stored()["test_fps[1]"]["accepted"]["reason"] == "slower by design"
-    assert model.cli("gate", "run.json").code == 1  # the other one is still slower
-
-
 def test_the_command_that_keeps_a_gain_names_the_test_as_pytest_does(model: Project) -> None:
     write(model, BUMPED, slower=5.0)
     ran = model.pytest("--ttnn-perf")
@@ -137,27 +127,6 @@ def test_a_regression_is_caught_against_it(older: Project) -> None:
     ran = older.pytest("--ttnn-perf", "-k", "test_fps", "--ttnn-perf-json", "run.json")
     assert "FAILED test_model.py::test_fps[1-163.85] - REGRESSED" in ran.text
     assert older.cli("gate", "run.json").code == 1
-
-
-def test_an_update_moves_it(older: Project) -> None:
-    write(older, TESTS, slower=5.0)
-    assert older.pytest("--ttnn-perf-update").code == 0
-    assert set(older.stored()) == FILED
-
-
-def test_pruning_keeps_it(older: Project) -> None:
-    older.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
-    ran = older.cli("baseline", "prune", "run.json")
-    assert ran.code == 0, ran.errors
-    assert set(older.stored()) == FULL
-
-
-def test_after_a_new_target_the_rename_is_offered(older: Project) -> None:
-    write(older, BUMPED)
-    ran = older.pytest("--ttnn-perf")
-    assert ran.code == 1
-    assert "FAILED test_model.py::test_fps[1-170.0] - NO_BASELINE" in ran.text
-    assert RENAME in ran.text
 
 
 TWINS = """

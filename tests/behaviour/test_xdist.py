@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.behaviour.model import counts_of, entry_of, outcomes, record_of, refusal_of
+from tests.behaviour.model import counts_of, entry_of, outcomes, record_of
 from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 
 if TYPE_CHECKING:
@@ -23,20 +23,6 @@ NOISY = "wall times measured side by side are noisy; timed sections take turns, 
 def gate(project: Project, *arguments: str) -> Ran:
     """Run the gate in workers, with two confirm passes."""
     return project.pytest("--ttnn-perf", *IN_WORKERS, *arguments)
-
-
-def test_every_observation_of_many_arrives_exactly_once(project: Project) -> None:
-    write_turns(project, **{f"n{number}": latencies(number) for number in range(1, 31)})
-
-    ran = gate(project, "-n", "2", "--ttnn-perf-missing=ignore", "--junitxml=junit.xml")
-
-    assert (ran.code, counts_of(ran)) == (0, "30 passed")
-    tests = record_of(project)["tests"]
-    measured = {name: test["metrics"]["latency"]["samples"] for name, test in tests.items()}
-    assert measured == {id_of(f"n{number}"): [number] for number in range(1, 31)}
-    (suite,) = ET.parse(project.path / "junit.xml").getroot()
-    assert suite.attrib["tests"] == "30"
-    assert len({case.attrib["name"] for case in suite}) == 30
 
 
 def executed(project: Project, *names: str) -> list[int]:
@@ -91,7 +77,7 @@ def where(project: Project) -> list[Any]:
     ("arguments", "said"),
     [
         (["-n", "auto", "--dist", "loadfile"], "-n auto"),
-        (["--dist=load", "--tx=2*popen"], "--tx 2*popen"),
+        pytest.param(["--dist=load", "--tx=2*popen"], "--tx 2*popen", marks=pytest.mark.long),
         (["--tx=2*popen"], None),  # names processes, and hands them nothing
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -120,6 +106,7 @@ def test_ways_to_distribute(
     assert header == ([f"ttnn-perf: {said}: {NOISY} runs beside them"] if said else [])
 
 
+@pytest.mark.long
 def test_group_is_no_part_of_a_tests_name(project: Project) -> None:
     """pytest-xdist appends it where groups stay together, if this pytest lets it."""
     mark = '@pytest.mark.xdist_group("board")'
@@ -175,11 +162,6 @@ MEASURED = """
         with ttnn_perf.region("around"):
             ttnn_perf.measure(work, name="inside", warmup=1, iterations=2)
 """
-WHOLE = """
-    @pytest.mark.ttnn_perf
-    def test_model(name):
-        work()
-"""
 
 
 def timed(project: Project) -> dict[int, list[tuple[int, int]]]:
@@ -191,19 +173,14 @@ def timed(project: Project) -> dict[int, list[tuple[int, int]]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("test", "sections"), [(MEASURED, 4 + 5 + 1 + 3), (WHOLE, 1)], ids=["measured", "whole"]
-)
-def test_timed_sections_take_turns_and_nothing_else_does(
-    project: Project, test: str, sections: int
-) -> None:
-    project.write(test_model=MEETING + test)
+def test_timed_sections_take_turns_and_nothing_else_does(project: Project) -> None:
+    project.write(test_model=MEETING + MEASURED)
 
     ran = gate(project, "-n", "2", "--ttnn-perf-missing=ignore")
 
     assert counts_of(ran) == "2 passed"
     one, other = timed(project).values()
-    assert len(one) == len(other) == sections
+    assert len(one) == len(other) == 4 + 5 + 1 + 3
     assert all(end <= begin or finish <= start for start, end in one for begin, finish in other)
 
 
@@ -237,6 +214,7 @@ def test_process_that_crashes_costs_its_test_alone(project: Project) -> None:
     assert (verdict["outcome"], verdict["reason"]) == ("NO_DATA", "lost")
 
 
+@pytest.mark.long
 def test_first_failure_stops_all_with_x(project: Project) -> None:
     fine: list[Turn] = ["time.sleep(0.2); ttnn_perf.record('latency', 10.0, unit='ms')"]
     write_turns(project, first=["assert False"], **{f"n{number}": fine for number in range(30)})
@@ -247,22 +225,3 @@ def test_first_failure_stops_all_with_x(project: Project) -> None:
     assert "stopping after 1 failures" in ran.text
     assert len(list(project.path.glob("*.turn"))) <= 30
     assert record_of(project)["complete"] is False
-
-
-def test_mistaken_marker_is_refused_as_without(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            @pytest.mark.ttnn_perf(warm_up=3)
-            def test_model(ttnn_perf):
-                ttnn_perf.record("latency", 10.0, unit="ms")
-        """
-    )
-
-    assert refusal_of(gate(project, "-n", "2")) == (
-        "test_model.py::test_model: @pytest.mark.ttnn_perf does not know warm_up; it knows warmup, "
-        "iterations, pcc, batch, tolerance, max_regression, target, waive, gate, region, "
-        "sweep, require; did you mean warmup?"
-    )
-    assert not list(project.path.glob(".ttnn_perf/runs/*"))

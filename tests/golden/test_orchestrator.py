@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.golden.sessions import GATED, SLIM, write_model, write_numbers
+from tests.golden.sessions import GATED, write_model, write_numbers
 from tests.harness.golden import assert_golden
 
 if TYPE_CHECKING:
@@ -157,15 +157,3 @@ def test_selection_that_fails(mixed: Project, name: str, options: list[str], cod
     ran = run(mixed, *options)
     assert ran.code == code
     matches(name, mixed, ran)
-
-
-def test_calls_that_need_no_workers_are_as_ever(mixed: Project) -> None:
-    ran = run(mixed, "--co", "-q")
-    assert ran.code == 0
-    assert ran.text.splitlines() == project_ids(mixed)
-
-
-def project_ids(project: Project) -> list[str]:
-    plain = project.pytest(*SLIM, "--co", "-q")
-    assert "test_model.py::test_model[slower]" in plain.text
-    return plain.text.splitlines()

@@ -27,9 +27,8 @@ def remembered(project: Project, name: str) -> Any:
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ([], ["--lf"]),
         (["--sw"], ["--sw", "-v"]),
-        (["test_b.py"], ["--nf", "-v"]),
+        pytest.param(["test_b.py"], ["--nf", "-v"], marks=pytest.mark.long),
     ],
     ids=str,
 )
@@ -91,12 +90,3 @@ def test_own_cache_of_a_project_can_be_read(project: Project) -> None:
 
     assert project.pytest(*GATED).code == 0
     assert not list(project.path.glob(".ttnn_perf/passes"))
-
-
-def test_session_without_a_cache_needs_none(project: Project) -> None:
-    project.write(**TESTS)
-
-    ran = project.pytest(*GATED, "-p", "no:cacheprovider", "-q", "--tb=no", "-rN")
-
-    assert ran.text.splitlines()[-1] == "3 failed, 2 passed in TIME"
-    assert not (project.path / ".pytest_cache").exists()

@@ -132,15 +132,17 @@ def everything(project: Project) -> Project:
     [
         ["-vv", "-rA", "--durations=0"],
         ["-vvs", "--tb=short"],
-        ["--capture=tee-sys", "--tb=line"],
-        ["--color=yes", "-rA", "-k", "not doc and not unknown_fixture"],
+        pytest.param(["--capture=tee-sys", "--tb=line"], marks=pytest.mark.long),
+        pytest.param(
+            ["--color=yes", "-rA", "-k", "not doc and not unknown_fixture"], marks=pytest.mark.long
+        ),
         # Classic: the terminal does not know how far into its line a worker has printed.
         ["--log-cli-level=INFO", "--tb=no", "-o", "console_output_style=classic"],
         ["-p", "no:terminal", "-q"],
-        ["--maxfail=3", "-v", "--no-header"],
+        pytest.param(["--maxfail=3", "-v", "--no-header"], marks=pytest.mark.long),
         ["-k", "TestBoard or xfail", "--deselect=test_outcomes.py::TestBoard::test_id[[x]]"],
     ],
-    ids=" ".join,
+    ids=str,
 )
 def test_session_is_an_ordinary_one(everything: Project, options: list[str]) -> None:
     # What goes past sys.stdout is seen from outside only.

@@ -125,22 +125,20 @@ ABORTING = """
 """
 
 
-@pytest.mark.parametrize("capture", ["fd", "tee-sys"])
 def test_the_end_of_what_a_process_printed_before_it_ended_is_in_its_log_and_told(
-    project: Project, capture: str
+    project: Project,
 ) -> None:
     write_tests(project, ABORTING)
-    ran = run(project, f"--capture={capture}", "--junitxml=junit.xml")
+    ran = run(project, "--junitxml=junit.xml")
     assert (counts_of(ran), ran.code) == ("1 failed, 1 passed", 1)
     (log,) = project.path.glob(".ttnn_perf/passes/*/1-wall/worker.log")
     (failure,) = ET.parse(project.path / "junit.xml").getroot().iter("failure")
     for text in (log.read_text(), failure.text or ""):
         assert "said in C++: L1 clash" in text
         assert "said in Python" in text
-    if capture == "fd":
-        assert "long over" not in log.read_text(), "that was reported with its test"
-        assert log.stat().st_size < 1_100_000
-        assert "captured stdout, the last 1,048,576 bytes of " in log.read_text()
+    assert "long over" not in log.read_text(), "that was reported with its test"
+    assert log.stat().st_size < 1_100_000
+    assert "captured stdout, the last 1,048,576 bytes of " in log.read_text()
     assert [file.name for file in log.parent.iterdir() if "captured" in file.name] == []
 
 
@@ -416,7 +414,6 @@ def test_suspects_that_cannot_be_measured_again_fail_by_name_and_the_others_are_
 
 #: What the test does to its own file, or the file to its worker, and what is said of it.
 UNCOLLECTED = {
-    "deleted": ("", "Path(__file__).unlink()", "file or directory not found: test_model.py"),
     "killed": (
         "if count('collections') == 2: kill()",
         "pass",

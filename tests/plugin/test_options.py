@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 BOTH, ONE = {"TTP701", "TTP902"}, {"TTP902"}
 #: Options and their twin; how a new test that breaks two rules ends, and what is found of it.
-CHECKLIST = (
+CHECKLIST: tuple[tuple[list[str], str, str, set[str]], ...] = (
     ([], "", "1 failed", BOTH),
     (["--ttnn-perf-checklist=report"], 'checklist = "report"', "1 passed", BOTH),
     (["--ttnn-perf-checklist", "off"], 'checklist = "off"', "1 passed", set()),
@@ -122,7 +122,7 @@ def test_what_cannot_be_meant_is_refused_before_any_test(
 
 
 #: What turns the gate on, how the one test without a baseline ends, and what is left unsaid.
-SWITCHES = (
+SWITCHES: tuple[tuple[list[str], str, str | None], ...] = (
     (["--ttnn-perf"], "", "1 failed"),
     (["--ttnn-perf-all"], "", "1 failed"),
     (["--ttnn-perf-update=new"], "", "1 passed"),

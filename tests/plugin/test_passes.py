@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from textwrap import dedent
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.core.assignment import PassKind
-from pytest_ttnn_perf.core.errors import UsageError, WriteError
+from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.settings import Settings
 from pytest_ttnn_perf.plugin.workers import Pass, Workers
 
@@ -48,18 +47,8 @@ def raw(line):
 """
 
 
-@dataclass(slots=True)
-class Heard:
-    """Keeps what is heard."""
-
-    events: list[Message] = field(default_factory=list)
-
-    @property
-    def losses(self) -> list[Message]:
-        return self.all_of("lost")
-
-    def all_of(self, kind: str) -> list[Message]:
-        return [message for message in self.events if message.kind == kind]
+def all_of(messages: Sequence[Message], kind: str) -> list[Message]:
+    return [message for message in messages if message.kind == kind]
 
 
 @dataclass(slots=True)
@@ -67,7 +56,7 @@ class Scene:
     """A pass whose workers are small programs, one after another."""
 
     path: Path
-    heard: Heard = field(default_factory=Heard)
+    heard: list[Message] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
@@ -86,9 +75,9 @@ class Scene:
     def hear(self, one: Pass) -> None:
         """Run a pass."""
         with one:
-            self.heard.events += one
+            self.heard += one
 
-    def run(self, *programs: str, tests: Sequence[str] | None = None) -> Heard:
+    def run(self, *programs: str, tests: Sequence[str] | None = None) -> list[Message]:
         """Run a pass; every program must be needed."""
         workers = self.workers(*programs)
         self.hear(Pass(workers, PassKind.WALL, tests))
@@ -104,13 +93,13 @@ def scene(tmp_path: Path) -> Scene:
 
 def test_a_worker_that_died_between_two_tests_got_somewhere(scene: Scene) -> None:
     heard = scene.run("collect(); run('a'); kill()", "collect(); run(*mine); close()")
-    assert [message.test for message in heard.all_of("finished")] == ["a", "b", "c"]
-    assert [loss["tests"] for loss in heard.losses] == [[]]
+    assert [message.test for message in all_of(heard, "finished")] == ["a", "b", "c"]
+    assert [loss["tests"] for loss in all_of(heard, "lost")] == [[]]
 
 
 def test_a_worker_that_goes_on_after_its_end_has_come_to_it(scene: Scene) -> None:
     heard = scene.run("collect(['a']); run('a'); close(); link.send('opened'); kill()")
-    assert [message.kind for message in heard.events[-2:]] == ["ended", "opened"]
+    assert [message.kind for message in heard[-2:]] == ["ended", "opened"]
     assert not (scene.path / "passes").exists()
 
 
@@ -121,7 +110,7 @@ def test_a_worker_that_goes_on_after_its_end_has_come_to_it(scene: Scene) -> Non
 )
 def test_a_worker_whose_stream_broke_after_its_end_is_a_loss(scene: Scene, last: str) -> None:
     heard = scene.run(f"collect(['a']); run('a'); close(); {last}")
-    assert [loss["tests"] for loss in heard.losses] == [[]]
+    assert [loss["tests"] for loss in all_of(heard, "lost")] == [[]]
 
 
 def test_an_error_of_who_listens_ends_the_worker_and_leaves_no_folder(scene: Scene) -> None:
@@ -140,7 +129,7 @@ def test_a_worker_knows_its_pass_its_folder_and_whether_it_is_the_first(scene: S
     workers = scene.workers(tells, tells)
     for kind in (PassKind.WALL, PassKind.CONFIRM):
         scene.hear(Pass(workers, kind, ["a"]))
-    told = [message["tests"] for message in scene.heard.all_of("collected")]
+    told = [message["tests"] for message in all_of(scene.heard, "collected")]
     assert told == [["WALL", "True"], ["CONFIRM", "False"]]
 
 
@@ -150,18 +139,6 @@ def test_the_first_worker_that_cannot_be_started_is_an_error(scene: Scene) -> No
     with pytest.raises(UsageError, match=r"^a worker cannot be started: .*'.*/nowhere'$"):
         scene.hear(Pass(workers, PassKind.WALL, None))
     assert not (scene.path / "passes").exists()
-
-
-def test_a_folder_that_cannot_be_made_is_named(scene: Scene) -> None:
-    (scene.path / "passes").write_text("in the way")
-    with pytest.raises(WriteError, match=r"passes/run/1-wall: cannot write: Not a directory$"):
-        scene.hear(Pass(scene.workers(), PassKind.WALL, None))
-
-
-def test_the_assignment_is_kept_beside_the_log_of_a_lost_worker(scene: Scene) -> None:
-    scene.run("collect(); begin('caf\\u00e9'); kill()", tests=["caf\u00e9"])
-    assignment = json.loads((scene.folder / "1-wall" / "assignment.json").read_text())
-    assert assignment["tests"] == ["caf\u00e9"]
 
 
 def test_runs_at_the_same_time_do_not_take_folders_from_each_other(tmp_path: Path) -> None:

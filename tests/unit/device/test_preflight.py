@@ -12,7 +12,7 @@ import pytest
 
 from pytest_ttnn_perf.machine import build as module
 from pytest_ttnn_perf.machine.build import preflight
-from pytest_ttnn_perf.machine.ttnn import Build, installed_ttnn
+from pytest_ttnn_perf.machine.ttnn import Build
 from tests.harness.fake_packages import write_package, write_ttnn
 
 if TYPE_CHECKING:
@@ -59,41 +59,11 @@ def test_a_build_with_tracy_on_hardware(site: Path) -> None:
     assert build_of() == Build("0.81.1", str(location), tracy=True, arch="wormhole_b0")
 
 
-def test_the_profiler_s_variable_of_the_user_is_not_passed_on(site: Path) -> None:
-    write_ttnn(site, arch="blackhole")
-    build = build_of(TT_METAL_DEVICE_PROFILER="0")
-    assert (build.tracy, build.arch, build.problem) == (False, "blackhole", None)
-
-
-def test_an_error_that_comes_with_and_without_the_profiler_tells_nothing_about_tracy(
-    site: Path,
-) -> None:
-    write_package(site, "ttnn", None, "def get_arch_name(): raise RuntimeError('no driver')")
-    build = build_of()
-    assert build.tracy is None
-    assert build.problem == "RuntimeError: no driver"
-
-
-def test_an_error_that_only_the_profiler_meets_is_one_of_a_build_with_tracy(site: Path) -> None:
-    source = """
-import os
-def get_arch_name():
-    if "TT_METAL_DEVICE_PROFILER" in os.environ:
-        raise RuntimeError("cannot profile and print")
-    return "blackhole"
-"""
-    write_package(site, "ttnn", "1.0", source)
-    assert build_of().tracy is True
-
-
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
         ("import torch_that_is_broken", "ModuleNotFoundError: No module named 'torch_that_is_brok"),
-        ("raise ImportError('libcudnn.so.9: not found')", "ImportError: libcudnn.so.9: not found"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
-        ("import os; os.kill(os.getpid(), 40)", "was killed by signal 40"),
-        ("import os; os._exit(3)", "ended with exit code 3"),
         ("import os; os.close(1); os._exit(0)", "ended with exit code 0"),
         (
             "import os; os.write(2, b'critical | TT_THROW @ c.cpp:76: e\\ninfo:\\nUnknown key: no"
@@ -133,9 +103,7 @@ def test_one_that_hangs_is_not_waited_for(site: Path) -> None:
     ("interpreter", "problem"),
     [
         (("/bin/echo", "hello"), "answered what cannot be read: 'hello -c import importlib"),
-        (("/bin/echo", '{"question": "cat"}', "\n"), "answered what cannot be read: '{"),
         (("/does/not/exist",), "/does/not/exist cannot be started: No such file or directory"),
-        (("/bin/true",), "ended with exit code 0"),
     ],
 )
 def test_an_interpreter_that_is_none(
@@ -154,20 +122,6 @@ def test_what_lies_in_the_current_folder_is_not_taken_for_ttnn(
     (tmp_path / "ttnn.py").write_text("raise SystemExit('the wrong one')")
     monkeypatch.chdir(tmp_path)
     assert build_of().problem is None
-
-
-def test_a_folder_of_that_name_is_no_ttnn(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (site / "ttnn" / "cpp").mkdir(parents=True)
-    monkeypatch.setattr(sys, "path", [str(site)])
-    assert build_of() == Build(None)
-
-
-def test_a_ttnn_in_its_source_tree_has_no_version(
-    site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_package(site, "ttnn", None)
-    monkeypatch.setattr(sys, "path", [str(site)])
-    assert installed_ttnn() == Build("unknown", str(site / "ttnn"))
 
 
 def test_a_simulator_that_stands_in_for_ttnn_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,15 +159,9 @@ def test_a_new_build_is_asked_again(site: Path, tmp_path: Path) -> None:
     assert build_of(tmp_path, devices=tmp_path / "none").tracy is True
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"build": 1}', '{"build": "x", "tracy": 1}'])
+@pytest.mark.parametrize("damage", ["{", '{"build": "x", "tracy": 1}'])
 def test_a_damaged_cache_is_written_anew(site: Path, tmp_path: Path, damage: str) -> None:
     write_ttnn(site, tracy=True)
     (tmp_path / "ttnn-build.json").write_text(damage)
     assert build_of(tmp_path).tracy is True
     assert json.loads((tmp_path / "ttnn-build.json").read_text())["tracy"] is True
-
-
-def test_a_cache_that_cannot_be_written_does_no_harm(site: Path, tmp_path: Path) -> None:
-    write_ttnn(site)
-    (tmp_path / "file").write_text("")
-    assert build_of(tmp_path / "file").tracy is False
