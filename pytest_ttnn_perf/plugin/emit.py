@@ -257,11 +257,7 @@ def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[tup
 def _results(
     config: pytest.Config, name: str, arguments: Mapping[str, object]
 ) -> Iterator[tuple[str, object]]:
-    """Yield what each implementation returns, with its plugin.
-
-    Raises:
-        HookError: one raised.
-    """
+    """Yield what each implementation returns, with its plugin."""
     for implementation in _implementations(config, name):
         yield _owner(config, implementation), _call(config, name, implementation, arguments)
 

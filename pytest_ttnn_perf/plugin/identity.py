@@ -40,11 +40,7 @@ def identities_of(items: Iterable[pytest.Item], settings: Settings) -> dict[str,
 
 
 def refuse_twins(items: Iterable[pytest.Item], settings: Settings) -> None:
-    """Refuse measured tests that would share a baseline.
-
-    Raises:
-        pytest.UsageError: naming both, the parameter and the setting.
-    """
+    """Refuse measured tests that would share a baseline."""
     known: dict[str, pytest.Item] = {}
     ignored = settings.identity_ignores
     for item in items:

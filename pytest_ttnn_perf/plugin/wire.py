@@ -139,11 +139,7 @@ class OrchestratorLink:
 
 
 def take_link(environment: MutableMapping[str, str]) -> OrchestratorLink | None:
-    """Return this process' link if it was started as a worker; once.
-
-    Raises:
-        InputError: there is no assignment, or no orchestrator at the other end.
-    """
+    """Return this process' link if it was started as a worker; once."""
     name, descriptor = environment.pop(ASSIGNMENT, None), environment.pop(CHANNEL, "")
     if name is None:
         return None
@@ -161,9 +157,5 @@ def take_link(environment: MutableMapping[str, str]) -> OrchestratorLink | None:
 
 
 def read_assignment(file: Path) -> Assignment:
-    """Read an assignment.
-
-    Raises:
-        InputError: the file is unreadable or malformed.
-    """
+    """Read an assignment."""
     return read_json(file, partial(decode, Assignment))

@@ -105,6 +105,7 @@ def test_expected_failures(project: Project) -> None:
     matches("expected_failures", project, ran)
 
 
+@pytest.mark.long
 def test_recording_and_accepting(mixed: Project) -> None:
     (mixed.path / "test_more.py").unlink()
     ran = run(mixed, "--ttnn-perf-update")

@@ -46,7 +46,7 @@ def write_ending(project: Project, **statements: str) -> None:
     ("statement", "code"),
     [
         ("pytest.exit('enough', returncode=7)", 7),
-        ("raise KeyboardInterrupt", 2),
+        pytest.param("raise KeyboardInterrupt", 2, marks=pytest.mark.long),
         ("session.shouldfail = 'as good as failed'", 1),
     ],
 )

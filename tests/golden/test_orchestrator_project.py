@@ -193,6 +193,7 @@ def test_current_folder_is_on_the_path_only_for_a_module(nested: Project) -> Non
     assert nested.run(*MODULE, *GATED, "models/test_a.py").code == 0
 
 
+@pytest.mark.long
 def test_session_of_a_script(nested: Project) -> None:
     nested.write(
         run="""

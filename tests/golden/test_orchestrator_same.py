@@ -131,7 +131,7 @@ def everything(project: Project) -> Project:
     "options",
     [
         ["-vv", "-rA", "--durations=0"],
-        ["-vvs", "--tb=short"],
+        pytest.param(["-vvs", "--tb=short"], marks=pytest.mark.long),
         pytest.param(["--capture=tee-sys", "--tb=line"], marks=pytest.mark.long),
         pytest.param(
             ["--color=yes", "-rA", "-k", "not doc and not unknown_fixture"], marks=pytest.mark.long
