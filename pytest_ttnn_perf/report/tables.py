@@ -76,10 +76,8 @@ class Line(NamedTuple):
     drawn: bool = False
 
 
-class ColouredLine(NamedTuple):
-    """A line in several colours."""
-
-    parts: Sequence[tuple[str, str | None]]
+#: A line in several colours.
+ColouredParts = list[tuple[str, str | None]]
 
 
 class Fit(NamedTuple):
@@ -198,7 +196,7 @@ class Table(Struct, frozen=True):
 #: Every letter that stands for a cell, as often as the cell is wide.
 _STAND_INS: Final = re.compile(f"([{chr(_STAND_IN)}-{chr(sys.maxunicode)}])\\1*")
 #: A part of an output.
-Block = str | Line | ColouredLine | Table
+Block = str | Line | ColouredParts | Table
 
 
 def table_of(
@@ -367,8 +365,8 @@ def printed(blocks: Iterable[Block], style: Style) -> Iterator[str]:
         if isinstance(block, Table):
             yield from block.lines(style)
             continue
-        if isinstance(block, ColouredLine):
-            yield "".join(coloured(inert(text), code, style) for text, code in block.parts)
+        if isinstance(block, list):
+            yield "".join(coloured(inert(text), code, style) for text, code in block)
             continue
         line = Line(block) if isinstance(block, str) else block
         text = inert(line.text)

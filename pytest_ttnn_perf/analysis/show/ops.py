@@ -15,7 +15,7 @@ from pytest_ttnn_perf.report.tables import (
     GREEN,
     RED,
     YELLOW,
-    ColouredLine,
+    ColouredParts,
     Listing,
     cut_end,
     format_ns,
@@ -122,24 +122,24 @@ def _view_document(view: OpView) -> dict[str, object]:
 
 def _view_lines(view: OpView, table: OpTable, width: int) -> Iterator[Block]:
     for title in _titles(view, len(table.devices)):
-        yield ColouredLine([(cut_end(inert(title), width), BOLD)])
+        yield [(cut_end(inert(title), width), BOLD)]
     blocks = list(_blocks(view))
     shown = list(chain.from_iterable(rows for _, rows in blocks))
     columns, widths = _columns(shown, width, inside=bool(view.layers))
     headings = [f"{c.heading:>{w}}" for c, w in zip(columns, widths[2:], strict=True)]
     head = [f"{_ID.heading:>{widths[0]}}", f"{'op':<{widths[1]}}", *headings]
-    yield ColouredLine([(_BETWEEN.join(head).rstrip(), BOLD)])
+    yield [(_BETWEEN.join(head).rstrip(), BOLD)]
     yield _BETWEEN.join("-" * each for each in widths)
     whole_ns = view.kernel_ns
     for layers, rows in blocks:
         if layers is not None:
             text = _layers_title(view, layers)
-            yield ColouredLine([(cut_end(f"{' ' * widths[0]}{_BETWEEN}{text}", width), CYAN)])
+            yield [(cut_end(f"{' ' * widths[0]}{_BETWEEN}{text}", width), CYAN)]
         for row in rows:
             mark = _INSIDE if layers is not None else ""
             yield _row_line(row, columns, widths, mark=mark, whole_ns=whole_ns)
         if layers is not None:
-            yield ColouredLine([(f"{' ' * widths[0]}{_BETWEEN}└", CYAN)])
+            yield [(f"{' ' * widths[0]}{_BETWEEN}└", CYAN)]
 
 
 def _titles(view: OpView, devices: int) -> Iterator[str]:
@@ -207,15 +207,13 @@ def _row_line(
     *,
     mark: str,
     whole_ns: float,
-) -> ColouredLine:
+) -> ColouredParts:
     name = cut_end(mark + inert(row.name), widths[1])
-    cells: list[tuple[str, str | None]] = [
-        (f"{_ID.cell(row):>{widths[0]}}{_BETWEEN}{name:<{widths[1]}}", None)
-    ]
+    cells: ColouredParts = [(f"{_ID.cell(row):>{widths[0]}}{_BETWEEN}{name:<{widths[1]}}", None)]
     for column, width in zip(columns, widths[2:], strict=True):
         cells.append((_BETWEEN, None))
         cells.append((f"{column.cell(row):>{width}}", _paint(column.heading, row, whole_ns)))
-    return ColouredLine(cells)
+    return cells
 
 
 def _paint(heading: str, row: OpRow, whole_ns: float) -> str | None:
