@@ -326,18 +326,17 @@ def run_prune(options: argparse.Namespace) -> Result:
     run = judge_run(_full_run(options.record, full=options.full), store, settings)
     orphans = list(orphans_in(run, files, used=hardware_of(run)))
     chosen = [orphan for orphan in orphans if key in {None, orphan.hardware.key}]
-    found = replace(describe_orphans(chosen, run, store), options=repeated_options(options))
-    renamed = {orphan for renaming in found.renamings for orphan in renaming.orphans}
+    found, renamings = describe_orphans(chosen, run, store)
     edits = Edits(store)
-    edits.remarks += [f"kept: {text}" for text in renaming_texts(found)]
+    edits.remarks += [
+        f"kept: {text}" for text in renaming_texts(renamings, repeated_options(options))
+    ]
     edits.remarks += _kept(run, files, key)
-    for orphan in found.orphans:
+    for orphan in found:
         stored = store.find(orphan.hardware, orphan.test)
-        if orphan not in renamed and stored is not None:
-            alike = orphan.looks_like
-            note = f"looks like {alike}, which has a baseline of its own" if alike else None
+        if orphan.looks_like is None and stored is not None:
             words = dict.fromkeys(stored.metrics, "removed")
-            edits.add(orphan.hardware, orphan.test, _nothing, words, note)
+            edits.add(orphan.hardware, orphan.test, _nothing, words)
     return edits.result(options)
 
 

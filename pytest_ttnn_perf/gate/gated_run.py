@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import split_test_id
 from pytest_ttnn_perf.core.codec import decode, encode
 from pytest_ttnn_perf.core.errors import TtnnPerfError
-from pytest_ttnn_perf.core.observation import Location, Observation, Reason, Run
+from pytest_ttnn_perf.core.observation import Location, Observation, Run
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.gate.confirm import (
     MEASURED_ONCE,
@@ -25,7 +24,6 @@ from pytest_ttnn_perf.gate.confirm import (
     moves_at_first,
     moves_of_control,
 )
-from pytest_ttnn_perf.gate.health import old_names
 from pytest_ttnn_perf.gate.judging import (
     DeviceResults,
     Policies,
@@ -38,14 +36,12 @@ from pytest_ttnn_perf.gate.judging import (
 from pytest_ttnn_perf.gate.machine_shift import bears_out, explain_by_shift
 from pytest_ttnn_perf.gate.record import Journal, RunContext, environment_of
 from pytest_ttnn_perf.gate.store import BaselineStore
-from pytest_ttnn_perf.gate.targets import with_targets
 from pytest_ttnn_perf.gate.update import Updates, acceptance_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.observation import Coverage, JudgedTest, Shift, SweepPoint
     from pytest_ttnn_perf.core.settings import Settings
 
@@ -63,8 +59,6 @@ class GateRun:
     errors: list[str] = field(default_factory=list)
     #: The sweep points of tests, by node id, as far as they are known beforehand.
     points: Mapping[str, SweepPoint] = field(default_factory=dict)
-    #: Old and new names of new tests that may have been renamed.
-    renamed: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: Whether a shift is still to be borne out by controls.
     doubts_shift: bool = False
     _policies: Policies = field(init=False)
@@ -73,9 +67,7 @@ class GateRun:
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
     #: The names that tests are filed under, by node id, where that is not the id.
     _identities: dict[str, str] = field(default_factory=dict)
-    #: The tests to measure, and the files whose renamed tests were looked for.
-    _asked: frozenset[str] | None = None
-    _seen: set[tuple[Hardware, str]] = field(default_factory=set)
+    _began: bool = False
 
     def __post_init__(self) -> None:
         settings, now = self.context.settings, datetime.now(timezone.utc)
@@ -119,7 +111,7 @@ class GateRun:
         self.run = replace(self.run, coverage=coverage)
         if not tests:
             return
-        self._asked = frozenset(map(self.identity, tests))
+        self._began = True
         self.store.preload(tests)
         environment = environment_of(self.context.project, self.context.job)
         self.run = replace(self.run, environment=environment)
@@ -147,12 +139,16 @@ class GateRun:
         observation = decode(Observation, observed, key=identity)  # or the journal is unreadable
         if identity != test:
             observation = replace(observation, node_id=test)
-        if self._asked is None:  # a test that asked for the fixture only while it ran
+        if not self._began:  # a test that asked for the fixture only while it ran
             self.attempt(partial(self.begin, [test], self.run.coverage))
         hardware = observation.hardware or self.context.hardware
         is_new = self.settings.update is not None and self.store.find(hardware, identity) is None
         observation = self.device.add_to(observation, is_new=is_new)
-        return self._record(with_targets(observation, hardware, self.settings.targets))
+        if self.settings.targets is not None:
+            from pytest_ttnn_perf.gate.targets import with_targets
+
+            observation = with_targets(observation, hardware, self.settings.targets)
+        return self._record(observation)
 
     def _record(self, observation: Observation) -> JudgedTest:
         self.attempt(partial(self.journal.add, observation.test, encode(observation)))
@@ -164,18 +160,7 @@ class GateRun:
         if self.run.shift is not None:
             verdicts = explain_by_shift(judged.verdicts, self.run.shift)
             judged = replace(judged, verdicts=verdicts)
-        if any(verdict.reason is Reason.NEW_TEST for verdict in judged.verdicts):
-            self._look_for_old_name(judged)
         return self._decide(observation.node_id or observation.test, judged)
-
-    def _look_for_old_name(self, judged: JudgedTest) -> None:
-        test, coverage = judged.observation.test, self.run.coverage
-        hardware = judged.observation.hardware or self.context.hardware
-        file = split_test_id(test)[0]
-        if coverage is not None and (hardware, file) not in self._seen:
-            self._seen.add((hardware, file))
-            asked = self._asked or frozenset()
-            self.renamed |= old_names(file, hardware, self.store, coverage, new=asked)
 
     def _decide(self, test: str, judged: JudgedTest) -> JudgedTest:
         if violations(judged, self.settings.checklist):

@@ -3,87 +3,58 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import split_test_id
 from pytest_ttnn_perf.core.errors import TtnnPerfError
-from pytest_ttnn_perf.core.observation import Coverage, Reason, function_of
+from pytest_ttnn_perf.core.observation import Reason, function_of
+from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+    from typing import TypeAlias
 
     from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.observation import Run
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.gate.store import BaselineStore, StoredFile
 
-
-class Stale(Struct, frozen=True):
-    """Outdated baselines, all for one reason."""
-
-    why: str
-    tests: tuple[str, ...]
-    oldest: str
-    oldest_at: str
+    #: An old name, a new one, and the orphans that they are about.
+    Renaming: TypeAlias = tuple[str, str, tuple["Orphan", ...]]
 
 
-class BaselineHealth(Struct, frozen=True):
+class BaselineHealth(NamedTuple):
     """The health of a project's baselines.
 
     ``lost`` are tests with a baseline that have no result in a full run, where one is required.
+    ``stale`` says which baselines are outdated, and why.
     """
 
     lost: tuple[str, ...] = ()
-    stale: tuple[Stale, ...] = ()
-
-
-#: Everything is as it should be.
-HEALTHY: Final = BaselineHealth()
+    stale: tuple[str, ...] = ()
 
 
 class Orphan(Struct, frozen=True):
     """A stored baseline that no test is compared with any more.
 
-    ``looks_like`` is a new test that it resembles; ``taken`` says that that one has a baseline of
-    its own by now. ``in_use``: it is filed under the node id of that test, and found even so.
+    ``looks_like`` is a new test without a baseline that it resembles.
     """
 
     hardware: Hardware
     test: str
     looks_like: str | None = None
-    taken: bool = False
-    in_use: bool = False
-
-
-class Renaming(Struct, frozen=True):
-    """A test, function or file that may be renamed."""
-
-    before: str
-    after: str
-    orphans: tuple[Orphan, ...]
-
-
-class Orphans(Struct, frozen=True):
-    """The orphans of a run, and their renamings.
-
-    ``record`` is where the record of the run is; ``options`` are words for every command.
-    """
-
-    orphans: tuple[Orphan, ...]
-    renamings: tuple[Renaming, ...] = ()
-    record: str | None = None
-    options: tuple[str, ...] = ()
 
 
 #: Beyond so many pairs, about a second's worth, nothing is guessed.
 _MOST_PAIRS: Final = 40_000
 
 
-def find_orphans(run: Run, store: BaselineStore) -> Orphans | None:
-    """Return the orphans on the hardware of a full run.
+def find_orphans(
+    run: Run, store: BaselineStore
+) -> tuple[Sequence[Orphan], Sequence[Renaming]] | None:
+    """Return the orphans of a full run, and their renamings.
 
     Nothing that goes wrong here may cost the run its summary.
     """
@@ -91,30 +62,29 @@ def find_orphans(run: Run, store: BaselineStore) -> Orphans | None:
         return None
     try:
         orphans = list(orphans_in(run, store.all_files(hardware_of(run)), used=hardware_of(run)))
+        return describe_orphans(orphans, run, store) if orphans else None
     except TtnnPerfError:
         return None
-    return describe_orphans(orphans, run, store) if orphans else None
 
 
-def describe_orphans(orphans: Sequence[Orphan], run: Run, store: BaselineStore) -> Orphans:
-    """Add the possible new names of orphans."""
-    known = [orphan for orphan in orphans if orphan.looks_like is not None]
-    unknown = [orphan for orphan in orphans if orphan.looks_like is None]
-    for hardware in dict.fromkeys(orphan.hardware for orphan in unknown):
-        own = [orphan for orphan in unknown if orphan.hardware == hardware]
+def describe_orphans(
+    orphans: Sequence[Orphan], run: Run, store: BaselineStore
+) -> tuple[Sequence[Orphan], Sequence[Renaming]]:
+    """Add the possible new names of orphans, and return their renamings."""
+    known = []
+    for hardware in dict.fromkeys(orphan.hardware for orphan in orphans):
+        own = [orphan.test for orphan in orphans if orphan.hardware == hardware]
         new = [
             test
             for test, judged in run.tests.items()
             if (judged.observation.hardware or run.hardware) == hardware
             and any(verdict.reason is Reason.NEW_TEST for verdict in judged.verdicts)
+            and store.find(hardware, test) is None
         ]
-        pairs = pair_by_name([orphan.test for orphan in own], new)
-        for orphan in own:
-            name = pairs.get(orphan.test)
-            taken = name is not None and store.find(hardware, name) is not None
-            known.append(replace(orphan, looks_like=name, taken=taken))
+        pairs = pair_by_name(own, new)
+        known += [Orphan(hardware, test, pairs.get(test)) for test in own]
     functions = run.coverage.functions(run.tests) if run.coverage else frozenset()
-    return Orphans(tuple(known), tuple(renamings(known, functions)))
+    return known, list(renamings(known, functions))
 
 
 def hardware_of(run: Run) -> frozenset[Hardware]:
@@ -137,13 +107,10 @@ def orphans_in(
     functions = run.coverage.functions(run.tests)
     for test, file in stored_tests(files):
         hardware = file.content.hardware
-        if test in identities:
-            # Stored before some parameters were left out: found, until one of them changes.
-            identity = identities[test]
-            taken = split_test_id(identity)[1] in file.content.tests
-            yield Orphan(hardware, test, looks_like=identity, taken=taken, in_use=not taken)
-            continue
-        gone = test not in existing and run.coverage.covers(test)
+        identity = identities.get(test)
+        if identity is not None and split_test_id(identity)[1] not in file.content.tests:
+            continue  # stored before some parameters were left out of the name: found even so
+        gone = test not in existing and (identity is not None or run.coverage.covers(test))
         if gone and (hardware in used or function_of(test) not in functions):
             yield Orphan(hardware, test)
 
@@ -198,37 +165,13 @@ def _nearest_name(test: str, others: Sequence[str]) -> str | None:
     return near[0] if len(near) == 1 else None
 
 
-def old_names(
-    file: str,
-    hardware: Hardware,
-    store: BaselineStore,
-    coverage: Coverage,
-    *,
-    new: Collection[str],
-) -> dict[str, tuple[str, str]]:
-    """Return the possible renamings to new tests of a file.
-
-    ``new`` are the tests that are measured. Known while a run goes on, if all of the file was
-    collected; those that were recorded before are not new.
-    """
-    stored = {f"{file}::{name}" for name in store.names_in(hardware, file)}
-    gone = [test for test in stored - {*coverage.others, *new} if coverage.covers(test)]
-    pairs = pair_by_name(gone, [t for t in new if _file(t) == file and t not in stored])
-    orphans = [Orphan(hardware, test, looks_like=pairs.get(test)) for test in gone]
-    return {
-        str(orphan.looks_like): (renaming.before, renaming.after)
-        for renaming in renamings(orphans, coverage.functions(new))
-        for orphan in renaming.orphans
-    }
-
-
 def renamings(orphans: Sequence[Orphan], functions: frozenset[str]) -> Iterator[Renaming]:
     """Yield the renamings of orphans, as few as there are.
 
     One for a file or a function, if all that was in it went the same way and none of it is left;
     ``functions`` are those that there are.
     """
-    open_ones = [o for o in orphans if o.looks_like is not None and not o.taken]
+    open_ones = [orphan for orphan in orphans if orphan.looks_like is not None]
     files = {function.partition("::")[0] for function in functions}
     left = dict.fromkeys(open_ones)
     for place, kept in ((_file, files), (function_of, functions)):
@@ -237,13 +180,12 @@ def renamings(orphans: Sequence[Orphan], functions: frozenset[str]) -> Iterator[
             after = {place(o.looks_like or "") for o in inside}
             goal = min(after)
             same = all(f"{goal}{o.test[len(before) :]}" == o.looks_like for o in inside)
-            whole = before not in kept and not any(o.taken for o in inside)
-            if whole and len(after) == 1 and same:
-                yield Renaming(before, goal, inside)
+            if before not in kept and len(after) == 1 and same:
+                yield before, goal, inside
                 for orphan in inside:
                     left.pop(orphan, None)
     for orphan in left:
-        yield Renaming(orphan.test, str(orphan.looks_like), (orphan,))
+        yield orphan.test, str(orphan.looks_like), (orphan,)
 
 
 def _file(test: str) -> str:
@@ -272,7 +214,7 @@ def lost_tests(run: Run, store: BaselineStore) -> Iterator[str]:
             yield test
 
 
-def _stale(run: Run, store: BaselineStore, days: int) -> Iterator[Stale]:
+def _stale(run: Run, store: BaselineStore, days: int) -> Iterator[str]:
     accepted = {}
     for test, judged in run.tests.items():
         hardware = judged.observation.hardware or run.hardware
@@ -289,7 +231,8 @@ def _stale(run: Run, store: BaselineStore, days: int) -> Iterator[Stale]:
     ):
         if tests:
             oldest = min(tests, key=lambda test: accepted[test].at)
-            yield Stale(why, tuple(tests), oldest, accepted[oldest].at[:10])
+            count = counted(len(tests), "baseline")
+            yield f"{count} {why}, the oldest {oldest} of {accepted[oldest].at[:10]}"
 
 
 def _days_between(then: str, now: str | None) -> float:

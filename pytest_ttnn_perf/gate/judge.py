@@ -127,14 +127,6 @@ def doubt_gains(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
 NO_METRIC: Final = Metric("-", unit="")
 
 
-class _Obstacle(Struct, frozen=True):
-    """The reason why a whole test cannot be compared."""
-
-    outcome: Outcome
-    reason: Reason
-    detail: str | None = None
-
-
 def judge_test(
     observation: Observation,
     baseline: TestBaseline | None,
@@ -209,7 +201,7 @@ def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict | Non
         return _no_data(metric, Reason.NOT_RECORDED)
     other = _metric_obstacle(whole.metric, metric)  # another source has no categories
     if other is not None:
-        return Verdict(metric, other.outcome, reason=other.reason, detail=other.detail)
+        return other
     centre = median([session.median for session in baseline.current])
     return Verdict(metric, Outcome.IMPROVED, reason=Reason.GONE, observed=0.0, centre=centre)
 
@@ -226,24 +218,25 @@ def session_of(observed: MetricObservation, samples: tuple[float, ...], run: str
 
 def _obstacle(
     observation: Observation, baseline: TestBaseline | None, other_keys: tuple[str, ...]
-) -> _Obstacle | None:
+) -> Verdict | None:
+    """Return the verdict on a test that cannot be compared."""
+    if baseline is None and other_keys:
+        keys = ", ".join(other_keys)
+        return Verdict(NO_METRIC, Outcome.NOT_COMPARABLE, Reason.OTHER_KEY, keys)
     if baseline is None:
-        if other_keys:
-            keys = ", ".join(other_keys)
-            return _Obstacle(Outcome.NOT_COMPARABLE, Reason.OTHER_KEY, keys)
-        return _Obstacle(Outcome.NO_BASELINE, Reason.NEW_TEST)
+        return Verdict(NO_METRIC, Outcome.NO_BASELINE, Reason.NEW_TEST)
     difference = first_difference(observation.setting, baseline.configuration)
     if difference is None:
         return None
     name, now, then = difference
     detail = f"{name} is {now!r}, in the baseline {then!r}"
-    return _Obstacle(Outcome.NOT_COMPARABLE, Reason.OTHER_CONFIGURATION, detail)
+    return Verdict(NO_METRIC, Outcome.NOT_COMPARABLE, Reason.OTHER_CONFIGURATION, detail)
 
 
 def _judge_metric(
     observed: MetricObservation,
     baseline: MetricBaseline | None,
-    obstacle: _Obstacle | None,
+    obstacle: Verdict | None,
     policy: Policy,
 ) -> Verdict:
     # Unusable samples, broken absolute limits and unsteady values fail whatever is stored.
@@ -253,12 +246,9 @@ def _judge_metric(
     if obstacle is None and baseline is not None:
         obstacle = _metric_obstacle(observed.metric, baseline.metric)
     if obstacle or baseline is None:
-        obstacle = obstacle or _Obstacle(Outcome.NO_BASELINE, Reason.NEW_METRIC)
-        return Verdict(
-            observed.metric,
-            obstacle.outcome,
-            reason=obstacle.reason,
-            detail=obstacle.detail,
+        return replace(
+            obstacle or Verdict(NO_METRIC, Outcome.NO_BASELINE, Reason.NEW_METRIC),
+            metric=observed.metric,
             observed=representative(observed.metric, observed.samples),
             samples=len(observed.samples),
         )
@@ -269,15 +259,15 @@ def _judge_metric(
     return _judge_difference(observed, baseline, policy=policy)
 
 
-def _metric_obstacle(metric: Metric, stored: Metric) -> _Obstacle | None:
+def _metric_obstacle(metric: Metric, stored: Metric) -> Verdict | None:
     part = metric.differs_from(stored)
     if part:
         now, then = metric.part(part), stored.part(part)
         detail = f"{part} is {now!r}, in the baseline {then!r}"
-        return _Obstacle(Outcome.NOT_COMPARABLE, Reason.OTHER_DEFINITION, detail)
+        return Verdict(stored, Outcome.NOT_COMPARABLE, Reason.OTHER_DEFINITION, detail)
     if metric.source is not stored.source:
         detail = f"source is {metric.source.value}, in the baseline {stored.source.value}"
-        return _Obstacle(Outcome.NOT_COMPARABLE, Reason.OTHER_SOURCE, detail)
+        return Verdict(stored, Outcome.NOT_COMPARABLE, Reason.OTHER_SOURCE, detail)
     return None
 
 
@@ -296,7 +286,7 @@ def _unusable(observed: MetricObservation) -> Verdict | None:
 def _judge_again(
     observed: MetricObservation,
     baseline: MetricBaseline | None,
-    obstacle: _Obstacle | None,
+    obstacle: Verdict | None,
     policy: Policy,
     unconfirmed: str | None,
 ) -> Verdict:
@@ -334,23 +324,23 @@ def _flaw(metric: Metric, samples: Sequence[float]) -> Reason | None:
 def _broken_bound(observed: MetricObservation) -> Verdict | None:
     limits = observed.limits
     if limits.at_least is None and limits.at_most is None:
-        return None
+        return None  # for most, and their samples are not looked at
     value = representative(observed.metric, observed.samples)
-    for bound, broken in (
-        (limits.at_least, limits.at_least is not None and value < limits.at_least),
-        (limits.at_most, limits.at_most is not None and value > limits.at_most),
-    ):
-        if broken:
-            return Verdict(
-                observed.metric,
-                Outcome.REGRESSED,
-                reason=Reason.ABSOLUTE_LIMIT,
-                detail=observed.note,
-                observed=value,
-                samples=len(observed.samples),
-                bound=bound,
-            )
-    return None
+    if limits.at_least is not None and value < limits.at_least:
+        bound = limits.at_least
+    elif limits.at_most is not None and value > limits.at_most:
+        bound = limits.at_most
+    else:
+        return None
+    return Verdict(
+        observed.metric,
+        Outcome.REGRESSED,
+        Reason.ABSOLUTE_LIMIT,
+        observed.note,
+        value,
+        samples=len(observed.samples),
+        bound=bound,
+    )
 
 
 def _no_data(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,16 +36,15 @@ from pytest_ttnn_perf.core.observation import (
 from pytest_ttnn_perf.core.ops import CALLS
 from pytest_ttnn_perf.core.settings import Checklist, Missing
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, doubt_gains, judge_test, settled_value
-from pytest_ttnn_perf.gate.machine_shift import DriftReport, drift_of, explain_by_shift, shift_of
+from pytest_ttnn_perf.gate.machine_shift import drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES, ask_numbers
-from pytest_ttnn_perf.gate.targets import with_targets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from pytest_ttnn_perf.core.finding import AxisEffect
-    from pytest_ttnn_perf.core.hardware import Environment, Hardware
+    from pytest_ttnn_perf.core.hardware import Environment, Hardware, Scalar
     from pytest_ttnn_perf.core.observation import Run, Shift, Verdict
     from pytest_ttnn_perf.core.ops import OpGroups
     from pytest_ttnn_perf.core.settings import Settings
@@ -58,11 +57,12 @@ if TYPE_CHECKING:
 RegionTimes = Mapping[str, tuple[float, float]]
 
 
-class Policies(Struct):
+class Policies:
     """The gate's constants for each hardware key, as its baselines teach them."""
 
-    store: BaselineStore
-    _learned: dict[Hardware, Policy] = {}
+    def __init__(self, store: BaselineStore) -> None:
+        self.store = store
+        self._learned: dict[Hardware, Policy] = {}
 
     def of(self, hardware: Hardware, metrics: Iterable[MetricObservation]) -> Policy:
         """Return the constants for a test with these metrics."""
@@ -240,10 +240,11 @@ def judge_run(run: Run, store: BaselineStore, settings: Settings) -> Run:
     def judge(observation: Observation) -> JudgedTest:
         return judge_observation(observation, policies, hardware=run.hardware)
 
-    observations = [
-        with_targets(judged.observation, run.hardware, settings.targets)
-        for judged in run.tests.values()
-    ]
+    observations = [judged.observation for judged in run.tests.values()]
+    if settings.targets is not None:
+        from pytest_ttnn_perf.gate.targets import with_targets
+
+        observations = [with_targets(o, run.hardware, settings.targets) for o in observations]
     tests = {each.test: judge(each) for each in observations}
     shift = None
     if not run.shift_refuted:  # it shows in what was measured at first
@@ -327,7 +328,7 @@ def machine_shift(
     if shift.worse and not any(verdict.metric.compared_by_ratio for verdict in beyond):
         return None
     found = differences_of(tests, store, hardware=hardware, environment=environment)
-    differences = list(map(str, found))
+    differences = [difference_text(*each) for each in found]
     load, processors = environment.load_1m, environment.cpu_count
     if load is not None and processors and load > _BUSY * processors:
         differences.append(f"load {load:g} on {processors} processors when the run began")
@@ -339,27 +340,15 @@ def relabel_shifted(judged: JudgedTest, shift: Shift) -> JudgedTest:
     return replace(judged, verdicts=explain_by_shift(judged.verdicts, shift))
 
 
-class EnvironmentDifference(NamedTuple):
-    """A change of the environment since baselines were accepted."""
-
-    name: str
-    before: object
-    now: object
-
-    def __str__(self) -> str:
-        now_text = f"no {self.name}" if self.now is None else f"{self.name} {self.now}"
-        return f"{now_text}, at the baselines {self.before}"
-
-
 def differences_of(
     tests: Mapping[str, JudgedTest],
     store: BaselineStore,
     *,
     hardware: Hardware | None,
     environment: Environment,
-) -> tuple[EnvironmentDifference, ...]:
-    """Return what differs from when most baselines of these tests were accepted."""
-    found: Counter[EnvironmentDifference] = Counter()
+) -> tuple[tuple[str, Scalar, Scalar], ...]:
+    """Return what most baselines differ in: name, value then and now."""
+    found: Counter[tuple[str, Scalar, Scalar]] = Counter()
     compared = 0
     current = {**environment.lasting, "ttnn": environment.ttnn}
     for judged in tests.values():
@@ -369,34 +358,32 @@ def differences_of(
             compared += 1
             then = {**baseline.accepted.environment, "ttnn": baseline.accepted.ttnn}
             found.update(
-                EnvironmentDifference(_WORDS.get(name, name), value, current.get(name))
+                (_WORDS.get(name, name), value, current.get(name))
                 for name, value in then.items()
                 if value is not None and current.get(name) != value
             )
     return tuple(differs for differs, count in found.most_common() if count >= compared / 2)
 
 
-def drifts_of(tests: Iterable[JudgedTest]) -> Iterator[DriftReport]:
-    """Yield the times that drifted, then the run if it did.
+def difference_text(name: str, before: Scalar, now: Scalar) -> str:
+    """Say how the environment differs from that of the baselines."""
+    now_text = f"no {name}" if now is None else f"{name} {now}"
+    return f"{now_text}, at the baselines {before}"
+
+
+def drifts_of(tests: Iterable[JudgedTest]) -> Iterator[tuple[str, str, int, float]]:
+    """Yield times that drifted: test, metric, number of samples and change.
 
     Times only: a throughput that was derived from one would say the same again.
     """
-    ratios: list[float] = []
     for judged in tests:
-        changes = []
         for verdict in judged.verdicts:
             observed = judged.observation.metrics.get(verdict.metric.name)
-            if observed is None or verdict.metric.kind is not Kind.TIME:
-                continue
-            drift = drift_of(observed.samples)
-            if drift is not None:
-                samples = len(observed.samples)
-                yield DriftReport(judged.observation.test, verdict.metric.name, samples, drift)
-            changes += [] if verdict.change is None else [verdict.change]
-        ratios += [1 + max(changes, key=abs)] if changes else []
-    drift = drift_of(ratios)
-    if drift is not None:
-        yield DriftReport(None, None, len(ratios), drift)
+            if observed is not None and verdict.metric.kind is Kind.TIME:
+                drift = drift_of(observed.samples)
+                if drift is not None:
+                    samples = len(observed.samples)
+                    yield judged.observation.test, verdict.metric.name, samples, drift
 
 
 def failing_verdicts(judged: JudgedTest, settings: Settings) -> tuple[Verdict, ...]:

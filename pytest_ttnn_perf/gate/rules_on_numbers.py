@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from math import isfinite
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -37,9 +37,10 @@ from pytest_ttnn_perf.core.metric import (
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Observation, Outcome, Requester, Verdict
 from pytest_ttnn_perf.core.settings import USUAL_PCC
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, counted, percent
+from pytest_ttnn_perf.gate.judge import representative
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.finding import AxisEffect
     from pytest_ttnn_perf.core.hardware import Hardware, Scalar
@@ -56,90 +57,34 @@ _WALL: Final = frozenset({Source.WALL})
 _DEVICE: Final = frozenset({Source.DEVICE, Source.REALTIME, Source.TRACY})
 
 
-class Trouble(NamedTuple):
-    """One problem with its number, limit and unit."""
+def waiting_of_call(subject: Subject, share: Limit, sentence: str) -> Answer | str:
+    """Answer for the part of a call without a kernel.
 
-    text: str
-    value: float | None = None
-    limit: float | None = None
-    unit: str = ""
+    A text says which time is missing.
 
-
-def found_troubles(troubles: Sequence[Trouble]) -> Answer:
-    """Answer with several problems; the value is of the first."""
-    first = troubles[0]
-    return Answer.found(
-        "; ".join(trouble.text for trouble in troubles),
-        value=first.value,
-        limit=first.limit,
-        unit=first.unit,
-        evidence=(Evidence(trouble.text, trouble.value, trouble.unit) for trouble in troubles),
+    ``sentence`` may name the times ``{wall}`` and ``{device}``, and the part as ``{waiting}``.
+    """
+    wall = _median_ns(subject, WALL_TIME, _WALL) or _median_ns(subject, THROUGHPUT_TIME, _WALL)
+    device = _median_ns(subject, KERNEL_TIME, _DEVICE)
+    if wall is None or device is None:
+        return _why_missing(subject, WALL_TIME if wall is None else KERNEL_TIME)
+    waiting = max(0.0, 1 - device / wall)
+    times = {"wall": _milliseconds(wall), "device": _milliseconds(device)}
+    return share.at_most(waiting, sentence.format(**times, waiting=percent(waiting))).saving(
+        {},
+        "wall − device: {wall} − {device}".format(**times),
+        waiting_ns=max(0.0, wall - device),
     )
 
 
-class CallTimes(NamedTuple):
-    """The wall time of a call, and its slowest device's."""
-
-    wall_ns: float
-    device_ns: float
-
-    @property
-    def waiting(self) -> float:
-        """The part of the wall time in which no kernel runs."""
-        return max(0.0, 1 - self.device_ns / self.wall_ns)
-
-    @property
-    def waiting_ns(self) -> float:
-        """The time in which no kernel runs."""
-        return max(0.0, self.wall_ns - self.device_ns)
-
-    @property
-    def arithmetic(self) -> str:
-        """The arithmetic of the waiting time."""
-        return f"wall − device: {milliseconds(self.wall_ns)} − {milliseconds(self.device_ns)}"
-
-
-class IoTimes(NamedTuple):
-    """The times of computing and transferring, alone and at once."""
-
-    compute_ns: float
-    transfer_ns: float
-    both_ns: float
-
-    @property
-    def overlap(self) -> float:
-        """The hidden part of the shorter one, from 0 to 1."""
-        hidden = self.compute_ns + self.transfer_ns - self.both_ns
-        return min(1.0, max(0.0, hidden / min(self.compute_ns, self.transfer_ns)))
-
-    @property
-    def transfer_share(self) -> float:
-        """The part of transfers, one after the other."""
-        return self.transfer_ns / (self.compute_ns + self.transfer_ns)
-
-
-def call_times(subject: Subject) -> CallTimes | str:
-    """Return the times of a call, or why one is missing."""
-    wall = _median_ns(subject, WALL_TIME, _WALL) or _median_ns(subject, THROUGHPUT_TIME, _WALL)
-    if wall is None:
-        return _why_missing(subject, WALL_TIME)
-    device = _median_ns(subject, KERNEL_TIME, _DEVICE)
-    return _why_missing(subject, KERNEL_TIME) if device is None else CallTimes(wall, device)
-
-
-def io_times(subject: Subject) -> IoTimes | None:
-    """Return the times of transfers and compute, if all were measured."""
+def _io_times(subject: Subject) -> tuple[float, ...] | None:
+    """Return the times of computing, transferring and both, if all were measured."""
     times = [_median_ns(subject, name, _WALL) for name in _IO_TIMES]
     known = [time for time in times if time is not None]
-    return IoTimes(*known) if len(known) == len(times) else None
+    return tuple(known) if len(known) == len(times) else None
 
 
-def milliseconds(nanoseconds: float) -> str:
-    """Return a time as people read it.
-
-    >>> milliseconds(12_345_678.0)
-    '12.3 ms'
-    """
+def _milliseconds(nanoseconds: float) -> str:
     return f"{nanoseconds / NANOSECONDS_IN['ms']:.3g} ms"
 
 
@@ -155,12 +100,24 @@ def _median_ns(subject: Subject, name: str, sources: Collection[Source]) -> floa
 
 
 def _why_missing(subject: Subject, name: str) -> str:
-    assert subject.observation is not None
-    observed = subject.observation.metrics.get(name)
+    observed = subject.observation.metrics.get(name) if subject.observation is not None else None
     if observed is None:
         return f"the test has no {name}"
     source = observed.metric.source.value
     return f"{name}: {observed.note}" if observed.note else f"{name} of source {source} has no time"
+
+
+def _found(troubles: Sequence[tuple[Evidence, float | None]]) -> Answer:
+    """Answer with problems and their limits; the value is of the first."""
+    (first, limit), *_ = troubles
+    evidence = [trouble for trouble, _ in troubles]
+    return Answer.found(
+        "; ".join(trouble.subject for trouble in evidence),
+        value=first.value,
+        limit=limit,
+        unit=first.unit,
+        evidence=evidence,
+    )
 
 
 _OFF: Final = frozenset({"", "0", "false", "off", "no", "none"})
@@ -273,20 +230,14 @@ def cold_samples(
 
     ## What it finds
     A program cache that grew while samples were taken, a first sample far above the others, or
-    fewer warm-up calls than a model needs.
+    fewer warm-up calls than a model needs. Times of one call, such as `first_call_time`, are meant
+    to be cold and are left out.
 
     ## Why it matters
     First calls compile, capture traces and fill caches: their time differs from run to run.
 
     ## What to do
     Leave `warmup` at 3 or more, and warm the model up with the shapes that are measured.
-
-    ## When it is no problem
-    When the cold call itself is what is measured: `first_call_time` and the time of a whole test
-    are left out here.
-
-    ## Where it looks
-    Warm-up and samples of measured times, and the programs in the cache before and after them.
     """
     timed = [
         observed
@@ -300,34 +251,26 @@ def cold_samples(
         return Answer.not_applicable("no time was sampled")
     known = {**observation.environment, **facts}
     before, after = (known.get(f"program_cache_entries_{when}") for when in ("before", "after"))
-    troubles = []
+    troubles: list[tuple[Evidence, float | None]] = []
     if isinstance(before, int) and isinstance(after, int) and after > before:
         text = f"the program cache grew from {before} to {after} while samples were taken"
-        troubles.append(Trouble(text, after - before, 0, "programs"))
+        troubles.append((Evidence(text, after - before, "programs"), 0))
     for observed in timed:
         one, *others = observed.samples
         usual = median(others) if len(observed.samples) >= _ENOUGH else 0.0
         if usual > 0 and one / usual > first.value:
             text = f"the first sample of {observed.metric.name} is {one / usual:.2f} x the median"
-            troubles.append(Trouble(text, one / usual, first.value, first.unit))
+            troubles.append((Evidence(text, one / usual, first.unit), first.value))
     warmed = {
         observed.metric.name: len(observed.warmup)
         for observed in timed
         if observed.warmup or observed.metric.name in _WARMED
     }
-    troubles += [
-        Trouble(
-            f"{name} was sampled after {counted(count, 'warm-up call')}",
-            count,
-            warmup.value,
-            warmup.unit,
-        )
-        for name, count in warmed.items()
-        if count < warmup.value
-    ]
-    if troubles:
-        return found_troubles(troubles)
-    return warmup.clean(min(warmed.values(), default=None))
+    for name, count in warmed.items():
+        if count < warmup.value:
+            text = f"{name} was sampled after {counted(count, 'warm-up call')}"
+            troubles.append((Evidence(text, count, warmup.unit), warmup.value))
+    return _found(troubles) if troubles else warmup.clean(min(warmed.values(), default=None))
 
 
 #: The facts that are looked at.
@@ -352,7 +295,8 @@ def busy_host(
 
     ## What it finds
     Other work on the processors, a power-saving governor, a chip below its clock or throttled for
-    heat, and other processes that hold a chip.
+    heat, and other processes that hold a chip. Of the load and the runnable threads the lesser is
+    judged, as the load counts the test itself; the clock on systems of one chip.
 
     ## Why it matters
     Times then depend on what else the machine does, and say little about the model.
@@ -363,12 +307,6 @@ def busy_host(
 
     ## When it is no problem
     Where only device times are gated: the load of the host does not change those.
-
-    ## Where it looks
-    `load_1m`, `runnable_threads`, `cpu_count` and `governor` of the host right after the samples;
-    the lesser of load and threads is judged, as the load counts the test itself. `clock_mhz` (on
-    systems of one chip), `thermal_trips` since the last reset, `throttled` and `device_processes`
-    of the driver and tt-smi.
     """
     hardware = observation.hardware if observation else None
     facts = {**(observation.environment if observation else {}), **facts}
@@ -381,14 +319,17 @@ def busy_host(
     troubles = [
         *_of_host(numbers, facts.get("governor"), load),
         *_of_chips(numbers, hardware, clock),
-        *([Trouble("a chip is throttled")] if facts.get("throttled") is True else []),
     ]
+    if facts.get("throttled") is True:
+        troubles.append((Evidence("a chip is throttled"), None))
     if troubles:
-        return found_troubles(troubles)
+        return _found(troubles)
     return Answer.clean(reason=f"known from {', '.join(known)}")
 
 
-def _of_host(facts: Mapping[str, float], governor: Scalar, limit: Limit) -> Iterator[Trouble]:
+def _of_host(
+    facts: Mapping[str, float], governor: Scalar, limit: Limit
+) -> Iterator[tuple[Evidence, float | None]]:
     load, processors = facts.get("load_1m"), facts.get("cpu_count")
     others = facts.get("runnable_threads")
     if load is not None and processors:
@@ -397,26 +338,26 @@ def _of_host(facts: Mapping[str, float], governor: Scalar, limit: Limit) -> Iter
             text = f"load {load:g} on {counted(int(processors), 'processor')}"
             if others is not None:
                 text += f", {counted(int(others), 'other thread')} about to run"
-            yield Trouble(text, busy / processors, limit.value, limit.unit)
+            yield Evidence(text, busy / processors, limit.unit), limit.value
     if governor not in {None, "performance"}:
-        yield Trouble(f"the frequency governor is {governor}")
+        yield Evidence(f"the frequency governor is {governor}"), None
 
 
 def _of_chips(
     facts: Mapping[str, float], hardware: Hardware | None, limit: Limit
-) -> Iterator[Trouble]:
+) -> Iterator[tuple[Evidence, float | None]]:
     clock = facts.get("clock_mhz")
     if hardware is not None and clock is not None and hardware.board in _ONE_CHIP:
         full = _CLOCKS.get(hardware.arch)
         if full and clock / full < limit.value:
             text = f"the chip runs at {clock:g} MHz, not at {full:g}"
-            yield Trouble(text, clock / full, limit.value, limit.unit)
+            yield Evidence(text, clock / full, limit.unit), limit.value
     trips, holders = facts.get("thermal_trips"), facts.get("device_processes")
     if trips:
         text = f"a chip grew too hot: {counted(int(trips), 'thermal trip')}"
-        yield Trouble(text, trips, 0, "trips")
+        yield Evidence(text, trips, "trips"), 0
     if holders is not None and holders > 1:
-        yield Trouble(f"{holders:g} processes hold a chip", holders, 1, "processes")
+        yield Evidence(f"{holders:g} processes hold a chip", holders, "processes"), 1
 
 
 @rule("TTP013", "axis-without-effect", Severity.WARNING, Input.SWEEP)
@@ -425,7 +366,9 @@ def axis_without_effect(axes: tuple[AxisEffect, ...]) -> Answer:
 
     ## What it finds
     Axes of a [sweep](../how-to/sweep.md) whose points, where they differ in that axis alone, differ
-    in nothing else: configuration, ops, counts, bytes, accuracies, times, and whether they fit.
+    in nothing else: configuration, ops, counts, bytes, accuracies, times beyond noise, and whether
+    they fit. A throughput, which may be reckoned from the axis, and a fact that repeats it are no
+    proof. It is found at every point, and, as an `error`, fails the run and no test.
 
     ## Why it matters
     A setting that never reaches the model gives a sweep whose best point is chosen by noise.
@@ -436,11 +379,6 @@ def axis_without_effect(axes: tuple[AxisEffect, ...]) -> Answer:
 
     ## When it is no problem
     When the sweep is there to show that the axis does not matter: waive it with that reason.
-
-    ## Where it looks
-    All points of the sweep, once they are measured. A throughput, which may be reckoned from the
-    axis, and a fact that repeats it are no proof. Times count beyond noise. It is found at every
-    point, and, as an `error`, fails the run and no test.
     """
     idle = [axis for axis in axes if axis.compared and not axis.took_effect]
     if idle:
@@ -478,9 +416,6 @@ def nothing_gated(observation: Observation) -> Answer:
     ## When it is no problem
     Never for a test that asks for it itself: take the marker away. Where tests share a marker with
     others, waive the rule.
-
-    ## Where it looks
-    The metrics that the test recorded, or that were observed, and whether they are gated.
     """
     asked, metrics = observation.asked, observation.metrics
     if asked is None:
@@ -508,7 +443,9 @@ def device_behind_e2e(
 
     ## What it finds
     The part of the wall time of a call in which the slowest device runs no kernel: it waits for the
-    host, for transfers, or for the next op.
+    host, for transfers, or for the next op. `wall_time`, or else `throughput_time`, is taken
+    without a profiler, `device_kernel_time` with one, on hardware. Of a pipeline, both are per
+    input.
 
     ## Why it matters
     Users of the model wait for it, and no faster kernel brings it back.
@@ -522,21 +459,13 @@ def device_behind_e2e(
 
     ## When it is no problem
     A measured call that on purpose contains work of the host, such as loading an image.
-
-    ## Where it looks
-    The medians of `wall_time`, or else of `throughput_time`, without a profiler, and of the slowest
-    device's `device_kernel_time` by a profiler on hardware, not of a simulator or of a recorded
-    artifact. Of a pipeline, both are per input.
     """
-    times = call_times(subject)
-    if isinstance(times, str):
-        return Answer.not_measured(times)
-    wall, device = milliseconds(times.wall_ns), milliseconds(times.device_ns)
-    return share.at_most(
-        times.waiting,
-        f"of the {wall} of a call, the slowest device works {device}: "
-        f"{percent(times.waiting)} goes by without a kernel",
-    ).saving({}, times.arithmetic, waiting_ns=times.waiting_ns)
+    sentence = (
+        "of the {wall} of a call, the slowest device works {device}: "
+        "{waiting} goes by without a kernel"
+    )
+    answer = waiting_of_call(subject, share, sentence)
+    return Answer.not_measured(answer) if isinstance(answer, str) else answer
 
 
 @rule("TTP501", "one-command-queue", Severity.WARNING, Input.DEVICE)
@@ -551,7 +480,8 @@ def one_command_queue(
 
     ## What it finds
     A device with one command queue, while transfers take a large part of the time of transfers and
-    compute one after the other.
+    compute one after the other. `num_command_queues` is observed when the device is opened, or
+    stated as a fact; the times are those of `ttnn_perf.measure_io_overlap`.
 
     ## Why it matters
     Commands of one queue wait for each other; a second one sends the next input meanwhile.
@@ -562,20 +492,17 @@ def one_command_queue(
 
     ## When it is no problem
     A model whose latency counts and which is called once at a time: there is nothing to overlap.
-
-    ## Where it looks
-    `num_command_queues`, observed when the device was opened or stated as a fact, and the times of
-    `ttnn_perf.measure_io_overlap`: no profiler's capture has either.
     """
     queues = number(settings_of(subject).get("num_command_queues"))
     if queues is None:
         return Answer.not_measured("num_command_queues is not known: state it as a fact")
     if queues > 1:
         return Answer.clean(reason=f"{queues:.0f} command queues are open")
-    times = io_times(subject)
+    times = _io_times(subject)
     if times is None:
         return Answer.not_measured(f"one command queue is open; {NO_IO_TIMES}")
-    part = times.transfer_share
+    compute, transfer, _ = times
+    part = transfer / (compute + transfer)
     return share.at_most(
         part, f"transfers take {percent(part)} of the time, and one command queue is open"
     )
@@ -592,7 +519,8 @@ def low_io_overlap(
 
     ## What it finds
     The part of the shorter one that is hidden behind the longer one: (compute + transfer - both) /
-    min(compute, transfer). 1 is a perfect overlap, 0 none.
+    min(compute, transfer), of what `ttnn_perf.measure_io_overlap(compute=, transfer=, both=)`
+    records. 1 is a perfect overlap, 0 none. Where one of both is short it is not asked.
 
     ## Why it matters
     What is not hidden is added to every call.
@@ -603,31 +531,25 @@ def low_io_overlap(
 
     ## What it saves
     What both take at once without the longer one.
-
-    ## When it is no problem
-    Where one of both is short, overlapping cannot save much: it is not asked.
-
-    ## Where it looks
-    The medians of `io_compute_time`, `io_transfer_time` and `io_both_time`, which
-    `ttnn_perf.measure_io_overlap(compute=, transfer=, both=)` records.
     """
-    times = io_times(subject)
+    times = _io_times(subject)
     if times is None:
         return Answer.not_measured(NO_IO_TIMES)
-    shorter, longer = sorted([times.compute_ns, times.transfer_ns])
+    compute, transfer, both = times
+    shorter, longer = sorted([compute, transfer])
     if shorter < worthwhile.value * longer:
         return Answer.not_applicable(
-            f"there is little to overlap: {milliseconds(shorter)} beside {milliseconds(longer)}"
+            f"there is little to overlap: {_milliseconds(shorter)} beside {_milliseconds(longer)}"
         )
-    alone = f"{milliseconds(times.compute_ns)} compute, {milliseconds(times.transfer_ns)} transfers"
+    hidden = min(1.0, max(0.0, (compute + transfer - both) / shorter))
     return overlap.at_least(
-        times.overlap,
-        f"{alone}, both at once {milliseconds(times.both_ns)}: "
-        f"{percent(times.overlap)} of the shorter one is hidden",
+        hidden,
+        f"{_milliseconds(compute)} compute, {_milliseconds(transfer)} transfers, both at once "
+        f"{_milliseconds(both)}: {percent(hidden)} of the shorter one is hidden",
     ).saving(
         {},
-        f"both − the longer one: {milliseconds(times.both_ns)} − {milliseconds(longer)}",
-        waiting_ns=max(0.0, times.both_ns - longer),
+        f"both − the longer one: {_milliseconds(both)} − {_milliseconds(longer)}",
+        waiting_ns=max(0.0, both - longer),
     )
 
 
@@ -642,7 +564,8 @@ def transfer_bound(
     """Transfers between host and device take longer than the computation.
 
     ## What it finds
-    The time of transfers alone against the time of compute alone.
+    The time of transfers alone against the time of compute alone, as
+    `ttnn_perf.measure_io_overlap(compute=, transfer=, both=)` records them.
 
     ## Why it matters
     Transfers that take longer than compute decide the throughput, however fast the kernels are.
@@ -656,23 +579,18 @@ def transfer_bound(
 
     ## When it is no problem
     A model so small that its inputs are most of its work.
-
-    ## Where it looks
-    The medians of `io_compute_time` and `io_transfer_time`, which
-    `ttnn_perf.measure_io_overlap(compute=, transfer=, both=)` records.
     """
-    times = io_times(subject)
+    times = _io_times(subject)
     if times is None:
         return Answer.not_measured(NO_IO_TIMES)
-    times_compute = times.transfer_ns / times.compute_ns
-    transfer, compute = milliseconds(times.transfer_ns), milliseconds(times.compute_ns)
+    compute_ns, transfer_ns, _ = times
+    compute, transfer = _milliseconds(compute_ns), _milliseconds(transfer_ns)
     return ratio.at_most(
-        times_compute,
-        f"transfers take {transfer}, compute {compute}: {times_compute:.2f} times as long",
+        transfer_ns / compute_ns,
+        f"transfers take {transfer}, compute {compute}: "
+        f"{transfer_ns / compute_ns:.2f} times as long",
     ).saving(
-        {},
-        f"transfers − compute: {transfer} − {compute}",
-        waiting_ns=times.transfer_ns - times.compute_ns,
+        {}, f"transfers − compute: {transfer} − {compute}", waiting_ns=transfer_ns - compute_ns
     )
 
 
@@ -685,7 +603,9 @@ def pcc_below_limit(
     """A PCC is below its limit.
 
     ## What it finds
-    Correlations of an output with what was expected that are below the limit, or do not exist.
+    Correlations of an output with what was expected whose worst sample is below the limit, or does
+    not exist. The limit is that of the call, the marker or the setting `pcc`, else the one below.
+    It is not reported where the gate fails the PCC by itself.
 
     ## Why it matters
     A model that is fast and wrong is of no use to anybody.
@@ -696,46 +616,36 @@ def pcc_below_limit(
 
     ## When it is no problem
     Never. A model that cannot reach 0.99 sets a limit of its own, with its reason.
-
-    ## Where it looks
-    The worst sample of every PCC: what `check_pcc` records, and other accuracies with pcc in their
-    names. The limit is that of the call, the marker or the setting `pcc`, else the one below. It is
-    not reported where the gate fails the PCC by itself.
     """
     checked = pccs(observation)
     if not checked:
         return Answer.not_measured(NO_PCC)
-    limits = {
-        pcc.metric.name: least.value if pcc.limits.at_least is None else pcc.limits.at_least
-        for pcc in checked
-    }
-    worst = {pcc.metric.name: worst_of(pcc) for pcc in checked}
-
-    def distance(pcc: MetricObservation) -> float:
-        below = worst[pcc.metric.name] - limits[pcc.metric.name]
-        return -math.inf if math.isnan(below) else below
-
-    def finite(pcc: MetricObservation) -> float | None:
-        value = worst[pcc.metric.name]
-        return None if math.isnan(value) else value
-
-    def sentence(pcc: MetricObservation) -> str:
-        name, value = pcc.metric.name, finite(pcc)
-        if value is None:
-            return f"{name} does not exist: {pcc.note or 'it is not a number'}"
-        return f"{name} is {value:.6g}, below {limits[name]:g}"
-
     # NaN is below nothing; it comes first, then the one furthest below its limit.
-    short = [pcc for pcc in checked if not worst[pcc.metric.name] >= limits[pcc.metric.name]]
-    ordered = sorted(short or checked, key=distance)
-    bound = replace(least, value=limits[ordered[0].metric.name])
+    values = [(pcc, worst_of(pcc), _asked_for(pcc, least)) for pcc in checked]
+    values.sort(key=lambda each: -math.inf if math.isnan(each[1]) else each[1] - each[2])
+    short = [each for each in values if not each[1] >= each[2]]
+    _, value, limit = values[0]
+    bound = replace(least, value=limit)
     if not short:
-        return bound.clean(finite(ordered[0]))
+        return bound.clean(value)
     return bound.found(
-        finite(ordered[0]),
-        "; ".join(map(sentence, ordered)),
-        (Evidence(pcc.metric.name, finite(pcc), "PCC") for pcc in ordered),
+        _finite(value),
+        "; ".join(
+            f"{pcc.metric.name} does not exist: {pcc.note or 'it is not a number'}"
+            if math.isnan(worst)
+            else f"{pcc.metric.name} is {worst:.6g}, below {limit:g}"
+            for pcc, worst, limit in short
+        ),
+        (Evidence(pcc.metric.name, _finite(worst), "PCC") for pcc, worst, _ in short),
     )
+
+
+def _asked_for(pcc: MetricObservation, usual: Limit) -> float:
+    return usual.value if pcc.limits.at_least is None else pcc.limits.at_least
+
+
+def _finite(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 @rule("TTP902", "pcc-not-checked", Severity.WARNING, Input.TEST)
@@ -754,9 +664,6 @@ def pcc_not_checked(observation: Observation) -> Answer:
 
     ## When it is no problem
     Tests of transfers, of compile times, and others that have no output to compare.
-
-    ## Where it looks
-    The PCC and the accuracies that the test recorded.
     """
     if pccs(observation):
         return Answer.clean()
@@ -783,7 +690,8 @@ def non_finite_output(observation: Observation) -> Answer:
     """The output holds values that are not finite.
 
     ## What it finds
-    Outputs with NaN or infinite values, and accuracies that are not a number.
+    Outputs with NaN or infinite values, and accuracies that are not a number. An expected output
+    that is not finite is found by TTP901.
 
     ## Why it matters
     No correlation over them exists. Helpers that clamp or ignore NaN call such an output perfect.
@@ -795,10 +703,6 @@ def non_finite_output(observation: Observation) -> Answer:
 
     ## When it is no problem
     Masks of minus infinity that are an output by design: compare them after a softmax.
-
-    ## Where it looks
-    The note of a checked PCC on the actual output, and the values of other accuracies. An expected
-    output that is not finite is found by TTP901.
     """
     checked = accuracies(observation)
     if not checked:
@@ -820,7 +724,9 @@ def pcc_dropped(observation: Observation, verdicts: tuple[Verdict, ...] | None) 
     """A PCC dropped against the baseline.
 
     ## What it finds
-    Correlations that are above their limit, and lower than when the baseline was accepted.
+    Correlations that are above their limit, and lower than the accepted sessions' median by more
+    than 0.002, or than the `tolerance` for the PCC in the marker. The gate fails the test by
+    itself, so the finding is not said twice.
 
     ## Why it matters
     A limit of 0.99 lets a model fall from 0.9999 step by step without anybody noticing.
@@ -828,14 +734,6 @@ def pcc_dropped(observation: Observation, verdicts: tuple[Verdict, ...] | None) 
     ## What to do
     Find the change that cost it. If it is worth its price, accept it with
     `--ttnn-perf-update=all --ttnn-perf-reason "…"`.
-
-    ## When it is no problem
-    When the drop was decided on, and is accepted with its reason.
-
-    ## Where it looks
-    The verdict on every PCC: the worst sample against the median of the accepted sessions. A drop
-    of 0.002 is allowed, or the `tolerance` for the PCC in the marker. The gate fails the test by
-    itself, so the finding is not said twice.
     """
     names = {observed.metric.name for observed in pccs(observation)}
     if not names:
@@ -868,7 +766,8 @@ def target_missed(observation: Observation) -> Answer:
     """A metric has not reached its target.
 
     ## What it finds
-    Metrics with a target in the marker of their test that are not as good as that.
+    Metrics with a target in the marker of their test that are not as good as that: the median of
+    the samples, of accuracies the worst.
 
     ## Why it matters
     A target says how far a model has to go. Until then it is progress, not failure.
@@ -878,10 +777,6 @@ def target_missed(observation: Observation) -> Answer:
 
     ## When it is no problem
     While work is under way: it never fails a test.
-
-    ## Where it looks
-    `target={"wall_time": "10 ms"}` of the marker against the median of the samples, of accuracies
-    against the worst.
     """
     metrics = observation.metrics.values()
     aimed = [observed for observed in metrics if observed.limits.target is not None]
@@ -893,30 +788,32 @@ def target_missed(observation: Observation) -> Answer:
     if not measured:
         return Answer.not_measured(f"{aimed[0].metric.name} has a target and no finite samples")
 
-    def value(observed: MetricObservation) -> float:
-        is_accuracy = observed.metric.kind is Kind.ACCURACY
-        return worst_of(observed) if is_accuracy else median(observed.samples)
-
     def behind(observed: MetricObservation) -> float:
         target = observed.limits.target or 0.0
         sign = -1 if observed.metric.better is Better.HIGHER else 1
-        return sign * (value(observed) - target) / abs(target or 1.0)
+        return sign * (representative(observed.metric, observed.samples) - target)
 
-    def sentence(observed: MetricObservation) -> str:
+    def share_behind(observed: MetricObservation) -> float:
+        return behind(observed) / abs(observed.limits.target or 1.0)
+
+    def sentence(observed: MetricObservation, now: float) -> str:
         unit = f" {observed.metric.unit}" if observed.metric.unit else ""
-        now, target = value(observed), observed.limits.target
-        return f"{observed.metric.name} is {now:.6g}{unit}, its target {target:.6g}{unit}"
+        return (
+            f"{observed.metric.name} is {now:.6g}{unit}, "
+            f"its target {observed.limits.target:.6g}{unit}"
+        )
 
-    ordered = sorted(measured, key=behind, reverse=True)
-    missed = [observed for observed in ordered if behind(observed) > 0]
-    worst = (missed or ordered)[0]
+    ordered = sorted(measured, key=share_behind, reverse=True)
+    values = [(each, representative(each.metric, each.samples)) for each in ordered]
+    missed = [(each, now) for each, now in values if behind(each) > 0]
+    worst, now = values[0]
     target = Limit(worst.limits.target or 0.0, worst.metric.unit, "the test")
     if not missed:
-        return target.clean(value(worst))
+        return target.clean(now)
     return target.found(
-        value(worst),
-        "; ".join(map(sentence, missed)),
-        (Evidence(each.metric.name, value(each), each.metric.unit) for each in missed),
+        now,
+        "; ".join(sentence(each, value) for each, value in missed),
+        (Evidence(each.metric.name, value, each.metric.unit) for each, value in missed),
     )
 
 
@@ -929,7 +826,8 @@ def pcc_limit_lowered(
     """A test asks for less PCC than usual, and does not say why.
 
     ## What it finds
-    PCC limits below 0.99. A reason that the test records waives the finding.
+    PCC limits below 0.99, from calls of `check_pcc`, the marker or the setting `pcc`. A reason that
+    the test records waives the finding.
 
     ## Why it matters
     A lowered limit stays, and later readers cannot tell whether the model was broken once.
@@ -940,15 +838,8 @@ def pcc_limit_lowered(
 
     ## When it is no problem
     With a reason: generated images and long decodes have their own measures.
-
-    ## Where it looks
-    The limit of every PCC that the test checks, from its calls of `check_pcc`, its marker or the
-    setting `pcc`.
     """
-    asked = {
-        pcc.metric.name: least.value if pcc.limits.at_least is None else pcc.limits.at_least
-        for pcc in pccs(observation)
-    }
+    asked = {pcc.metric.name: _asked_for(pcc, least) for pcc in pccs(observation)}
     if not asked:
         return Answer.not_measured(NO_PCC)
     lowered = sorted((bound, name) for name, bound in asked.items() if bound < least.value)
@@ -963,34 +854,6 @@ def pcc_limit_lowered(
 _LEAST_ERROR: Final = 1e-5
 #: Errors are differences from 1, and multiples of them: what lies beyond these digits is rounding.
 _ERROR_DIGITS, _TIMES_DIGITS = 12, 6
-
-
-class _Growth(NamedTuple):
-    """A PCC, its baseline, and the growth of its error.
-
-    ``times`` is against the worst session of the baseline, which decides; ``of_centre`` against
-    the baseline that is shown.
-    """
-
-    name: str
-    now: float
-    then: float
-    times: float
-    of_centre: float
-
-    @property
-    def sentence(self) -> str:
-        error, before = _error(self.now), _error(self.then)
-        # Below the least error the multiple is a lower bound.
-        least, most = ("at least ", "at most ") if before < _LEAST_ERROR else ("", "")
-        before = max(before, _LEAST_ERROR)
-        times, of_centre = (
-            f"{number:.1f}".removesuffix(".0") for number in (self.times, self.of_centre)
-        )
-        text = f"{self.name} {self.now:.6f}, baseline {self.then:.6f}: {least}{of_centre} times"
-        text += f" the error ({error:.6f} against {most}{before:.6f})"
-        same = self.times == self.of_centre
-        return text if same else f"{text}, {times} times that of its worst session"
 
 
 @rule("TTP907", "pcc-error-grew", Severity.WARNING, Input.TEST)
@@ -1008,11 +871,11 @@ def pcc_error_grew(
     ## What it finds
     Correlations whose error, `1 - PCC`, has grown at least `growth` times and is now at least
     `error`, though the drop is small enough for the gate: from 0.9999 to 0.9980 is twenty times the
-    error, and a drop of less than 0.002.
+    error, and a drop of less than 0.002. The worst sample is compared with the median and with the
+    worst of the accepted sessions; an error below 0.00001 counts as 0.00001.
 
     ## Why it matters
-    Near 1, a model can lose most of its precision before the drop is large enough to fail. Each bit
-    of mantissa less makes the error four times as large.
+    Near 1, a model can lose most of its precision before the drop is large enough to fail.
 
     ## What to do
     Find the change that cost it, such as a data format, a math fidelity or an approximation; if it
@@ -1022,11 +885,6 @@ def pcc_error_grew(
     ## When it is no problem
     When the loss is accepted with its reason. Where inputs are drawn anew in every run, several
     sessions of the baseline show how much that moves the error; until then, seed the inputs.
-
-    ## Where it looks
-    Every PCC that the gate lets pass: the worst sample against the median and against the worst of
-    the accepted sessions. An error below 0.00001 counts as 0.00001. A PCC that fails (TTP901,
-    TTP904) is not reported again.
     """
     names = {observed.metric.name for observed in pccs(observation)}
     if not names:
@@ -1035,42 +893,62 @@ def pcc_error_grew(
         return Answer.not_measured("the test was not compared with its baseline")
     own = [verdict for verdict in verdicts if verdict.metric.name in names]
     passing = [verdict for verdict in own if verdict.outcome is not Outcome.REGRESSED]
-    grown = sorted(_growths(passing), key=lambda pcc: (-pcc.times, pcc.name))
+    grown = sorted(
+        ((_times(v.observed, _worst(v)), v) for v in passing if _is_correlation(v)),
+        key=lambda grown: (-grown[0], grown[1].metric.name),
+    )
     if not grown:
         nothing = "there is no baseline of a PCC to compare with"
         return Answer.not_measured(
             nothing if len(passing) == len(own) else "the gate fails the PCC"
         )
-    beyond = [pcc for pcc in grown if pcc.times >= growth.value]
-    found = [pcc for pcc in beyond if _error(pcc.now) >= error.value]
-    if found:
-        worst, *others = found  # a test may check every layer of a model
-        more = f"; {len(others)} more grew, too" if others else ""
-        return growth.found(
-            worst.times,
-            worst.sentence + more,
-            (Evidence(pcc.name, pcc.times, growth.unit) for pcc in found),
-        )
-    why_clean = f"an error below {error.value:g} is rounding" if beyond else None
-    return growth.clean(grown[0].times, reason=why_clean)
+    beyond = [(times, v) for times, v in grown if times >= growth.value]
+    found = [(times, v) for times, v in beyond if _error(v.observed) >= error.value]
+    if not found:
+        why_clean = f"an error below {error.value:g} is rounding" if beyond else None
+        return growth.clean(grown[0][0], reason=why_clean)
+    # A test may check every layer of a model.
+    more = f"; {len(found) - 1} more grew, too" if len(found) > 1 else ""
+    return growth.found(
+        found[0][0],
+        _growth(found[0][1]) + more,
+        (Evidence(v.metric.name, times, growth.unit) for times, v in found),
+    )
 
 
-def _growths(verdicts: Iterable[Verdict]) -> Iterator[_Growth]:
-    # Above 1 it is no correlation.
-    for verdict in verdicts:
-        now, then = verdict.observed, verdict.centre
-        if now is None or then is None or max(now, then) > 1 + _LEAST_ERROR:
-            continue
-        worst = then if verdict.worst is None else verdict.worst
-        yield _Growth(verdict.metric.name, now, then, _times(now, worst), _times(now, then))
+def _is_correlation(verdict: Verdict) -> bool:
+    now, then = verdict.observed, verdict.centre
+    return now is not None and then is not None and max(now, then) <= 1 + _LEAST_ERROR
 
 
-def _error(pcc: float) -> float:
-    return max(0.0, round(1 - pcc, _ERROR_DIGITS))
+def _worst(verdict: Verdict) -> float | None:
+    """Return the worst session of the baseline, which decides."""
+    return verdict.centre if verdict.worst is None else verdict.worst
 
 
-def _times(now: float, then: float) -> float:
+def _error(pcc: float | None) -> float:
+    return 0.0 if pcc is None else max(0.0, round(1 - pcc, _ERROR_DIGITS))
+
+
+def _times(now: float | None, then: float | None) -> float:
     return round(_error(now) / max(_error(then), _LEAST_ERROR), _TIMES_DIGITS)
+
+
+def _growth(verdict: Verdict) -> str:
+    now, then = verdict.observed, verdict.centre
+    error, before = _error(now), _error(then)
+    # Below the least error the multiple is a lower bound.
+    least, most = ("at least ", "at most ") if before < _LEAST_ERROR else ("", "")
+    of_centre, times = (
+        f"{number:.1f}".removesuffix(".0")
+        for number in (_times(now, then), _times(now, _worst(verdict)))
+    )
+    text = (
+        f"{verdict.metric.name} {now:.6f}, baseline {then:.6f}: {least}{of_centre} times the error "
+        f"({error:.6f} against {most}{max(before, _LEAST_ERROR):.6f})"
+    )
+    same = verdict.worst in {None, then}
+    return text if same else f"{text}, {times} times that of its worst session"
 
 
 _RULES: Final = (

@@ -12,7 +12,7 @@ import shlex
 import sys
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from pytest_ttnn_perf.core.baseline import (
     split_test_id,
     test_file_of,
 )
-from pytest_ttnn_perf.core.codec import Coding, Value, decode, decode_format, encode
+from pytest_ttnn_perf.core.codec import Value, decode_format
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, WriteError
 from pytest_ttnn_perf.core.files import (
     LARGEST_TEXT_BYTES,
@@ -53,10 +53,6 @@ from pytest_ttnn_perf.core.ops import (
 )
 from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.machine.git import is_tracked
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -419,30 +415,14 @@ def _read_place(value: Value) -> str:
     return str(place)
 
 
-def _read_before(value: Value) -> str:
+def _read_text(value: Value) -> str | None:
+    if value.raw is None:
+        return None
     try:
         _bytes(value.string())
     except UnicodeEncodeError:
         raise value.refusal("the text of a file") from None
     return value.string()
-
-
-class _FileChange(Struct, frozen=True):
-    """A file that is changed; None for one that does not exist.
-
-    ``before`` is its text, bytes that are no UTF-8 as surrogates; ``after`` is the SHA-256 of the
-    new content.
-    """
-
-    file: Annotated[str, Coding(_read_place)]
-    before: Annotated[str | None, Coding(_read_before)]
-    after: str | None
-
-
-class _Undo(Struct, frozen=True):
-    """The content of ``.undo.json``."""
-
-    files: tuple[_FileChange, ...]
 
 
 def change_files(root: Path, texts: Mapping[Path, str | None]) -> None:
@@ -458,19 +438,18 @@ def change_files(root: Path, texts: Mapping[Path, str | None]) -> None:
             changed[file] = (before, after)
     if not changed:
         return
-    undo = _Undo(
-        tuple(
-            _FileChange(
-                file.relative_to(root).as_posix(),
-                None if before is None else before.decode("utf-8", "surrogateescape"),
-                _digest(after),
-            )
-            for file, (before, after) in changed.items()
-        )
-    )
+    # Bytes that are no UTF-8 are kept as surrogates; None stands for a file that does not exist.
+    undo = [
+        {
+            "file": file.relative_to(root).as_posix(),
+            "before": None if before is None else before.decode("utf-8", "surrogateescape"),
+            "after": _digest(after),
+        }
+        for file, (before, after) in changed.items()
+    ]
     journal = root / UNDO
     try:
-        write_text(journal, json.dumps({"format": _FORMAT, **encode(undo)}) + "\n")
+        write_text(journal, json.dumps({"format": _FORMAT, "files": undo}) + "\n")
     except WriteError as error:  # of a file that the user knows
         raise WriteError(next(iter(changed)), error.cause) from error
     try:
@@ -506,8 +485,8 @@ def put_back(root: Path) -> str | None:
             journal, f"expected what a killed command left, found a file of git: {remedy}"
         )
     touched = [
-        (root / entry.file, _bytes(entry.before), entry.after)
-        for entry in read_json(journal, _decode).files
+        (root / place, _bytes(before), after)
+        for place, before, after in read_json(journal, _read_changes)
     ]
     known = all(_digest(_content(file)) in {_digest(old), new} for file, old, new in touched)
     if known:
@@ -529,9 +508,18 @@ def put_back(root: Path) -> str | None:
     return f"a command was killed while it changed baselines; {done}: {files}"
 
 
-def _decode(document: object) -> _Undo:
-    decode_format(Value(document), current=_FORMAT, what="a list of changed files")
-    return decode(_Undo, document)
+def _read_changes(document: object) -> list[tuple[str, str | None, str | None]]:
+    """Read places, former texts and digests of new contents."""
+    value = Value(document)
+    decode_format(value, current=_FORMAT, what="a list of changed files")
+    return [
+        (
+            _read_place(each.field("file")),
+            _read_text(each.field("before")),
+            _read_text(each.field("after")),
+        )
+        for each in value.field("files").array()
+    ]
 
 
 def _put(root: Path, file: Path, content: bytes | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping  # noqa: TC003 (read with a sweep)
 from enum import Enum
 from itertools import combinations
-from math import hypot, inf, isfinite, log, log1p, sqrt
+from math import hypot, isfinite, log, log1p, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from pytest_ttnn_perf.core.hardware import (
 )
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Outcome
-from pytest_ttnn_perf.core.text import NANOSECONDS_IN, quantity
+from pytest_ttnn_perf.core.text import quantity
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, representative
 from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad
 
@@ -36,14 +36,6 @@ class Role(Enum):
     LATENCY = "latency"
     MEMORY = "memory"
     ACCURACY = "accuracy"
-
-
-class PointState(Enum):
-    """The end of a point."""
-
-    MEASURED = "measured"
-    OUT_OF_MEMORY = "out of memory"
-    FAILED = "failed"
 
 
 class SweepMetric(Struct, frozen=True):
@@ -70,7 +62,8 @@ class PointResult(Struct, frozen=True):
 
     test: str
     axes: Mapping[str, Scalar]
-    state: PointState
+    #: "measured", "out of memory" or "failed".
+    state: str
     values: Mapping[str, float] = {}
     why: Omit[str | None] = None
     unmet: Omit[tuple[str, ...]] = ()
@@ -152,11 +145,11 @@ def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
         results = []
         for each in points:
             own = each.observation
-            state = PointState.FAILED if own.ended else PointState.MEASURED
+            state = "failed" if own.ended else "measured"
             if own.out_of_memory is not None:
-                state = PointState.OUT_OF_MEMORY
+                state = "out of memory"
             values = {role.value: number.value for role, number in numbers[own.test].items()}
-            unmet = tuple(_unmet(each)) if state is PointState.MEASURED else ()
+            unmet = tuple(_unmet(each)) if state == "measured" else ()
             why = own.out_of_memory or own.error or own.lost
             results.append(PointResult(own.test, _axes(each), state, values, why, unmet))
         measured = {role for values in numbers.values() for role in values}
@@ -197,7 +190,6 @@ _ROLES: Final = {
 }
 #: How tokens of all users are counted: a sweep over users is about those of the machine.
 _ALL_TOKENS: Final = "_tokens_per_second"
-_RATE: Final = Metric("samples_per_second", "samples/s", Better.HIGHER, Kind.THROUGHPUT)
 
 
 def _metrics(observations: Sequence[Observation]) -> Iterator[SweepMetric]:
@@ -215,16 +207,7 @@ def _metrics(observations: Sequence[Observation]) -> Iterator[SweepMetric]:
         chosen = next(iter((*recorded, *tokens, *gated)), None)
         if chosen is not None:
             metric = known[chosen].metric
-        elif role is Role.THROUGHPUT and any(map(_batch, observations)):
-            metric = _RATE  # follows from the time of a batch
-        else:
-            continue
-        yield SweepMetric(role, metric.name, metric.unit, metric.better, metric.kind)
-
-
-def _batch(observation: Observation) -> float:
-    batch = observation.environment.get("batch")
-    return batch if isinstance(batch, (int, float)) else 0
+            yield SweepMetric(role, metric.name, metric.unit, metric.better, metric.kind)
 
 
 def _numbers(judged: JudgedTest, metrics: Sequence[SweepMetric]) -> Mapping[Role, Estimate]:
@@ -232,14 +215,7 @@ def _numbers(judged: JudgedTest, metrics: Sequence[SweepMetric]) -> Mapping[Role
     if judged.observation.ended:
         return {}
     estimates = {each.role: _estimate(judged, each.name) for each in metrics}
-    found = {role: number for role, number in estimates.items() if number is not None}
-    time, batch = found.get(Role.LATENCY), _batch(judged.observation)
-    if Role.THROUGHPUT not in found and time is not None and batch:
-        unit = next(each.unit for each in metrics if each.role is Role.LATENCY)
-        seconds = time.value * NANOSECONDS_IN.get(unit, inf) / 1e9
-        if isfinite(seconds):
-            found[Role.THROUGHPUT] = Estimate(batch / seconds, time.error)
-    return found
+    return {role: number for role, number in estimates.items() if number is not None}
 
 
 def _unmet(judged: JudgedTest) -> Iterator[str]:

@@ -14,11 +14,11 @@ from pytest_ttnn_perf.core.metric import Kind, Metric, split_metric
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Hardware, Scalar
-    from pytest_ttnn_perf.core.observation import MetricObservation, Observation, Run
+    from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 
 #: The version of the file that this code writes.
 TARGETS_FORMAT: Final = 1
@@ -59,27 +59,17 @@ class TargetEntry(Struct, frozen=True):
     batch: Omit[int | None] = None
     input_sequence_length: Omit[int | None] = None
 
-    @property
-    def title(self) -> str:
-        """The name of the entry in messages."""
-        parts = (("batch", self.batch), ("isl", self.input_sequence_length))
-        known = ",".join(f"{name}={value}" for name, value in parts if value is not None)
-        place = f"{self.models[0]} on {self.arch}" + (f"-{self.board}" if self.board else "")
-        return f"{place} [{known}]" if known else place
-
-    def is_for_model(self, facts: Mapping[str, Scalar], hardware: Hardware) -> bool:
-        """Return whether a test is of this model and system."""
+    def fits(self, facts: Mapping[str, Scalar], hardware: Hardware) -> bool:
+        """Return whether it holds for a test."""
         model = _fact(facts, "model", "model_name", "ml_model_name")
         named = isinstance(model, str) and model.lower() in {name.lower() for name in self.models}
         boards = {None, hardware.board, _ALSO.get(hardware.board)}
-        return named and hardware.arch == self.arch and self.board in boards
-
-    def fits(self, facts: Mapping[str, Scalar], hardware: Hardware) -> bool:
-        """Return whether it holds for a test."""
         batch = _fact(facts, "batch", "batch_size")
         length = _fact(facts, "input_sequence_length", "isl", "sequence_length", "seq_len")
         return (
-            self.is_for_model(facts, hardware)
+            named
+            and hardware.arch == self.arch
+            and self.board in boards
             and self.batch in {None, batch}
             and self.input_sequence_length in {None, length}
         )
@@ -129,16 +119,14 @@ def read_targets(file: Path) -> tuple[TargetEntry, ...]:
     return parse_json(read_text(file, most_bytes=LARGEST_TEXT_BYTES), decode_targets, file=file)
 
 
-def with_targets(
-    observation: Observation, hardware: Hardware | None, file: Path | None
-) -> Observation:
+def with_targets(observation: Observation, hardware: Hardware | None, file: Path) -> Observation:
     """Add targets to an observation, unless the test names them.
 
     Raises:
         InputError: the file cannot be read.
     """
     hardware = observation.hardware or hardware
-    if file is None or hardware is None:
+    if hardware is None:
         return observation
     facts = _facts(observation)
     fitting = [entry for entry in read_targets(file) if entry.fits(facts, hardware)]
@@ -167,29 +155,3 @@ def _aimed(observed: MetricObservation, entries: list[TargetEntry]) -> MetricObs
             if goal is not None:
                 return replace(observed, limits=replace(observed.limits, target=goal))
     return observed
-
-
-def unmatched(run: Run, file: Path | None) -> Iterator[str]:
-    """Yield the targets that no test of a run has met."""
-    if file is None:
-        return
-    tests = [judged.observation for judged in run.tests.values()]
-    for entry in read_targets(file):
-        of_model = [
-            (test, hardware)
-            for test in tests
-            if (hardware := test.hardware or run.hardware) is not None
-            and entry.is_for_model(_facts(test), hardware)
-        ]
-        if not of_model:
-            continue
-        fitting = [test for test, hardware in of_model if entry.fits(_facts(test), hardware)]
-        if not fitting:
-            yield f"target of {entry.title}: no test states this batch and length"
-            continue
-        metrics = [seen.metric for test in fitting for seen in test.metrics.values()]
-        for target in entry.targets:
-            named = [metric for metric in metrics if target.is_of(metric)]
-            if not any(target.in_unit_of(metric) is not None for metric in named):
-                unit = f" in {target.unit}" if named else ""
-                yield f"target of {entry.title}: no test records {target.names[0]}{unit}"

@@ -40,7 +40,6 @@ from pytest_ttnn_perf.core.ops import CALLS, OpGroups
 from pytest_ttnn_perf.core.text import counted, visible
 from pytest_ttnn_perf.gate.judge import NO_METRIC, settled_value
 from pytest_ttnn_perf.gate.judging import change_by_op, changed_times_ns, differences_of
-from pytest_ttnn_perf.gate.sweeps import PointState
 from pytest_ttnn_perf.history.page_html import page_html
 from pytest_ttnn_perf.history.runs import (
     RunHistory,
@@ -181,11 +180,11 @@ def page_of(source: PageSource) -> Part:
         "tests": tests,
         "differences": [
             {
-                "name": each.name,
-                "before": str(each.before),
-                "now": "" if each.now is None else str(each.now),
+                "name": name,
+                "before": str(before),
+                "now": "" if now is None else str(now),
             }
-            for each in differences
+            for name, before, now in differences
         ],
         "trends": earlier.trends,
         "sweeps": [*map(_sweep, report.summary_options.sweeps)],
@@ -225,7 +224,7 @@ def _notes(source: PageSource) -> Iterator[str]:
         yield shift_line(options.shift)
     yield from accept_line(tests, options.failed, options.rerun)
     yield from (line.text.strip() for line in health_lines(options.health))
-    yield from map(drift_line, options.drifts)
+    yield from (drift_line(*drift) for drift in options.drifts)
     yield from (f"history: {line.strip()}" for line in history_lines(source.history))
     metrics = (each for judged in tests for each in judged.observation.metrics.values())
     if any(len(each.samples) > MOST_SAMPLES for each in metrics):
@@ -487,8 +486,8 @@ def _sweep(sweep: Sweep) -> Part:
             "values": [point.value(each.role) for each in sweep.metrics],
             "best": point.test in sweep.best,
             "note": ", ".join(point.unmet)
-            if point.state is PointState.MEASURED
-            else ": ".join(filter(None, (point.state.value, point.why))),
+            if point.state == "measured"
+            else ": ".join(filter(None, (point.state, point.why))),
         }
         for point in sweep.points
     ]

@@ -362,7 +362,7 @@ def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
     ]
     folded = [*_sweep_sections(report), *_environment(report), *_progress_section(report)]
     if options.drifts:
-        lines = [f"- {prose(drift_line(drift))}\n" for drift in options.drifts]
+        lines = [f"- {prose(drift_line(*drift))}\n" for drift in options.drifts]
         folded.append(Section(f"\n{_summary(f'Drift: {len(lines)}')}", tuple(lines), _FOLDED))
     rows = [_row(judged, verdict) for judged in report.tests for verdict in judged.verdicts]
     if rows:

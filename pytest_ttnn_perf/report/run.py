@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -22,6 +21,7 @@ from pytest_ttnn_perf.core.settings import Checklist, Missing
 from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.gate.health import find_orphans, health_of
 from pytest_ttnn_perf.gate.judging import (
+    difference_text,
     differences_of,
     drifts_of,
     failing_verdicts,
@@ -30,7 +30,6 @@ from pytest_ttnn_perf.gate.judging import (
     violations,
 )
 from pytest_ttnn_perf.gate.rules_on_numbers import axis_without_effect
-from pytest_ttnn_perf.gate.targets import unmatched
 from pytest_ttnn_perf.report.findings import progress_of, title
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import Line, shown_path
@@ -151,7 +150,7 @@ def ci_report(
         summary_options,
         settings.missing,
         settings.checklist is Checklist.ENFORCE,
-        tuple(map(str, differences)),
+        tuple(difference_text(*each) for each in differences),
         record,
         job,
     )
@@ -244,7 +243,7 @@ class RunReport:
     @property
     def rerun(self) -> Rerun:
         """The commands for the user, by what is known of tests now."""
-        return replace(self._rerun, renamed=self.gate.renamed, node_ids=self.gate.store.node_ids)
+        return replace(self._rerun, node_ids=self.gate.store.node_ids)
 
     def failure(self, judged: JudgedTest) -> str | None:
         """Return the text that a test fails with, if it does."""
@@ -358,20 +357,16 @@ class RunResult(Struct, frozen=True):
         settings, run = self.context.settings, self.run
         if not run.tests:
             return health_lines(self.options.health)
-        orphans = find_orphans(run, self.store)
-        if orphans is not None:  # what the commands about them must be given
-            record = os.path.relpath(self.records[0], self.context.cwd) if self.records else None
-            orphans = replace(orphans, record=record, options=self.options.rerun.baselines_option)
+        record = os.path.relpath(self.records[0], self.context.cwd) if self.records else None
         options = replace(
             self.options,
             update=settings.update,
-            orphaned=orphans,
+            orphaned=find_orphans(run, self.store),
+            record=record,
             told=told,
             verbosity=verbosity,
         )
-        lines = summary_lines(list(run.tests.values()), summary_options=options)
-        missed = unmatched(run, settings.targets) if verbosity > 0 else ()
-        return chain(lines, map(Line, missed))
+        return summary_lines(list(run.tests.values()), summary_options=options)
 
     def closing(self) -> Iterator[str]:
         """Say where the results went."""

@@ -309,9 +309,6 @@ def _remedy_of(verdict: Verdict, updates: UpdateCommands) -> Remedy | None:
             return Remedy("if these are all of its ops, accept it with", updates.accept)
         case Outcome.IMPROVED:
             return Remedy("keep it with", updates.keep)
-        case Outcome.NO_BASELINE if updates.rename and verdict.reason is Reason.NEW_TEST:
-            # Recorded anew, a renamed test would be compared with whatever speed it has now.
-            return Remedy("renamed? keep its baseline with", updates.rename)
         case Outcome.NO_BASELINE:
             return Remedy("record it with", updates.record)
         case Outcome.NOT_COMPARABLE | Outcome.REGRESSED:
@@ -398,7 +395,7 @@ def place_of(path: str) -> str:
 class UpdateCommands(NamedTuple):
     """Commands that change the baseline of a test.
 
-    They keep a gain, record a new test, accept any result, forget the test or rename it. ``file``
+    They keep a gain, record a new test, accept any result or forget the test. ``file``
     is the run record. ``just_run``: this run was one of these commands, and running it again would
     resolve no more.
     """
@@ -408,7 +405,6 @@ class UpdateCommands(NamedTuple):
     accept: str
     forget: tuple[str, ...]
     file: str
-    rename: str | None = None
     just_run: tuple[str, ...] = ()
 
 
@@ -442,9 +438,8 @@ class Rerun(Struct, frozen=True):
 
     ``folder`` leads from there to the folder that test ids start from; ``options`` and
     ``selection`` are those of this run. ``record`` is its record, ``records`` are those of a run
-    that was made elsewhere, and cannot be repeated here. ``renamed`` has the old and new names of
-    new tests, ``node_ids`` the ids of tests that are filed under other names. ``tracy``: ttnn is
-    built with Tracy, which a full profile needs.
+    that was made elsewhere, and cannot be repeated here. ``node_ids`` has the ids of tests that are
+    filed under other names. ``tracy``: ttnn is built with Tracy, which a full profile needs.
     """
 
     folder: str = ""
@@ -452,30 +447,27 @@ class Rerun(Struct, frozen=True):
     selection: tuple[str, ...] = ()
     record: str | None = None
     records: tuple[str, ...] = ()
-    renamed: Mapping[str, tuple[str, str]] = {}
     node_ids: Mapping[str, str] = {}
     tracy: bool = False
     update: Update | None = None
 
     def updates(self, test: str, hardware: Hardware | None = None) -> UpdateCommands:
         """Return the commands that change the baseline of a test."""
-        accept, rename = self.accept(test), None
-        if test in self.renamed:
-            rename = rename_command(*self.renamed[test], self.baselines_option)
+        accept = self.accept(test)
         key = () if hardware is None else ("--key", hardware.key)
         forget = ("ttnn-perf", "baseline", "forget", *self.baselines_option, *key, "--", test)
         file = ", ".join(self.records) or self.record or "the run record"
         if self.records:
             # A gain that one process measured is kept by a decision only.
             new = accept_command(self.records, (test,), self.baselines_option, update="new")
-            return UpdateCommands(accept, new, accept, forget, file, rename)
+            return UpdateCommands(accept, new, accept, forget, file)
         place = self._place(test)
         keep = f"{command_line('pytest', place, *self.options)} --ttnn-perf-update"
         record = f"{keep}=new"
         just_run: tuple[str, ...] = ()
         if self.update is not None:
             just_run = (record,) if self.update is Update.NEW else (record, keep)
-        return UpdateCommands(keep, record, accept, forget, file, rename, just_run)
+        return UpdateCommands(keep, record, accept, forget, file, just_run)
 
     def accept(self, *tests: str) -> str:
         """Return the command that accepts the recorded results of tests."""
@@ -547,13 +539,11 @@ def sweep_lines(sweep: Sweep) -> Iterator[Line | Table]:
 
 def heading(sweep: Sweep) -> str:
     """Say what was swept, and how its points ended."""
-    from pytest_ttnn_perf.gate.sweeps import PointState
-
     axes = ", ".join(axis.axis for axis in sweep.axes)
     ended = [
-        f"{count} {state.value}"
-        for state in (PointState.OUT_OF_MEMORY, PointState.FAILED)
-        if (count := sum(point.state is state for point in sweep.points))
+        f"{count} {state}"
+        for state in ("out of memory", "failed")
+        if (count := sum(point.state == state for point in sweep.points))
     ]
     text = f"sweep {sweep.test} over {axes}: {counted(len(sweep.points), 'point')}"
     return "; ".join([text, *ended])
@@ -561,8 +551,6 @@ def heading(sweep: Sweep) -> str:
 
 def sweep_table(sweep: Sweep) -> tuple[list[str], list[list[str]]]:
     """Return the headings and rows of a sweep's points."""
-    from pytest_ttnn_perf.gate.sweeps import PointState
-
     columns = [(each.role, each.metric) for each in sweep.metrics]
     by_unit = [m.unit if m.kind is Kind.THROUGHPUT and m.unit else m.name for _, m in columns]
     values = {role: [point.value(role) for point in sweep.points] for role, _ in columns}
@@ -580,7 +568,7 @@ def sweep_table(sweep: Sweep) -> tuple[list[str], list[list[str]]]:
             else:
                 row.append(format_value(metric, value, beside=largest[role]))
         state = ", ".join([*(["best"] if point.test in sweep.best else []), *point.unmet])
-        rows.append([*row, state if point.state is PointState.MEASURED else point.state.value])
+        rows.append([*row, state if point.state == "measured" else point.state])
     return [*(axis.axis for axis in sweep.axes), *by_unit, "point"], rows
 
 

@@ -15,9 +15,8 @@ from pytest_ttnn_perf.core.hardware import UNKNOWN
 from pytest_ttnn_perf.core.observation import QUIET, Outcome, Reason
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, inert, inert_lines
-from pytest_ttnn_perf.gate.health import HEALTHY, BaselineHealth
+from pytest_ttnn_perf.gate.health import BaselineHealth
 from pytest_ttnn_perf.gate.judge import representative
-from pytest_ttnn_perf.gate.machine_shift import DriftKind
 from pytest_ttnn_perf.report.findings import (
     PROGRESS_TITLES,
     finding_lines,
@@ -67,8 +66,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.finding import Finding, NeedlessWaiver, Progress
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import JudgedTest, Shift, Verdict
-    from pytest_ttnn_perf.gate.health import Orphan, Orphans
-    from pytest_ttnn_perf.gate.machine_shift import DriftReport
+    from pytest_ttnn_perf.gate.health import Orphan, Renaming
     from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.report.sentences import Remedy
     from pytest_ttnn_perf.report.tables import Table
@@ -133,54 +131,32 @@ class LiveLine(Struct):
 _MOST: Final = 5
 
 
-def orphan_lines(found: Orphans) -> Iterator[Line]:
+def orphan_lines(
+    orphans: Sequence[Orphan],
+    renamings: Sequence[Renaming],
+    *,
+    record: str | None,
+    options: Sequence[str],
+) -> Iterator[Line]:
     """Name the baselines without a test, and the commands that settle them."""
-    lost = [orphan for orphan in found.orphans if not orphan.in_use]
-    if lost:
-        yield Line(f"orphaned: {_count(lost)} without a test")
-        yield from (Line(f"  {text}") for text in _renamed(found))
-        for orphan in lost:
-            if orphan.looks_like is None:
-                yield Line(f"  {orphan.test} is gone")
-            elif orphan.taken:
-                now = f"{orphan.looks_like}, which has a baseline now"
-                yield Line(f"  {orphan.test} looks like {now}")
-        if any(not renaming.orphans[0].in_use for renaming in found.renamings):
-            yield Line("  not renamed? record the new test with --ttnn-perf-update=new")
-    renamed = {orphan for renaming in found.renamings for orphan in renaming.orphans}
-    if found.record is not None and not renamed.issuperset(lost):
-        argv = ("ttnn-perf", "baseline", "prune", place_of(found.record), *found.options)
+    yield Line(f"orphaned: {_count(orphans)} without a test")
+    yield from (Line(f"  {text}") for text in renaming_texts(renamings, options))
+    gone = [orphan for orphan in orphans if orphan.looks_like is None]
+    yield from (Line(f"  {orphan.test} is gone") for orphan in gone)
+    if renamings:
+        yield Line("  not renamed? record the new test with --ttnn-perf-update=new")
+    if record is not None and gone:
+        argv = ("ttnn-perf", "baseline", "prune", place_of(record), *options)
         yield Line(f"  remove those that are gone with: {command_line(*argv)}")
-    yield from map(Line, _under_node_ids(found))
 
 
-def renaming_texts(found: Orphans) -> Iterator[str]:
+def renaming_texts(renamings: Sequence[Renaming], options: Sequence[str]) -> Iterator[str]:
     """Yield the renamings of baselines, with their commands."""
-    yield from _renamed(found)
-    yield from _under_node_ids(found)
-
-
-def _renamed(found: Orphans) -> Iterator[str]:
-    for renaming in found.renamings:
-        if renaming.orphans[0].in_use:
-            continue
-        is_place = renaming.orphans[0].test != renaming.before
-        tests = f" ({counted(len(renaming.orphans), 'baseline')})" if is_place else ""
-        command = rename_command(renaming.before, renaming.after, found.options)
-        yield f"renamed? {renaming.before} to {renaming.after}{tests}: {command}"
-
-
-def _under_node_ids(found: Orphans) -> Iterator[str]:
-    """Name baselines under whole ids: a new target would lose them."""
-    moves = [renaming for renaming in found.renamings if renaming.orphans[0].in_use]
-    if not moves:
-        return
-    stored = [orphan for renaming in moves for orphan in renaming.orphans]
-    yield f"filed under a whole id: {_count(stored)}, with parameters of identity_ignores"
-    for renaming in moves[:_MOST]:
-        yield f"  {rename_command(renaming.before, renaming.after, found.options)}"
-    more = f"{len(moves) - _MOST} more; " if len(moves) > _MOST else ""
-    yield f"  {more}an update that writes a test renames its baseline as well"
+    for before, after, orphans in renamings:
+        is_place = orphans[0].test != before
+        tests = f" ({counted(len(orphans), 'baseline')})" if is_place else ""
+        command = rename_command(before, after, options)
+        yield f"renamed? {before} to {after}{tests}: {command}"
 
 
 def _count(orphans: Sequence[Orphan]) -> str:
@@ -271,17 +247,12 @@ def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
     yield f"if it should stay: {accept}"
 
 
-def drift_line(drifting: DriftReport) -> str:
-    """Say how samples, or the tests of a run, drifted."""
-    drift, noun = drifting.drift, "test" if drifting.metric is None else "sample"
-    way = f"{format_fraction(abs(drift.change))} {'slower' if drift.change > 0 else 'faster'}"
-    course = f"in the course of {counted(drifting.count, noun)}"
-    if drift.kind is DriftKind.STEP:
-        course = f"after the first {drift.position} of {counted(drifting.count, noun)}"
-    if drifting.metric is None:
-        return f"drift of the run: {way} against the baselines {course}"
+def drift_line(test: str, metric: str, samples: int, change: float) -> str:
+    """Say how the samples of a metric drifted."""
+    way = f"{format_fraction(abs(change))} {'slower' if change > 0 else 'faster'}"
+    course = f"in the course of {counted(samples, 'sample')}"
     return (
-        f"drift {drifting.test}: {drifting.metric} got {way} {course}: a clock or a temperature "
+        f"drift {test}: {metric} got {way} {course}: a clock or a temperature "
         "that had not settled; more warm-up may help"
     )
 
@@ -298,9 +269,7 @@ def health_lines(health: BaselineHealth) -> Iterator[Line]:
         gone = "what is gone or renamed: ttnn-perf baseline prune, baseline rename"
         yield Line(f"  run those that are skipped; {gone}")
     for stale in health.stale:
-        count = counted(len(stale.tests), "baseline")
-        oldest = f"{stale.oldest} of {stale.oldest_at}"
-        yield Line(f"stale: {count} {stale.why}, the oldest {oldest}")
+        yield Line(f"stale: {stale}")
         yield Line("  measure anew with: ttnn-perf calibrate TESTS --write")
 
 
@@ -329,13 +298,15 @@ class SummaryOptions(Struct, frozen=True):
     rerun: Rerun = Rerun()
     silent: frozenset[Outcome] = QUIET
     shift: Shift | None = None
-    drifts: tuple[DriftReport, ...] = ()
+    drifts: tuple[tuple[str, str, int, float], ...] = ()
     update: Update | None = None
     progress: tuple[tuple[str, Progress], ...] = ()
     needless: tuple[NeedlessWaiver, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
-    orphaned: Orphans | None = None
-    health: BaselineHealth = HEALTHY
+    orphaned: tuple[Sequence[Orphan], Sequence[Renaming]] | None = None
+    #: The record of the run, for the commands about orphans.
+    record: str | None = None
+    health: BaselineHealth = BaselineHealth()
     told: frozenset[str] = frozenset()
     verbosity: int = 0
 
@@ -371,9 +342,13 @@ def summary_lines(
     if not quiet:
         yield from waiver_lines(summary_options.needless)
         yield from _unknown_hardware(tests)
-        yield from (Line(drift_line(drift)) for drift in summary_options.drifts)
+        yield from (Line(drift_line(*drift)) for drift in summary_options.drifts)
         if summary_options.orphaned is not None:
-            yield from orphan_lines(summary_options.orphaned)
+            yield from orphan_lines(
+                *summary_options.orphaned,
+                record=summary_options.record,
+                options=summary_options.rerun.baselines_option,
+            )
     yield from health_lines(summary_options.health)
     yield from _shift(summary_options)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)

@@ -59,26 +59,6 @@ def test_one_command_accepts_all_regressions_and_nothing_else(slowed: Project) -
     assert "metrics: 2 WITHIN, 1 IMPROVED" in again.text
 
 
-def test_each_regression_is_accepted_alone_from_the_record(slowed: Project) -> None:
-    ran = slowed.pytest("--ttnn-perf")
-
-    first, second = printed(ran.text, "accept it with")
-    assert "--ttnn-perf-update=all" not in ran.text  # which would measure again
-    resolve(slowed, first)
-    again = slowed.pytest("--ttnn-perf")
-    assert "metrics: 1 WITHIN, 1 REGRESSED, 1 IMPROVED" in again.text
-    assert "accept all" not in again.text
-    resolve(slowed, second)
-    assert slowed.pytest("--ttnn-perf").code == 0
-
-
-def test_the_record_that_was_asked_for_is_the_one_to_accept(slowed: Project) -> None:
-    ran = slowed.pytest("--ttnn-perf", "--ttnn-perf-json", "perf/run.json")
-
-    for command in printed(ran.text, "accept it with"):
-        assert command.startswith("ttnn-perf baseline accept perf/run.json ")
-
-
 def test_a_run_that_accepts_says_nothing_of_regressions(slowed: Project) -> None:
     ran = slowed.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason", "more layers")
 

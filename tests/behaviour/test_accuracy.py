@@ -9,11 +9,11 @@ import pytest
 
 from tests.behaviour.findings import checklist_of
 from tests.behaviour.model import (
-    configure,
     counts_of,
     entry_of,
     failure_of,
     outcomes,
+    record_of,
     stored_metric,
 )
 
@@ -30,74 +30,61 @@ def write_lines(project: Project, *lines: str) -> None:
     project.write(test_model=f"import numpy as np\n\ndef test_model(ttnn_perf):\n{body}")
 
 
-@pytest.mark.parametrize(
-    ("call", "limits"),
-    [
-        ("top1=0.8, at_least=0.75", {"top1": (0.75, None)}),
-        ("top1=0.8, top5=0.9, at_least=0.75", {"top1": (0.75, None), "top5": (0.75, None)}),
-        (
-            "top1=0.8, top5=0.9, at_least={'top5': 0.85}",
-            {"top1": (None, None), "top5": (0.85, None)},
-        ),
-        ("fid=12, at_most=20", {"fid": (None, 20)}),
-        ("top1=0.8, fid=12, at_least={'top1': 0.75}, at_most={'fid': 20}",
-         {"top1": (0.75, None), "fid": (None, 20)}),
-    ],
-)  # fmt: skip
-def test_limits_are_kept_with_the_values(
-    project: Project, call: str, limits: dict[str, tuple[float | None, float | None]]
-) -> None:
-    write_lines(project, f"ttnn_perf.check_accuracy({call})")
+#: Each call, and what the record keeps: limits, or the mistake in it.
+LIMITS: dict[str, dict[str, tuple[float | None, float | None]]] = {
+    "top1=0.8, top5=0.9, at_least=0.75": {"top1": (0.75, None), "top5": (0.75, None)},
+    "top1=0.8, top5=0.9, at_least={'top5': 0.85}": {"top1": (None, None), "top5": (0.85, None)},
+    "top1=0.8, fid=12, at_least={'top1': 0.75}, at_most={'fid': 20}": {
+        "top1": (0.75, None),
+        "fid": (None, 20),
+    },
+}
+MISTAKES = {
+    "top1=0.8, at_least={'top5': 0.9}": "at_least names top5, which is not among the values (top1)",
+    "fid=3, at_most='low'": "at_most: expected a finite number, found 'low'",
+    "fid=3, at_most={'fid': float('nan')}": "at_most: expected a finite number, found nan",
+    "top1='good'": "top1: sample 0 is not a number: 'good'",
+}
+BROKEN = {
+    "check_accuracy(top1=0.8, top5=0.8, at_least={'top5': 0.85})":
+        "REGRESSED: top5 0.8 is below its limit 0.85",
+    "check_accuracy(ppl=9, at_least=1, at_most=5)": "REGRESSED: ppl 9 is above its limit 5",
+    "check_pcc(up, up[:2])":
+        "NO_DATA: pcc is not a finite number: expected has shape (4,) and actual has shape (2,): "
+        "PCC does not exist",
+    "check_pcc(up, np.where(up == 2, np.inf, up))":
+        "NO_DATA: pcc is not a finite number: actual holds 0 NaN and 1 infinite of 4 values, "
+        "the first (inf) at [2]: PCC does not exist",
+    "check_accuracy(top1=float('nan'), at_least=0.75)":
+        "NO_DATA: top1 is not a finite number: sample 1 of 1",
+}  # fmt: skip
 
-    ran = project.pytest(*QUIET)
 
-    assert counts_of(ran) == "1 passed"
-    metrics = entry_of(project)["metrics"]
-    found = {name: (m.get("at_least"), m.get("at_most")) for name, m in metrics.items()}
-    assert found == limits
-    assert {m["better"] for m in metrics.values() if "at_most" in m} <= {"lower"}
-    assert {m["kind"] for m in metrics.values()} == {"accuracy"}
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        ("top1=0.5, at_least=0.75", "top1 0.5 is below its limit 0.75"),
-        ("top1=0.8, top5=0.8, at_least={'top5': 0.85}", "top5 0.8 is below its limit 0.85"),
-        ("fid=31.5, at_most=20", "fid 31.5 is above its limit 20"),
-        ("ppl=9, at_least=1, at_most=5", "ppl 9 is above its limit 5"),
-    ],
-)
-def test_broken_limit_fails_the_test(project: Project, call: str, sentence: str) -> None:
-    write_lines(project, f"ttnn_perf.check_accuracy({call})")
-
-    ran = project.pytest(*QUIET)
-
-    assert counts_of(ran) == "1 failed"
-    assert failure_of(ran) == (
-        f"REGRESSED: {sentence}\n"
-        "  fix the model, or change the limit in the test; no update accepts this"
+def test_limits_are_kept_and_broken_ones_fail(project: Project) -> None:
+    calls = [f"check_accuracy({each})" for each in (*LIMITS, *MISTAKES)]
+    tests = (
+        f"def test_{number:02}(ttnn_perf):\n    ttnn_perf.{call}\n"
+        for number, call in enumerate([*calls, *BROKEN])
     )
+    heading = "import numpy as np\nup = np.arange(4.0)\n\n"
+    project.write(test_model=heading + "\n".join(tests))
 
+    ran = project.pytest(*QUIET)
 
-@pytest.mark.parametrize(
-    ("call", "problem"),
-    [
-        (
-            "top1=0.8, at_least={'top5': 0.9}",
-            "at_least names top5, which is not among the values (top1)",
-        ),
-        ("fid=3, at_most='low'", "at_most: expected a finite number, found 'low'"),
-        ("fid=3, at_most={'fid': float('nan')}", "at_most: expected a finite number, found nan"),
-        ("top1='good'", "top1: sample 0 is not a number: 'good'"),
-    ],
-)
-def test_mistaken_call_is_refused(project: Project, call: str, problem: str) -> None:
-    write_lines(project, f"ttnn_perf.check_accuracy({call})")
-
-    project.pytest(*QUIET)
-
-    assert entry_of(project)["raised"] == f"UsageError: {problem}"
+    found = list(record_of(project)["tests"].values())
+    kept, mistaken = found[: len(LIMITS)], found[len(LIMITS) : len(calls)]
+    assert counts_of(ran) == f"{len(MISTAKES) + len(BROKEN)} failed, {len(LIMITS)} passed"
+    for entry, limits in zip(kept, LIMITS.values(), strict=True):
+        metrics = entry["metrics"]
+        assert {n: (m.get("at_least"), m.get("at_most")) for n, m in metrics.items()} == limits
+        assert {m["better"] for m in metrics.values() if "at_most" in m} <= {"lower"}
+        assert {m["kind"] for m in metrics.values()} == {"accuracy"}
+    assert [each["raised"] for each in mistaken] == [f"UsageError: {m}" for m in MISTAKES.values()]
+    for number, sentence in enumerate(BROKEN.values(), start=len(calls)):
+        first, *more = failure_of(ran, f"test_{number:02}").splitlines()
+        assert first == sentence
+        fix = "  fix the model, or change the limit in the test; no update accepts this"
+        assert more == [fix] or sentence.startswith("NO_DATA")
 
 
 def test_broken_limits_are_told_at_the_end_and_all_of_them(project: Project) -> None:
@@ -119,35 +106,6 @@ def test_broken_limits_are_told_at_the_end_and_all_of_them(project: Project) -> 
     assert "latency" in entry_of(project)["metrics"]
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (
-            "check_pcc(up, up[:2])",
-            "pcc is not a finite number: expected has shape (4,) and actual has shape (2,): "
-            "PCC does not exist",
-        ),
-        (
-            "check_pcc(up, np.where(up == 2, np.inf, up))",
-            "pcc is not a finite number: actual holds 0 NaN and 1 infinite of 4 values, "
-            "the first (inf) at [2]: PCC does not exist",
-        ),
-        (
-            "check_accuracy(top1=float('nan'), at_least=0.75)",
-            "top1 is not a finite number: sample 1 of 1",
-        ),
-    ],
-)
-def test_accuracy_that_does_not_exist_fails_the_test(
-    project: Project, call: str, sentence: str
-) -> None:
-    write_lines(project, f"ttnn_perf.{call}")
-
-    ran = project.pytest(*QUIET)
-
-    assert failure_of(ran).splitlines()[0] == f"NO_DATA: {sentence}"
-
-
 def test_worst_of_several_values_counts(project: Project) -> None:
     write_lines(
         project,
@@ -164,18 +122,6 @@ def test_worst_of_several_values_counts(project: Project) -> None:
     ]
 
 
-def test_stricter_of_several_limits_counts(project: Project) -> None:
-    write_lines(
-        project,
-        "ttnn_perf.check_accuracy(top1=0.8, at_least=0.9)",
-        "ttnn_perf.check_accuracy(top1=0.8, at_least=0.7)",
-    )
-
-    project.pytest(*QUIET)
-
-    assert entry_of(project)["metrics"]["top1"]["at_least"] == 0.9
-
-
 def test_errors_of_a_pcc_are_recorded_beside_it_and_not_gated(project: Project) -> None:
     write_lines(project, "ttnn_perf.check_pcc(up, up + 1, name='encoder')")
 
@@ -185,25 +131,6 @@ def test_errors_of_a_pcc_are_recorded_beside_it_and_not_gated(project: Project) 
     assert metrics["encoder_max_abs_error"]["samples"] == [1.0]
     assert metrics["encoder_relative_l2"]["samples"] == [pytest.approx(2 / 14**0.5)]
     assert outcomes(project) == {"encoder": "NO_BASELINE"}
-
-
-def test_drop_against_the_baseline_fails_above_the_limit_too(project: Project) -> None:
-    write_lines(
-        project,
-        "from pathlib import Path",
-        "value = float(Path(__file__).with_name('number').read_text())",
-        "ttnn_perf.check_accuracy(top1=value, at_least=0.5)",
-    )
-    (project.path / "number").write_text("0.875")
-    project.pytest("--ttnn-perf-update=new")
-    (project.path / "number").write_text("0.84")
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert failure_of(ran).splitlines()[0] == (
-        "REGRESSED: top1 0.84, baseline 0.875: 4.0 % lower, limit 0.2 % "
-        "(1 sample against 1 session)"
-    )
 
 
 def write_pcc(project: Project, pcc: float) -> None:
@@ -261,61 +188,6 @@ def test_an_error_that_grew_is_accepted_with_a_reason_only(project: Project) -> 
     assert checklist_of(project.pytest("--ttnn-perf")) == []
 
 
-def test_all_that_grew_is_accepted_from_a_record_however_many(project: Project) -> None:
-    def write(pcc: float, time_ms: float) -> None:
-        write_lines(
-            project,
-            f"ttnn_perf.record('latency', {time_ms}, unit='ms')",
-            f"values = {{f'layer{{each}}_pcc': {pcc} for each in range(7)}}",
-            "ttnn_perf.check_accuracy(**values, at_least=0.99)",
-        )
-
-    write(0.9999, 5.0)
-    project.pytest("--ttnn-perf-update=new")
-    write(0.9985, 5.01)
-    ran = project.pytest("--ttnn-perf-update", "--ttnn-perf-json=run.json")
-    assert "15 times the error (0.001500 against 0.000100); 6 more grew, too (limit: " in ran.text
-    assert len(stored_metric(project)["sessions"]) == 2
-    assert stored_metric(project, "layer6_pcc")["sessions"] == [[0.9999, 0, 1]]
-
-    write(0.9985, 5.02)
-    project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
-    why = ("--update", "all", "--reason", "bfloat8_b")
-    accepted = project.cli("baseline", "accept", "run.json", *why)
-
-    assert accepted.code == 0, accepted.text
-    assert stored_metric(project, "layer6_pcc")["since"] == 1
-    assert project.stored()["test_model"]["accepted"]["reason"] == "bfloat8_b"
-    assert checklist_of(project.pytest("--ttnn-perf")) == []
-
-
-def test_a_pcc_that_fails_is_not_warned_of_too(project: Project) -> None:
-    write_pcc(project, 0.9999)
-    project.pytest("--ttnn-perf-update=new")
-
-    for pcc in (0.9978, 0.98):  # dropped by too much; below its limit
-        write_pcc(project, pcc)
-        ran = project.pytest("--ttnn-perf")
-        assert (ran.code, counts_of(ran)) == (1, "1 failed")
-        assert outcomes(project) == {"pcc": "REGRESSED"}
-        assert checklist_of(ran) == []
-        found = {each["code"] for each in entry_of(project)["findings"]}
-        assert found
-        assert "TTP907" not in found
-
-
-def test_a_waived_growth_is_shown_with_its_reason_and_learnt_from(project: Project) -> None:
-    write_pcc(project, 0.9999)
-    project.pytest("--ttnn-perf-update=new")
-    configure(project, "[tool.ttnn_perf.rules.TTP907]", 'waive = "other inputs in every run"')
-    write_pcc(project, 0.998)
-
-    ran = project.pytest("--ttnn-perf-update")
-
-    assert checklist_of(ran) == [f"{GREW}; waived: other inputs in every run"]
-    assert sessions_of(project) == [0.9999, 0.998]
-
-
 def test_constant_tensors_that_agree_pass_with_a_note(project: Project) -> None:
     write_lines(project, "ttnn_perf.check_pcc(0 * up, 0 * up)")
 
@@ -326,38 +198,3 @@ def test_constant_tensors_that_agree_pass_with_a_note(project: Project) -> None:
         "note test_model.py::test_model: pcc: both sides are constant at 0.0: PCC is 0/0 and 1.0 "
         "by definition"
     ) in ran.text.splitlines()
-
-
-def test_failure_is_explained_by_the_note_of_the_worst_output_alone(project: Project) -> None:
-    write_lines(
-        project,
-        "ttnn_perf.check_pcc(np.ones(4), np.ones(4))",
-        "ttnn_perf.check_pcc(up, np.array([0.0, 1.0, 3.0, 2.0]))",
-    )
-
-    ran = project.pytest(*QUIET)
-
-    assert failure_of(ran).splitlines()[0] == "REGRESSED: pcc 0.8 is below its limit 0.99"
-
-
-def test_a_failure_names_a_wrong_output_before_what_has_no_baseline(project: Project) -> None:
-    project.write(
-        test_model="""
-            import numpy as np
-
-            def test_model(ttnn_perf):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-                ttnn_perf.check_pcc(np.arange(4.0), np.array([3.0, 1.0, 2.5, 0.0]))
-        """
-    )
-
-    ran = project.pytest("--ttnn-perf")
-
-    (line,) = [text for text in ran.text.splitlines() if text.startswith("FAILED ")]
-    assert " - REGRESSED: pcc " in line
-    assert "record it with: pytest test_model.py::test_model --ttnn-perf-update=new" in ran.text
-
-    again = project.pytest("--ttnn-perf-update=new")
-
-    assert " - REGRESSED: pcc " in again.text
-    assert "--ttnn-perf-update" not in again.text, "what was just run does not resolve it"

@@ -84,40 +84,6 @@ def test_a_regression_names_its_ops_once(model: Project) -> None:
     assert record_of(model)["tests"][TEST]["by_op"] == by_op.removeprefix("by op: ")
 
 
-def test_a_slower_host_is_told_from_a_slower_device(model: Project) -> None:
-    record(model, CONV, op("Matmul", 50_000), op("Matmul", 52_000), latency_ms=2.0)
-
-    ran = model.pytest("--ttnn-perf")
-
-    assert "by op: no change: the same ops took the same time" in ran.text
-
-
-def test_an_improvement_names_its_ops_too(model: Project) -> None:
-    record(model, CONV, op("Matmul", 50_000))
-
-    ran = model.pytest("--ttnn-perf")
-
-    assert "by op: -25.7 % (-52.0 us) = 1 fewer Matmul 1x1x1000x512 -" in ran.text
-
-
-def test_a_kind_of_op_that_is_gone_leaves_the_baseline(
-    model: Project,
-) -> None:
-    record(model, CONV)
-
-    ran = model.pytest("--ttnn-perf")
-
-    assert ran.code == 0
-    assert f"IMPROVED {TEST}: device_kernel_time 100.0 us, baseline 202.0 us" in ran.text
-    assert "by op: -50.5 % (-102 us) = 2 Matmul 1x1x1000x512 gone -102 us" in ran.text
-
-    assert model.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=fused").code == 0
-    assert list(model.stored()["test_model[8]"]["metrics"]) == [
-        "device_kernel_time", "device_kernel_time_conv", "latency", "op_count",
-    ]  # fmt: skip
-    assert model.pytest("--ttnn-perf").code == 0
-
-
 def test_what_is_accepted_replaces_the_table_and_a_session_more_does_not(model: Project) -> None:
     before = stored_ops(model).read_text()
     record(model, CONV, op("Matmul", 50_500), op("Matmul", 52_000))
@@ -158,26 +124,6 @@ def test_a_run_judged_elsewhere_names_the_ops_as_well(model: Project) -> None:
     assert '"by_op": "+30.2 % (+61.0 us) = Conv2d' in shown.text
 
 
-@pytest.mark.skipif(ISOLATE != "inline", reason="the same without workers")
-def test_two_runs_are_compared_by_op(model: Project) -> None:
-    model.pytest("--ttnn-perf", "--ttnn-perf-json", "before.json")
-    record(model, SLOW_CONV, op("Matmul", 50_000), op("Matmul", 52_000))
-    model.pytest("--ttnn-perf", "--ttnn-perf-json", "after.json")
-
-    ran = model.cli("compare", "before.json", "after.json")
-
-    assert f"{TEST} by op: +30.2 % (+61.0 us) = Conv2d 1x1x1000x512 +61.0 us" in ran.text
-
-
-def test_times_of_different_columns_are_not_compared(model: Project) -> None:
-    text = capture(SLOW_CONV).replace(TIME, "DEVICE DM FW DURATION [ns]")
-    (model.path / "capture.csv").write_text(text)
-
-    ran = model.pytest("--ttnn-perf")
-
-    assert f"by op: cannot be determined: {TIME} then, DEVICE DM FW DURATION [ns] now" in ran.text
-
-
 def replays(*runs: tuple[float, float], device: int = 0) -> list[dict[str, str]]:
     """Return the ops of the replays of a trace."""
     return [
@@ -212,20 +158,6 @@ def test_of_several_devices_the_ops_are_those_of_the_slowest(model: Project) -> 
     ran = model.pytest("--ttnn-perf")
 
     assert "by op: +10.0 % (+9.00 us) = Matmul 1x1x1000x512 +9.00 us" in ran.text
-
-
-def test_a_table_of_the_whole_capture_explains_no_replay(model: Project) -> None:
-    record(model, op("Conv2d", 900_000), *replays((50_000, 20_000), (50_000, 20_000)))
-    model.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason", "traced")
-    # As they were stored before: with what ran outside of the trace.
-    whole = stored_ops(model).read_text().replace(f"{TIME} of one replay", TIME)
-    stored_ops(model).write_text(f"{whole}Reshard,{INPUT},,64,HiFi2,,1,900000,900000,{TIME}\n")
-    record(model, *replays((60_000, 20_000), (60_000, 20_000)))
-
-    ran = model.pytest("--ttnn-perf")
-
-    said = "by op: cannot be determined: times are of one replay now, and were not then"
-    assert said in ran.text
 
 
 def test_what_sessions_differ_by_is_part_of_the_change(model: Project) -> None:

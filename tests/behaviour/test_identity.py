@@ -105,17 +105,10 @@ RENAME = (
 )
 
 
-def test_a_baseline_under_the_whole_id_is_found_with_the_command_that_moves_it(
-    older: Project,
-) -> None:
+def test_a_baseline_under_the_whole_id_is_found_and_no_orphan(older: Project) -> None:
     ran = older.pytest("--ttnn-perf")
     assert ran.code == 0, ran.text
     assert "orphaned" not in ran.text
-    expected = (
-        "filed under a whole id: 2 baselines of host-ARCH, with parameters of identity_ignores"
-    )
-    assert expected in ran.text
-    assert f"  {RENAME}" in ran.text.splitlines()
     assert older.cli(*shlex.split(RENAME)[1:]).code == 0
     assert set(older.stored()) == {"test_fps[1]", "test_fps[8-90.5]", "test_plain"}
     write(older, BUMPED)

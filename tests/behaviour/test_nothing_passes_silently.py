@@ -40,15 +40,6 @@ def test_record_in_which_nothing_is_gated_does_not_pass(project: Project) -> Non
     assert ran.text.splitlines()[-1].startswith("failed: nothing was gated")
 
 
-def test_unit_tells_the_direction_in_files_as_it_does_in_tests(project: Project) -> None:
-    write_record(project, tests={"t.py::t": {"metrics": {"r": {"unit": "tok/s", "samples": [9]}}}})
-
-    shown = json.loads(project.cli("show", "run.json", "--format=json").text)
-
-    read = shown["tests"]["t.py::t"]["metrics"]["r"]
-    assert (read["kind"], read["better"]) == ("throughput", "higher")
-
-
 def test_unit_that_does_not_tell_the_direction_is_refused(project: Project) -> None:
     project.write(
         test_model="def test_model(ttnn_perf): ttnn_perf.record('speed', 3, unit='TFLOPS')"
@@ -124,18 +115,6 @@ def test_result_in_the_place_of_a_callable_is_refused(project: Project) -> None:
     )
 
 
-def test_written_files_are_named(project: Project) -> None:
-    write_model(project, latency=metric(12.5))
-
-    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
-
-    assert ran.text.splitlines()[-4:-1] == [
-        "wrote baselines/host-ARCH/test_model.json",
-        "run record: .ttnn_perf/runs/RUN-ID.json",
-        "run record: run.json",
-    ]
-
-
 def test_gain_that_was_not_stored_is_not_called_accepted(project: Project) -> None:
     write_model(project, latency=metric(100))
     project.pytest("--ttnn-perf-update=new")
@@ -198,16 +177,6 @@ def test_closed_pipe_does_not_hide_a_failed_gate(project: Project) -> None:
 
     assert ran.code == 1
     assert ran.errors == ""
-
-
-def test_environment_of_another_producer_is_no_obstacle(project: Project) -> None:
-    observed = {"unit": "ns", "samples": [1]}
-    environment = {"cpu": {"model": "x"}, "python": "CPython 3.12.1", "dirty": "no"}
-    write_record(project, environment=environment, tests={"t": {"metrics": {"m": observed}}})
-
-    shown = json.loads(project.cli("show", "run.json", "--format=json").text)
-
-    assert shown["environment"] == {"python": "CPython 3.12.1"}
 
 
 @pytest.mark.parametrize("option", ["-x", "--maxfail=1"])

@@ -1,163 +1,95 @@
-"""``record`` and ``region``: any metric, in any number of samples."""
+"""``record`` and ``region``: any metric, in any number of samples; one run for all calls."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.behaviour.model import counts_of, entry_of, failure_of, outcomes
+from tests.behaviour.model import counts_of, failure_of, record_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-
-def write_lines(project: Project, *lines: str) -> None:
-    """Write a test from the lines of its body."""
-    body = "".join(f"    {line}\n" for line in lines)
-    project.write(test_model=f"import numpy as np\n\ndef test_model(ttnn_perf):\n{body}")
-
-
-@pytest.mark.parametrize(
-    ("value", "samples"),
-    [
-        ("3", [3]),
-        ("2.5", [2.5]),
-        ("[1, 2.5]", [1, 2.5]),
-        ("(n / 2 for n in (1, 2))", [0.5, 1.0]),
-        ("np.float32(1.5)", [1.5]),
-        ("np.array([1.5, 2.5])", [1.5, 2.5]),
-        ("[1.5, float('inf')]", [1.5, None]),
-        ("[]", []),
-    ],
-)
-def test_numbers_are_kept_as_they_come(
-    project: Project, value: str, samples: list[float | None]
-) -> None:
-    write_lines(project, f"ttnn_perf.record('latency', {value}, unit='ms')")
-
-    project.pytest("--ttnn-perf")
-
-    assert entry_of(project)["metrics"]["latency"]["samples"] == samples
-
-
-def test_same_name_again_adds_samples(project: Project) -> None:
-    write_lines(project, *["ttnn_perf.record('latency', [1, 2], unit='ms')"] * 2)
-
-    project.pytest("--ttnn-perf")
-
-    assert entry_of(project)["metrics"]["latency"]["samples"] == [1, 2, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "unit", "better", "kind"),
-    [
-        ("", "", "lower", "time"),
-        ("unit='us'", "us", "lower", "time"),
-        ("unit='tok/s'", "tok/s", "higher", "throughput"),
-        ("unit='MiB'", "MiB", "lower", "bytes"),
-        ("kind='count'", "", "lower", "count"),
-        ("kind='accuracy'", "", "higher", "accuracy"),
-        ("unit='tok/s', better='equal', kind='count'", "tok/s", "equal", "count"),
-    ],
-)
-def test_what_is_not_said_follows_the_unit_and_the_kind(
-    project: Project, arguments: str, unit: str, better: str, kind: str
-) -> None:
-    write_lines(project, f"ttnn_perf.record('metric', 1, {arguments})")
-
-    project.pytest("--ttnn-perf")
-
-    metric = entry_of(project)["metrics"]["metric"]
-    assert (metric["unit"], metric["better"], metric["kind"]) == (unit, better, kind)
+#: Each call, and the samples that are kept of it.
+SAMPLES: dict[str, list[float | None]] = {
+    "record('m', 3)": [3],
+    "record('m', [1, 2.5])": [1, 2.5],
+    "record('m', (n / 2 for n in (1, 2)))": [0.5, 1.0],
+    "record('m', np.float32(1.5))": [1.5],
+    "record('m', np.array([1.5, 2.5]))": [1.5, 2.5],
+    "record('m', [1.5, float('inf')])": [1.5, None],
+    "record('m', [])": [],
+    "record('m', [1, 2]); ttnn_perf.record('m', 3)": [1, 2, 3],
+}
+#: What is not said follows the unit and the kind.
+DEFINED = {
+    "record('m', 1)": ("", "lower", "time"),
+    "record('m', 1, unit='us')": ("us", "lower", "time"),
+    "record('m', 1, unit='tok/s')": ("tok/s", "higher", "throughput"),
+    "record('m', 1, unit='MiB')": ("MiB", "lower", "bytes"),
+    "record('m', 1, kind='count')": ("", "lower", "count"),
+    "record('m', 1, kind='accuracy')": ("", "higher", "accuracy"),
+    "record('m', 1, unit='tok/s', better='equal', kind='count')": ("tok/s", "equal", "count"),
+}
+AGAIN = "record('m', 1, unit='ms'); ttnn_perf.record('m', 1, "
+REFUSED = {
+    "record('m', 'fast')": "m: sample 0 is not a number: 'fast'",
+    "record('m', [1, None])": "m: sample 1 is not a number: None",
+    "record('m', [1, True])": "m: sample 1 is not a number: True",
+    "record('', 1)": "a metric's name is a non-empty string, found ''",
+    "record('m', 1, better='faster')":
+        "m: better is one of lower, higher, equal, found 'faster'",
+    "record('m', 1, kind='speed')":
+        "m: kind is one of time, throughput, count, bytes, accuracy, found 'speed'",
+    "region(3).__enter__()": "a metric's name is a non-empty string, found 3",
+    f"{AGAIN}unit='us')": "m was recorded with unit 'ms' before, now with 'us'",
+    f"{AGAIN}unit='ms', better='higher')":
+        "m was recorded with better 'lower' before, now with 'higher'",
+    f"{AGAIN}unit='ms', kind='count')": "m was recorded with kind 'time' before, now with 'count'",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("call", "problem"),
-    [
-        ("record('latency', 'fast')", "latency: sample 0 is not a number: 'fast'"),
-        ("record('latency', [1, None])", "latency: sample 1 is not a number: None"),
-        ("record('latency', [1, True])", "latency: sample 1 is not a number: True"),
-        ("record('', 1)", "a metric's name is a non-empty string, found ''"),
-        (
-            "record('latency', 1, better='faster')",
-            "latency: better is one of lower, higher, equal, found 'faster'",
-        ),
-        (
-            "record('latency', 1, kind='speed')",
-            "latency: kind is one of time, throughput, count, bytes, accuracy, found 'speed'",
-        ),
-        ("region(3).__enter__()", "a metric's name is a non-empty string, found 3"),
-    ],
-)
-def test_mistaken_call_is_refused(project: Project, call: str, problem: str) -> None:
-    write_lines(project, f"ttnn_perf.{call}")
-
-    project.pytest("--ttnn-perf")
-
-    assert entry_of(project)["raised"] == f"UsageError: {problem}"
-
-
-@pytest.mark.parametrize(
-    ("again", "problem"),
-    [
-        ("unit='us'", "latency was recorded with unit 'ms' before, now with 'us'"),
-        (
-            "unit='ms', better='higher'",
-            "latency was recorded with better 'lower' before, now with 'higher'",
-        ),
-        (
-            "unit='ms', kind='count'",
-            "latency was recorded with kind 'time' before, now with 'count'",
-        ),
-    ],
-)
-def test_one_name_is_one_metric(project: Project, again: str, problem: str) -> None:
-    write_lines(
-        project,
-        "ttnn_perf.record('latency', 1, unit='ms')",
-        f"ttnn_perf.record('latency', 1, {again})",
+def recorded(project: Project, *calls: str) -> list[dict[str, Any]]:
+    """Return what one run records of a test for each call."""
+    tests = (
+        f"def test_{number:02}(ttnn_perf):\n    ttnn_perf.{call}\n"
+        for number, call in enumerate(calls)
     )
-
+    project.write(test_model="import numpy as np\n\n" + "\n".join(tests))
     project.pytest("--ttnn-perf")
+    return list(record_of(project)["tests"].values())
 
-    assert entry_of(project)["raised"] == f"UsageError: {problem}"
 
-
-def test_region_adds_one_sample_each_time(project: Project) -> None:
-    write_lines(
-        project,
-        "for _ in range(2):",
-        "    with ttnn_perf.region('block'): pass",
-        "with ttnn_perf.region('other'): pass",
-    )
-
-    project.pytest("--ttnn-perf")
-
-    metrics = entry_of(project)["metrics"]
-    assert [(name, len(each["samples"])) for name, each in metrics.items()] == [
-        ("block", 2),
-        ("other", 1),
+def test_what_is_kept_of_each_call(project: Project) -> None:
+    samples, defined, refused = len(SAMPLES), len(DEFINED), len(REFUSED)
+    found = recorded(project, *SAMPLES, *DEFINED, *REFUSED)
+    assert len(found) == samples + defined + refused
+    kept = [each["metrics"]["m"] for each in found[: samples + defined]]
+    assert [each["samples"] for each in kept[:samples]] == list(SAMPLES.values())
+    assert [(m["unit"], m["better"], m["kind"]) for m in kept[samples:]] == list(DEFINED.values())
+    assert [each["raised"] for each in found[-refused:]] == [
+        f"UsageError: {problem}" for problem in REFUSED.values()
     ]
-    assert outcomes(project) == {"block": "NO_BASELINE", "other": "NO_BASELINE"}
 
 
-def test_region_that_raises_has_no_time(project: Project) -> None:
-    write_lines(
+def test_region_adds_one_sample_each_time_and_none_where_it_raises(project: Project) -> None:
+    (found,) = recorded(
         project,
-        "with ttnn_perf.region('block'): pass",
-        "with ttnn_perf.region('block'): raise RuntimeError('device lost')",
+        "facts()\n    for _ in range(2):\n        with ttnn_perf.region('block'): pass\n"
+        "    with ttnn_perf.region('other'): pass\n"
+        "    with ttnn_perf.region('block'): raise RuntimeError('device lost')",
     )
+    assert found["raised"] == "RuntimeError: device lost"
+    assert {name: len(each["samples"]) for name, each in found["metrics"].items()} == {
+        "block": 2,
+        "other": 1,
+    }
 
-    project.pytest("--ttnn-perf")
 
-    entry = entry_of(project)
-    assert entry["raised"] == "RuntimeError: device lost"
-    assert len(entry["metrics"]["block"]["samples"]) == 1
-
-
-def test_test_that_records_nothing_fails(project: Project) -> None:
-    write_lines(project, "pass")
+@pytest.mark.parametrize("body", ["pass", "ttnn_perf.facts(use_trace=True)"])
+def test_test_that_records_nothing_fails(project: Project, body: str) -> None:
+    project.write(test_model=f"def test_model(ttnn_perf):\n    {body}\n")
 
     ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
 
@@ -166,9 +98,3 @@ def test_test_that_records_nothing_fails(project: Project) -> None:
         "NO_DATA: nothing was judged: the test recorded no metric\n"
         "  call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test"
     )
-
-
-def test_test_that_only_states_facts_fails_too(project: Project) -> None:
-    write_lines(project, "ttnn_perf.facts(use_trace=True)")
-
-    assert counts_of(project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")) == "1 failed"

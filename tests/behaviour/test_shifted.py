@@ -150,24 +150,6 @@ def test_test_that_is_worse_than_the_machine_is_confirmed_and_fails_by_name(
     assert (code, document["failed"], document["shifted"]) == (1, True, True)
 
 
-def test_confirm_passes_on_a_slow_machine_are_compared_without_its_shift(known: Project) -> None:
-    """Measured again it is as slow as the machine, and beyond its limit all the same."""
-    turns = {name: latencies(12) for name in "abcd"}
-    write_turns(known, **turns, e=latencies(14, 12.2))
-
-    ran = known.pytest(*IN_WORKERS, "--ttnn-perf", "--ttnn-perf-json=run.json")
-
-    assert (ran.code, counts_of(ran)) == (6, "1 failed, 5 passed")
-    assert "confirm pass 1 of 2: measuring 1 test and 4 controls again" in ran.text
-    assert "latency 12.20 ms, baseline 10.00 ms: only as slow as the machine" in ran.text
-    assert "confirm pass 2" not in ran.text
-    assert verdict_of(known, "e") == ("SHIFTED", "environment shifted")
-    assert entry_of(known, id_of("e"))["metrics"]["latency"]["confirmations"] == [[12.2]]
-    code, document = gated(known)
-    assert (code, document["failed"], document["shifted"]) == (6, False, True)
-    assert {v["outcome"] for v in document["verdicts"]} == {"SHIFTED"}
-
-
 def test_shifted_run_is_a_failure_in_every_report_and_no_test_to_run_again(
     known: Project,
 ) -> None:
@@ -193,36 +175,7 @@ def test_shifted_run_is_a_failure_in_every_report_and_no_test_to_run_again(
     assert "5 tests collected" in again.text
 
 
-def test_suspect_that_the_machine_explains_passes_without_confirm_passes_too(
-    known: Project,
-) -> None:
-    """What is held back until all tests are measured is not only what is measured again."""
-    ran = run_at(known, 12, 12, 12, 12, 17, options=("--ttnn-perf-confirm", "0"))
-    assert (ran.code, counts_of(ran)) == (1, "1 failed, 4 passed")
-
-
-def test_functional_failure_beside_a_shift_ends_in_code_1(known: Project) -> None:
-    known.write(test_other="def test_other(): assert False")
-
-    ran = run_at(known, 12, 12, 12, 12, 12)
-
-    assert (ran.code, counts_of(ran)) == (1, "1 failed, 5 passed")
-    assert len(shifts_in(ran)) == 2
-
-
-def test_shift_to_the_better_is_told_and_fails_nothing(known: Project) -> None:
-    ran = run_at(known, 8, 8, 8, 8, 9.5)
-
-    assert (ran.code, counts_of(ran)) == (0, "5 passed")
-    sentence = said("20.0 % faster", "5 of 5 tests")
-    assert shifts_in(ran) == [f"ttnn-perf: {sentence}", sentence]
-    assert [verdict_of(known, name)[0] for name in NAMES] == [*["IMPROVED"] * 4, "WITHIN"]
-    code, document = gated(known)
-    assert (code, document["failed"], document["shifted"]) == (0, False, True)
-    assert CODE_6 not in ran.text
-
-
-@pytest.mark.parametrize(("speed", "code"), [(8, 0), (12, 6)], ids=["faster", "slower"])
+@pytest.mark.parametrize(("speed", "code"), [(12, 6)], ids=["slower"])
 def test_shifted_machine_sets_no_standard_but_for_what_has_none(
     known: Project, speed: float, code: int
 ) -> None:
@@ -242,7 +195,7 @@ def test_shifted_machine_sets_no_standard_but_for_what_has_none(
 
 
 def test_accepting_all_makes_the_shifted_machine_the_standard(known: Project) -> None:
-    options = ("--ttnn-perf-update=all", "--ttnn-perf-reason=new host", "--ttnn-perf-confirm=1")
+    options = ("--ttnn-perf-update=all", "--ttnn-perf-reason=new host", "--ttnn-perf-confirm=0")
 
     ran = run_at(known, 12, 12, 12, 12, 12, options=options)
 
@@ -250,7 +203,7 @@ def test_accepting_all_makes_the_shifted_machine_the_standard(known: Project) ->
     for stored in known.stored().values():
         latency = stored["metrics"]["latency"]
         values = [session[0] for session in latency["sessions"]]
-        assert (values, latency["since"]) == ([10, 12, 12], 1)
+        assert (values, latency["since"]) == ([10, 12], 1)
         assert stored["accepted"]["reason"] == "new host"
 
 
@@ -321,14 +274,6 @@ def test_gate_names_what_differs(
     assert lines == [said("10.0 % slower", "5 of 5 tests", differs)]
 
 
-def test_tests_without_a_baseline_do_not_dilute_what_differs(project: Project) -> None:
-    write_record(project, alike(110, 12), now={**THEN, "governor": "powersave"})
-    ran = project.cli("gate", "run.json", "--missing", "ignore")
-    assert ran.code == 6
-    differs = "governor powersave, at the baselines performance"
-    assert said("10.0 % slower", "5 of 5 tests", differs) in ran.text.splitlines()
-
-
 @pytest.mark.parametrize(
     ("value", "size", "code"), [(80.0, "25.0 % slower", 6), (125.0, "20.0 % faster", 0)]
 )
@@ -345,10 +290,3 @@ def test_two_tests_are_too_few_to_blame_the_machine(project: Project) -> None:
     write_record(project, alike(110, 2))
     code, document = gated(project)
     assert (code, document["failed"], document["shifted"]) == (1, True, False)
-
-
-def test_counts_of_every_test_may_change_without_the_machine(project: Project) -> None:
-    kind = {"unit": "", "better": "lower", "kind": "count"}
-    write_record(project, alike(110), kind=kind)
-    code, document = gated(project)
-    assert (code, document["shifted"], document["shift"]) == (1, False, None)

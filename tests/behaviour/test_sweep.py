@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,7 +35,6 @@ MODEL = """
         ttnn_perf.record("wall_time", [time, time * 1.01, time * 0.99], unit="ms")
         ttnn_perf.check_accuracy(pcc=0.9995 if weights == "bf16" else 0.995)
 """
-POINT = "test_model.py::test_model[batch=8-weights=bf16]"
 
 
 @pytest.fixture
@@ -70,20 +68,6 @@ def test_every_point_is_a_test_with_a_baseline_of_its_own(swept: Project) -> Non
     assert counts_of(swept.pytest("--ttnn-perf")) == "7 passed, 1 skipped"
 
 
-def test_points_run_in_workers(swept: Project) -> None:
-    options = ("--ttnn-perf-isolate", "process", "--ttnn-perf-confirm", "0")
-    assert counts_of(swept.pytest_process("--ttnn-perf-update=new", *options)) == (
-        "7 passed, 1 skipped"
-    )
-    assert record_of(swept)["tests"][POINT]["out_of_memory"].startswith("Not enough space")
-
-
-def test_without_the_gate_every_point_runs_once(swept: Project) -> None:
-    ran = swept.pytest("-rs")
-    assert counts_of(ran) == "7 passed, 1 skipped"
-    assert "out of memory: Not enough space to allocate 16 B DRAM buffer" in ran.text
-
-
 def test_what_used_to_fit_fails_and_no_update_accepts_it(
     swept: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,14 +80,6 @@ def test_what_used_to_fit_fails_and_no_update_accepts_it(
         assert counts_of(ran) == "1 failed, 7 passed"
         assert "REGRESSED: out of memory, and it used to fit (baseline samples_per" in ran.text
         assert swept.stored()["test_model[batch=8-weights=bf16]"] == before
-
-
-def test_what_fits_now_has_no_baseline(swept: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    swept.pytest("--ttnn-perf-update=new")
-    monkeypatch.setenv("ROOM", "16")
-    ran = swept.pytest("--ttnn-perf")
-    assert counts_of(ran) == "1 failed, 7 passed"
-    assert "has no baseline: the test is new" in ran.text
 
 
 IN_THE_SETUP = """
@@ -164,16 +140,6 @@ def test_a_point_that_is_lost_with_its_worker_stays_in_the_sweep(project: Projec
     assert states == ["measured", "failed", "measured"]
 
 
-def test_without_a_sweep_no_room_is_a_failure(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_model(ttnn_perf):
-                raise RuntimeError("Out of Memory: Not enough space to allocate 9 B")
-        """
-    )
-    assert counts_of(project.pytest("--ttnn-perf")) == "1 failed"
-
-
 IDLE_AXIS = """
     import pytest
 
@@ -200,12 +166,6 @@ def test_an_axis_that_is_not_passed_on_is_a_finding(
     assert (again.code, f"4 tests: TTP013 {IDLE}\n" in again.text) == (0, True)
 
 
-def test_an_axis_that_is_known_to_change_nothing_is_waived(project: Project) -> None:
-    project.write(test_model=IDLE_AXIS % {"TTP013": "to show that formats do not matter"})
-    ran = project.pytest("--ttnn-perf-update=new")
-    assert f"TTP013 {IDLE}; waived: to show that formats do not matter" in ran.text
-
-
 def test_an_axis_that_must_take_effect_fails_the_run_and_stores_nothing(project: Project) -> None:
     project.write(test_model=IDLE_AXIS % {})
     configure(project, "[tool.ttnn_perf.rules.TTP013]", 'severity = "error"')
@@ -213,31 +173,6 @@ def test_an_axis_that_must_take_effect_fails_the_run_and_stores_nothing(project:
     assert (ran.code, counts_of(ran)) == (1, "1 failed, 4 passed")
     assert "FAILED ttnn-perf::axis without effect - test_model.py::test_model: TTP013" in ran.text
     assert not (project.path / "baselines").exists()
-
-
-def test_calibrating_leaves_out_what_does_not_fit(swept: Project) -> None:
-    ran = swept.cli_process("calibrate", "test_model.py", "--sessions", "2", "--format", "json")
-    assert ran.code == 0, ran.text + ran.errors
-    found = json.loads(ran.text)
-    assert found["failed"] == {}
-    assert {row["test"] for row in found["tests"]}.isdisjoint({POINT})
-    assert len({row["test"] for row in found["tests"]}) == 7
-
-
-def test_parameters_beside_the_axes_make_sweeps_of_their_own(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            @pytest.mark.parametrize("model", ["a", "b"])
-            @pytest.mark.ttnn_perf(sweep={"batch": [1, 2]})
-            def test_model(ttnn_perf, batch, model):
-                ttnn_perf.record("wall_time", [batch * 10.0], unit="ms")
-        """
-    )
-    project.pytest("--ttnn-perf-update=new")
-    found = [sweep["test"] for sweep in record_of(project)["sweeps"]]
-    assert found == ["test_model.py::test_model[a]", "test_model.py::test_model[b]"]
 
 
 @pytest.mark.parametrize(

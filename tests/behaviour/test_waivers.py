@@ -9,7 +9,6 @@ import pytest
 
 from tests.behaviour.findings import ERROR, WARNING, checklist_of, write_model
 from tests.behaviour.model import MODEL, configure, counts_of, entry_of, failure_of, refusal_of
-from tests.harness.captures import capture, op, signpost
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -25,16 +24,6 @@ def test_a_waived_error_fails_nothing_and_says_why(project: Project) -> None:
     assert "checklist: 1 warning" in ran.text
     waived = {each["code"]: each.get("waived") for each in entry_of(project)["findings"]}
     assert waived["TTP701"] == "the last batch is padded"
-
-
-def test_a_project_waives_for_all_its_tests(project: Project) -> None:
-    write_model(project)
-    configure(project, "[tool.ttnn_perf.rules.TTP701]", 'waive = "batches are padded"')
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert counts_of(ran) == "1 passed"
-    assert checklist_of(ran)[0] == f"{MODEL}: {ERROR}; waived: batches are padded"
 
 
 def test_the_reason_of_a_test_has_the_last_word(project: Project) -> None:
@@ -65,30 +54,6 @@ def test_a_waiver_for_nothing_is_reported(project: Project, waiver: str, line: s
     ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-confirm=0")
 
     assert line in ran.text.splitlines()
-
-
-@pytest.mark.parametrize("waiver", ["TTP203", "TTP902"], ids=["not measured", "not asked"])
-def test_what_was_not_asked_or_measured_may_be_waived(project: Project, waiver: str) -> None:
-    write_model(project, f'waive={{"{waiver}": "why"}}')
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-select=TTP7,TTP2")
-
-    assert "remove the waiver" not in ran.text
-    assert "is not a rule" not in ran.text
-
-
-def test_a_waiver_of_the_project_for_nothing_is_reported(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_model(ttnn_perf):
-                ttnn_perf.measure(lambda: None)
-        """
-    )
-    configure(project, "[tool.ttnn_perf.rules.TTP905]", 'waive = "no target yet"')
-
-    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-confirm=0")
-
-    assert "rules.TTP905: TTP905 found nothing; remove the waiver" in ran.text.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -132,30 +97,6 @@ def test_a_project_sets_severities(project: Project) -> None:
 
     assert failure_of(ran).splitlines()[0] == WARNING.replace("warning", "error")
     assert checklist_of(ran) == [f"{MODEL}: {ERROR.replace('error', 'info')}"]
-
-
-def test_a_project_sets_limits(project: Project) -> None:
-    write_model(project)
-    configure(project, "[tool.ttnn_perf.rules.TTP701]", "left_over = 2")
-
-    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 passed"
-
-
-@pytest.mark.parametrize(("share", "waits"), [(0.2, True), (0.9, False)])
-def test_a_limit_that_a_project_sets_decides_on_the_bottleneck_too(
-    project: Project, share: float, waits: bool
-) -> None:
-    late = op("UnaryDeviceOperation", 1_000, {"OP TO OP LATENCY [ns]": "10000"})
-    rows = (signpost("RUN"), late, late, late, signpost("RUN_END"))
-    (project.path / "ops.csv").write_text(capture(*rows))
-    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.attach('ops.csv')")
-    configure(project, "[tool.ttnn_perf.rules.TTP401]", f"share = {share}")
-
-    project.pytest("--ttnn-perf-update=new")
-
-    assert ("host-bound" in (entry_of(project).get("bottleneck") or "")) is waits
-    checked = project.cli("check", "--csv", "ops.csv")
-    assert ("bottleneck: run: host-" in checked.text) is waits
 
 
 def test_a_waived_rule_is_told_beside_the_verdict_and_left_out_of_reports(project: Project) -> None:

@@ -157,18 +157,6 @@ def test_facts_of_the_test_decide(
     assert targets_of(falcon)["tokens/s/user.inference_decode"] == decode
 
 
-def test_what_no_test_met_is_listed_when_asked_for(falcon: Project) -> None:
-    quiet = falcon.pytest("--ttnn-perf-update=new")
-    ran = falcon.pytest("--ttnn-perf", "-v")
-
-    assert "target of falcon-7b" not in quiet.text
-    assert [line for line in ran.text.splitlines() if line.startswith("target of")] == [
-        "target of falcon-7b on wormhole_b0-n150 [batch=32]: no test records prefill_t/s",
-        "target of falcon-7b on wormhole_b0-n150 [batch=64,isl=128]: no test states this batch and "
-        "length",
-    ]
-
-
 def test_a_damaged_file_is_refused_with_its_place(falcon: Project) -> None:
     (falcon.path / "goals.json").write_text('{"format": 1,\n "targets": [{"models": 7}]}')
     refusal = refusal_of(falcon.pytest("--ttnn-perf"))

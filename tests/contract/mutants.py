@@ -46,15 +46,15 @@ ROOMS = {
         ("gate/judg*.py", "gate/machine_shift.py", "gate/ratios.py", "gate/confirm.py",
          "experiments/paired.py"),
         (
-            "unit/gate/test_*.py", "unit/run/test_judge.py", "unit/run/test_confirm.py",
+            "gate/test_*.py",
             "properties/test_gate_on_*.py", "properties/test_paired.py",
-            "behaviour/test_outcomes.py", "behaviour/test_drift.py", "behaviour/test_shifted.py",
+            "behaviour/test_outcomes.py", "behaviour/test_shifted.py",
         ),
     ),
     "store": Room(
         ("gate/store.py", "gate/store.py", "core/baseline.py"),
         (
-            "unit/records/test_baseline.py", "unit/run/test_accept.py",
+            "unit/records/test_baseline.py", "gate/test_accept.py",
             "faults/test_bad_baselines.py", "cli/test_baseline_merge_laws.py",
             "cli/test_baseline_[cmr]*.py", "behaviour/test_accepting.py",
             "options/test_update_*.py",

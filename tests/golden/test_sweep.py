@@ -57,12 +57,6 @@ def test_run(recorded: Project, monkeypatch: pytest.MonkeyPatch, full: str, begi
     assert_golden(f"sweep/{golden}", fits(text[text.index(f"=== {begin}") :], 80))
 
 
-def test_show(recorded: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded.pytest("--ttnn-perf", "--ttnn-perf-json=run.json", "--ttnn-perf-checklist=off")
-    text = Terminal(recorded, monkeypatch, width=80).cli("show", "run.json")
-    assert_golden("sweep/show_80", fits(text[text.index("ran out of memory") :], 80))
-
-
 def test_markdown(recorded: Project) -> None:
     recorded.pytest("--ttnn-perf", "--ttnn-perf-markdown=run.md", "--ttnn-perf-checklist=off")
     text = (recorded.path / "run.md").read_text()

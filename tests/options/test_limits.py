@@ -69,14 +69,6 @@ def test_limits_are_as_asked_otherwise_and_named(
     assert "TTP906 pcc-limit-lowered" in ran.text
 
 
-def test_strict_limits_lower_nothing(project: Project) -> None:
-    write(project, "ttnn_perf.check_pcc(expected, good, at_least=0.9999)")
-    configure(project, 'limits = "strict"', 'missing = "ignore"', 'ignore = ["TTP9"]')
-    ran = project.pytest("--ttnn-perf")
-    assert counts_of(ran) == "1 failed"
-    assert "below its limit 0.9999" in failure_of(ran)
-
-
 def test_a_good_pcc_and_other_accuracies_are_as_ever(project: Project) -> None:
     write(
         project,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import (
-    configure,
     counts_of,
     failure_of,
     metric,
@@ -101,11 +100,3 @@ def test_what_is_wrong_fails_even_when_missing_is_ignored(
     assert counts_of(ran) == "1 failed"
     assert failure_of(ran).splitlines()[0] == line
     assert ran.text.splitlines().count(line) == 1, "told once"
-
-
-def test_missing_has_its_twin(project: Project) -> None:
-    write_latency(project, 12.5)
-    configure(project, 'missing = "warn"')
-
-    assert counts_of(project.pytest("--ttnn-perf")) == "1 passed"
-    assert counts_of(project.pytest("--ttnn-perf", "--ttnn-perf-missing=fail")) == "1 failed"

@@ -13,20 +13,6 @@ if TYPE_CHECKING:
     from tests.harness.project import Project
 
 
-def reason_of(project: Project) -> object:
-    """Return the stored reason."""
-    return project.stored()["test_model"]["accepted"]["reason"]
-
-
-@pytest.mark.parametrize("what", ["new", "improved", "all"])
-def test_reason_is_stored_with_every_kind_of_update(project: Project, what: str) -> None:
-    write_latency(project, 12.5)
-
-    project.pytest(f"--ttnn-perf-update={what}", "--ttnn-perf-reason", 'it\'s "faster" – ü')
-
-    assert reason_of(project) == 'it\'s "faster" – ü'
-
-
 @pytest.mark.parametrize("option", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
 def test_reason_without_an_update_is_refused(project: Project, option: list[str]) -> None:
     write_latency(project, 12.5)

@@ -60,50 +60,12 @@ def test_a_lost_test_fails_a_full_run(stored: Project, gone: bool) -> None:
     assert losses(gated.text) == LOST
 
 
-def test_by_default_it_does_not(stored: Project) -> None:
-    stored.write(test_model=BOTH.format(skipped=True))
-
-    ran = stored.pytest("--ttnn-perf")
-
-    assert (ran.code, losses(ran.text)) == (0, [])
-
-
 @pytest.mark.parametrize("selection", [["-k", "test_b"], ["test_model.py::test_b"]])
 def test_a_selection_loses_nothing(stored: Project, selection: list[str]) -> None:
     configure(stored, "required = true")
 
     ran = stored.pytest("--ttnn-perf", *selection)
 
-    assert (ran.code, losses(ran.text)) == (0, [])
-
-
-def test_many_are_counted(project: Project) -> None:
-    source = """
-        import pytest
-
-        @pytest.mark.parametrize("n", range({count}))
-        def test_model(ttnn_perf, n):
-            ttnn_perf.record("latency", 12.5, unit="ms")
-    """
-    project.write(test_model=source.format(count=8))
-    assert project.pytest("--ttnn-perf-update=new").code == 0
-    configure(project, "required = true")
-    project.write(test_model=source.format(count=1))
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert ran.code == 1
-    assert "failed: 7 tests with a baseline did not run, and required is set" in ran.text
-    assert "  and 2 more" in ran.text.splitlines()
-
-
-@pytest.mark.parametrize("options", [["-m", APART], ["--deselect", "test_model.py::test_a"]])
-def test_what_was_deselected_is_not_lost(stored: Project, options: list[str]) -> None:
-    configure(stored, "required = true")
-
-    ran = stored.pytest("--ttnn-perf", *options)
-
-    assert counts_of(ran) == "1 passed, 1 deselected"
     assert (ran.code, losses(ran.text)) == (0, [])
 
 
@@ -115,17 +77,6 @@ def test_a_run_that_measured_nothing_says_what_it_lost(stored: Project) -> None:
 
     assert ran.code == 1
     assert "failed: 2 tests with a baseline did not run, and required is set" in ran.text
-
-
-def test_only_what_a_run_looked_at_is_lost(project: Project) -> None:
-    for folder in ("a", "b"):
-        (project.path / folder).mkdir()
-        source = "def test_model(ttnn_perf):\n    ttnn_perf.record('latency', 12.5, unit='ms')\n"
-        (project.path / folder / f"test_{folder}.py").write_text(source)
-    assert project.pytest("--ttnn-perf-update=new").code == 0
-    configure(project, "required = true")
-
-    assert project.pytest("--ttnn-perf", "a").code == 0
 
 
 def test_reports_for_ci_do_not_call_that_passed(stored: Project) -> None:

@@ -69,36 +69,3 @@ def test_another_major_version_of_ttnn(accepted_in_2024: Project) -> None:
         "stale: 1 baseline of another ttnn than 1.x, the oldest test_model.py::test_model of "
         "2024-02-29"
     ]
-
-
-def test_what_was_just_recorded_is_not_stale(accepted_in_2024: Project) -> None:
-    write_latency(accepted_in_2024, 25.0)
-
-    ran = accepted_in_2024.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=why")
-
-    assert stale_lines(ran.text) == []
-
-
-@pytest.mark.parametrize("started_at", ["2027-11-16T10:00:00", "yesterday", None])
-def test_records_of_other_producers(accepted_in_2024: Project, started_at: str | None) -> None:
-    accepted_in_2024.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
-    record = accepted_in_2024.path / "run.json"
-    run = json.loads(record.read_text())
-    run["environment"] = {"started_at": started_at} if started_at else {}
-    record.write_text(json.dumps(run))
-
-    ran = accepted_in_2024.cli("gate", "run.json")
-
-    assert (ran.code, ran.errors) == (0, "")
-    assert bool(stale_lines(ran.text)) is (started_at == "2027-11-16T10:00:00")
-
-
-def test_a_baseline_without_a_version_is_of_no_other(accepted_in_2024: Project) -> None:
-    accepted_in_2024.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
-    record = accepted_in_2024.path / "run.json"
-    run = json.loads(record.read_text())
-    run["environment"]["ttnn"] = "1.0.0"
-    record.write_text(json.dumps(run))
-    configure(accepted_in_2024, "stale_days = 4000000")
-
-    assert stale_lines(accepted_in_2024.cli("gate", "run.json").text) == []

@@ -13,7 +13,6 @@ from tests.behaviour.model import (
     metric,
     outcomes,
     stored_metric,
-    write_latency,
     write_model,
 )
 
@@ -57,18 +56,6 @@ def test_loss_is_accepted_with_its_reason(
     assert entry_of(project)["written"] == ["latency"]
     assert counts_of(project.pytest("--ttnn-perf")) == "1 passed"
     assert "written" not in entry_of(project)
-
-
-def test_metric_that_is_defined_anew_replaces_its_sessions(project: Project) -> None:
-    write_latency(project, 12.5)
-    project.pytest("--ttnn-perf-update=new")
-    write_model(project, latency=metric(0.0125, unit="s"))
-
-    ran = project.pytest(*ALL)
-
-    assert counts_of(ran) == "1 passed"
-    assert stored_metric(project)["sessions"] == [[0.0125, 0, 1]]
-    assert (stored_metric(project)["unit"], stored_metric(project)["since"]) == ("s", 0)
 
 
 def test_other_configuration_replaces_the_sessions_of_the_old_one(project: Project) -> None:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import counts_of
-
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
@@ -92,26 +90,6 @@ def test_one_session_more_is_one_line_more(three: Project) -> None:
     assert [line for line in after if '"accepted"' in line] == [
         line for line in before if '"accepted"' in line
     ]
-
-
-def test_failing_test_leaves_its_lines_while_another_is_written(three: Project) -> None:
-    before = sections(three.baseline().read_text())
-    print_line(three, a=25.5, b=6.5, c=25.5)
-
-    ran = three.pytest("--ttnn-perf-update=improved")
-
-    assert counts_of(ran) == "2 failed, 1 passed"
-    after = sections(three.baseline().read_text())
-    assert [test for test in before if after[test] != before[test]] == ["test_model[b]"]
-
-
-def test_nothing_to_write_leaves_the_file_alone(three: Project) -> None:
-    before = three.baseline().stat().st_mtime_ns
-    print_line(three, a=6.5)
-
-    three.pytest("--ttnn-perf-update=new")
-
-    assert three.baseline().stat().st_mtime_ns == before
 
 
 def test_lock_beside_the_baselines_is_kept_out_of_git(three: Project) -> None:

@@ -62,17 +62,6 @@ def test_session_within_limits_is_appended_and_is_no_decision(known: Project) ->
 
 
 @pytest.mark.parametrize("since", [0, 3])
-def test_list_is_filled_up_since_the_last_accept(known: Project, since: int) -> None:
-    store_sessions(known, *[[12.5, 0, 1]] * (since + FULL - 1), since=since)
-    write_latency(known, 12.6)
-
-    known.pytest(IMPROVED)
-
-    assert stored_metric(known)["sessions"][-2:] == [[12.5, 0, 1], [12.6, 0, 1]]
-    assert len(stored_metric(known)["sessions"]) == since + FULL
-
-
-@pytest.mark.parametrize("since", [0, 3])
 def test_full_list_is_not_rolled(known: Project, since: int) -> None:
     store_sessions(known, *[[12.5, 0, 1]] * (since + FULL), since=since)
     before = known.baseline().read_text()
@@ -82,16 +71,6 @@ def test_full_list_is_not_rolled(known: Project, since: int) -> None:
 
     assert counts_of(ran) == "1 passed"
     assert known.baseline().read_text() == before
-
-
-def test_improvement_of_a_full_list_is_accepted(known: Project) -> None:
-    store_sessions(known, *[[12.5, 0, 1]] * FULL)
-    write_latency(known, 6.5)
-
-    known.pytest(IMPROVED)
-
-    assert stored_metric(known)["since"] == FULL
-    assert stored_metric(known)["sessions"] == [*[[12.5, 0, 1]] * FULL, [6.5, 0, 1]]
 
 
 @pytest.mark.parametrize(
@@ -118,15 +97,6 @@ def test_loss_is_not_written_and_takes_the_gain_beside_it_along(
     assert counts_of(ran) == "1 failed"
     assert outcomes(project) == {"latency": "IMPROVED", "other": "REGRESSED"}
     assert project.baseline().read_text() == text
-
-
-def test_new_tests_and_metrics_are_added_too(known: Project) -> None:
-    write_model(known, latency=metric(6.5), ops=metric(7, unit="", kind="count"))
-
-    known.pytest(IMPROVED)
-
-    assert stored_metric(known)["sessions"] == [[12.5, 0, 1], [6.5, 0, 1]]
-    assert stored_metric(known, "ops")["sessions"] == [[7, 0, 1]]
 
 
 @pytest.mark.parametrize(("ops", "is_written"), [(5, False), (9, True)])

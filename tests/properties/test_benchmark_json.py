@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.analysis.readers.benchmark_json import read_benchmark_run
@@ -55,6 +55,7 @@ def changed(document: Any, path: tuple[Any, ...], value: object) -> Any:
     return copy
 
 
+@settings(max_examples=25)
 @given(st.data())
 def test_anything_anywhere_is_read_or_refused(data: st.DataObject) -> None:
     document = data.draw(st.sampled_from(DOCUMENTS))

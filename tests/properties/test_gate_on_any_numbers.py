@@ -24,7 +24,6 @@ from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Outcome
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
-from pytest_ttnn_perf.report.tables import format_value
 from tests.properties.strategies import FEW, METRICS, NON_FINITE, SOME, between, judged
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**308), 10**308)
@@ -32,29 +31,6 @@ POSITIVE = st.floats(min_value=0, exclude_min=True, allow_infinity=False) | st.i
 #: What decoding lets in.
 READABLE = st.floats(-LARGEST, LARGEST) | st.integers(-int(LARGEST), int(LARGEST))
 TIME = Metric("m", "ns")
-
-
-@SOME
-@given(METRICS, st.lists(between(1, 1000), min_size=1, max_size=20))
-def test_a_run_judged_against_the_session_it_left_is_within(
-    metric: Metric, samples: list[float]
-) -> None:
-    # Values that must not change have none that differ; all others differ by up to 2 %.
-    samples = samples[:1] * len(samples) if metric.better is Better.EQUAL else samples
-    run = MetricObservation(metric, tuple(980 + sample / 50 for sample in samples))
-    baseline = MetricBaseline(metric, (session_of(run, run.samples),))
-    # Long enough, in nanoseconds or seconds, for the absolute floor of a device not to matter.
-    run, baseline = _thousandfold(run, baseline)
-    assert judged(run, baseline).outcome is Outcome.WITHIN
-
-
-def _thousandfold(
-    run: MetricObservation, baseline: MetricBaseline
-) -> tuple[MetricObservation, MetricBaseline]:
-    (session,) = baseline.sessions
-    larger = Session(session.median * 1024, session.mad * 1024, session.n)
-    samples = tuple(sample * 1024 for sample in run.samples)
-    return replace(run, samples=samples), replace(baseline, sessions=(larger,))
 
 
 @SOME
@@ -141,26 +117,3 @@ def test_any_finite_numbers_are_refused_or_give_a_verdict_of_finite_numbers(
         return
     verdict = judged(MetricObservation(metric, tuple(samples)), baseline)
     json.dumps(encode(verdict), allow_nan=False)
-
-
-@SOME
-@given(metric=METRICS, value=READABLE, beside=st.none() | READABLE)
-def test_any_value_that_is_read_can_be_shown(
-    metric: Metric, value: float, beside: float | None
-) -> None:
-    shown = format_value(metric, value, beside=beside)
-    assert "nan" not in shown
-    assert "inf" not in shown
-
-
-@SOME
-@given(metric=METRICS, samples=st.lists(READABLE, min_size=1, max_size=6))
-@example(Metric("m", "", Better.HIGHER, Kind.ACCURACY), [-LARGEST, LARGEST, LARGEST])
-def test_any_samples_that_are_data_leave_a_session_that_can_be_read(
-    metric: Metric, samples: list[float]
-) -> None:
-    # An accuracy's spread is taken about its worst sample.
-    run = MetricObservation(metric, tuple(samples))
-    if judged(run, None).outcome is not Outcome.NO_DATA:
-        stored = MetricBaseline(metric, (session_of(run, run.samples),))
-        assert _read_again(stored) == stored

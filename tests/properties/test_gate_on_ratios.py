@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import groupby
-from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.core.metric import Better, Metric, Source
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Outcome
+from pytest_ttnn_perf.core.baseline import Session
+from pytest_ttnn_perf.core.metric import Better, Metric
+from pytest_ttnn_perf.core.observation import NO_LIMITS, Outcome
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import Band, band_of
 from tests.properties.strategies import (
@@ -25,49 +24,11 @@ from tests.properties.strategies import (
     baselines,
     between,
     cases,
-    judged,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
-
-#: Sessions this close together differ by less than the floor of 2 % from any centre of theirs.
-QUIET = 0.009
-#: And these by so much less than 4 % that the furthest of them, and some more, is no change.
-TAME = 0.015
-#: Nothing here depends on how long a time is, but for this floor.
-NO_DEVICE_FLOOR = replace(DEFAULT_POLICY, device_floor_ns=0.0)
-
-
-@SOME
-@given(st.data())
-def test_a_baseline_judged_against_its_own_last_session_is_within(data: st.DataObject) -> None:
-    metric = data.draw(TIMINGS)
-    baseline = data.draw(baselines(metric, spread=QUIET))
-    last = baseline.sessions[-1]
-    samples = (last.median - last.mad, last.median, last.median + last.mad)
-    assert judged(MetricObservation(metric, samples), baseline).outcome is Outcome.WITHIN
-
-
-@SOME
-@given(st.data())
-def test_what_was_measured_since_the_last_accept_is_neither_worse_nor_better(
-    data: st.DataObject,
-) -> None:
-    metric = data.draw(TIMINGS)
-    baseline = data.draw(baselines(metric, spread=TAME))
-    for session in baseline.current:
-        verdict = judged(MetricObservation(metric, (session.median,)), baseline)
-        assert verdict.outcome in {Outcome.WITHIN, Outcome.TOO_NOISY}
-
-
-@pytest.mark.parametrize("median_ns", [10, 999, 4_000])
-def test_a_short_device_time_is_not_called_noisy(median_ns: int) -> None:
-    # The absolute floor of 1 us is more than 20 % of these: a wide limit, but no noise.
-    metric = Metric("kernel_time", "ns", source=Source.DEVICE)
-    baseline = MetricBaseline(metric, (Session(median_ns, 0, 10),) * 5)
-    assert judged(MetricObservation(metric, (median_ns,)), baseline).outcome is Outcome.WITHIN
 
 
 @MANY
@@ -134,27 +95,6 @@ def _scaled(case: Case, factor: float) -> Case:
     passes = (tuple(value * factor for value in each) for each in case.run.confirmations)
     scaled = scaled.with_confirmations(*passes, machine=case.run.machine)
     return replace(scaled, baseline=replace(case.baseline, sessions=sessions))
-
-
-@pytest.mark.parametrize(
-    ("outcome", "towards"), [(Outcome.REGRESSED, 1), (Outcome.IMPROVED, -1)], ids=["worse", "gain"]
-)
-@SOME
-@given(case=cases(), beyond=between(1.01, 5), data=st.data())
-def test_moving_further_the_same_way_keeps_the_verdict(
-    outcome: Outcome, towards: int, case: Case, beyond: float, data: st.DataObject
-) -> None:
-    case = case.with_samples(*case.run.samples[:1] * 3)  # how many there are widens a limit
-    assume(_has_room(case))
-    value = _worse(case, towards * beyond)
-    first = case.with_samples(value, value, value).with_confirmations((value, value))
-    assert first.judged().outcome is outcome
-    # Every sample by a factor of its own: the shape of the samples may change as well.
-    slower = towards if case.run.metric.better is Better.LOWER else -towards
-    factors = [math.exp(slower * data.draw(between(0, 2))) for _ in range(5)]
-    moved = first.with_samples(*(value * factor for factor in factors[:3]))
-    moved = moved.with_confirmations(tuple(value * factor for factor in factors[3:]))
-    assert moved.judged().outcome is outcome
 
 
 @pytest.mark.parametrize("towards", [1, -1], ids=["suspect", "gain"])
@@ -257,23 +197,6 @@ def test_what_the_machine_did_excuses_a_test_and_does_no_more(
 
 
 @SOME
-@given(st.data())
-def test_more_equal_sessions_of_the_same_run_change_neither_centre_nor_limit(
-    data: st.DataObject,
-) -> None:
-    baseline = data.draw(baselines(data.draw(TIMINGS), spread=0.3))
-    apart = (each._replace(run=f"run-{k}") for k, each in enumerate(baseline.sessions))
-    baseline = replace(baseline, sessions=tuple(apart))
-    # As many more of each, so that the spread within sessions is the same on the whole.
-    times = data.draw(st.integers(2, 3))
-    split = tuple(session for session in baseline.sessions for _ in range(times))
-    more = replace(baseline, sessions=split, since=baseline.since * times)
-    before, after = (band_of(each, NO_LIMITS, policy=DEFAULT_POLICY) for each in (baseline, more))
-    assert after == pytest.approx(before, rel=1e-12)
-    assert more.runs == baseline.runs == before.runs
-
-
-@SOME
 @given(st.data(), st.randoms(use_true_random=False))
 def test_the_order_of_runs_does_not_matter(data: st.DataObject, random: Random) -> None:
     baseline = data.draw(baselines(data.draw(TIMINGS), spread=0.3))
@@ -287,70 +210,3 @@ def test_the_order_of_runs_does_not_matter(data: st.DataObject, random: Random) 
         band_of(each, NO_LIMITS, policy=DEFAULT_POLICY) for each in (baseline, shuffled)
     )
     assert after == pytest.approx(before, rel=1e-9)
-
-
-@SOME
-@given(st.data(), st.none() | between(0, 0.5))
-def test_no_limit_is_below_the_floor_or_the_least_noise(
-    data: st.DataObject, tolerance: float | None
-) -> None:
-    baseline = data.draw(baselines(data.draw(TIMINGS), spread=0.3))
-    band = band_of(baseline, Limits(tolerance=tolerance), policy=DEFAULT_POLICY)
-    floor = math.log1p(0.02 if tolerance is None else tolerance)
-    assert min(band.limit, band.gain) >= max(floor, 3.4 * 0.003) * (1 - 1e-12)
-    assert min(band.limit, band.gain) >= band.noise
-
-
-def _residuals(baseline: MetricBaseline) -> list[float]:
-    """Return how much worse each run is than the middle of its side of the last accept."""
-    sign, found = _sign(baseline.metric), []
-    for side in (baseline.sessions[: baseline.since], baseline.current):
-        runs = groupby(side, key=lambda session: session.run)
-        values = [median(math.log(each.median) for each in sessions) for _, sessions in runs]
-        found += [sign * (value - median(values)) for value in values]
-    return found
-
-
-@MANY
-@given(st.data())
-def test_no_limit_is_narrower_than_the_third_furthest_runs_and_a_tenth(
-    data: st.DataObject,
-) -> None:
-    baseline = data.draw(baselines(data.draw(TIMINGS), spread=0.3))
-    cap = data.draw(st.none() | st.floats(1e-6, 0.5))
-    worst = sorted(_residuals(baseline), reverse=True)
-    best = [-residual for residual in reversed(worst)]
-    band = band_of(baseline, Limits(max_regression=cap), policy=DEFAULT_POLICY)
-    capped = math.inf if cap is None else math.log1p(cap)
-    # The second furthest up to 4 %, the third up to 20 %; the furthest may be an accident.
-    for place, bound in ((1, math.log(1.04)), (2, math.log(1.2))):
-        if place < len(worst):
-            assert band.limit >= min(1.1 * worst[place], bound, capped) - 1e-12
-            assert band.gain >= min(1.1 * best[place], bound) - 1e-12
-
-
-@SOME
-@given(st.data(), between(0.1, 3))
-def test_one_run_however_far_out_widens_a_limit_by_little(data: st.DataObject, far: float) -> None:
-    """What it adds to the spread is bounded once there are five runs to show it by."""
-    metric = data.draw(TIMINGS)
-    quiet = [1e9 * math.exp(data.draw(between(-0.01, 0.01))) for _ in range(9)]
-    medians = enumerate([*quiet, 1e9 * math.exp(far)])
-    sessions = tuple(Session(m, m * 1e-3, 10, f"run-{k}") for k, m in medians)
-    band = band_of(MetricBaseline(metric, sessions), NO_LIMITS, policy=NO_DEVICE_FLOOR)
-    assert max(band.limit, band.gain) < math.log(1.12)
-
-
-@SOME
-@given(st.data())
-def test_limits_for_worse_and_better_change_places_when_higher_becomes_better(
-    data: st.DataObject,
-) -> None:
-    metric = data.draw(TIMINGS)
-    baseline = data.draw(baselines(metric, spread=0.3))
-    other = Better.LOWER if metric.better is Better.HIGHER else Better.HIGHER
-    turned = replace(baseline, metric=replace(metric, better=other))
-    band = band_of(baseline, NO_LIMITS, policy=DEFAULT_POLICY)
-    assert band_of(turned, NO_LIMITS, policy=DEFAULT_POLICY) == band._replace(
-        limit=band.gain, gain=band.limit
-    )

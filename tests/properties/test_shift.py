@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
@@ -71,28 +70,6 @@ def run_at(stored: Stored, *worse: float) -> tuple[Verdict, ...]:
     return judge_test(Observation("t.py::t", metrics), TestBaseline(Acceptance("now"), stored))
 
 
-@st.composite
-def runs(draw: DrawFn) -> Judged:
-    """Draw a run whose tests moved anywhere, most of them alike."""
-    common = draw(between(-0.3, 0.3))
-    own = st.just(0.0) | between(-0.3, 0.3)
-    return [
-        run_at(stored, *(common + draw(own) for _ in stored)) for stored in draw(stored_tests())
-    ]
-
-
-@SOME
-@given(runs(), st.randoms(use_true_random=False))
-def test_the_order_of_tests_and_of_metrics_does_not_matter(run: Judged, random: Random) -> None:
-    shuffled = [verdicts[::-1] for verdicts in run]
-    random.shuffle(shuffled)
-    before, after = shift_of(run), shift_of(shuffled)
-    assert (before is None) == (after is None)
-    if before and after:
-        assert (after.moved, after.voting) == (before.moved, before.voting)
-        assert after.change == pytest.approx(before.change, rel=1e-9)
-
-
 @SOME
 @given(stored_tests(), between(FAR, 3))
 def test_a_machine_that_slows_all_tests_alike_is_told_by_that_factor_and_fails_none(
@@ -105,64 +82,6 @@ def test_a_machine_that_slows_all_tests_alike_is_told_by_that_factor_and_fails_n
     assert shift.moved == shift.voting == len(run)
     after = [verdict for verdicts in run for verdict in explain_by_shift(verdicts, shift)]
     assert {(v.outcome, v.reason) for v in after} == {(Outcome.SHIFTED, Reason.SHIFTED)}
-
-
-@SOME
-@given(stored_tests(), between(FAR, 3), st.data())
-def test_one_test_that_is_worse_than_the_machine_is_still_found(
-    stored: list[Stored], slower: float, data: st.DataObject
-) -> None:
-    culprit = data.draw(st.integers(0, len(stored) - 1))
-    run = [
-        run_at(test, *[slower + (FAR if number == culprit else 0)] * len(test))
-        for number, test in enumerate(stored)
-    ]
-    shift = shift_of(run)
-    assert shift is not None
-    found = [
-        number
-        for number, verdicts in enumerate(run)
-        if any(v.outcome is Outcome.REGRESSED for v in explain_by_shift(verdicts, shift))
-    ]
-    assert found == [culprit]
-
-
-@SOME
-@given(stored_tests(), between(FAR, 3))
-def test_a_machine_that_speeds_all_tests_up_explains_nothing(
-    stored: list[Stored], faster: float
-) -> None:
-    run = [run_at(test, *[-faster] * len(test)) for test in stored]
-    shift = shift_of(run)
-    assert shift is not None
-    assert not shift.worse
-    assert shift.change == pytest.approx(math.expm1(-faster), rel=1e-6)
-    assert [explain_by_shift(verdicts, shift) for verdicts in run] == run
-
-
-@SOME
-@given(stored_tests(), st.data())
-def test_a_time_and_its_rate_vote_alike(stored: list[Stored], data: st.DataObject) -> None:
-    worse = [[data.draw(between(-0.5, 0.5)) for _ in test] for test in stored]
-    turned = [{name: _turned(each) for name, each in test.items()} for test in stored]
-    there, back = (
-        shift_of([run_at(test, *moves) for test, moves in zip(tests, worse, strict=True)])
-        for tests in (stored, turned)
-    )
-    assert (there is None) == (back is None)
-    if there and back:
-        assert (back.moved, back.voting) == (there.moved, there.voting)
-        assert back.change == pytest.approx(there.change, rel=1e-6, abs=1e-9)
-
-
-def _turned(baseline: MetricBaseline) -> MetricBaseline:
-    """Return the baseline of the same sessions, measured as their reciprocal."""
-    metric = baseline.metric
-    better = Better.LOWER if metric.better is Better.HIGHER else Better.HIGHER
-    sessions = tuple(
-        Session(1 / s.median, s.mad / s.median**2, s.n, s.run) for s in baseline.sessions
-    )
-    return MetricBaseline(replace(metric, better=better), sessions)
 
 
 #: Verdicts as the gate makes them or as a record of anyone's may hold them: no comparison says

@@ -66,7 +66,6 @@ def test_commands_that_a_shell_takes_as_they_are() -> None:
         f'{command}=all --ttnn-perf-reason "why"',
         ("ttnn-perf", "baseline", "forget", "--baselines", "my base", "--", "t.py::t[a b]"),
         "the run record",
-        None,
         (),
     )
 
@@ -80,7 +79,6 @@ def test_a_record_is_accepted_without_the_hardware() -> None:
         f"{command} --reason \"why\" -- 't.py::t[a b]'",
         ("ttnn-perf", "baseline", "forget", "--baselines", "my base", "--", "t.py::t[a b]"),
         "a.json, b c.json",
-        None,
         (),
     )
     assert rerun.accept_all() == (

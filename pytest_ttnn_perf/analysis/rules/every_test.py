@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
 from pytest_ttnn_perf.core.metric import Kind, Source
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
-from pytest_ttnn_perf.gate.rules_on_numbers import call_times, is_on, settings_of, uses_trace
+from pytest_ttnn_perf.gate.rules_on_numbers import (
+    is_on,
+    settings_of,
+    uses_trace,
+    waiting_of_call,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,11 +168,12 @@ def trace_not_used(
     obstacle = _obstacle(subject)
     if obstacle is not None:
         return Answer.not_applicable(obstacle)
-    times = call_times(subject) if subject.observation is not None else ""
+    times: Answer | str = ""
+    if subject.observation is not None:
+        sentence = "no trace is used, and devices wait {waiting} of the wall time"
+        times = waiting_of_call(subject, share, sentence)
     if not isinstance(times, str):
-        sentence = f"no trace is used, and devices wait {percent(times.waiting)} of the wall time"
-        answer = share.at_most(times.waiting, sentence)
-        return answer.saving({}, times.arithmetic, waiting_ns=times.waiting_ns)
+        return times
     if step is None:
         return Answer.not_measured(times or subject.why_absent(Input.OPS))
     from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of

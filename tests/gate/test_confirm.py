@@ -14,7 +14,6 @@ from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import (
     JudgedTest,
-    Limits,
     MetricObservation,
     Observation,
     Outcome,
@@ -113,35 +112,11 @@ def test_another_source_is_measured_again_where_it_replaces_the_baseline() -> No
     assert questions(run) == [set(), set(), set(), {"t"}]
 
 
-def test_what_is_within_its_limits_is_not_measured_again_to_be_appended() -> None:
-    assert questions(observed(same=100, rate_same=100)) == [set()] * 4
-
-
 @pytest.mark.parametrize("name", ["count", "accuracy", "checksum"])
 @pytest.mark.parametrize("value", [99.0, 101.0])
 def test_what_is_compared_exactly_has_no_luck(name: str, value: float) -> None:
     assert questions(observed(**{name: value})) == [set()] * 4
     assert questions(observed(**{f"{name}_new": value})) == [set()] * 4
-
-
-@pytest.mark.parametrize(
-    "beside", [{"count": 101.0}, {"broken": nan}, {"noisy": 100.0}, {"bound": 100.0}]
-)
-def test_a_gain_that_is_blocked_is_not_measured_again(beside: dict[str, float]) -> None:
-    run = observed(fast=50, slow=120, new=5, **beside)
-    changed = dict(run.metrics)
-    if "bound" in beside:
-        changed["bound"] = replace(changed["bound"], limits=Limits(at_most=99))
-    run = replace(run, metrics=changed)
-    baseline = stored(*(name for name in run.metrics if name != "new"))
-    if "noisy" in beside:
-        noisy = MetricBaseline(
-            metric("noisy"), tuple(Session(m, 0, 1, str(m)) for m in (50, 100, 200))
-        )
-        baseline = replace(baseline, metrics={**baseline.metrics, "noisy": noisy})
-    test = JudgedTest(run, judge_test(run, baseline))
-    found = [in_question(test, update, passes=2) for update in (Update.NEW, Update.IMPROVED)]
-    assert found == [{"slow"}] * 2
 
 
 def test_a_gain_beside_a_suspect_is_measured_along_with_it() -> None:
@@ -162,17 +137,6 @@ def test_a_gain_beside_a_suspect_is_measured_along_with_it() -> None:
 )
 def test_a_test_that_went_wrong_is_not_measured_again(change: dict[str, Any]) -> None:
     assert questions(replace(MIXED, **change)) == [set()] * 4
-
-
-def test_only_what_is_in_question_is_taken_from_a_confirm_pass() -> None:
-    before = observed(slow=120, same=100, count=100)
-    again = observed(slow=121, same=500, count=7, more=1)
-    after = confirmed(before, ["slow"], again)
-    assert after.metrics.keys() == before.metrics.keys()
-    assert passes_of(after, "slow") == [[121]]
-    for name in ("same", "count"):
-        assert after.metrics[name] == before.metrics[name]
-    assert after.unconfirmed is None
 
 
 def measured_as(**definition: Any) -> Observation:
@@ -214,16 +178,6 @@ def test_a_pass_that_goes_wrong_confirms_nothing(again: Observation, why: str) -
     assert (verdict.outcome, verdict.reason) == (Outcome.NO_DATA, Reason.NOT_CONFIRMED)
     assert verdict.detail == run.unconfirmed
     assert verdict_on(run, "same").outcome is Outcome.WITHIN
-
-
-def test_a_pass_without_a_number_confirms_nothing() -> None:
-    again = replace(observed(slow=100), metrics={"slow": MetricObservation(metric("slow"), (nan,))})
-    run = confirmed(observed(slow=120), ["slow"], again)
-    verdict = verdict_on(run, "slow")
-    assert (verdict.outcome, verdict.detail) == (
-        Outcome.NO_DATA,
-        "confirm pass 1: not finite",
-    )
 
 
 #: Three equal runs of single samples: the limit is 3.4 · 0.015 · sqrt(1 + 4/9), a logarithm.

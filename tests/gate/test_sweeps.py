@@ -17,7 +17,7 @@ from pytest_ttnn_perf.core.observation import (
     SweepPoint,
     Verdict,
 )
-from pytest_ttnn_perf.gate.sweeps import Estimate, Role, sweeps_of
+from pytest_ttnn_perf.gate.sweeps import Role, sweeps_of
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Scalar
@@ -58,11 +58,6 @@ def rates(*values: float) -> Sweep:
     tests = [point({"batch": 2**n}, {RATE: value}) for n, value in enumerate(values)]
     (sweep,) = sweeps_of(tests)
     return sweep
-
-
-def test_simulated_times_without_any_noise_are_compared_as_the_gate_does() -> None:
-    assert not Estimate(100.4, 0.0).exceeds(Estimate(100.0, 0.0))
-    assert Estimate(110.0, 0.0).exceeds(Estimate(100.0, 0.0))
 
 
 def test_what_cannot_be_told_apart_is_all_best() -> None:
@@ -189,11 +184,6 @@ def test_a_point_that_was_measured_again_counts_with_all_that_was_measured() -> 
     again = replace(known(100.0, limit=0.07), confirmed=(99.0, 101.0))
     (sweep,) = sweeps_of([point({"batch": 1}, {RATE: 150.0}, failing=(again,))])
     assert sweep.points[0].value(Role.THROUGHPUT) == 100.0
-
-
-def test_points_of_other_axes_are_another_sweep() -> None:
-    tests = [point({"batch": 1}, {RATE: 100.0}), point({"queues": 1}, {RATE: 100.0})]
-    assert [list(each.points[0].axes) for each in sweeps_of(tests)] == [["batch"], ["queues"]]
 
 
 def test_points_are_in_the_order_of_their_numbers_whichever_came_first() -> None:

@@ -79,11 +79,6 @@ def test_three_are_worth_any_time_and_more_take_no_longer_than_the_suspects() ->
     assert chosen(tests | {"s": judged(took_s=5.5)}, "s") == ["t0", "t1", "t2", "t3", "t4"]
 
 
-def test_within_a_second_there_is_nothing_to_save() -> None:
-    tests = {f"t{k}": judged(took_s=0.12) for k in range(9)}
-    assert len(chosen(tests | {"s": judged(took_s=0.001)}, "s")) == 8
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -165,11 +160,6 @@ def test_a_control_tells_by_its_timing_in_the_middle_of_each_source() -> None:
     assert moves[Source.WALL] == pytest.approx((log(1 / 0.95), 0.03))  # of two, the nearer
     assert moves[Source.DEVICE] == pytest.approx((log(1.03), 0.03))
     assert moves_of_control(control, again(kernel_time=103)).keys() == {Source.DEVICE}
-
-
-def test_a_control_that_failed_tells_nothing() -> None:
-    failed = replace(again(wall_time=120), raised="RuntimeError")
-    assert moves_of_control(judged(), failed) == {}
 
 
 def test_a_refuted_shift_excuses_no_source_that_has_no_controls() -> None:
