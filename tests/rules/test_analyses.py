@@ -73,20 +73,6 @@ def test_dtype() -> None:
     }  # fmt: skip
 
 
-def test_formats_of_unknown_size_are_named() -> None:
-    found = of_ops("dtype", op(BINARY, [BF16._replace(dtype="BFLOAT3_C")]))
-    assert found.sections[0].rows == (Row("BFLOAT3_C", 0.0, None),)
-    assert found.notes == ("of unknown size: BFLOAT3_C",)
-
-
-def test_dtype_of_a_report_counts_each_weight_once() -> None:
-    shared = record(2, 32, 32, dtype="BFLOAT8_B")
-    calls = [Operation(n, "ttnn.linear", inputs=(1, 2)) for n in (5, 6)]
-    subject = Subject(report=report(calls, [record(1, 32, 32), shared]))
-    found = rows(ANALYSES["dtype"].analysis(subject))
-    assert found["weights, each once"] == [("BFLOAT8_B", 1088.0, 1.0, 1)]
-
-
 def test_fidelity_is_of_matmuls_and_convolutions_by_their_time() -> None:
     found = of_ops(
         "fidelity",
@@ -109,22 +95,6 @@ def test_fidelity_is_of_matmuls_and_convolutions_by_their_time() -> None:
         for heading, (high, low, none) in labels.items()
     }
     assert {each.of for each in found.sections} == {"of matmul and conv time"}
-
-
-def test_layout_and_what_ran_on_the_host() -> None:
-    by_rows = BF16._replace(layout="ROW_MAJOR")
-    found = of_ops(
-        "layout", op("TilizeDeviceOperation", [by_rows], [BF16]), op(BINARY, [BF16, BF16]),
-        op(BINARY, [by_rows]), on_host("(torch) add"),
-    )  # fmt: skip
-    assert rows(found) == {
-        "operands": [("TILE", 6144.0, 0.6, 3), ("ROW_MAJOR", 4096.0, 0.4, 2)],
-        "ops": [
-            ("BinaryNg TILE", 4096.0, 0.4, 2), ("BinaryNg ROW_MAJOR", 2048.0, 0.2, 1),
-            ("Tilize ROW_MAJOR", 2048.0, 0.2, 1), ("Tilize TILE", 2048.0, 0.2, 1),
-        ],
-    }  # fmt: skip
-    assert found.notes == ("1 op ran on the host: not counted (TTP007)",)
 
 
 def test_padding() -> None:
@@ -163,13 +133,6 @@ CONV = Operation(
 )  # fmt: skip
 RELU = Operation(2, "ttnn.relu", device_operations=("Unary",), bytes_per_bank={BufferType.L1: 100})
 VIEW = Operation(3, "ttnn.reshape", bytes_per_bank={BufferType.DRAM: 64})
-
-
-def test_what_is_alive_at_once() -> None:
-    found = rows(ANALYSES["memory"].analysis(Subject(report=report([RELU, VIEW]))))
-    assert found == {
-        "most alive at one operation, per bank": [("DRAM", 64.0, None, 1), ("L1", 100.0, None, 1)]
-    }
 
 
 MOVES = (
@@ -359,17 +322,6 @@ def test_dram_of_kernels() -> None:
             ("program 1 (kernel), written", 1024.0, 0.25, 256),
         ],
         "effective bandwidth of kernels": [("program 1 (kernel)", 19.3, None, 1)],
-    }
-
-
-def test_bottlenecks() -> None:
-    found = of_ops(
-        "bottlenecks", op(BINARY, [CUT], ns=90.0), op("Softmax", [CUT], ns=60.0)
-    )  # fmt: skip
-    assert rows(found) == {
-        "kinds of work": [("elementwise", 90.0, 0.6, 1), ("norm and reduce", 60.0, 0.4, 1)],
-        "op codes": [("BinaryNg", 90.0, 0.6, 1), ("Softmax", 60.0, 0.4, 1)],
-        "ops": [("BinaryNg 1x1x32x32", 90.0, 0.6, 1), ("Softmax 1x1x32x32", 60.0, 0.4, 1)],
     }
 
 
