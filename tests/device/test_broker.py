@@ -104,6 +104,7 @@ def test_its_jobs_go_on_and_reset_nothing(rig: Rig, socket: Path) -> None:
     assert rig.workers() == ["1-wall", "2-wall"]
 
 
+@pytest.mark.long
 def test_after_a_hang_a_job_ends_and_says_who_resets(rig: Rig, socket: Path) -> None:
     rig.machine.play(HANG)
     ran = run_as_job(rig, socket, *OPTIONS, WALL, *RESET, *SILENCE)

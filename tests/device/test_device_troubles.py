@@ -241,6 +241,7 @@ ATTACHING = """
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cells", "found"),
     [
@@ -271,6 +272,7 @@ LEFT_OUT = MODELS.replace(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("act", "profiler"),
     [

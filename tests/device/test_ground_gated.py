@@ -149,6 +149,7 @@ def test_nothing_is_left_beside_the_users_files(
     assert [path.name for path in left] == ["ttnn-perf-locks"]
 
 
+@pytest.mark.long
 def test_chips_have_one_owner_after_another_which_is_never_the_first_process(
     recorded: tuple[Rig, Ran],
 ) -> None:

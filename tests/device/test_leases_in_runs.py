@@ -94,6 +94,7 @@ def test_a_second_run_waits_says_so_and_then_runs(
     assert holder.read_text() == ""
 
 
+@pytest.mark.long
 def test_a_run_that_has_waited_long_enough_is_refused_with_who_holds_the_chip(
     held: tuple[Rig, subprocess.Popen[str]],
 ) -> None:

@@ -33,6 +33,7 @@ def test_under_a_launcher_rank_0_judges_in_its_own_process(rig: Rig) -> None:
     assert (rig.project / "baselines" / "wormhole_b0-n150-1x1" / "test_models.json").exists()
 
 
+@pytest.mark.long
 def test_under_a_launcher_other_ranks_judge_and_write_nothing(rig: Rig) -> None:
     ran = rig.pytest(play(tracy=True), *UPDATE, **ranked(1))
 
@@ -67,6 +68,7 @@ def test_more_processes_than_chips_are_refused_before_anything_runs(rig: Rig) ->
     assert rig.machine.journal() == []
 
 
+@pytest.mark.long
 def test_processes_side_by_side_have_a_chip_each(rig: Rig) -> None:
     (rig.path / "devices").mkdir()
     for chip in ("0", "1"):

@@ -118,6 +118,7 @@ def test_device_times_are_those_of_one_input(gated: tuple[Rig, Ran]) -> None:
     assert "device_kernel_time_conv" in rig.metrics("test_models.py::test_cnn[untraced-]")
 
 
+@pytest.mark.long
 def test_rules_know_how_it_is_configured_and_compare_both_times(gated: tuple[Rig, Ran]) -> None:
     tests = gated[0].record()["tests"]
     for how in ("untraced", "traced", "separate", "preallocated"):

@@ -98,6 +98,7 @@ def test_dropped_records_are_no_data(rig: Rig) -> None:
     assert not (rig.project / "baselines").exists()
 
 
+@pytest.mark.long
 def test_a_profiler_that_is_not_active_is_left_out_unless_it_was_asked_for(rig: Rig) -> None:
     script = play(tracy=False, realtime=False)
 

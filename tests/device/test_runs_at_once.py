@@ -153,6 +153,7 @@ FAILED = (
 )
 
 
+@pytest.mark.long
 def test_a_capture_that_failed_is_said_by_test_and_nothing_is_stored_without_it(
     tmp_path: Path,
 ) -> None:

@@ -51,6 +51,7 @@ def test_a_simulated_device_is_filed_apart_from_a_real_one(rig: Rig) -> None:
     assert {v["outcome"] for v in on_hardware["verdicts"].values()} == {"NOT_COMPARABLE"}
 
 
+@pytest.mark.long
 def test_its_times_are_recorded_and_its_op_counts_gated(rig: Rig) -> None:
     run(rig, *UPDATE, **SIMULATOR)
     slower = run_at(50.0, rig, **SIMULATOR)
@@ -89,6 +90,7 @@ def test_an_op_count_that_changed_names_the_ops(rig: Rig) -> None:
     ) in " ".join(changed["text"].split())
 
 
+@pytest.mark.long
 def test_what_lies_there_before_the_call_is_gated(rig: Rig) -> None:
     recorded = run(rig, *UPDATE, **SIMULATOR)
     assert recorded["metrics"]["dram_resident_bytes"]["samples"] == [2048]

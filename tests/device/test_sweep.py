@@ -47,6 +47,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
     return Rig(tmp_path).write(conftest=CONFTEST, test_models=SWEEP)
 
 
+@pytest.mark.long
 def test_a_point_that_does_not_fit_any_more_fails_under_the_key_of_its_board(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

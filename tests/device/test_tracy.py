@@ -81,6 +81,7 @@ def test_each_call_is_found_between_its_signposts(recorded: tuple[Rig, Ran]) -> 
     assert not (rig.project / ".ttnn_perf" / "passes").exists()
 
 
+@pytest.mark.long
 def test_a_slower_op_fails_its_test_with_its_operands(
     recorded: tuple[Rig, Ran], tmp_path: Path
 ) -> None:
@@ -111,6 +112,7 @@ def test_a_build_without_tracy_is_refused(tmp_path: Path) -> None:
     assert rig.machine.journal() == []
 
 
+@pytest.mark.long
 def test_tracy_that_ends_without_a_report_is_said_and_its_metrics_are_no_data(
     recorded: tuple[Rig, Ran], tmp_path: Path
 ) -> None:

@@ -88,6 +88,7 @@ def test_mean_of_an_op_is_that_of_its_samples_without_the_warm_up(project: Proje
     assert printed(ran.text) == [pytest.approx(sum(samples) / 3)]
 
 
+@pytest.mark.long
 def test_what_was_measured_is_kept_where_the_helper_asserts(project: Project) -> None:
     write(project, "run_model_device_perf_test", HELD)
     project.pytest("--ttnn-perf-update=new")
@@ -147,6 +148,7 @@ def test_report_without_the_signposts_is_no_data(project: Project) -> None:
     assert "the report has no signpost 'start'; its signposts: none" in ran.text
 
 
+@pytest.mark.long
 def test_expected_sum_of_devices_is_no_target_of_the_slowest(project: Project) -> None:
     call = "run_model_device_perf_test('pytest test_mesh.py', 2_500_000, 'unet', 'unet')"
     write(project, "run_model_device_perf_test", call)

@@ -57,6 +57,7 @@ def test_six_percent_slower_fails_and_faster_does_not(project: Project, idiom: I
     assert "IMPROVED" in outcomes(project, TEST).values()
 
 
+@pytest.mark.long
 def test_processes_side_by_side_observe_the_same(project: Project) -> None:
     write_project(project, IDIOMS[4].text)
 

@@ -106,6 +106,7 @@ def test_each_is_gated_in_a_worker_of_its_own(rig: Rig) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_inline_says_why_it_cannot_be(rig: Rig) -> None:
     ran = run(
         rig, "test_a_models.py", f"{FIRST}::test_hidden", "--ttnn-perf-isolate=inline",

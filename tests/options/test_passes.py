@@ -86,6 +86,7 @@ def test_what_is_left_out_is_not_recorded_and_can_be_added_later(tmp_path: Path)
     assert set(rig.record()["tests"][DENSE]["written"]) == OF_DEVICE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("profiler", "why"),
     [
