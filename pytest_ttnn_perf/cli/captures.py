@@ -30,7 +30,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
     trusted,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import told_gaps_ns
-from pytest_ttnn_perf.analysis.ops.regions import regions_of, slowest_step_of, step_time
+from pytest_ttnn_perf.analysis.ops.regions import Outside, regions_of, slowest_step_of, step_time
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of, read_run
 from pytest_ttnn_perf.analysis.show.checklist import (
     Checklist,
@@ -56,7 +56,7 @@ from pytest_ttnn_perf.cli.common import (
     select_tests,
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
-from pytest_ttnn_perf.core.finding import Family, Input, Outside, RuleOutcome, as_configured
+from pytest_ttnn_perf.core.finding import Family, Input, RuleOutcome, as_configured
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted, did_you_mean, quantity
 from pytest_ttnn_perf.experiments.journal import read_steps
@@ -67,9 +67,10 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_ttnn_perf.analysis.ops.regions import StepTime
     from pytest_ttnn_perf.analysis.show.groups import Analysis
     from pytest_ttnn_perf.cli.common import Capture
-    from pytest_ttnn_perf.core.finding import Finding, Rule, StepTime, Subject
+    from pytest_ttnn_perf.core.finding import Finding, Rule, Subject
     from pytest_ttnn_perf.core.observation import JudgedTest, Run
     from pytest_ttnn_perf.core.settings import Settings
 

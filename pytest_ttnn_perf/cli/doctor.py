@@ -17,22 +17,19 @@ from pytest_ttnn_perf.core.hardware import Hardware, member_name
 from pytest_ttnn_perf.core.settings import BrokerUse, ProfilerKind, project_settings
 from pytest_ttnn_perf.core.text import counted, inert
 from pytest_ttnn_perf.gate.store import BaselineStore
-from pytest_ttnn_perf.machine.build import (
+from pytest_ttnn_perf.machine.chips import RESET, holder_of, lock_folder, take, visible_chips
+from pytest_ttnn_perf.machine.environment import conflicts, devices_of, is_simulated, missing_paths
+from pytest_ttnn_perf.machine.host import host_hardware, on_this_host
+from pytest_ttnn_perf.machine.inspection import (
+    BROKER,
+    BROKER_RESET,
     ask_ttnn,
     compiler_places,
     has_compiler,
+    machine,
     preflight,
+    tt_smi_snapshot,
 )
-from pytest_ttnn_perf.machine.chips import (
-    BROKER,
-    RESET,
-    holder_of,
-    lock_folder,
-    take,
-    visible_chips,
-)
-from pytest_ttnn_perf.machine.environment import conflicts, devices_of, is_simulated, missing_paths
-from pytest_ttnn_perf.machine.host import host_hardware, machine, on_this_host, tt_smi_snapshot
 from pytest_ttnn_perf.machine.processes import interpreter
 from pytest_ttnn_perf.plugin.preflight import choose
 from pytest_ttnn_perf.report.tables import Listing, Result
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.readers.tt_smi import TtSmi
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.machine.host import Machine
+    from pytest_ttnn_perf.machine.inspection import Machine
     from pytest_ttnn_perf.machine.ttnn import Build
 
 
@@ -155,14 +152,7 @@ def diagnose(
     """Collect all facts, without opening devices that may be in use."""
     environment = around.environment
     print_line("asking ttnn what it can do ...")
-    # Not from what was kept: that it still works is what is asked here.
-    build = preflight(
-        interpreter(),
-        environment,
-        None,
-        devices=around.devices,
-        timeout_s=settings.preflight_timeout,
-    )
+    build = preflight(interpreter(), environment, timeout_s=settings.preflight_timeout)
     host = machine(environment, root=around.root, devices=around.devices)
     chips = visible_chips(environment, around.devices)
     snapshot, mute = _snapshot(environment) if chips else (None, "there is no device")
@@ -287,7 +277,7 @@ def _devices(facts: Diagnosis) -> Iterator[Check]:
     if chips and dirty is not None and facts.machine.locked is None:
         found = f"{dirty}: a run with run_safe_pytest.sh was cut short"
         broker = facts.machine.broker
-        remedy = f"{broker.reset if broker else RESET} && rm {dirty}"
+        remedy = f"{BROKER_RESET if broker else RESET} && rm {dirty}"
         yield Check("devices", ok=False, found=found, remedy=remedy, blocks=True)
 
 
@@ -361,14 +351,14 @@ def _driver(facts: Diagnosis) -> Iterator[Check]:
 
 def _tenants(facts: Diagnosis) -> Iterator[Check]:
     host = facts.machine
-    mine = [tenant for tenant in host.tenants if tenant.chip in facts.chips]
+    mine = [tenant for tenant in host.tenants or () if tenant.chip in facts.chips]
     for tenant in mine:
         found = f"chip {tenant.chip} is open in pid {tenant.pid} ({tenant.command})"
         remedy = f"let it end, or: kill {tenant.pid}"
         yield Check("co-tenants", ok=False, found=found, remedy=remedy, blocks=True)
     if not mine:
-        known = host.tenants_known or not facts.chips
-        found = "none" if known else "none seen; those of other users are hidden"
+        known = host.tenants is not None or not facts.chips
+        found = "none" if known else "could not tell: the driver does not list them"
         yield Check("co-tenants", ok=True if known else None, found=found)
 
 

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_time, why_invalid
+from pytest_ttnn_perf.analysis.ops.regions import (
+    Basis,
+    region_named,
+    regions_of,
+    step_time,
+    why_invalid,
+)
 from pytest_ttnn_perf.analysis.readers.attach import ARTIFACTS, read_artifact
 from pytest_ttnn_perf.analysis.readers.benchmark_json import joined_run, read_benchmark_run
 from pytest_ttnn_perf.analysis.readers.compare import (
@@ -54,7 +60,6 @@ from pytest_ttnn_perf.cli.common import add_argument, add_format, add_window, pr
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import write_text
-from pytest_ttnn_perf.core.finding import Basis
 from pytest_ttnn_perf.core.hardware import typed_hardware
 from pytest_ttnn_perf.core.metric import Better
 from pytest_ttnn_perf.core.observation import encode_run

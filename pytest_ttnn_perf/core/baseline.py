@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -26,7 +26,11 @@ from pytest_ttnn_perf.core.codec import (
 from pytest_ttnn_perf.core.errors import DecodeError
 from pytest_ttnn_perf.core.hardware import Hardware, Scalar
 from pytest_ttnn_perf.core.metric import Metric
-from pytest_ttnn_perf.core.ops import OpGroups
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.core.ops import OpGroups
+else:
+    OpGroups = object  # as in observations
 
 #: The version of the baseline file's schema that this code writes.
 BASELINE_FORMAT: Final = 2
@@ -195,11 +199,7 @@ class BaselineFile(Struct, frozen=True):
 
 
 def decode_file(document: object) -> BaselineFile:
-    """Decode a baseline file.
-
-    Raises:
-        DecodeError: with the path of the value that is not what it should be.
-    """
+    """Decode a baseline file."""
     decode_format(Value(document), current=BASELINE_FORMAT, what="a baseline")
     return decode(BaselineFile, document)
 

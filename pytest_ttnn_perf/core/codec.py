@@ -11,7 +11,7 @@ import contextlib
 import math
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from inspect import get_annotations
 from operator import attrgetter
 from pathlib import Path
@@ -21,7 +21,6 @@ from typing import (
     Annotated,
     Any,
     Final,
-    NamedTuple,
     TypeVar,
     Union,
     cast,
@@ -30,6 +29,7 @@ from typing import (
 )
 
 from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo, fields
 
 from pytest_ttnn_perf.core.errors import DecodeError
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.hardware import Scalar
 
-
-# A JSON value that knows its place in the document.
 
 E = TypeVar("E", bound=Enum)
 #: No measurement is larger, in any unit: what is counts as not finite, and arithmetic stays so.
@@ -110,9 +108,7 @@ class Value:
 
     def strings(self) -> tuple[str, ...]:
         """Read an array of strings."""
-        if isinstance(self.raw, list) and all(isinstance(raw, str) for raw in self.raw):
-            return tuple(self.raw)
-        return tuple(item.string() for item in self.array())  # which says what is wrong
+        return tuple(item.string() for item in self.array())
 
     def boolean(self) -> bool:
         """Read true or false."""
@@ -132,11 +128,9 @@ class Value:
     def integer(self, *, at_least: int = 0) -> int:
         """Read a whole number."""
         raw = self.raw
-        if isinstance(raw, bool) or not isinstance(raw, int):
-            raise self.refusal(f"a whole number of at least {at_least}")
-        if not at_least <= raw <= LARGEST_COUNT:
-            raise self.refusal(f"a whole number of at least {at_least}")
-        return raw
+        if isinstance(raw, int) and not isinstance(raw, bool) and at_least <= raw <= LARGEST_COUNT:
+            return raw
+        raise self.refusal(f"a whole number of at least {at_least}")
 
     def sample(self) -> float:
         """Read a number; NaN for null and for infinite numbers."""
@@ -206,11 +200,14 @@ class Mark(Enum):
     INLINE = "inline"
 
 
-class Coding(NamedTuple):
+class Coding:
     """Functions that read and write a field of an unusual form."""
 
-    read: Callable[[Value], Any]
-    write: Callable[[Any], object] | None = None
+    def __init__(
+        self, read: Callable[[Value], Any], write: Callable[[Any], object] | None = None
+    ) -> None:
+        self.read = read
+        self.write = write
 
 
 #: A field that is left out where it is the default; others are always written.
@@ -250,27 +247,18 @@ def encode(record: Struct) -> dict[str, Any]:
 _ALWAYS: Final = object()
 
 
-class _Field(NamedTuple):
-    """A field and its member; ``part`` is set for an inline record."""
-
-    name: str
-    part: _Codec | None = None
-    member: str = ""
-    read: _Read = str
-    write: _Write | None = None
-    required: bool = False
-    omitted: object = _ALWAYS
-
-
 class _Codec:
     """Reader and writer for the records of one class."""
 
     def __init__(self, kind: type[Struct]) -> None:
         self._make = getattr(kind, "from_json", kind)
         self._key: str | None = None
+        #: What fields are that may be None, have no default, and are absent.
         self._absent: dict[str, Any] = {}
-        self._fields: list[_Field] = []
-        defaults = _defaults(kind)
+        #: Field, member (none of a record between others), reader, writer, whether it must be
+        #: there, and the value of which it is left out.
+        self._fields: list[tuple[str, str, Callable[..., Any], _Write | None, bool, object]] = []
+        defaults = {field.name: field for field in fields(kind)}
         for base in reversed(kind.__mro__[:-1]):
             annotations: dict[str, Any] = get_annotations(base, eval_str=True)
             for name, hint in annotations.items():
@@ -278,9 +266,10 @@ class _Codec:
                 if Mark.KEY in marks:
                     self._key = name
                 elif Mark.INLINE in marks:
-                    self._fields.append(_Field(name, _codec_of(kept)))
+                    part = _codec_of(kept)
+                    self._fields.append((name, "", part.decode, part.encode, True, _ALWAYS))
                 else:
-                    self._add(name, kept, marks, defaults.get(name, _ALWAYS))
+                    self._add(name, kept, marks, _default_of(defaults[name]))
 
     def _add(self, name: str, hint: Any, marks: list[Any], default: object) -> None:
         if default is _ALWAYS and type(None) in get_args(hint):
@@ -288,16 +277,9 @@ class _Codec:
         required = default is _ALWAYS and name not in self._absent
         member = next((mark for mark in marks if isinstance(mark, str)), name)
         read, write = _coding(hint, next((m for m in marks if isinstance(m, Coding)), None))
+        omitted = default if Mark.OMIT in marks else _ALWAYS
         self._fields.append(
-            _Field(
-                name,
-                None,
-                member,
-                read,
-                write,
-                required or Mark.REQUIRED in marks,
-                default if Mark.OMIT in marks else _ALWAYS,
-            )
+            (name, member, read, write, required or Mark.REQUIRED in marks, omitted)
         )
 
     def decode(self, raw: object, key: str = "") -> Any:
@@ -307,9 +289,9 @@ class _Codec:
         found = self._absent.copy()
         if self._key is not None:
             found[self._key] = key
-        for name, part, member, read, _, required, _ in self._fields:
-            if part is not None:
-                found[name] = part.decode(raw, key)
+        for name, member, read, _, required, _ in self._fields:
+            if not member:
+                found[name] = read(raw, key)
                 continue
             value = raw.get(member)
             if value is None and not required:
@@ -325,12 +307,12 @@ class _Codec:
     def encode(self, record: object) -> dict[str, Any]:
         """Write a record."""
         encoded: dict[str, Any] = {}
-        for name, part, member, _, write, _, omitted in self._fields:
+        for name, member, _, write, _, omitted in self._fields:
             value = getattr(record, name)
-            if part is not None:
-                encoded |= part.encode(value)
-            elif value != omitted:
-                encoded[member] = value if write is None or value is None else write(value)
+            if value == omitted:
+                continue
+            written = value if write is None or value is None else write(value)
+            encoded |= {member: written} if member else written
         return encoded
 
 
@@ -338,14 +320,10 @@ class _Codec:
 _codec_of: Final[Callable[[Any], _Codec]] = cache(_Codec)
 
 
-def _defaults(kind: type[Struct]) -> dict[str, object]:
-    names, values = kind.__struct_fields__, kind.__struct_defaults__
-    defaults = zip(names[len(names) - len(values) :], values, strict=True)
-    return {
-        name: default.factory() if hasattr(default, "factory") else default
-        for name, default in defaults
-        if default is not NODEFAULT
-    }
+def _default_of(field: FieldInfo) -> object:
+    if field.default_factory is not NODEFAULT:
+        return field.default_factory()
+    return _ALWAYS if field.default is NODEFAULT else field.default
 
 
 def _coding(hint: Any, coding: Coding | None = None) -> tuple[_Read, _Write | None]:
@@ -362,7 +340,7 @@ def _coding(hint: Any, coding: Coding | None = None) -> tuple[_Read, _Write | No
         return _PLAIN[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):
         return lambda raw: Value(raw).one_of(hint), attrgetter("value")
-    if _is_record(hint):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         codec = _codec_of(hint)
         return codec.decode, codec.encode
     return _collection_coding(get_origin(hint), get_args(hint))
@@ -370,7 +348,7 @@ def _coding(hint: Any, coding: Coding | None = None) -> tuple[_Read, _Write | No
 
 def _collection_coding(origin: Any, arguments: Any) -> tuple[_Read, _Write | None]:
     if origin is list:
-        return _list, None
+        return lambda raw: [item.raw for item in Value(raw).array()], None
     if origin is dict:
         return lambda raw: Value(raw).members(), None
     if origin is Union or origin is UnionType:
@@ -378,51 +356,39 @@ def _collection_coding(origin: Any, arguments: Any) -> tuple[_Read, _Write | Non
     if origin is frozenset:
         return lambda raw: frozenset(Value(raw).strings()), sorted
     if origin is Mapping:
-        read, write = _coding(arguments[1])
-        members = _members_reader(read, keyed=_is_record(arguments[1]))
+        kind = arguments[1]
+        read, write = _coding(kind)
+        keyed = isinstance(kind, type) and issubclass(kind, Struct)
+        members = partial(_read_members, read, keyed=keyed)
         if write is None:
             return members, dict
         return members, lambda items: {name: write(item) for name, item in items.items()}
     read, write = _coding(arguments[0])
     if write is None:
-        return _items_reader(read), list
-    return _items_reader(read), lambda items: [write(item) for item in items]
+        return partial(_read_items, read), list
+    return partial(_read_items, read), lambda items: [write(item) for item in items]
 
 
-def _items_reader(read: _Read) -> _Read:
-    def items(raw: object) -> tuple[Any, ...]:
-        given, found = _list(raw), []
-        try:
-            for item in given:
-                found.append(read(item))  # noqa: PERF401  # their number is the place of an error
-        except DecodeError as error:
-            raise error.below(len(found)) from None
-        return tuple(found)
-
-    return items
-
-
-def _members_reader(read: Callable[..., Any], *, keyed: bool) -> Callable[[object], dict[str, Any]]:
-    def members(raw: object) -> dict[str, Any]:
-        given, found, name = Value(raw).members(), {}, ""
-        try:
-            for name, item in given.items():
-                found[name] = read(item, name) if keyed else read(item)
-        except DecodeError as error:
-            raise error.below(name) from None
-        return found
-
-    return members
-
-
-def _is_record(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, Struct)
-
-
-def _list(raw: object) -> list[Any]:
+def _read_items(read: _Read, raw: object) -> tuple[Any, ...]:
     if not isinstance(raw, list):
         raise Value(raw).refusal("a list")
-    return raw
+    found: list[Any] = []
+    try:
+        for item in raw:
+            found.append(read(item))  # noqa: PERF401  # their number is the place of an error
+    except DecodeError as error:
+        raise error.below(len(found)) from None
+    return tuple(found)
+
+
+def _read_members(read: Callable[..., Any], raw: object, *, keyed: bool) -> dict[str, Any]:
+    given, found, name = Value(raw).members(), {}, ""
+    try:
+        for name, item in given.items():
+            found[name] = read(item, name) if keyed else read(item)
+    except DecodeError as error:
+        raise error.below(name) from None
+    return found
 
 
 _PLAIN: Final[Mapping[Any, tuple[_Read, _Write | None]]] = {

@@ -38,11 +38,7 @@ def write_text(file: Path, text: str) -> None:
 
 
 def encoded(text: str, file: Path) -> bytes:
-    """Encode a text that is to be written to ``file``.
-
-    Raises:
-        WriteError: it is no Unicode text, such as half a surrogate pair.
-    """
+    """Encode a text for ``file``; half a surrogate pair is a WriteError."""
     try:
         return text.encode()
     except UnicodeEncodeError as cause:
@@ -168,11 +164,7 @@ def _mode_of(file: Path) -> int:
 
 
 def new_folder(folder: Path) -> Path:
-    """Make a new folder, and those above it; return it.
-
-    Raises:
-        WriteError: it cannot be made.
-    """
+    """Make a new folder, and those above it; return it."""
     try:
         for _ in range(10):
             # Another run may have made, or discarded, the folder above since it was looked for.
@@ -353,11 +345,7 @@ class _UnpackedFile(gzip.GzipFile):
 
 
 def parse_json(text: str, decode: Callable[[object], T], *, file: Path) -> T:
-    """Parse and decode the text of ``file``.
-
-    Raises:
-        InputError: as ``read_json``.
-    """
+    """Parse and decode the text of ``file``, as ``read_json``."""
     try:
         document = loads(text)
     except json.JSONDecodeError as cause:

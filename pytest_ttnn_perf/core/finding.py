@@ -28,29 +28,6 @@ if TYPE_CHECKING:
 # The parts of a capture that are measured, each as one thing: a trace, a window, or everything.
 
 
-class Basis(Enum):
-    """The reason why ops are a region, in words of reports."""
-
-    REPLAYS = "replay"
-    WINDOW = "window"
-    CALLS = "measured call"
-    REPEATS = "call"
-    WHOLE = "whole capture"
-
-
-class HelperWindow(NamedTuple):
-    """The part of a report that a call of a helper takes.
-
-    ``skipped_rows`` are left out at the beginning. ``by_execution``: every row of an op is a
-    sample; otherwise the sum of all rows is.
-    """
-
-    op_name: str = ""
-    has_signposts: bool = False
-    skipped_rows: int = 0
-    by_execution: bool = False
-
-
 class RegionChoice(NamedTuple):
     """A region by its name, or the ops between two signposts.
 
@@ -60,29 +37,6 @@ class RegionChoice(NamedTuple):
     region: str | None = None
     start: str | None = None
     end: str | None = None
-
-
-class Outside(Struct, frozen=True):
-    """Ops of no region (loading, compilation, warm-up), on the device with most."""
-
-    ops: int = 0
-    kernel_ns: float = 0.0
-
-
-class StepTime(Struct, frozen=True):
-    """The time of a region's middle step on its slowest device.
-
-    Of two in the middle, the mean. ``devices_ns`` are the times of all devices in the same steps,
-    ``ops`` is the count on the slowest, ``gaps_ns`` the time between them; None where unknown.
-    """
-
-    region: str
-    basis: Basis
-    steps: int
-    ops: int
-    step_ns: float
-    devices_ns: Mapping[int, float]
-    gaps_ns: float | None = None
 
 
 _NO_NAME: Final = re.compile(r"[^a-z0-9]+")
@@ -226,17 +180,6 @@ class UnansweredRules(Struct, frozen=True):
     region: Omit[str] = ""
 
 
-class NeedlessWaiver(Struct, frozen=True):
-    """A waiver without effect, of a ``test`` or of the configuration.
-
-    A code that is not ``known`` is no rule at all.
-    """
-
-    code: str
-    test: str | None
-    known: bool
-
-
 class Finding(Struct, frozen=True):
     """The outcome of a rule; ``value`` and ``limit`` are in ``unit``.
 
@@ -303,32 +246,6 @@ class Input(Enum):
     HELPERS = "a test that compares with a known PCC helper"
 
 
-class HelperPcc(Struct, frozen=True):
-    """A PCC of a project's helper that the values do not confirm.
-
-    ``told`` is None where the helper gave no number; ``ours`` is NaN where the PCC does not exist.
-    ``sentence`` says what the helper passed over.
-    """
-
-    metric: str
-    helper: str
-    told: float | None
-    ours: float
-    sentence: str
-
-
-class AxisEffect(Struct, frozen=True):
-    """The effect of an axis, by points that differ in nothing else.
-
-    ``compared`` is the number of such pairs: without any, the effect is unknown.
-    """
-
-    axis: str
-    values: tuple[Scalar, ...]
-    compared: int
-    took_effect: bool = False
-
-
 class Subject(Struct, frozen=True):
     """The inputs of a checklist; None for missing ones.
 
@@ -352,8 +269,8 @@ class Subject(Struct, frozen=True):
     region: str = ""
     claimed: Mapping[int, float] | None = None
     counts_gaps: bool = True
-    helper_pccs: tuple[HelperPcc, ...] | None = None
-    axes: tuple[AxisEffect, ...] | None = None
+    helper_pccs: tuple[Any, ...] | None = None
+    axes: tuple[Any, ...] | None = None
 
     def has(self, needed: Input) -> bool:
         """Return whether an input is there; op tables need device ops."""
@@ -380,70 +297,6 @@ class Subject(Struct, frozen=True):
             return ""
         known = [self.absent[needed] for needed in needs if needed in self.absent]
         return known[0] if known else f"needs {' or '.join(needed.value for needed in needs)}"
-
-
-class State(Enum):
-    """The state of an optimization step."""
-
-    DONE = "done"
-    OPEN = "open"
-    NOT_MEASURED = "not measured"
-    NOT_APPLICABLE = "not applicable"
-
-
-class ModelKind(Enum):
-    """Kinds of models, which decide the step that pays most."""
-
-    HOST_BOUND = "host-bound model"
-    LLM = "LLM"
-    CNN = "CNN"
-    MEMORY_BOUND = "memory-bound model"
-
-
-class Step(Struct, frozen=True):
-    """A step; ``open_rules`` keep it open, or from being done.
-
-    Of a step that is done, ``unmeasured`` rules had no answer.
-    """
-
-    name: str
-    state: State
-    open_rules: tuple[str, ...] = ()
-    unmeasured: int = 0
-
-
-class First(Struct, frozen=True):
-    """The finding to begin with, of a step of its region.
-
-    ``saving_ns`` is None where no finding has a saving.
-    """
-
-    code: str
-    name: str
-    region: str = ""
-    saving_ns: float | None = None
-    step_ns: float | None = None
-    at_most: bool = False
-
-
-class Progress(Struct, frozen=True):
-    """The optimization steps of a model, in the order of their numbers.
-
-    ``kind`` is None where the ops do not show it, ``first`` where no step is open. ``invalid`` are
-    the rules that say that the numbers cannot be trusted, which comes before any step.
-    """
-
-    baseline: Step
-    steps: tuple[Step, ...]
-    pcc: Step
-    kind: ModelKind | None = None
-    first: First | None = None
-    invalid: tuple[str, ...] = ()
-
-    @property
-    def all(self) -> tuple[Step, ...]:
-        """Everything in the order in which it is done."""
-        return (self.baseline, *self.steps, self.pcc)
 
 
 #: How many places a finding names; the others are counted.
@@ -674,25 +527,22 @@ class CustomRule(Struct, frozen=True):
 
     def problem(self) -> str | None:
         """Return what is wrong with the rule itself; None if nothing is."""
-        code: object = self.code
-        if not isinstance(code, str) or not _CODE.fullmatch(code):
-            return f"a code is three capital letters and three digits, found {code!r}"
+        code = str(self.code)
+        severity: object = self.severity  # all of these are what somebody else has given
+        check: object = self.check
+        needs: object = self.needs
+        if not _CODE.fullmatch(code):
+            return f"a code is three capital letters and three digits, found {self.code!r}"
         if code.startswith(OURS):
             return f"{code}: codes that begin with {OURS} are those of ttnn-perf"
-        parts: tuple[tuple[str, object, bool], ...] = (
-            ("a name", self.name, isinstance(self.name, str) and bool(self.name.strip())),
-            ("a severity", self.severity, isinstance(self.severity, Severity)),
-            ("a function of a subject as check", self.check, callable(self.check)),
-            (
-                "a tuple of Input as needs",
-                self.needs,
-                isinstance(self.needs, tuple)
-                and all(isinstance(needed, Input) for needed in self.needs),
-            ),
-        )
-        for expected, value, right in parts:
-            if not right:
-                return f"{code}: expected {expected}, found {value!r}"
+        if not str(self.name).strip():
+            return f"{code}: expected a name, found {self.name!r}"
+        if not isinstance(severity, Severity):
+            return f"{code}: expected a severity, found {severity!r}"
+        if not callable(check):
+            return f"{code}: expected a function of a subject as check, found {check!r}"
+        if not isinstance(needs, tuple) or not all(isinstance(each, Input) for each in needs):
+            return f"{code}: expected a tuple of Input as needs, found {needs!r}"
         return None
 
 

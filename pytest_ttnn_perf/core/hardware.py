@@ -148,25 +148,12 @@ class Environment(Struct, frozen=True):
 
 #: Where a run is from, and which part of it a record has.
 _ORIGIN: Final = (
-    "commit",
-    "committed_at",
-    "branch",
-    "pull_request",
-    "runner",
-    "attempt",
-    "shard",
-)
+    "commit", "committed_at", "branch", "pull_request", "runner", "attempt", "shard",
+)  # fmt: skip
 #: Not load, time or commit, which always differ; not ttnn, which is stored by itself.
 _LASTING: Final = (
-    "host_hash",
-    "cpu",
-    "cpu_count",
-    "system",
-    "governor",
-    "python",
-    "numpy",
-    "torch",
-)
+    "host_hash", "cpu", "cpu_count", "system", "governor", "python", "numpy", "torch",
+)  # fmt: skip
 
 
 class Conflict(Struct, frozen=True):

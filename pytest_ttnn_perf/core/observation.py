@@ -29,13 +29,26 @@ from pytest_ttnn_perf.core.hardware import (
     Scalar,
 )
 from pytest_ttnn_perf.core.metric import Better, Metric, Source
-from pytest_ttnn_perf.core.ops import CALLS, OpGroups, decode_groups, encode_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.core.ops import OpGroups, OpTable
+else:
+    OpGroups = object  # most runs have no table of ops: its records are made with the first one
+
+
+def _read_ops(value: Value) -> OpGroups:
+    from pytest_ttnn_perf.core.ops import decode_groups
+
+    return decode_groups(value)
+
+
+def _write_ops(ops: OpGroups) -> dict[str, object]:
+    from pytest_ttnn_perf.core.ops import encode_groups
+
+    return encode_groups(ops)
 
 
 class Outcome(Enum):
@@ -324,7 +337,7 @@ class Observation(Struct, frozen=True):
     metrics: Annotated[Mapping[str, MetricObservation], Mark.REQUIRED] = {}
     configuration: Mapping[str, Scalar] = {}
     facts: Mapping[str, Scalar] = {}
-    ops: Annotated[OpGroups | None, Coding(decode_groups, encode_groups)] = None
+    ops: Annotated[OpGroups | None, Coding(_read_ops, _write_ops)] = None
     waived: Mapping[str, str] = {}
     findings: tuple[Finding, ...] = ()
     unanswered: tuple[UnansweredRules, ...] = ()
@@ -490,11 +503,7 @@ def encode_run(run: Run) -> dict[str, object]:
 
 
 def decode_run(document: object) -> Run:
-    """Decode a run record, of this program or of any other producer.
-
-    Raises:
-        DecodeError: with the path of the value that is not what it should be.
-    """
+    """Decode a run record, of this program or of any other producer."""
     value = Value(document)
     decode_format(value, current=RUN_FORMAT, what="a run record")
     run = decode(Run, document)
@@ -640,7 +649,7 @@ class Artifact(Struct, frozen=True):
 def _with_times(first: OpGroups | None, second: OpGroups | None) -> OpGroups | None:
     """Join op tables with times; a list of calls is second best."""
     tables = [table for table in (first, second) if table is not None]
-    timed = [table for table in tables if table.kernel_time != CALLS] or tables[:1]
+    timed = [table for table in tables if table.is_timed] or tables[:1]
     if len(timed) < 2:
         return timed[0] if timed else None
     known = set(timed[0].regions)
@@ -667,11 +676,8 @@ class CaptureFormat(Struct, frozen=True):
         """Say what is wrong with the format itself; None for nothing."""
         if not isinstance(self.name, str) or not self.name.strip():
             return f"a name is a non-empty string, found {self.name!r}"
-        functions: tuple[tuple[str, object], ...] = (
-            ("recognises", self.recognises),
-            ("read", self.read),
-        )
-        for name, function in functions:
+        for name in ("recognises", "read"):
+            function = getattr(self, name)
             if not callable(function):
                 return f"{self.name}: {name} is a function, found {function!r}"
         return None

@@ -271,6 +271,11 @@ class OpGroups(Struct, frozen=True):
     groups: tuple[OpGroup, ...]
 
     @property
+    def is_timed(self) -> bool:
+        """False for a list of calls."""
+        return self.kernel_time != CALLS
+
+    @property
     def regions(self) -> tuple[str, ...]:
         """The regions that they are of."""
         return tuple(dict.fromkeys(group.region for group in self.groups))
@@ -358,11 +363,7 @@ def columns_of(ops: OpGroups) -> tuple[str, ...]:
 
 
 def decode_groups(value: Value) -> OpGroups:
-    """Decode groups.
-
-    Raises:
-        DecodeError: with the path of the value that is not what it should be.
-    """
+    """Decode groups."""
     rows = value.field("rows").array()
     return OpGroups(value.field("time").string(), tuple(decode_group(row) for row in rows))
 
@@ -385,11 +386,7 @@ def group_cells(group: OpGroup) -> list[str | float | None]:
 
 
 def decode_group(row: Value) -> OpGroup:
-    """Decode a row.
-
-    Raises:
-        DecodeError: a cell is missing, or not what it should be.
-    """
+    """Decode a row."""
     cells = list(row.array())
     if not len(COLUMNS) <= len(cells) <= len(COLUMNS) + 1:
         raise row.refusal(f"a row of {len(COLUMNS)} cells, or one more for its region")

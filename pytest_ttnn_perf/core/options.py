@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Name, kind, choices or the word for the value in ``--help``, and help: a phrase without full
 #: stop. ``update`` is ``--ttnn-perf-update`` on the command line. ``Settings`` has a
-#: field of the same name with the type and the default; ``core.settings`` reads the kinds.
+#: field of the same name with the type and the default, and those that only a file has.
 OPTIONS: Final = (
     ("enabled", "flag", "", "Turn the performance gate on"),
     ("all", "flag", "", "Measure every collected test"),
@@ -108,33 +108,6 @@ OPTIONS: Final = (
         "DIR",
         "Take device metrics from artifacts recorded in DIR instead of hardware",
     ),
-)
-#: Settings that only the file has, with their kinds.
-FILE_ONLY: Final = (
-    ("required", "flag"),
-    ("stale_days", "number from 0"),
-    ("pcc", "correlation"),
-    ("limits", "choice"),
-    ("annotations", "flag"),
-    ("step_summary", "flag"),
-    ("junit_properties", "flag"),
-    ("rules", "rules"),
-    ("lock_folder", "path"),
-    ("lock_timeout", "number from 0"),
-    ("preflight_timeout", "number from 1"),
-    ("broker", "choice"),
-    ("markers", "names"),
-    ("targets", "path"),
-    ("identity_ignores", "names"),
-    ("key", "parts of the key"),
-    ("gate_call_time", "flag"),
-    ("gate_first_call_time", "flag"),
-    ("gate_second_call_time", "flag"),
-    ("observe", "flag"),
-    ("observe_pcc_elements", "number from 0"),
-    ("helper_asserts", "choice"),
-    ("gate_steps", "names"),
-    ("agents_accept", "flag"),
 )
 #: On the command line, each of these turns the gate on.
 TURN_ON: Final = ("enabled", "all", "update", "replay")

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.codec import LARGEST, Value
+from pytest_ttnn_perf.core.codec import LARGEST, Coding, Value, decode
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, UsageError
 from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, read_text
 from pytest_ttnn_perf.core.finding import Severity
 from pytest_ttnn_perf.core.metric import OF_DEVICE, Source
-from pytest_ttnn_perf.core.options import (
-    FILE_ONLY,
-    OPTIONS,
-    OWN_FILE,
-    SHARED_FILE,
-    files_of,
-    is_meant,
-    option_of,
-)
+from pytest_ttnn_perf.core.options import OWN_FILE, SHARED_FILE, files_of, is_meant, option_of
 from pytest_ttnn_perf.core.text import did_you_mean, repr_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from urllib.parse import SplitResult
 
     from pytest_ttnn_perf.core.observation import SweepPoint
@@ -130,12 +122,69 @@ class BrokerUse(Enum):
     IGNORE = "ignore"
 
 
+# How settings of an unusual form are read from a file.
+
+
+def _correlation(value: Value) -> float:
+    limit = value.number()
+    if not -1 <= limit <= 1:
+        raise value.refusal("a correlation from -1 to 1")
+    return limit
+
+
+_KEY_PARTS: Final = ("arch", "board", "mesh", "host")
+
+
+def _key_parts(value: Value) -> tuple[str, ...]:
+    for part in value.array():
+        if part.string() not in _KEY_PARTS:
+            raise part.refusal(f"one of {', '.join(_KEY_PARTS)}")
+    if not {"board", "mesh"} <= set(value.strings()):
+        raise value.refusal("at least board and mesh, without which boards would be mixed")
+    return value.strings()
+
+
+def _rules(value: Value) -> dict[str, RuleSettings]:
+    return {code: _rule(item) for code, item in value.items()}
+
+
+def _rule(value: Value) -> RuleSettings:
+    severity, waive = value.optional("severity"), value.optional("waive")
+    if waive and not waive.string().strip():
+        raise waive.refusal("the reason to do without the rule")
+    return RuleSettings(
+        {name: item.number() for name, item in value.items() if name not in {"severity", "waive"}},
+        severity.one_of(Severity) if severity else None,
+        waive.string() if waive else None,
+    )
+
+
+def _database_of_file(value: Value) -> DatabaseUrl | None:
+    expected = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
+    try:
+        found = read_database(value.string(), Path(), "")
+    except UsageError:
+        raise DecodeError(value.path, expected, "what is no such URL") from None
+    if found is not None and found.password is not None:
+        expected = "no password, which all who can read this file would know"
+        raise DecodeError(value.path, expected, "one: give the URL in TTNN_PERF_HISTORY instead")
+    return found
+
+
+_Seconds = Annotated[float, Coding(Value.integer)]
+_FromOne = Coding(lambda value: value.integer(at_least=1))
+_Codes = Annotated[
+    tuple[str, ...], Coding(lambda value: tuple(code.upper() for code in value.strings()))
+]
+
 #: Names of parameters that hold what somebody expects of a test, and not what the test is.
 IDENTITY_IGNORES: Final = ("expected*", "*target*", "*margin*", "*threshold*", "*tolerance*")
 
 
 class Settings(Struct, frozen=True):
-    """The settings of a run. Paths are absolute.
+    """The settings of a run, read by these annotations.
+
+    Paths are absolute.
 
     ``timeout`` is the longest silence of a worker, in seconds, before it is killed; 0 for never.
     ``lock_timeout`` is how long a run waits for another that has a chip, ``preflight_timeout`` for
@@ -160,17 +209,17 @@ class Settings(Struct, frozen=True):
     stale_days: int = 180
     isolate: Isolate = Isolate.AUTO
     confirm: int = 2
-    timeout: float = 3600.0
+    timeout: _Seconds = 3600.0
     warmup: int = 3
-    iterations: int = 10
-    pcc: float = USUAL_PCC
+    iterations: Annotated[int, _FromOne] = 10
+    pcc: Annotated[float, Coding(_correlation)] = USUAL_PCC
     limits: PccLimits = PccLimits.ASKED
     json: Path | None = None
     markdown: Path | None = None
     html: Path | None = None
     gitlab: Path | None = None
     benchmark_json: Path | None = None
-    history: DatabaseUrl | None = None
+    history: Annotated[DatabaseUrl | None, Coding(_database_of_file)] = None
     annotations: bool = True
     step_summary: bool = True
     junit_properties: bool = True
@@ -180,17 +229,17 @@ class Settings(Struct, frozen=True):
     passes: PassChoice = PassChoice.BOTH
     reset: str | None = None
     checklist: Checklist = Checklist.ENFORCE
-    select: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    rules: Mapping[str, RuleSettings] = {}
+    select: _Codes = ()
+    ignore: _Codes = ()
+    rules: Annotated[Mapping[str, RuleSettings], Coding(_rules)] = {}
     lock_folder: Path | None = None
-    lock_timeout: float = 3600.0
-    preflight_timeout: float = 300.0
+    lock_timeout: _Seconds = 3600.0
+    preflight_timeout: Annotated[float, _FromOne] = 300.0
     broker: BrokerUse = BrokerUse.QUEUE
     markers: tuple[str, ...] = ()
     targets: Path | None = None
     identity_ignores: tuple[str, ...] = IDENTITY_IGNORES
-    key: tuple[str, ...] = ("arch", "board", "mesh")
+    key: Annotated[tuple[str, ...], Coding(_key_parts)] = ("arch", "board", "mesh")
     gate_call_time: bool = False
     gate_first_call_time: bool = False
     gate_second_call_time: bool = False
@@ -256,18 +305,35 @@ def load_settings(root: Path) -> Settings:
         InputError: a file cannot be read, says something unknown, has a name that we do not read,
             or is one of two.
     """
-    settings = Settings(baselines=root / "baselines", artifacts=root / ".ttnn_perf")
     tables = [(file, table) for file in files_of(root) if (table := _table(file)) is not None]
     if not tables:
-        return settings
+        return _placed(Settings(), root)
     if len(tables) > 1:
         problem = f"expected the settings in one file, found [tool.ttnn_perf] beside {OWN_FILE}"
         raise InputError(tables[1][0], f"{problem}: remove one of the two")
     file, table = tables[0]
     try:
-        return _decode(settings, Value(table), root=root)
+        for name, value in Value(table).items():
+            if name not in Settings.__struct_fields__:
+                known = ", ".join(sorted(Settings.__struct_fields__))
+                meant = did_you_mean(name, Settings.__struct_fields__)
+                found = f"the unknown setting {name!r}{meant}"
+                raise DecodeError(value.path, f"one of {known}", found)
+        return _placed(decode(Settings, table), root)
     except DecodeError as error:
         raise InputError(file, _complaint(error, file.name)) from error
+
+
+def _placed(settings: Settings, folder: Path) -> Settings:
+    """Return settings whose paths start at a folder."""
+    found: dict[str, Any] = {}
+    for name in Settings.__struct_fields__:
+        value = getattr(settings, name)
+        if isinstance(value, Path):
+            found[name] = folder / value.expanduser()
+    if settings.history is not None and settings.history.file is not None:
+        found["history"] = replace(settings.history, file=folder / settings.history.file)
+    return replace(settings, **found)
 
 
 def project_settings() -> Settings:
@@ -355,20 +421,9 @@ def _refuse_options_of_pytest(file: Path, table: Any) -> None:
     for place, options in (("pytest", table), ("pytest.ini_options", table.get("ini_options"))):
         for key in options if isinstance(options, dict) else ():
             name = key.replace("-", "_").removeprefix("ttnn_perf_")
-            if name in _KINDS and name != key:
+            if name in Settings.__struct_fields__ and name != key:
                 problem = f"[tool.{place}] {key}: expected {name} in [tool.ttnn_perf], found it"
                 raise InputError(file, f"{problem} among the options of pytest")
-
-
-def _decode(settings: Settings, table: Value, *, root: Path) -> Settings:
-    found = {}
-    for name, value in table.items():
-        if name not in _KINDS:
-            known, meant = ", ".join(sorted(_KINDS)), did_you_mean(name, _KINDS)
-            found_name = f"the unknown setting {name!r}{meant}"
-            raise DecodeError(value.path, f"one of {known}", found_name)
-        found[name] = _READERS[_KINDS[name]](name, value, root)
-    return replace(settings, **found)
 
 
 def _complaint(error: DecodeError, file_name: str) -> str:
@@ -378,40 +433,6 @@ def _complaint(error: DecodeError, file_name: str) -> str:
     found = error.found.replace("an object", "a table")
     expected = error.expected.replace("an object", "a table")
     return f"{table}{place + ': ' if place else ''}expected {expected}, found {found}"
-
-
-def _correlation(value: Value) -> float:
-    limit = value.number()
-    if not -1 <= limit <= 1:
-        raise value.refusal("a correlation from -1 to 1")
-    return limit
-
-
-_KEY_PARTS: Final = ("arch", "board", "mesh", "host")
-
-
-def _key_parts(value: Value) -> tuple[str, ...]:
-    for part in value.array():
-        if part.string() not in _KEY_PARTS:
-            raise part.refusal(f"one of {', '.join(_KEY_PARTS)}")
-    if not {"board", "mesh"} <= set(value.strings()):
-        raise value.refusal("at least board and mesh, without which boards would be mixed")
-    return value.strings()
-
-
-def _waiver(value: Value) -> str:
-    if not value.string().strip():
-        raise value.refusal("the reason to do without the rule")
-    return value.string()
-
-
-def _rule(value: Value) -> RuleSettings:
-    severity, waive = value.optional("severity"), value.optional("waive")
-    return RuleSettings(
-        {name: item.number() for name, item in value.items() if name not in {"severity", "waive"}},
-        severity.one_of(Severity) if severity else None,
-        _waiver(waive) if waive else None,
-    )
 
 
 # The URL of a history database, whose password is never shown.
@@ -559,22 +580,15 @@ def with_options(settings: Settings, given: Mapping[str, Any], cwd: Path) -> Set
 
     Its paths start at ``cwd``, where the user stands; those of the file start at its folder.
     """
-    found = {name: _from_option(name, value, cwd) for name, value in given.items()}
+    raw = dict(given)
+    for name in {"select", "ignore"} & raw.keys():
+        raw[name] = [code.strip() for code in raw[name].split(",") if code.strip()]
+    url = raw.pop("history", None)  # which may have a password here
+    read = _placed(decode(Settings, raw), cwd)
+    found = {name: getattr(read, name) for name in raw}
+    if url is not None:
+        found["history"] = read_database(url, cwd, f"{option_of('history')}: ")
     return replace(settings, **found)
-
-
-def _from_option(name: str, value: Any, cwd: Path) -> Any:
-    match _KINDS[name]:
-        case "path":
-            return _path(value, cwd)
-        case "choice" | "choice, bare":
-            return _CHOICES[name](value)
-        case "database":
-            return read_database(value, cwd, f"{option_of(name)}: ")
-        case "codes":
-            return tuple(code.strip().upper() for code in value.split(",") if code.strip())
-        case _:
-            return value
 
 
 def with_environment(settings: Settings, environment: Mapping[str, str], cwd: Path) -> Settings:
@@ -602,49 +616,3 @@ def read_database(text: str, folder: Path, place: str) -> DatabaseUrl | None:
     except UsageError as error:
         message = f"{place}{error}"
         raise UsageError(message) from None
-
-
-def _database_of_file(value: Value, root: Path) -> DatabaseUrl | None:
-    expected = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
-    try:
-        found = read_database(value.string(), root, "")
-    except UsageError:
-        raise DecodeError(value.path, expected, "what is no such URL") from None
-    if found is not None and found.password is not None:
-        expected = "no password, which all who can read this file would know"
-        raise DecodeError(value.path, expected, "one: give the URL in TTNN_PERF_HISTORY instead")
-    return found
-
-
-def _path(text: str, folder: Path) -> Path:
-    return folder / Path(text).expanduser()
-
-
-_KINDS: Final = {name: kind for name, kind, *_ in (*OPTIONS, *FILE_ONLY)}
-#: How each kind is read from the file.
-_READERS: Final[Mapping[str, Callable[[str, Value, Path], Any]]] = {
-    "flag": lambda _, value, __: value.boolean(),
-    "text": lambda _, value, __: value.string(),
-    "path": lambda _, value, root: _path(value.string(), root),
-    "number from 0": lambda _, value, __: value.integer(),
-    "number from 1": lambda _, value, __: value.integer(at_least=1),
-    "choice": lambda name, value, _: value.one_of(_CHOICES[name]),
-    "choice, bare": lambda name, value, _: value.one_of(_CHOICES[name]),
-    "codes": lambda _, value, __: tuple(item.string().upper() for item in value.array()),
-    "names": lambda _, value, __: value.strings(),
-    "parts of the key": lambda _, value, __: _key_parts(value),
-    "correlation": lambda _, value, __: _correlation(value),
-    "database": lambda _, value, root: _database_of_file(value, root),
-    "rules": lambda _, value, __: {code: _rule(item) for code, item in value.items()},
-}
-_CHOICES: Final[Mapping[str, type[Enum]]] = {
-    "update": Update,
-    "missing": Missing,
-    "isolate": Isolate,
-    "limits": PccLimits,
-    "broker": BrokerUse,
-    "helper_asserts": HelperAsserts,
-    "profiler": ProfilerKind,
-    "passes": PassChoice,
-    "checklist": Checklist,
-}

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, is_step, order_of_step
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.finding import ModelKind, RuleOutcome
+from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.metric import (
     COUNTED_IN_GRAPHS,
     KERNEL_TIME,
@@ -55,6 +55,7 @@ from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.judging import check_numbers
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
 from pytest_ttnn_perf.machine.git import Repository
+from pytest_ttnn_perf.report.findings import ModelKind
 from pytest_ttnn_perf.report.sentences import command_line
 from pytest_ttnn_perf.report.tables import (
     DROPPED,

@@ -33,7 +33,6 @@ from pytest_ttnn_perf.core.observation import (
     Outcome,
     Reason,
 )
-from pytest_ttnn_perf.core.ops import CALLS
 from pytest_ttnn_perf.core.settings import Checklist, Missing
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, doubt_gains, judge_test, settled_value
 from pytest_ttnn_perf.gate.machine_shift import drift_of, explain_by_shift, shift_of
@@ -43,14 +42,13 @@ from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES, 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from pytest_ttnn_perf.core.finding import AxisEffect
     from pytest_ttnn_perf.core.hardware import Environment, Hardware, Scalar
     from pytest_ttnn_perf.core.observation import Run, Shift, Verdict
     from pytest_ttnn_perf.core.ops import OpGroups
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.gate.judge import Policy
     from pytest_ttnn_perf.gate.store import BaselineStore
-    from pytest_ttnn_perf.gate.sweeps import Sweep
+    from pytest_ttnn_perf.gate.sweeps import AxisEffect, Sweep
 
 
 #: The time of each region then and now, in nanoseconds.
@@ -109,7 +107,7 @@ def _with_ops(
         return replace(judged, by_op=f"cannot be determined: {error}") if slower else judged
     if then is None:
         return judged
-    alike = (then.kernel_time == CALLS) == (now.kernel_time == CALLS)
+    alike = then.is_timed == now.is_timed
     verdicts = []
     for verdict in judged.verdicts:
         if verdict.is_of_changed_ops and alike:
@@ -120,7 +118,7 @@ def _with_ops(
         else:
             verdicts.append(verdict)
     by_op = None
-    if slower and now.kernel_time != CALLS:
+    if slower and now.is_timed:
         by_op = change_by_op(then, now, changed_times_ns(judged))
     elif slower and alike:
         changed = wings.call("changed_calls", then, now)
@@ -145,7 +143,7 @@ def change_by_op(before: OpGroups, after: OpGroups, times_ns: RegionTimes) -> st
     None where the tables have none of these regions in common.
     """
     then, now = before.kernel_time, after.kernel_time
-    if then == now == CALLS:
+    if not before.is_timed and not after.is_timed:
         return wings.call("changed_calls", before, after) or "the same calls"
     if then != now and not times_ns.keys().isdisjoint({*before.regions} & {*after.regions}):
         differ = f"{then} then, {now} now"

@@ -42,10 +42,10 @@ from pytest_ttnn_perf.gate.judge import representative
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.finding import AxisEffect
     from pytest_ttnn_perf.core.hardware import Hardware, Scalar
     from pytest_ttnn_perf.core.observation import MetricObservation
     from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.gate.sweeps import AxisEffect
 
 
 _IO_TIMES: Final = (IO_COMPUTE_TIME, "io_transfer_time", "io_both_time")

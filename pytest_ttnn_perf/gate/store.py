@@ -43,14 +43,6 @@ from pytest_ttnn_perf.core.files import (
     write_bytes,
     write_text,
 )
-from pytest_ttnn_perf.core.ops import (
-    COLUMNS,
-    REGION,
-    OpGroups,
-    columns_of,
-    decode_group,
-    group_cells,
-)
 from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.machine.git import is_tracked
 
@@ -60,6 +52,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.baseline import TestBaseline
     from pytest_ttnn_perf.core.hardware import Hardware
+    from pytest_ttnn_perf.core.ops import OpGroups
 
     #: Returns the new baseline of a test; None is a test without one, before or after.
     Change: TypeAlias = Callable[[TestBaseline | None], TestBaseline | None]
@@ -67,12 +60,14 @@ if TYPE_CHECKING:
 
 #: The last column names the profiler's column that the times are from; it is the same in all rows.
 _TIME: Final = "time"
-_TEXTS: Final = frozenset({"op", "inputs", "outputs", "settings", REGION})
+_TEXTS: Final = frozenset({"op", "inputs", "outputs", "settings", "region"})
 _WHOLE: Final = frozenset({"cores", "count"})
 
 
 def ops_text(ops: OpGroups) -> str:
     """Return op groups as CSV, a line for each."""
+    from pytest_ttnn_perf.core.ops import columns_of, group_cells
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = columns_of(ops)
@@ -92,6 +87,8 @@ def read_ops_file(file: Path) -> OpGroups:
     Raises:
         InputError: it is not such a table.
     """
+    from pytest_ttnn_perf.core.ops import COLUMNS, REGION, OpGroups, decode_group
+
     reader = csv.reader(io.StringIO(read_text(file, most_bytes=LARGEST_TEXT_BYTES)), strict=True)
     groups, kernel_time = [], ""
     try:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from pytest_ttnn_perf.core.codec import Omit  # noqa: TC001 (read with a sweep)
-from pytest_ttnn_perf.core.finding import AxisEffect
 from pytest_ttnn_perf.core.hardware import (
     Scalar,
     first_difference,
@@ -71,6 +70,18 @@ class PointResult(Struct, frozen=True):
     def value(self, role: Role) -> float | None:
         """Return the value of a role; None where it was not measured."""
         return self.values.get(role.value)
+
+
+class AxisEffect(Struct, frozen=True):
+    """The effect of an axis, by points that differ in nothing else.
+
+    ``compared`` is the number of such pairs: without any, the effect is unknown.
+    """
+
+    axis: str
+    values: tuple[Scalar, ...]
+    compared: int
+    took_effect: bool = False
 
 
 class Sweep(Struct, frozen=True):

@@ -22,7 +22,6 @@ from pytest_ttnn_perf.core.baseline import (
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.metric import Kind
 from pytest_ttnn_perf.core.observation import Outcome, Reason, Verdict
-from pytest_ttnn_perf.core.ops import CALLS
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
 from pytest_ttnn_perf.gate.ratios import band_of, is_too_noisy
@@ -90,7 +89,7 @@ class Change(Struct, frozen=True):
         new_table = not only_sessions or stored.ops is None
         # Nor does a list of calls replace one of times that are still gated.
         timed = any(kept.metric.is_kernel_time for kept in metrics.values())
-        if ops is not None and ops.kernel_time == CALLS and timed:
+        if ops is not None and not ops.is_timed and timed:
             new_table = stored.ops is None
         return replace(
             stored,

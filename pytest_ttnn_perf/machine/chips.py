@@ -17,15 +17,12 @@ import tempfile
 import time
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.hardware import System, card_of, system_of_chips
 from pytest_ttnn_perf.machine.environment import devices_of, is_simulated
 from pytest_ttnn_perf.machine.host import ROOT, line_of
-from pytest_ttnn_perf.machine.processes import listener_of
 from pytest_ttnn_perf.machine.ttnn import put_in_place, when_imported
 
 if TYPE_CHECKING:
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 
-# Who else has a say in the devices: tt-metal's run_safe_pytest.sh, the broker tt-device-mcp.
+# Who else has a say in the devices: tt-metal's run_safe_pytest.sh.
 
 LOCKED: Final = "tmp/tt-device.lock"
 DIRTY: Final = "tmp/tt-device.dirty"
@@ -62,23 +59,17 @@ def in_the_way(root: Path = Path("/"), *, reset: str = RESET) -> str | None:
 def held_by_another(locked: Path, proc: Path) -> str | None:
     """Name the holder of a lock; None if it is this run.
 
-    The kernel names who took it, and that may be a program that has ended, as after ``exec 9>FILE;
-    flock 9``: the lock lives on in the descriptor, in every process that inherited it.
+    It is found by its descriptor: who took the lock may have ended, as after ``exec 9>FILE; flock
+    9``, and the lock lives on in every process that inherited it.
     """
-    lock, taken_by = locked.stat(), _taken_by(locked, proc)
-    above = list(_ancestors(os.getpid(), proc))
-    if taken_by in above or any(_holds(proc / str(pid), lock) for pid in above):
+    lock = locked.stat()
+    if any(_holds(proc / str(pid), lock) for pid in ancestors(proc)):
         return None
     others = sorted(int(entry.name) for entry in proc.glob("[0-9]*"))
     holder = next((pid for pid in others if _holds(proc / str(pid), lock)), None)
-    if holder is None and taken_by in others:
-        holder = taken_by
-    if holder is not None:
-        return f"by pid {holder}, which runs tests on the devices"
-    if taken_by is not None:
-        ended = f"by a process that cannot be inspected; pid {taken_by}, which took it, has ended"
-        return f"{ended}, and passed it on, perhaps to another user's"
-    return "by a process that /proc/locks does not show, such as one of another container"
+    if holder is None:
+        return "by a process that cannot be inspected, such as one of another user or container"
+    return f"by pid {holder}, which runs tests on the devices"
 
 
 def _holds(process: Path, lock: os.stat_result) -> bool:
@@ -94,21 +85,9 @@ def _holds(process: Path, lock: os.stat_result) -> bool:
     return False
 
 
-def _taken_by(file: Path, proc: Path) -> int | None:
-    """Return who took a lock; None where the kernel hides it."""
-    try:
-        inode = file.stat().st_ino
-        lines = (proc / "locks").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        fields = line.split()
-        if len(fields) > 5 and fields[1] == "FLOCK" and fields[5].endswith(f":{inode}"):
-            return int(fields[4]) if fields[4].isdecimal() and fields[4] != "0" else None
-    return None
-
-
-def _ancestors(pid: int, proc: Path) -> Iterator[int]:
+def ancestors(proc: Path) -> Iterator[int]:
+    """Yield this process, its parent, and so on."""
+    pid = os.getpid()
     while pid > 0:
         yield pid
         try:
@@ -117,74 +96,6 @@ def _ancestors(pid: int, proc: Path) -> Iterator[int]:
             return
         # After the name, which may hold anything, come the state and the parent.
         pid = int(text.rpartition(")")[2].split()[1])
-
-
-BROKER: Final = "tt-device-mcp"
-#: Where the broker of a host listens.
-_OF_HOST: Final = "run/tt-device-broker/broker.sock"
-#: What the control groups of its jobs are called, where it runs them as their users.
-_JOB: Final = "ttdev-job-"
-
-
-class Broker(Struct, frozen=True):
-    """A device broker that is up: its queue and its resets count.
-
-    ``runs_us``: whether this process belongs to one of its jobs; None where that cannot be told.
-    """
-
-    socket: Path
-    runs_us: bool | None
-
-    @property
-    def reset(self) -> str:
-        """The command that resets its devices."""
-        return f"{BROKER} reset"
-
-    def allows(self, command: str) -> bool:
-        """Return whether a command may reset its devices.
-
-        In a job none may: the broker would end the job first.
-        """
-        return self.runs_us is False and command.split()[:2] == self.reset.split()
-
-    @property
-    def instead(self) -> str:
-        """The alternative to a reset by hand."""
-        if self.runs_us:
-            return f"the device broker {BROKER} resets its devices itself, after this job"
-        return f"the device broker {BROKER} is up ({self.socket}): {self.reset}"
-
-
-def find_broker(environment: Mapping[str, str], root: Path = Path("/")) -> Broker | None:
-    """Return the device broker that is up on this machine, if any."""
-    for file in _sockets(environment, root):
-        pid = listener_of(file)
-        if pid is not None:
-            return Broker(file, _runs_us(pid, root / "proc"))
-    return None
-
-
-def _sockets(environment: Mapping[str, str], root: Path) -> Iterator[Path]:
-    """Yield the sockets of a broker, in its own client's order."""
-    named = environment.get("TT_DEVICE_MCP_SOCKET")
-    if named:
-        yield Path(named)
-        return
-    yield root / _OF_HOST
-    installed = environment.get("TT_DEVICE_MCP_INSTALL_DIR", "").strip()
-    base = Path(installed) if installed else root / f"tmp/tt-device-mcp-{os.getuid()}"
-    state = environment.get("TT_DEVICE_MCP_STATE_DIR", "").strip()
-    for folder in (Path(state),) if state else (base / "state", base):
-        yield folder / "daemon.sock"
-
-
-def _runs_us(broker: int, proc: Path) -> bool | None:
-    with contextlib.suppress(OSError):
-        if _JOB in (proc / "self" / "cgroup").read_text(encoding="utf-8"):
-            return True
-    if broker <= 1:  # one of another container, or a socket that init keeps open for it
-        return None
-    return broker in list(_ancestors(os.getpid(), proc))[1:]
 
 
 # The system of this machine as its driver names it; no chip is opened for that.
@@ -228,14 +139,15 @@ _SHARED_FILE: Final = 0o666
 _LONGEST_COMMAND: Final = 60
 
 
-class Lease(Struct):
+class Lease:
     """The chips of this process, until the context ends.
 
     So they are when nothing refers to it any more.
     """
 
-    chips: tuple[int, ...]
-    _locks: list[tuple[BaseFileLock, Path]] = []
+    def __init__(self, chips: tuple[int, ...], locks: list[tuple[BaseFileLock, Path]]) -> None:
+        self.chips = chips
+        self._locks = locks
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -406,11 +318,17 @@ def _write_shared(file: Path, text: str) -> None:
 
 
 def _myself() -> str:
-    command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]).strip()
-    if len(command) > _LONGEST_COMMAND:
-        command = command[: _LONGEST_COMMAND - 1] + "…"
+    command = shortened_command(" ".join([Path(sys.argv[0]).name, *sys.argv[1:]]))
     since = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     return json.dumps({"pid": os.getpid(), "command": command, "since": since})
+
+
+def shortened_command(command: str) -> str:
+    """Return the beginning of a command line."""
+    command = command.strip()
+    if len(command) <= _LONGEST_COMMAND:
+        return command
+    return command[: _LONGEST_COMMAND - 1] + "…"
 
 
 def _holder(beside: Path) -> str:
@@ -430,7 +348,7 @@ _TOUCHING: Final = (
 _OF_CLUSTER: Final = ("get_cluster_type", "serialize_cluster_descriptor")
 
 
-class ChipWatch(Struct):
+class ChipWatch:
     """Remembers the first call that touched a chip."""
 
     by: str | None = None
@@ -470,20 +388,10 @@ _LAUNCHERS: Final = (
 )
 
 
-class Rank(NamedTuple):
-    """One of several processes that a launcher has started for one program."""
-
-    number: int
-    size: int
-
-    def __str__(self) -> str:
-        return f"rank {self.number} of {self.size}"
-
-
-def rank_of(environment: Mapping[str, str]) -> Rank | None:
-    """Return which of several processes this is; None for the only one."""
+def rank_of(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return the number of this process, and of all, if several."""
     for number, size in _LAUNCHERS:
         values = environment.get(number, ""), environment.get(size, "")
         if all(text.isdecimal() for text in values) and int(values[1]) > 1:
-            return Rank(int(values[0]), int(values[1]))
+            return int(values[0]), int(values[1])
     return None

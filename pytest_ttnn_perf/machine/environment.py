@@ -10,13 +10,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from pytest_ttnn_perf.core.hardware import Conflict
 from pytest_ttnn_perf.core.settings import ProfilerKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 
 #: Either of them stands in for chips that are not there; the second is taken where both are set.
@@ -73,40 +71,28 @@ def missing_paths(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
     )
 
 
-def _present(_value: str) -> bool:
-    return True
-
-
-def _begins_with_one(value: str) -> bool:
-    return value.startswith("1")
-
-
-def _not_zero(value: str) -> bool:
-    return value not in {"", "0"}
-
-
-class _Option(Struct, frozen=True):
-    """A variable that spoils times, and the values that do."""
-
-    why: str
-    is_on: Callable[[str], bool] = _present
-
-
 _INSTRUMENTS: Final = "instruments the kernels, which changes their times"
 _OF_PROFILER: Final = "is an option of the device profiler, which changes the times"
 _PRINTS_AFTER_CALLS: Final = "profiles every call of a tt-lang operation"
-_ALONE: Final[Mapping[str, _Option]] = {
-    "TT_METAL_DEVICE_PROFILER": _Option(
-        "instruments the kernels, and a ttnn without Tracy refuses every device call, even if 0"
-    ),
-    "TT_METAL_DEVICE_PROFILER_NOC_EVENTS": _Option(_INSTRUMENTS, _begins_with_one),
-    "TT_METAL_PROFILE_PERF_COUNTERS": _Option(_INSTRUMENTS, _not_zero),
-    "TT_METAL_DEVICE_DEBUG_DUMP_ENABLED": _Option(_INSTRUMENTS, _begins_with_one),
-    "TT_METAL_STREAMING_PROFILER": _Option(
-        "instruments the kernels, and a ttnn without Tracy refuses every device call"
-    ),
-    "TT_METAL_MEM_PROFILER": _Option("records every buffer", _begins_with_one),
-    "TT_METAL_TRACY_MID_RUN_PUSH": _Option(_OF_PROFILER),
+_REFUSED: Final = "instruments the kernels, and a ttnn without Tracy refuses every device call"
+#: What variables do whatever they hold.
+_IF_SET: Final = {
+    "TT_METAL_DEVICE_PROFILER": f"{_REFUSED}, even if 0",
+    "TT_METAL_STREAMING_PROFILER": _REFUSED,
+    "TT_METAL_TRACY_MID_RUN_PUSH": _OF_PROFILER,
+    "TT_METAL_WATCHER": "makes the kernels report to a watcher, even if 0",
+    "TT_METAL_LLK_ASSERTS": "makes the kernels check themselves, even if 0",
+    "TT_METAL_LIGHTWEIGHT_KERNEL_ASSERTS": "makes the kernels check themselves, even if 0",
+    "TT_METAL_DISPATCH_DATA_COLLECTION": "records every dispatch, even if 0",
+    "TT_METAL_NULL_KERNELS": "lets no kernel do its work, even if 0",
+    "TT_METAL_KERNELS_EARLY_RETURN": "lets no kernel do its work, even if 0",
+}
+#: What they do if they begin with a 1.
+_IF_ONE: Final = {
+    "TT_METAL_DEVICE_PROFILER_NOC_EVENTS": _INSTRUMENTS,
+    "TT_METAL_DEVICE_DEBUG_DUMP_ENABLED": _INSTRUMENTS,
+    "TT_METAL_MEM_PROFILER": "records every buffer",
+    "TT_METAL_VALIDATE_PROGRAM_BINARIES": "checks every program",
     **dict.fromkeys(
         (
             "TT_METAL_DEVICE_PROFILER_DISPATCH", "TT_METAL_PROFILER_SYNC",
@@ -115,25 +101,22 @@ _ALONE: Final[Mapping[str, _Option]] = {
             "TT_METAL_PROFILER_SUM", "TT_METAL_PROFILER_ACCUMULATE",
             "TT_METAL_PROFILER_DISABLE_DUMP_TO_FILES", "TT_METAL_PROFILER_DISABLE_PUSH_TO_TRACY",
         ),
-        _Option(_OF_PROFILER, _begins_with_one),
+        _OF_PROFILER,
     ),
-    "TTNN_OP_PROFILER": _Option("records every operation", _not_zero),
-    "TT_METAL_WATCHER": _Option("makes the kernels report to a watcher, even if 0"),
-    "TT_METAL_LLK_ASSERTS": _Option("makes the kernels check themselves, even if 0"),
-    "TT_METAL_LIGHTWEIGHT_KERNEL_ASSERTS": _Option("makes the kernels check themselves, even if 0"),
-    "TT_METAL_LLK_SANITIZER": _Option("makes the kernels check themselves", _not_zero),
-    "TT_METAL_NOC_DEBUG_DUMP": _Option("makes the kernels record their transfers", _not_zero),
-    "TT_METAL_RECORD_NOC_TRANSFER_DATA": _Option("records every transfer", _not_zero),
-    "TT_METAL_DISPATCH_DATA_COLLECTION": _Option("records every dispatch, even if 0"),
-    "TT_METAL_VALIDATE_PROGRAM_BINARIES": _Option("checks every program", _begins_with_one),
-    "TT_METAL_NULL_KERNELS": _Option("lets no kernel do its work, even if 0"),
-    "TT_METAL_KERNELS_EARLY_RETURN": _Option("lets no kernel do its work, even if 0"),
-    "TTLANG_PERF_DUMP": _Option(_PRINTS_AFTER_CALLS, _not_zero),
-    "TTLANG_AUTO_PROFILE": _Option(_PRINTS_AFTER_CALLS, _not_zero),
-    "TTLANG_SIGNPOST_PROFILE": _Option(_PRINTS_AFTER_CALLS, _not_zero),
-    "TTLANG_PERF_SERV": _Option("waits for a key after a call", _not_zero),
-    "TTLANG_COMPILE_ONLY": _Option("lets no tt-lang operation do its work", _not_zero),
 }  # fmt: skip
+#: What they do unless they are empty or 0.
+_UNLESS_ZERO: Final = {
+    "TT_METAL_PROFILE_PERF_COUNTERS": _INSTRUMENTS,
+    "TTNN_OP_PROFILER": "records every operation",
+    "TT_METAL_LLK_SANITIZER": "makes the kernels check themselves",
+    "TT_METAL_NOC_DEBUG_DUMP": "makes the kernels record their transfers",
+    "TT_METAL_RECORD_NOC_TRANSFER_DATA": "records every transfer",
+    "TTLANG_PERF_DUMP": _PRINTS_AFTER_CALLS,
+    "TTLANG_AUTO_PROFILE": _PRINTS_AFTER_CALLS,
+    "TTLANG_SIGNPOST_PROFILE": _PRINTS_AFTER_CALLS,
+    "TTLANG_PERF_SERV": "waits for a key after a call",
+    "TTLANG_COMPILE_ONLY": "lets no tt-lang operation do its work",
+}
 _PROFILERS: Final = (
     "TT_METAL_DEVICE_PROFILER", "TT_METAL_DEVICE_PROFILER_NOC_EVENTS",
     "TT_METAL_PROFILE_PERF_COUNTERS", "TT_METAL_STREAMING_PROFILER",
@@ -145,14 +128,18 @@ def conflicts(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
     """Return what keeps wall times from meaning anything; the worst first."""
     return (
         *impossible(environment),
-        *(_alone(name, environment) for name in sorted(environment) if _is_on(name, environment)),
+        *(
+            Conflict(name, environment[name], why, f"unset {name}")
+            for name in sorted(environment)
+            if (why := _harm(name, environment))
+        ),
         *_overrides(environment),
     )
 
 
 def impossible(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
     """Return the combinations that never work, whatever is measured, a profile included."""
-    on = [name for name in sorted(environment) if _is_on(name, environment)]
+    on = [name for name in sorted(environment) if _harm(name, environment)]
     # Set to 0 it is no profiler, though a build without Tracy does not even bear that.
     profiler = next((name for name in _PROFILERS if _not_zero(environment.get(name, ""))), None)
     printing = next((name for name in on if name.startswith(_PRINT)), None)
@@ -182,23 +169,22 @@ def impossible(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
     )
 
 
-def _is_on(name: str, environment: Mapping[str, str]) -> bool:
-    if name == SLOW_DISPATCH:
-        return not is_simulated(environment)  # which has no times that it could spoil
+def _harm(name: str, environment: Mapping[str, str]) -> str | None:
+    """Return what a variable does to all times, if anything."""
+    if name == SLOW_DISPATCH:  # a simulator has no times that it could spoil
+        return None if is_simulated(environment) else "sends every program by itself, even if 0"
     if name.startswith(_PRINT):
-        return name not in _PRINT_SETTINGS
-    option = _ALONE.get(name)
-    return option is not None and option.is_on(environment[name])
+        return None if name in _PRINT_SETTINGS else "makes the kernels print"
+    value = environment[name]
+    if value.startswith("1") and name in _IF_ONE:
+        return _IF_ONE[name]
+    return (
+        _UNLESS_ZERO.get(name) if _not_zero(value) and name in _UNLESS_ZERO else _IF_SET.get(name)
+    )
 
 
-def _alone(name: str, environment: Mapping[str, str]) -> Conflict:
-    if name.startswith(_PRINT):
-        why = "makes the kernels print"
-    elif name == SLOW_DISPATCH:
-        why = "sends every program by itself, even if 0"
-    else:
-        why = _ALONE[name].why
-    return Conflict(name, environment[name], why, f"unset {name}")
+def _not_zero(value: str) -> bool:
+    return value not in {"", "0"}
 
 
 def _overrides(environment: Mapping[str, str]) -> Iterator[Conflict]:

@@ -29,7 +29,7 @@ from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.machine.processes import signals_ignored
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
 # What is checked out may be someone else's. A folder with HEAD, objects and refs is a repository to
@@ -361,6 +361,11 @@ class Repository(Git):
         untracked = states.count("??")
         commit = self._described(head) if head else None
         return WorkingTree(commit, len(states) - untracked, untracked)
+
+    def differs_from(self, commit: Commit, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return the paths in which the working tree differs from a commit."""
+        words = ("diff", "--quiet", "--no-ext-diff", "--no-textconv", commit.id, "--")
+        return tuple(path for path in paths if self.ask(*words, path) is None)
 
     def between(self, good: Commit, bad: Commit) -> list[Commit]:
         """Return the commits from ``good`` to ``bad`` by first parents, oldest first.

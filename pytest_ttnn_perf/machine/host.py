@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import platform
 import re
-import shutil
-import tempfile
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import Environment, Hardware
@@ -23,44 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pytest_ttnn_perf.core.hardware import Scalar
-    from pytest_ttnn_perf.machine.chips import Broker
-
-
-class Tenant(Struct, frozen=True):
-    """A process that has a chip open."""
-
-    chip: int
-    pid: int
-    command: str
-
-
-class Machine(Struct, frozen=True):
-    """A host and its chips, with no chip touched; None is unknown.
-
-    ``tenants_known`` is false where processes of other users cannot be seen. ``locked`` and
-    ``dirty`` are the files by which tt-metal's run_safe_pytest.sh says that it uses the devices,
-    and that they were left in a state which needs a reset. ``lock_holder`` says who has the lock;
-    None if it is this process' own.
-    """
-
-    devices: tuple[int, ...]
-    governor: str | None
-    iommu: bool | None
-    hugepages: int | None
-    driver: str | None
-    tenants: tuple[Tenant, ...]
-    tenants_known: bool
-    kernel_cache: Path
-    kernels_cached: bool
-    locked: Path | None = None
-    dirty: Path | None = None
-    lock_holder: str | None = None
-    broker: Broker | None = None
 
 
 #: Below the root of a host's files.
-_GOVERNOR_FILE: Final = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
-_GOVERNOR: Final = Path("/", _GOVERNOR_FILE)
+GOVERNOR_FILE: Final = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+_GOVERNOR: Final = Path("/", GOVERNOR_FILE)
 _CPUINFO: Final = Path("/proc/cpuinfo")
 _VERSION: Final = re.compile(r"^Version: (\S+)", re.MULTILINE)
 
@@ -174,147 +137,13 @@ def host_load(environment: Mapping[str, str]) -> Mapping[str, Scalar]:
     except (IndexError, ValueError):
         found = {}
     # All that there are, not those that this process may use: the load is of all as well.
-    known = {"cpu_count": os.cpu_count(), "governor": line_of(root / _GOVERNOR_FILE)}
+    known = {"cpu_count": os.cpu_count(), "governor": line_of(root / GOVERNOR_FILE)}
     return {**found, **{name: value for name, value in known.items() if value is not None}}
-
-
-_DRIVER: Final = "sys/module/tenstorrent/version"
-#: tt-metal maps pages of 1 GB.
-_HUGEPAGES: Final = "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
-#: By chip where the driver has any, otherwise of the whole host.
-_IOMMU: Final = (
-    "sys/class/tenstorrent/*/device/iommu_group/type",
-    "sys/kernel/iommu_groups/*/type",
-)
-_NODE: Final = re.compile(r"/dev/tenstorrent/(\d+)")
-_SMI_TIMEOUT_S: Final = 30.0
-_LONGEST_COMMAND: Final = 60
-
-
-def machine(
-    environment: Mapping[str, str], *, root: Path = Path("/"), devices: Path | None = None
-) -> Machine:
-    """Look at the machine; nothing missing is an error."""
-    from pytest_ttnn_perf.machine.chips import DIRTY, LOCKED, find_broker, held_by_another, is_held
-
-    nodes = [entry.name for entry in _entries(devices or root / "dev/tenstorrent")]
-    chips = tuple(sorted(int(name) for name in nodes if name.isdecimal()))
-    tenants, known = _tenants(chips, root / "proc")
-    cache = kernel_cache(environment)
-    locked, dirty = root / LOCKED, root / DIRTY
-    pages = line_of(root / _HUGEPAGES)
-    return Machine(
-        devices=chips,
-        governor=line_of(root / _GOVERNOR_FILE),
-        iommu=_iommu(root),
-        hugepages=int(pages) if pages is not None and pages.isdecimal() else None,
-        driver=line_of(root / _DRIVER),
-        tenants=tenants,
-        tenants_known=known,
-        kernel_cache=cache,
-        kernels_cached=kernels_cached(environment),
-        locked=locked if is_held(locked) else None,
-        lock_holder=held_by_another(locked, root / "proc") if is_held(locked) else None,
-        dirty=dirty if dirty.exists() else None,
-        broker=find_broker(environment, root),
-    )
-
-
-def tt_smi_snapshot(environment: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Return the output of ``tt-smi -s``, or why it is missing.
-
-    It reads the boards' telemetry, and takes no chip from anybody.
-    """
-    program = shutil.which("tt-smi", path=environment.get("PATH", ""))
-    if program is None:
-        return None, "tt-smi is not on PATH"
-    from pytest_ttnn_perf.machine.processes import run_bounded
-
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        try:
-            ending = run_bounded(
-                [program, "-s"],
-                timeout_s=_SMI_TIMEOUT_S,
-                stdout=output,
-                stderr=errors,
-                environment=environment,
-            )
-        except OSError as error:
-            return None, f"{program} cannot be started: {error.strerror}"
-        for file in (output, errors):
-            file.seek(0)
-        printed = output.read().decode(errors="replace")
-        complaints = errors.read().decode(errors="replace")
-    if ending.hung:
-        return None, f"tt-smi -s did not answer within {_SMI_TIMEOUT_S:g} s"
-    if ending.code or "{" not in printed:
-        lines = (complaints + printed).strip().splitlines()
-        last = f": {lines[-1].strip()}" if lines else ""
-        return None, f"tt-smi -s ended with exit code {ending.code}{last}"
-    return printed[printed.index("{") :], None  # some releases log before it
-
-
-def _tenants(devices: Iterable[int], proc: Path) -> tuple[tuple[Tenant, ...], bool]:
-    """Return who else has chips open, and whether all were seen."""
-    listed = {chip: _listed(chip, proc) for chip in devices}
-    pairs = {(chip, pid) for chip, pids in listed.items() for pid in pids or ()}
-    known = True
-    unlisted = {chip for chip, pids in listed.items() if pids is None}
-    if unlisted:
-        opened, known = _opened(proc)
-        pairs |= {(chip, pid) for chip, pid in opened if chip in unlisted}
-    found = sorted((chip, pid) for chip, pid in pairs if pid != os.getpid())
-    return tuple(Tenant(chip, pid, _command(proc / str(pid))) for chip, pid in found), known
-
-
-def _listed(chip: int, proc: Path) -> list[int] | None:
-    """Return the driver's list of all users; older drivers have none."""
-    try:
-        text = (proc / f"driver/tenstorrent/{chip}/pids").read_text(encoding="utf-8")
-        return [int(pid) for pid in text.split()]
-    except (OSError, ValueError):
-        return None
-
-
-def _opened(proc: Path) -> tuple[set[tuple[int, int]], bool]:
-    """Return the chips that processes have open, and whether all were seen."""
-    processes = [folder for folder in _entries(proc) if folder.name.isdecimal()]
-    chips = {int(folder.name): _chips_in(folder / "fd") for folder in processes}
-    pairs = {(chip, pid) for pid, found in chips.items() for chip in found or ()}
-    return pairs, None not in chips.values()
-
-
-def _chips_in(descriptors: Path) -> list[int] | None:
-    try:
-        targets = [str(link.readlink()) for link in descriptors.iterdir()]
-    except PermissionError:
-        return None
-    except OSError:  # the process has ended meanwhile, or closed a file
-        return []
-    return [int(found[1]) for found in map(_NODE.fullmatch, targets) if found]
-
-
-def _command(process: Path) -> str:
-    with contextlib.suppress(OSError):
-        words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        command = " ".join([Path(words[0]).name, *words[1:]]).strip()
-        if command:
-            return command if len(command) <= _LONGEST_COMMAND else command[:59] + "…"
-    return "unknown"
-
-
-def _iommu(root: Path) -> bool | None:
-    """Return whether an IOMMU translates for the chips, not just exists."""
-    for pattern in _IOMMU:
-        types = [line_of(file) for file in sorted(root.glob(pattern))]
-        if types:
-            return all(kind is not None and kind.startswith("DMA") for kind in types)
-    return False if (root / "sys/kernel").is_dir() else None
 
 
 def kernels_cached(environment: Mapping[str, str]) -> bool:
     """Return whether any kernel was compiled before."""
-    return any(_entries(entry) for entry in _entries(kernel_cache(environment)))
+    return any(entries(entry) for entry in entries(kernel_cache(environment)))
 
 
 def kernel_cache(environment: Mapping[str, str]) -> Path:
@@ -325,7 +154,8 @@ def kernel_cache(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("HOME") or "/") / ".cache" / "tt-metal-cache"
 
 
-def _entries(folder: Path) -> list[Path]:
+def entries(folder: Path) -> list[Path]:
+    """Return what is in a folder, if it can be read."""
     try:
         return sorted(folder.iterdir())
     except OSError:

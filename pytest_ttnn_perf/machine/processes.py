@@ -16,13 +16,17 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from msgspec import Struct
 
+from pytest_ttnn_perf.core.text import repr_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
 
@@ -54,7 +58,7 @@ class Ending(Struct, frozen=True):
 
     @property
     def hung(self) -> bool:
-        """It was killed because it was silent for too long."""
+        """True if it was killed for its silence."""
         return self.silent_s is not None
 
     def __str__(self) -> str:
@@ -83,10 +87,9 @@ def tail(log: Path, *, lines: int = 20) -> str:
     With some of what stands before that: there C++ says why it aborts.
     """
     try:
-        text = log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
+        shown = log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace").rstrip().splitlines()
     except OSError:
         return ""
-    shown = text.rstrip().splitlines()
     thread = _last_start(shown, _CRASHED)
     fatal = _last_start(shown[:thread], _CRASH)
     start = fatal if thread is None else thread
@@ -94,7 +97,7 @@ def tail(log: Path, *, lines: int = 20) -> str:
         return "\n".join(shown[-lines:])
     first = start if fatal is None else fatal
     before = shown[max(first - lines // 4, 0) : first]
-    heading = shown[first : first + 1] if first != start else []
+    heading = [] if first == start else [shown[first]]
     return "\n".join([*before, *heading, *shown[start:]][:lines])
 
 
@@ -199,8 +202,7 @@ class Orphans:
         if not self._adopting:
             return []
         own = os.getsid(0)
-        stats = ((pid, _stat(pid)) for pid in _children() if pid not in self._before)
-        return [pid for pid, stat in stats if stat is not None and stat.session != own]
+        return [p for p in _children() if p not in self._before and _session(p) not in {None, own}]
 
 
 def _adopts_orphans() -> bool:
@@ -210,31 +212,19 @@ def _adopts_orphans() -> bool:
     return _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(on)) and bool(on.value)
 
 
-class _Stat(NamedTuple):
-    parent: int
-    session: int
-
-
-def _stat(pid: int) -> _Stat | None:
+def _session(pid: int) -> int | None:
     try:
-        stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        return os.getsid(pid)
     except OSError:  # it has ended
         return None
-    # After the name, which may hold anything: state, parent, group and session.
-    words = stat.rpartition(")")[2].split()
-    return _Stat(int(words[1]), int(words[3]))
 
 
 def _children() -> list[int]:
     try:
-        lists = [task.read_text() for task in (_PROC / "self" / "task").glob("*/children")]
+        lists = [task.read_text() for task in _PROC.glob("self/task/*/children")]
     except OSError:  # a thread has ended
-        lists = []
-    if lists:
-        return [int(pid) for text in lists for pid in text.split()]
-    pids = (int(folder.name) for folder in _PROC.glob("[0-9]*"))  # a kernel without such lists
-    stats = ((pid, _stat(pid)) for pid in pids)
-    return [pid for pid, stat in stats if stat is not None and stat.parent == os.getpid()]
+        return []
+    return [int(pid) for text in lists for pid in text.split()]
 
 
 def _name_process(pid: int) -> str:
@@ -350,15 +340,13 @@ class InterruptibleCommand:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self._interrupted = threading.Event()
+        #: End it as Ctrl-C does; before the start, prevent it.
+        self.interrupt = self._interrupted.set
 
     @property
     def interrupted(self) -> bool:
         """It was interrupted, or will be before it starts."""
         return self._interrupted.is_set()
-
-    def interrupt(self) -> None:
-        """End it as Ctrl-C does; before the start, prevent it."""
-        self._interrupted.set()
 
     def run(self, stdout: IO[bytes], on_line: Callable[[str], None]) -> int | None:
         """Run it to its end, leaving nothing; return its exit code.
@@ -382,20 +370,21 @@ class InterruptibleCommand:
             )
             last.callback(process.wait)
             last.callback(_kill_group, process)
-            with open(stderr.name, "rb") as lines:  # noqa: PTH123 (a second place in the same file)
-                signals, next_s, part = iter(_SENT), 0.0, b""
-                while process.returncode is None:
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(_INTERRUPTIBLE_POLL_S)
-                    if self.interrupted and time.monotonic() > next_s:
-                        number, patience_s = next(signals, _SENT[-1])
-                        next_s = time.monotonic() + patience_s
-                        _kill_group(process, number)
-                    *ended, part = (part + lines.read()).split(b"\n")
-                    for line in ended:
-                        on_line(line.decode(errors="replace"))
-                if part:
-                    on_line(part.decode(errors="replace"))
+            # A second place in the same file.
+            lines = last.enter_context(Path(stderr.name).open(errors="replace", newline="\n"))
+            signals, next_s, part = iter(_SENT), 0.0, ""
+            while process.returncode is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_INTERRUPTIBLE_POLL_S)
+                if self.interrupted and time.monotonic() > next_s:
+                    number, patience_s = next(signals, _SENT[-1])
+                    next_s = time.monotonic() + patience_s
+                    _kill_group(process, number)
+                *ended, part = (part + lines.read()).split("\n")
+                for line in ended:
+                    on_line(line)
+            if part:
+                on_line(part)
             return process.returncode
 
 
@@ -404,32 +393,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-#: A socket whose owner is alive answers at once.
-_LISTENER_PATIENCE_S: Final = 5.0
-
-
-def listener_of(file: Path) -> int | None:
-    """Return the process behind a socket, 0 if unknown, None without one."""
-    try:
-        if not file.is_socket():
-            return None
-    except OSError:  # in a folder of another user's
-        return None
-    import struct
-
-    with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(_LISTENER_PATIENCE_S)
-        try:
-            link.connect(str(file))
-        except (FileNotFoundError, ConnectionRefusedError):  # left behind
-            return None
-        except OSError:  # not for this user, or too busy to answer
-            return 0
-        layout = "3i"  # process, user, group
-        peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(layout))
-        return int(struct.unpack(layout, peer)[0])
 
 
 # Signals.
@@ -447,18 +410,14 @@ def show_stacks_on_request() -> None:
     faulthandler.register(STACK, file=os.dup(2), all_threads=True, chain=False)
 
 
-@contextmanager
-def signals_interrupt() -> Iterator[None]:
+def signals_interrupt() -> AbstractContextManager[None]:
     """Let signals that would end this process interrupt it."""
-    with _signals_handled(_ENDING, signal.default_int_handler):
-        yield
+    return _signals_handled(_ENDING, signal.default_int_handler)
 
 
-@contextmanager
-def signals_ignored() -> Iterator[None]:
+def signals_ignored() -> AbstractContextManager[None]:
     """Ignore Ctrl-C and the like while clearing up."""
-    with _signals_handled((signal.SIGINT, *_ENDING), signal.SIG_IGN):
-        yield
+    return _signals_handled((signal.SIGINT, *_ENDING), signal.SIG_IGN)
 
 
 @contextmanager
@@ -493,20 +452,30 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._hear)
             self._held = True
 
-    def release(self) -> bool:
-        """Wait no longer; return whether it was held.
+    def release(self) -> None:
+        """Wait no longer.
 
         Raises:
             KeyboardInterrupt: there was one meanwhile.
         """
         if not self._held:
-            return False
+            return
         self._held = False
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if self._asked:
             self._asked = False
             raise KeyboardInterrupt
-        return True
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Hear Ctrl-C while nothing can be left half done."""
+        was_held = self._held
+        self.release()
+        try:
+            yield
+        finally:
+            if was_held:
+                self.hold()
 
     def _hear(self, *_: object) -> None:
         if self._asked:
@@ -583,7 +552,7 @@ def _text(document: Mapping[str, object]) -> str:
 def _plain(value: object, *, depth: int) -> object:
     if isinstance(value, dict) and depth:
         return {
-            key if isinstance(key, str) else _describe(key): _plain(member, depth=depth - 1)
+            key if isinstance(key, str) else repr_of(key): _plain(member, depth=depth - 1)
             for key, member in value.items()
         }
     if isinstance(value, (list, tuple)) and depth:
@@ -591,19 +560,12 @@ def _plain(value: object, *, depth: int) -> object:
     try:
         json.dumps(value)
     except _NO_JSON:
-        return _describe(value)
+        return repr_of(value)
     return value
 
 
-def _describe(value: object) -> str:
-    try:
-        return repr(value)
-    except Exception:  # noqa: BLE001 (somebody else's class)
-        return f"<{type(value).__name__}>"
-
-
 #: Made once: each ``json.dumps`` with an option makes its own.
-_ENCODER: Final = json.JSONEncoder(default=_describe)
+_ENCODER: Final = json.JSONEncoder(default=repr_of)
 
 #: More than a pipe holds: all that was printed until now. A child of a worker may never stop.
 _PIPE: Final = 1 << 20
@@ -710,13 +672,10 @@ class WorkerProcess:
             self._socket.close()
             self._orphans.end()
             raise
-        streams = (
-            (self.process.stdout, lambda: sys.stdout),
-            (self.process.stderr, lambda: sys.stderr),
-        )
+        pipes = ((self.process.stdout, "stdout"), (self.process.stderr, "stderr"))
         self._outputs = {
-            pipe.fileno(): Output(pipe, stream, log.open("ab", buffering=0))
-            for pipe, stream in streams
+            pipe.fileno(): Output(pipe, partial(getattr, sys, name), log.open("ab", buffering=0))
+            for pipe, name in pipes
             if pipe is not None
         }
 
@@ -799,12 +758,8 @@ class WorkerProcess:
         return selector
 
     def _ready(self, selector: selectors.BaseSelector) -> set[int]:
-        held = self.interrupts.release()
-        try:
+        with self.interrupts.heard():
             ready = {key.fd for key, _ in selector.select(_POLL_S)}
-        finally:
-            if held:
-                self.interrupts.hold()
         for descriptor, output in self._outputs.items():  # stdout first, as in the log
             if descriptor in ready and not output.forward():
                 selector.unregister(descriptor)
@@ -873,14 +828,9 @@ class WorkerProcess:
                     return
                 if self._socket.fileno() in self._ready(selector) and not self._receive():
                     selector.unregister(self._socket)
-        held = self.interrupts.release()
-        try:
-            self.process.wait(None if deadline is None else max(deadline - time.monotonic(), 0))
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            if held:
-                self.interrupts.hold()
+        left_s = None if deadline is None else max(deadline - time.monotonic(), 0)
+        with self.interrupts.heard(), contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(left_s)
 
     def _kill(self) -> int:
         if not self._gone:

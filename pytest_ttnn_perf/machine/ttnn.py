@@ -52,10 +52,11 @@ _MODULES: Final = ("ttnn", "ttnn.device", "ttnn.distributed", "ttnn.distributed.
 _SIZES: Final = re.compile(r"[\[(]\s*(\d+(?:\s*,\s*\d+)*)\s*[\])]")
 
 
-class Runtime(Struct, frozen=True):
+class Runtime:
     """The loaded module."""
 
-    ttnn: ModuleType
+    def __init__(self, ttnn: ModuleType) -> None:
+        self.ttnn = ttnn
 
     def synchronize(self, devices: Iterable[Any]) -> None:
         """Wait until devices have done all their work."""
@@ -232,16 +233,19 @@ class UsedDevice(Struct, frozen=True, eq=False):
     configuration: Mapping[str, Scalar]
 
 
-class OpenDevices(Struct):
+class OpenDevices:
     """The devices of this process, observed without opening or asking any."""
 
-    on_open: Callable[[], None] | None = None
-    runtime: Runtime | None = None
-    #: Whether a device was opened: its chips are this process' until it exits, closed or not.
-    has_opened: bool = False
-    _open: list[tuple[Any, UsedDevice]] = []
-    _used: list[UsedDevice] = []
-    _fabric: str | None = None
+    def __init__(
+        self, on_open: Callable[[], None] | None = None, runtime: Runtime | None = None
+    ) -> None:
+        self.on_open = on_open
+        self.runtime = runtime
+        #: Whether a device was opened: its chips are this process' until it exits, closed or not.
+        self.has_opened = False
+        self._open: list[tuple[Any, UsedDevice]] = []
+        self._used: list[UsedDevice] = []
+        self._fabric: str | None = None
 
     def observe(self) -> None:
         """Take notice of every device that is opened from now on."""

@@ -12,7 +12,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.finding import HelperPcc, HelperWindow, region_name
+from pytest_ttnn_perf.core.finding import region_name
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Kind, Source, metric_in
 from pytest_ttnn_perf.core.settings import HelperAsserts
 from pytest_ttnn_perf.core.text import plain
@@ -41,6 +41,33 @@ _PCC_IN_TEXT: Final = re.compile(rf"(?i)pcc\W*(?:is|of|value)?\W*{_NUMBER}")
 _ONLY_NUMBER: Final = re.compile(rf"(?i)\s*{_NUMBER}\s*")
 #: Frames between a helper's caller and ``_end``: the helper's own and those that hand it on.
 _PCC_FRAMES: Final = 5
+
+
+class HelperWindow(NamedTuple):
+    """The part of a report that a call of a helper takes.
+
+    ``skipped_rows`` are left out at the beginning. ``by_execution``: every row of an op is a
+    sample; otherwise the sum of all rows is.
+    """
+
+    op_name: str = ""
+    has_signposts: bool = False
+    skipped_rows: int = 0
+    by_execution: bool = False
+
+
+class HelperPcc(NamedTuple):
+    """A PCC of a project's helper that the values do not confirm.
+
+    ``told`` is None where the helper gave no number; ``ours`` is NaN where the PCC does not exist.
+    ``sentence`` says what the helper passed over.
+    """
+
+    metric: str
+    helper: str
+    told: float | None
+    ours: float
+    sentence: str
 
 
 class _Result(NamedTuple):

@@ -48,11 +48,11 @@ from pytest_ttnn_perf.measure.instruments import Instruments
 if TYPE_CHECKING:
     from enum import Enum
 
-    from pytest_ttnn_perf.core.finding import HelperPcc
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.observation import Conditions
     from pytest_ttnn_perf.core.settings import Settings, TestSettings
     from pytest_ttnn_perf.measure.hardware import StatedHardware
+    from pytest_ttnn_perf.measure.helper_families import HelperPcc
     from pytest_ttnn_perf.measure.timing import Turn
     from pytest_ttnn_perf.measure.tokens import TokenLog
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.assignment import Assignment
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.machine.chips import Rank
     from pytest_ttnn_perf.machine.processes import Interrupts
     from pytest_ttnn_perf.measure.instruments import Instruments
     from pytest_ttnn_perf.plugin.wire import OrchestratorLink
@@ -127,14 +126,14 @@ def _take_up_role(config: pytest.Config) -> None:
         from pytest_ttnn_perf.machine.chips import rank_of
 
         rank = rank_of(os.environ)
-        if rank is None or rank.number == 0:
+        if rank is None or rank[0] == 0:
             _lead(config, settings, rank)
             return
         from pytest_ttnn_perf.measure.instruments import instruments_for
 
         _name_role(config, "inline")
         _measure(config, settings, instruments_for(settings, ProfilerKind.OFF))
-        config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
+        config.pluginmanager.register(OtherRank("rank {} of {}".format(*rank)), "ttnn_perf_rank")
 
 
 def _name_role(config: pytest.Config, role: str) -> None:
@@ -219,7 +218,7 @@ def _measure(
     config.pluginmanager.register(worker, "ttnn_perf_worker")
 
 
-def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
+def _lead(config: pytest.Config, settings: Settings, rank: tuple[int, int] | None) -> None:
     """Judge the tests of this run; they run here or in workers."""
     from pytest_ttnn_perf.gate.gated_run import GateRun
     from pytest_ttnn_perf.gate.judging import DeviceResults
@@ -279,11 +278,12 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     register(orchestrator.InlineJudge(run, collection), "ttnn_perf_inline")
 
 
-def _is_isolated(config: pytest.Config, settings: Settings, rank: Rank | None) -> bool:
+def _is_isolated(config: pytest.Config, settings: Settings, rank: tuple[int, int] | None) -> bool:
     """Return whether tests run in workers; a launcher's process has none."""
     if rank is not None:
         if settings.isolate is Isolate.PROCESS:
-            message = f"--ttnn-perf-isolate process: this is {rank} of a launcher: it starts no"
+            which = f"rank {rank[0]} of {rank[1]}"
+            message = f"--ttnn-perf-isolate process: this is {which} of a launcher: it starts no"
             raise pytest.UsageError(f"{message} workers")
         return False
     options = config.known_args_namespace

@@ -14,7 +14,6 @@ from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.settings import BrokerUse, PassChoice, ProfilerKind
-from pytest_ttnn_perf.gate.record import ignore_folder
 from pytest_ttnn_perf.machine.chips import ChipWatch, lock_folder, take, take_one, visible_chips
 from pytest_ttnn_perf.machine.environment import devices_of, is_simulated
 from pytest_ttnn_perf.machine.processes import interpreter
@@ -163,16 +162,11 @@ def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> Profi
             raise UsageError(message)
     if settings.profiler is ProfilerKind.OFF or found.version is None:
         return choose(settings.profiler, found, environment)
-    from pytest_ttnn_perf.machine.build import preflight
+    if not has_devices(environment):  # whatever this build could do, it has nothing to profile
+        return choose(settings.profiler, found, environment)
+    from pytest_ttnn_perf.machine.inspection import preflight
 
-    ignore_folder(settings.artifacts)
-    build = preflight(
-        interpreter(),
-        environment,
-        settings.artifacts,
-        devices=devices_of(environment),
-        timeout_s=settings.preflight_timeout,
-    )
+    build = preflight(interpreter(), environment, timeout_s=settings.preflight_timeout)
     return replace(choose(settings.profiler, build, environment), tracy=bool(build.tracy))
 
 
@@ -238,19 +232,17 @@ def lease(
 
 def _check_sharing(settings: Settings, environment: Mapping[str, str]) -> None:
     """Refuse devices that others use, or that a queue hands out."""
-    from pytest_ttnn_perf.machine.chips import BROKER, RESET, find_broker, in_the_way
+    from pytest_ttnn_perf.machine.chips import RESET, in_the_way
+    from pytest_ttnn_perf.machine.inspection import BROKER, BROKER_RESET, find_broker
     from pytest_ttnn_perf.report.sentences import command_line
 
     broker = find_broker(environment)
     if broker is not None and not broker.runs_us and settings.broker is BrokerUse.QUEUE:
         message = f"the device broker {BROKER} is up ({broker.socket}): "
-        if broker.runs_us is None:
-            message += "it is not known whether this run is one of its jobs; if it is, set "
-            raise UsageError(f'{message}broker = "ignore"')
         program = Path(sys.argv[0]).name
         own = ["pytest" if program == "__main__.py" else program, *sys.argv[1:]]
         queued = command_line(BROKER, "run", command_line(*own))
         raise UsageError(f"{message}runs on its devices go through its queue: {queued}")
-    why_not = in_the_way(reset=broker.reset if broker else RESET)
+    why_not = in_the_way(reset=BROKER_RESET if broker else RESET)
     if why_not is not None:
         raise UsageError(why_not)

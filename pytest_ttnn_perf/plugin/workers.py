@@ -203,13 +203,16 @@ class Workers(Struct):
 
     def reset(self, *, hung: bool) -> str | None:
         """Reset a device whose worker was killed; return why it is unusable."""
-        from pytest_ttnn_perf.machine.chips import find_broker
+        from pytest_ttnn_perf.machine.inspection import BROKER, BROKER_RESET, find_broker
 
         command, remedy = self.settings.reset, _REMEDY
         broker = find_broker(self.environment)
         if broker is not None:
-            remedy = broker.instead
-            if command is not None and not broker.allows(command):
+            remedy = f"the device broker {BROKER} resets its devices itself, after this job"
+            if not broker.runs_us:
+                remedy = f"the device broker {BROKER} is up ({broker.socket}): {BROKER_RESET}"
+            resets = BROKER_RESET.split()  # in a job it would end the job first
+            if command is not None and (broker.runs_us or command.split()[:2] != resets):
                 self.print_line(f"ttnn-perf: the device is not reset by hand: {remedy}")
                 command = None
         if command is None:  # after a crash the next one mostly can

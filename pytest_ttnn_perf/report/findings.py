@@ -3,31 +3,95 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
-from pytest_ttnn_perf.core.finding import (
-    OURS,
-    Family,
-    First,
-    ModelKind,
-    Progress,
-    Role,
-    RuleOutcome,
-    Severity,
-    State,
-    Step,
-    family_of,
-)
+from pytest_ttnn_perf.core.finding import OURS, Family, Role, RuleOutcome, Severity, family_of
 from pytest_ttnn_perf.core.text import counted, microseconds, percent, size, unit_for
 from pytest_ttnn_perf.report.tables import Line, format_fraction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.finding import Finding, NeedlessWaiver, UnansweredRules
+    from pytest_ttnn_perf.core.finding import Finding, UnansweredRules
     from pytest_ttnn_perf.core.observation import JudgedTest
+
+
+class State(Enum):
+    """The state of an optimization step."""
+
+    DONE = "done"
+    OPEN = "open"
+    NOT_MEASURED = "not measured"
+    NOT_APPLICABLE = "not applicable"
+
+
+class ModelKind(Enum):
+    """Kinds of models, which decide the step that pays most."""
+
+    HOST_BOUND = "host-bound model"
+    LLM = "LLM"
+    CNN = "CNN"
+    MEMORY_BOUND = "memory-bound model"
+
+
+class Step(Struct, frozen=True):
+    """A step; ``open_rules`` keep it open, or from being done.
+
+    Of a step that is done, ``unmeasured`` rules had no answer.
+    """
+
+    name: str
+    state: State
+    open_rules: tuple[str, ...] = ()
+    unmeasured: int = 0
+
+
+class First(Struct, frozen=True):
+    """The finding to begin with, of a step of its region.
+
+    ``saving_ns`` is None where no finding has a saving.
+    """
+
+    code: str
+    name: str
+    region: str = ""
+    saving_ns: float | None = None
+    step_ns: float | None = None
+    at_most: bool = False
+
+
+class Progress(Struct, frozen=True):
+    """The optimization steps of a model, in the order of their numbers.
+
+    ``kind`` is None where the ops do not show it, ``first`` where no step is open. ``invalid`` are
+    the rules that say that the numbers cannot be trusted, which comes before any step.
+    """
+
+    baseline: Step
+    steps: tuple[Step, ...]
+    pcc: Step
+    kind: ModelKind | None = None
+    first: First | None = None
+    invalid: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[Step, ...]:
+        """Everything in the order in which it is done."""
+        return (self.baseline, *self.steps, self.pcc)
+
+
+class NeedlessWaiver(Struct, frozen=True):
+    """A waiver without effect, of a ``test`` or of the configuration.
+
+    A code that is not ``known`` is no rule at all.
+    """
+
+    code: str
+    test: str | None
+    known: bool
 
 
 #: States in a table; a dash is unknown, also as "done (2 -)": but for two rules.

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_text
-from pytest_ttnn_perf.core.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
+from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.metric import median
 from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, Outcome, encode_heading
 from pytest_ttnn_perf.core.settings import Checklist, Missing
@@ -30,7 +30,7 @@ from pytest_ttnn_perf.gate.judging import (
     violations,
 )
 from pytest_ttnn_perf.gate.rules_on_numbers import axis_without_effect
-from pytest_ttnn_perf.report.findings import progress_of, title
+from pytest_ttnn_perf.report.findings import ModelKind, NeedlessWaiver, State, progress_of, title
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import Line, shown_path
 from pytest_ttnn_perf.report.terminal import (
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.core.finding import Progress
     from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.observation import JudgedTest, Run, Shift, Verdict
     from pytest_ttnn_perf.core.settings import Settings
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.gate.record import CiJob, RunContext
     from pytest_ttnn_perf.gate.store import BaselineStore
     from pytest_ttnn_perf.report.ci import CiReport
+    from pytest_ttnn_perf.report.findings import Progress
     from pytest_ttnn_perf.report.sentences import Rerun
     from pytest_ttnn_perf.report.tables import Table
 

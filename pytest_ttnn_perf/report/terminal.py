@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from msgspec import Struct, field
 
-from pytest_ttnn_perf.core.finding import State
 from pytest_ttnn_perf.core.hardware import UNKNOWN
 from pytest_ttnn_perf.core.observation import QUIET, Outcome, Reason
 from pytest_ttnn_perf.core.settings import Update
@@ -19,6 +18,7 @@ from pytest_ttnn_perf.gate.health import BaselineHealth
 from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.report.findings import (
     PROGRESS_TITLES,
+    State,
     finding_lines,
     findings_count,
     findings_lines,
@@ -63,11 +63,12 @@ from pytest_ttnn_perf.report.tables import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.finding import Finding, NeedlessWaiver, Progress
+    from pytest_ttnn_perf.core.finding import Finding
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import JudgedTest, Shift, Verdict
     from pytest_ttnn_perf.gate.health import Orphan, Renaming
     from pytest_ttnn_perf.gate.sweeps import Sweep
+    from pytest_ttnn_perf.report.findings import NeedlessWaiver, Progress
     from pytest_ttnn_perf.report.sentences import Remedy
     from pytest_ttnn_perf.report.tables import Table
 

@@ -98,7 +98,7 @@ def test_the_lock_of_another_runner_counts_and_its_marker_is_then_no_sign(chip: 
     assert (held.ok, held.blocks, free.ok) == (False, True, True)
     assert held.found == (
         f"{chip.path}/files/tmp/tt-device.lock, of run_safe_pytest.sh, is held by a process that "
-        "/proc/locks does not show, such as one of another container"
+        "cannot be inspected, such as one of another user or container"
     )
 
 

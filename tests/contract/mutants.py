@@ -54,7 +54,7 @@ ROOMS = {
     "store": Room(
         ("gate/store.py", "gate/store.py", "core/baseline.py"),
         (
-            "unit/records/test_baseline.py", "gate/test_accept.py",
+            "core/test_baseline.py", "gate/test_accept.py",
             "faults/test_bad_baselines.py", "cli/test_baseline_merge_laws.py",
             "cli/test_baseline_[cmr]*.py", "behaviour/test_accepting.py",
             "options/test_update_*.py",

@@ -143,7 +143,7 @@ def test_nothing_is_left_beside_the_users_files(
     assert files(plain[0]) - files(rig) == by_device
     assert files(rig) <= files(plain[0])
     assert {path.name for path in (rig.project / ".ttnn_perf").iterdir()} == {
-        ".gitignore", "reports", "runs", "ttnn-build.json",
+        ".gitignore", "reports", "runs",
     }  # fmt: skip
     left = [path for path in (rig.path / "tmp").iterdir() if not path.name.startswith("pytest-")]
     assert [path.name for path in left] == ["ttnn-perf-locks"]

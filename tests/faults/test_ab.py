@@ -46,7 +46,6 @@ def assert_nothing_left(versions: Versions, ran: Ran) -> None:
     assert_no_traceback(ran)
 
 
-@pytest.mark.long
 def test_ctrl_c_judges_the_rounds_that_are_whole(versions: Versions) -> None:
     """In the fourth: three are the fewest that say anything, and the exit code is theirs."""
     versions.model(slower={"latency": 10.0}, ends=SIGNAL.format(number=6, name="SIGINT"))
@@ -111,6 +110,18 @@ def test_code_that_is_installed_from_the_working_tree_is_not_compared_with_itsel
     tests_run = (versions.path / "machine" / "ran").read_text()
     assert tests_run == ("xx" if late else "x"), "none of the other side, if that can be known"
     assert_nothing_left(versions, ran)
+
+
+def test_project_without_a_measured_test_is_refused(versions: Versions) -> None:
+    versions.write("test_model.py", "def test_plain(): pass\n")
+    versions.commit("Start")
+    ran = versions.ab("HEAD")
+    assert (ran.code, ran.text) == (2, "")
+    wrong = (
+        "no test was measured: test_model.py::test_plain measures nothing: mark tests with "
+        "@pytest.mark.ttnn_perf, or name others"
+    )
+    assert ran.errors.splitlines()[-1] == f"ttnn-perf: {wrong}"
 
 
 @pytest.fixture

@@ -42,16 +42,17 @@ WRONG_VALUES: dict[str, tuple[tuple[str | int, ...], str | None, str]] = {
 
 @pytest.fixture
 def refuse(scene: Scene) -> Callable[..., None]:
-    """Return a check that every reader of the damaged baseline refuses it, and changes nothing."""
+    """Return a check that readers of the damaged baseline refuse it, and change nothing."""
 
-    def check(wrong: Damage) -> None:
+    def check(wrong: Damage, *, run: bool = False) -> None:
         damage(scene.baseline, wrong.content)
         says = (str(scene.baseline), *wrong.says)
         before = scene.on_disk()
         for arguments in (("gate", "run.json"), ("baseline", "list")):
             assert_refused(run_command(*arguments), code=UNREADABLE, says=says)
-        ran = scene.project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=x")
-        assert_refused(ran, code=PYTEST_USAGE, says=says)
+        if run:
+            ran = scene.project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=x")
+            assert_refused(ran, code=PYTEST_USAGE, says=says)
         assert scene.on_disk() == before
 
     return check
@@ -70,12 +71,9 @@ def test_a_wrong_value_is_refused_by_its_place(
     refuse(Damage(replaced(scene.baseline.read_text(), path, literal), (says,)))
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_a_truncated_baseline_is_refused(
-    scene: Scene, refuse: Callable[..., None], share: float
-) -> None:
+def test_a_truncated_baseline_is_refused(scene: Scene, refuse: Callable[..., None]) -> None:
     text = scene.baseline.read_text()
-    refuse(Damage(text[: int(len(text) * share)], ("not valid JSON",)))
+    refuse(Damage(text[: len(text) // 2], ("not valid JSON",)), run=True)
 
 
 def test_a_test_that_stands_twice_is_refused(scene: Scene, refuse: Callable[..., None]) -> None:
@@ -122,16 +120,6 @@ def test_a_baselines_folder_that_is_none_is_refused(scene: Scene, folder: str) -
         ran = run_command(*arguments, "--baselines", place)
         assert_refused(ran, code=UNREADABLE, says=(f"{place}: expected a folder of baselines",))
     assert scene.on_disk() == before
-
-
-def test_the_baselines_are_found_from_a_folder_within_the_project(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (scene.project.path / "ttnn_perf.toml").write_text('baselines = "baselines"')
-    within = scene.project.path / "models" / "resnet"
-    within.mkdir(parents=True)
-    monkeypatch.chdir(within)
-    assert "test_model.py::test_speed" in run_command("baseline", "list").text
 
 
 def test_a_long_value_is_abbreviated_in_its_refusal(scene: Scene) -> None:

@@ -25,7 +25,7 @@ IDS = {
 }
 
 
-@pytest.mark.parametrize("isolate", ["inline", "process"])
+@pytest.mark.parametrize("isolate", ["process"])
 def test_reports_stay_whole(
     project: Project, isolate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,4 @@
-"""Commands that are killed while they change baselines: some of the steps of each.
-
-All of them: ``python -m tests.faults.kill_sweep``.
-"""
+"""Commands that are killed while they change baselines: some of the steps of each, or all."""
 
 from __future__ import annotations
 
@@ -16,16 +13,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: A run of pytest takes a second, a command of ours some milliseconds.
-TRIES = {"update": 3, "calibrate": 1}
+SLOW = ("update", "calibrate")
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name.replace(" ", "_"))
+@pytest.mark.parametrize(
+    ("scene", "tries"),
+    [
+        *(pytest.param(s, 4, id=s.name.replace(" ", "_")) for s in SCENES if s.name not in SLOW),
+        *(
+            pytest.param(s, None, id=f"all_of_{s.name}".replace(" ", "_"), marks=pytest.mark.long)
+            for s in SCENES
+        ),
+    ],
+)
 def test_a_command_that_is_killed_has_done_all_or_nothing_and_can_be_given_again(
-    tmp_path: Path, scene: Scene
+    tmp_path: Path, scene: Scene, tries: int | None
 ) -> None:
     if scene.name == "merge" and shutil.which("git") is None:
         pytest.skip("needs git")
-    sweep = Sweep(scene, tmp_path / "sweep", most_tries=TRIES.get(scene.name, 12))
+    sweep = Sweep(scene, tmp_path / "sweep", most_tries=tries)
     found = dict(sweep.failures())
     assert found
     assert {number: text for number, text in found.items() if text is not None} == {}

@@ -101,8 +101,10 @@ def test_a_lock_that_is_held_times_out_with_its_place(
     assert not baseline_path(tmp_path, HARDWARE, FILE).exists()
 
 
-def test_eight_writers_at_once_lose_nothing(tmp_path: Path) -> None:
-    writers, each = 8, 20
+@pytest.mark.parametrize(
+    ("writers", "each"), [(3, 10), pytest.param(8, 20, marks=pytest.mark.long)]
+)
+def test_writers_at_once_lose_nothing(tmp_path: Path, writers: int, each: int) -> None:
     with _started(tmp_path, writers, each) as processes:
         for process in processes:
             assert process.stdin is not None

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.core.finding import Answer, AxisEffect, Evidence, Severity, Subject
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Severity, Subject
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Requester
 from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.gate.sweeps import AxisEffect
 from pytest_ttnn_perf.measure.pcc import compare
 from tests.rules.answers import Ask
 from tests.rules.observations import (

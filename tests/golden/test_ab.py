@@ -177,5 +177,6 @@ def result(**more: object) -> AbResult:
     return AbResult("main", ref, tree, 5, 3, **{"stopped": "interrupted", **known, **more})  # type: ignore[arg-type]
 
 
-def test_everything_that_may_be_said() -> None:
-    assert_golden("ab_everything_table", ab_listing(result()).text("table").rstrip("\n"))
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_everything_in_every_shape(shape: str) -> None:
+    assert_golden(f"ab_everything_{shape}", ab_listing(result()).text(shape).rstrip("\n"))

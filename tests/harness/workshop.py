@@ -116,7 +116,6 @@ class Workshop:
     #: How much a process differs from the one before, and how much slower each finds the machine.
     noise: float = 0.004
     drift: float = 0.002
-    rounds: int = 20
     _random: random.Random = field(default_factory=lambda: random.Random(20))
     _processes: int = 0
 
@@ -165,8 +164,7 @@ class Workshop:
         """Try what is in the working tree, with workers that are none."""
         monkeypatch.setattr(ab, "Turns", self._turns)
         argv, base = asked.pop("argv", ()), asked.pop("base", None)
-        place = (self.rounds, self.root, self.settings)
-        step = Experiment(("try",), argv, *place, lambda *_: None, **asked)
+        step = Experiment(("try",), argv, 20, self.root, self.settings, lambda *_: None, **asked)
         return try_change(step, message, base)
 
     def _turns(self, before: Version, after: Version, *_: object) -> InThisProcess:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.history.page_html import main_metric, page_html, page_json
 from tests.browser.sample import HOSTILE, small
-from tests.properties.strategies import FEW
 
 
 class Tags(HTMLParser):
@@ -69,7 +68,6 @@ def test_the_policy_allows_our_style_and_our_script_and_nothing_else(document: s
     assert not re.findall(r"""(?:src|href)=["']?(?!data:)\w*:?//""", document)
 
 
-@FEW
 @given(st.text())
 def test_any_text_arrives_as_it_is_seen(text: str) -> None:
     written = page_json({"title": text, "tests": []})

@@ -32,18 +32,7 @@ def keys(project: Project) -> list[str]:
     return sorted(p.name for p in (project.path / "baselines").iterdir() if p.is_dir())
 
 
-def test_without_the_setting_keys_are_what_they_were(
-    model: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    configure(model, 'key = ["arch", "board", "mesh"]')
-    model.pytest("--ttnn-perf-update=new")
-    (model.path / "pyproject.toml").unlink()
-    monkeypatch.delenv("TTNN_PERF_MACHINE")
-    assert model.pytest("--ttnn-perf").code == 0
-    assert keys(model) == [f"host-{ARCH}"]
-
-
-@pytest.mark.parametrize("isolate", ["inline", "process"])
+@pytest.mark.parametrize("isolate", ["process"])
 def test_the_machine_is_part_of_the_key(model: Project, isolate: str) -> None:
     ran = model.pytest("--ttnn-perf-update=new", "--ttnn-perf-isolate", isolate)
     assert ran.code == 0, ran.text
@@ -97,10 +86,6 @@ def test_a_capture_that_was_there_before_is_of_no_machine(model: Project) -> Non
     assert keys(model) == ["wormhole_b0-unknown-1x1"]
 
 
-def test_the_doctor_names_the_key(model: Project) -> None:
-    assert "host-ARCH-host_lab7" in model.cli("doctor").text
-
-
 def test_baselines_move_to_the_key_of_a_machine(model: Project) -> None:
     configure(model)
     model.pytest("--ttnn-perf-update=new")
@@ -112,21 +97,6 @@ def test_baselines_move_to_the_key_of_a_machine(model: Project) -> None:
     assert "moved to host-ARCH-host_lab7" in ran.text
     assert model.pytest("--ttnn-perf").code == 0
     assert keys(model) == [after]
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["host-none", "host-x-host_a"], "and one that there is: host-ARCH-host_lab7; found host-"),
-        ([f"host-{ARCH}-host_lab7", "lab 8"],
-         "expected a hardware key such as wormhole_b0-n150-1x1, found 'lab 8'"),
-    ],
-)  # fmt: skip
-def test_what_is_no_key_is_refused(model: Project, words: list[str], complaint: str) -> None:
-    model.pytest("--ttnn-perf-update=new")
-    ran = model.cli("baseline", "rename", "--keys", *words)
-    assert ran.code == 2
-    assert complaint in ran.errors
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         return WITH_TRACY
 
     monkeypatch.setattr(readiness, "installed_ttnn", lambda: INSTALLED)
-    monkeypatch.setattr("pytest_ttnn_perf.machine.build.preflight", preflight)
+    monkeypatch.setattr("pytest_ttnn_perf.machine.inspection.preflight", preflight)
     return calls
 
 
@@ -57,13 +57,13 @@ def test_what_is_replayed_has_no_profiler_and_no_conflicts(
 def test_the_installed_ttnn_is_asked_once_and_decides(
     tmp_path: Path, asked: list[tuple[object, ...]]
 ) -> None:
-    environment = {"TTNN_PERF_DEVICES": "/somewhere"}
+    environment = {"TTNN_PERF_DEVICES": str(tmp_path)}
     found = choose_profiler(settings(tmp_path), environment)
     assert found == ProfilerChoice(ProfilerKind.DEVICE, "ttnn 0.81.1 is Tracy-enabled", tracy=True)
-    artifacts = tmp_path / ".ttnn_perf"
-    given = {"devices": Path("/somewhere"), "timeout_s": 300.0}
-    assert asked == [(environment, artifacts, given)]
-    assert (artifacts / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    assert asked == [(environment, {"timeout_s": 300.0})]
+    elsewhere = {"TTNN_PERF_DEVICES": str(tmp_path / "none")}
+    assert choose_profiler(settings(tmp_path), elsewhere).why == "no device was found"
+    assert len(asked) == 1, "there is nothing that it could profile"
 
 
 @pytest.mark.parametrize("profiler", [ProfilerKind.OFF, ProfilerKind.AUTO], ids=["off", "auto"])
@@ -85,7 +85,8 @@ def test_nothing_is_asked_where_nothing_depends_on_it(
 @pytest.mark.usefixtures("asked")
 def test_tt_lang_s_profilers_may_be_set_where_they_are_asked_for(tmp_path: Path) -> None:
     ttlang = settings(tmp_path, profiler=ProfilerKind.TTLANG)
-    environment = {"TTLANG_PERF_DUMP": "1", **SELF_CHECKS}
+    devices = {"TTNN_PERF_DEVICES": str(tmp_path)}
+    environment = {"TTLANG_PERF_DUMP": "1", **SELF_CHECKS, **devices}
     assert choose_profiler(ttlang, environment).kind is ProfilerKind.TTLANG
 
     environment["TTLANG_AUTO_PROFILE"] = "1"

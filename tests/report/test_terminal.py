@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core.finding import First, Progress, State, Step
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Outcome, Reason
-from pytest_ttnn_perf.report.findings import findings_lines
+from pytest_ttnn_perf.report.findings import First, Progress, State, Step, findings_lines
 from pytest_ttnn_perf.report.tables import Style, printed
 from pytest_ttnn_perf.report.terminal import SummaryOptions, progress_lines, summary_lines
 from tests.harness.ci_report import PCC, WALL, finding, judged, verdict

@@ -5,22 +5,21 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.analysis.ops.regions import Basis, StepTime
 from pytest_ttnn_perf.analysis.show.checklist import Checklist, checklist_listing
 from pytest_ttnn_perf.analysis.show.ops import step_line
-from pytest_ttnn_perf.core.finding import (
-    Basis,
-    Finding,
-    First,
-    Progress,
-    RuleOutcome,
-    Severity,
-    State,
-    Step,
-    StepTime,
-)
+from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import Outcome, Reason, Shift, Verdict
-from pytest_ttnn_perf.report.findings import first_step, saving_lines, shown
+from pytest_ttnn_perf.report.findings import (
+    First,
+    Progress,
+    State,
+    Step,
+    first_step,
+    saving_lines,
+    shown,
+)
 from pytest_ttnn_perf.report.tables import Style, printed
 from pytest_ttnn_perf.report.terminal import (
     confirm_line,

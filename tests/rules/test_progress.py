@@ -11,19 +11,9 @@ from pytest_ttnn_perf.analysis.checklist.bottleneck import (
     held_back,
     model_kind,
 )
-from pytest_ttnn_perf.core.finding import (
-    Finding,
-    First,
-    ModelKind,
-    Progress,
-    RuleOutcome,
-    Severity,
-    State,
-    Step,
-    Subject,
-)
+from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, Subject
 from pytest_ttnn_perf.core.ops import Signpost
-from pytest_ttnn_perf.report.findings import progress_of
+from pytest_ttnn_perf.report.findings import First, ModelKind, Progress, State, Step, progress_of
 from tests.rules.captures import report_of
 from tests.rules.tables import Op, op, table
 

@@ -18,9 +18,10 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     ThreadTotal,
     TtlangLog,
 )
-from pytest_ttnn_perf.core.finding import HelperPcc, RuleOutcome, Subject
+from pytest_ttnn_perf.core.finding import RuleOutcome, Subject
 from pytest_ttnn_perf.core.hardware import Conflict
 from pytest_ttnn_perf.core.ops import Unread
+from pytest_ttnn_perf.measure.helper_families import HelperPcc
 from tests.rules.answers import Ask, Evidence, found, limit, not_applicable
 from tests.rules.observations import measured, timed
 from tests.rules.reports import Operation, report

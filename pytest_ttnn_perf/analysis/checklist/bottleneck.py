@@ -35,10 +35,11 @@ from pytest_ttnn_perf.analysis.rules.kernels import (
 )
 from pytest_ttnn_perf.analysis.rules.matmul import matmul_not_dram_sharded
 from pytest_ttnn_perf.analysis.rules.memory import hot_data_in_dram
-from pytest_ttnn_perf.core.finding import ModelKind, RuleOutcome
+from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.ops import Category, category_of
 from pytest_ttnn_perf.core.text import percent
 from pytest_ttnn_perf.gate.rules_on_numbers import device_behind_e2e, transfer_bound
+from pytest_ttnn_perf.report.findings import ModelKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -31,7 +31,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
 )
 from pytest_ttnn_perf.analysis.rules.every_test import trace_not_used
 from pytest_ttnn_perf.analysis.rules.kernels import kernels_of
-from pytest_ttnn_perf.core.finding import Family, ModelKind, RuleOutcome, Severity
+from pytest_ttnn_perf.core.finding import Family, RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import (
     KERNEL_TIME,
     SIM_THROUGHPUT_TIME,
@@ -48,6 +48,7 @@ from pytest_ttnn_perf.gate.rules_on_numbers import (
     low_io_overlap,
     transfer_bound,
 )
+from pytest_ttnn_perf.report.findings import ModelKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

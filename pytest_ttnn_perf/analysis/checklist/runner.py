@@ -17,7 +17,6 @@ from pytest_ttnn_perf.core.finding import (
     OURS,
     Answer,
     Answers,
-    Basis,
     Family,
     Finding,
     Input,
@@ -337,7 +336,7 @@ def in_regions(subject: Subject) -> tuple[Subject, ...]:
     subject = trusted(subject)
     if subject.ops is None or subject.region:
         return (subject,)
-    from pytest_ttnn_perf.analysis.ops.regions import region_tables, regions_of
+    from pytest_ttnn_perf.analysis.ops.regions import Basis, region_tables, regions_of
 
     regions, outside = regions_of(subject.ops).regions, regions_of(subject.ops).outside
     if not regions or (regions[0].basis is Basis.WHOLE and not outside.ops):

@@ -39,8 +39,7 @@ from pytest_ttnn_perf.analysis.ops.names import (
     settings_in,
     shape_text,
 )
-from pytest_ttnn_perf.analysis.ops.regions import Lane, lanes_of, middle_lanes
-from pytest_ttnn_perf.core.finding import Basis
+from pytest_ttnn_perf.analysis.ops.regions import Basis, Lane, lanes_of, middle_lanes
 from pytest_ttnn_perf.core.ops import Columns, OpGroup, OpGroups, OpTable, short_code
 
 if TYPE_CHECKING:

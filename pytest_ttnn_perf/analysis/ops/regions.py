@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from enum import Enum
 from functools import wraps
 from itertools import groupby, pairwise
 from operator import eq
@@ -17,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.finding import Basis, Outside, StepTime, region_name
+from pytest_ttnn_perf.core.finding import region_name
 from pytest_ttnn_perf.core.metric import median
 from pytest_ttnn_perf.core.ops import HOST, Signpost, TraceReplays, short_code
 from pytest_ttnn_perf.core.text import counted
@@ -31,6 +32,39 @@ if TYPE_CHECKING:
     Step = Mapping[int, Sequence[int]]
     #: Steps by replay, by trace.
     Traces = Mapping[int, Mapping[int, Step]]
+
+
+class Basis(Enum):
+    """The reason why ops are a region, in words of reports."""
+
+    REPLAYS = "replay"
+    WINDOW = "window"
+    CALLS = "measured call"
+    REPEATS = "call"
+    WHOLE = "whole capture"
+
+
+class Outside(Struct, frozen=True):
+    """Ops of no region (loading, compilation, warm-up), on the device with most."""
+
+    ops: int = 0
+    kernel_ns: float = 0.0
+
+
+class StepTime(Struct, frozen=True):
+    """The time of a region's middle step on its slowest device.
+
+    Of two in the middle, the mean. ``devices_ns`` are the times of all devices in the same steps,
+    ``ops`` is the count on the slowest, ``gaps_ns`` the time between them; None where unknown.
+    """
+
+    region: str
+    basis: Basis
+    steps: int
+    ops: int
+    step_ns: float
+    devices_ns: Mapping[int, float]
+    gaps_ns: float | None = None
 
 
 class Region(Struct, frozen=True):

@@ -64,9 +64,9 @@ from pytest_ttnn_perf.core.text import text_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.core.finding import HelperWindow
     from pytest_ttnn_perf.core.observation import CaptureFormat
     from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.measure.helper_families import HelperWindow
 
 
 #: The formats of a test's artifacts, but for op tables.

@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from enum import Enum
 from functools import partial
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -20,6 +19,9 @@ from pytest_ttnn_perf.core.files import loads, parse_json, reading, unpacked, wi
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+
+# What tt-lang prints about a kernel.
 
 
 class ProblemKind(Enum):
@@ -436,8 +438,13 @@ class Lines:
 
     def rest_of_section(self) -> list[str]:
         """Return the lines up to the next heading, without going on."""
-        rest = (line for _, line in self._numbered[self._at :])
-        return list(takewhile(lambda line: line not in HEADINGS, rest))
+        found = []
+        for at in range(self._at, len(self._numbered)):
+            line = self._numbered[at][1]
+            if line in HEADINGS:
+                break
+            found.append(line)
+        return found
 
 
 # The auto-profile report: threads line by line, their summary, the roofline.
@@ -860,11 +867,11 @@ class _Section:
         chip, count = _CHIP.fullmatch(line), _COUNT.fullmatch(line)
         if chip is not None and self.chip is None:
             self.chip = chip[1], float(chip[2]), whole(chip[3])
-        elif count is not None and self._count is None:
+            return True
+        if count is not None and self._count is None:
             self._count = whole(count[1])
-        else:
-            return False
-        return True
+            return True
+        return False
 
     def close(self, *, sure: bool) -> None:
         """End the last program; count it if ``sure`` that it is whole."""
@@ -1047,8 +1054,10 @@ def _buffer(value: Value) -> CircularBuffer:
         found = [_op(op) for op in value.field(name).array()]
         return tuple(sorted(found, key=lambda op: (op.kernel, op.line or -1, op.op)))
 
-    lists = (ops(name) for name in ("producers", "consumers", "dma_ops", "wait_ops"))
-    return CircularBuffer(value.field("cb_index").integer(), *lists)
+    index = value.field("cb_index").integer()
+    return CircularBuffer(
+        index, ops("producers"), ops("consumers"), ops("dma_ops"), ops("wait_ops")
+    )
 
 
 def _op(value: Value) -> GraphOp:

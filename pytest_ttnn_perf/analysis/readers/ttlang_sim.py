@@ -58,7 +58,9 @@ class Events:
         self._counters["events"] += 1
         if name == "operation_start":
             self._start(event.field("node").integer())
-        _require(self._open_nodes, f"{name} outside of an operation")
+        if not self._open_nodes:
+            message = f"{name} outside of an operation"
+            raise ValueError(message)
         self._last_tick = max(self._last_tick, tick)
         if name == "operation_end":
             self._end(event.field("node").integer())
@@ -72,21 +74,24 @@ class Events:
             self._counters[tiles] += _count(event, "tiles")
 
     def _start(self, node: int) -> None:
-        problem = f"node {node} starts an operation before it has ended the last one"
-        _require(node not in self._open_nodes, problem)
+        if node in self._open_nodes:
+            message = f"node {node} starts an operation before it has ended the last one"
+            raise ValueError(message)
         if not self._open_nodes:
             self._counters["operations"] += 1
             self._last_tick = 0
         self._open_nodes.add(node)
 
     def _end(self, node: int) -> None:
-        problem = f"node {node} ends an operation that it has not started"
-        _require(node in self._open_nodes, problem)
+        if node not in self._open_nodes:
+            message = f"node {node} ends an operation that it has not started"
+            raise ValueError(message)
         self._open_nodes.remove(node)
         if not self._open_nodes:
             self._counters["sim_ticks"] += self._last_tick
-            problem = f"the operation ended, but kernel {min(self._running, default='')!r} did not"
-            _require(not self._running, problem)
+            if self._running:
+                message = f"the operation ended, but kernel {min(self._running)!r} did not"
+                raise ValueError(message)
 
     def _kernel(self, event: str, kernel: str, tick: int) -> None:
         if event == "kernel_start":
@@ -117,15 +122,11 @@ class Events:
 
     def counters(self) -> SimCounters:
         """Return what was counted; ValueError where an operation has not ended."""
-        is_whole = not self._open_nodes and self._counters["operations"]
-        _require(is_whole, "the trace is cut: it ends before the operation does")
+        if self._open_nodes or not self._counters["operations"]:
+            message = "the trace is cut: it ends before the operation does"
+            raise ValueError(message)
         tensors = (SimTensor(name, dict(own)) for name, own in sorted(self._tensors.items()))
         return SimCounters(dict(self._counters), tuple(tensors))
-
-
-def _require(fine: object, problem: str) -> None:
-    if not fine:
-        raise ValueError(problem)
 
 
 def _count(event: Value, name: str) -> int:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
-    from pytest_ttnn_perf.core.finding import HelperPcc
     from pytest_ttnn_perf.core.hardware import Conflict
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.measure.helper_families import HelperPcc
 
 
 #: What is done as often as the other on one line of a kernel.

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.plan import Plan, PlanStep, Reach, RegionPlan
-    from pytest_ttnn_perf.core.finding import Finding, Outside, Progress, StepTime
+    from pytest_ttnn_perf.analysis.ops.regions import Outside, StepTime
+    from pytest_ttnn_perf.core.finding import Finding
+    from pytest_ttnn_perf.report.findings import Progress
     from pytest_ttnn_perf.report.tables import Block
 
 

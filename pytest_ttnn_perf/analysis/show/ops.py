@@ -6,8 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.ops.names import OpRow, layer_rows, op_rows, op_views
-from pytest_ttnn_perf.analysis.ops.regions import regions_of, why_invalid
-from pytest_ttnn_perf.core.finding import Basis
+from pytest_ttnn_perf.analysis.ops.regions import Basis, regions_of, why_invalid
 from pytest_ttnn_perf.core.text import counted, inert, microseconds
 from pytest_ttnn_perf.report.tables import (
     BOLD,
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.ops.names import OpView
-    from pytest_ttnn_perf.analysis.ops.regions import Layers
-    from pytest_ttnn_perf.core.finding import Outside, StepTime
+    from pytest_ttnn_perf.analysis.ops.regions import Layers, Outside, StepTime
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.report.tables import Block, Style
 

@@ -6,13 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import (
+    Basis,
+    Outside,
     count_replays,
     region_table,
     regions_of,
     replays_in,
     step_time,
 )
-from pytest_ttnn_perf.core.finding import Basis, Outside
 from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Signpost
 from tests.analysis.ops.tables import MATMUL, NORM, OUTPUT, RESHARD, op, table
 from tests.harness.corpus import corpus

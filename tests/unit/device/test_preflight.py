@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import types
@@ -10,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.machine import build as module
-from pytest_ttnn_perf.machine.build import preflight
+from pytest_ttnn_perf.machine.inspection import preflight
 from pytest_ttnn_perf.machine.ttnn import Build
 from tests.harness.fake_packages import write_package, write_ttnn
 
@@ -31,21 +29,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def build_of(
-    cache: Path | None = None,
-    *,
-    timeout_s: float = 60.0,
-    devices: Path | None = None,
-    **variables: str,
-) -> Build:
-    environment = {"PATH": os.environ["PATH"], **variables}
-    options = {} if devices is None else {"devices": devices}
-    return preflight(PYTHON, environment, cache, timeout_s=timeout_s, **options)
+def build_of(*, timeout_s: float = 60.0, **variables: str) -> Build:
+    return preflight(PYTHON, {"PATH": os.environ["PATH"], **variables}, timeout_s=timeout_s)
 
 
 def test_without_ttnn_no_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ttnn", None)
-    assert preflight(("/does/not/exist",), {}, None) == Build(None)
+    assert preflight(("/does/not/exist",), {}) == Build(None)
 
 
 def test_a_public_wheel_without_hardware(site: Path) -> None:
@@ -110,7 +100,7 @@ def test_an_interpreter_that_is_none(
     site: Path, interpreter: tuple[str, ...], problem: str
 ) -> None:
     write_ttnn(site)
-    found = preflight(interpreter, {}, None).problem
+    found = preflight(interpreter, {}).problem
     assert found is not None
     assert found.startswith(problem)
 
@@ -127,41 +117,3 @@ def test_what_lies_in_the_current_folder_is_not_taken_for_ttnn(
 def test_a_simulator_that_stands_in_for_ttnn_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ttnn", types.ModuleType("ttl.sim.ttnnsim"))
     assert build_of() == Build(None)
-
-
-def test_a_build_is_asked_once(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_ttnn(site)
-    cache, none = tmp_path / "cache", tmp_path / "no devices"
-    first = build_of(cache, devices=none)
-    assert json.loads((cache / "ttnn-build.json").read_text())["tracy"] is False
-
-    monkeypatch.setattr(module, "ask_ttnn", None)  # would raise
-    assert build_of(cache, devices=none) == first
-
-
-def test_the_architecture_is_asked_every_time(site: Path, tmp_path: Path) -> None:
-    ttnn = write_ttnn(site)
-    assert build_of(tmp_path, devices=tmp_path).arch is None
-    source = (ttnn / "__init__.py").read_text().replace('"invalid"', "os.environ['ARCH']")
-    (ttnn / "__init__.py").write_text(source)
-    assert build_of(tmp_path, devices=tmp_path, ARCH="a").arch == "a"
-    again = build_of(tmp_path, TT_METAL_MOCK_CLUSTER_DESC_PATH="mock.yaml", ARCH="b")
-    assert (again.arch, again.tracy) == ("b", False)
-
-
-def test_a_new_build_is_asked_again(site: Path, tmp_path: Path) -> None:
-    write_ttnn(site)
-    assert build_of(tmp_path, devices=tmp_path / "none").tracy is False
-    ttnn = write_ttnn(site, tracy=True)
-    assert build_of(tmp_path, devices=tmp_path / "none").tracy is True
-    (ttnn / "_ttnn.so").write_bytes(b"built anew")
-    (ttnn / "__init__.py").touch()
-    assert build_of(tmp_path, devices=tmp_path / "none").tracy is True
-
-
-@pytest.mark.parametrize("damage", ["{", '{"build": "x", "tracy": 1}'])
-def test_a_damaged_cache_is_written_anew(site: Path, tmp_path: Path, damage: str) -> None:
-    write_ttnn(site, tracy=True)
-    (tmp_path / "ttnn-build.json").write_text(damage)
-    assert build_of(tmp_path).tracy is True
-    assert json.loads((tmp_path / "ttnn-build.json").read_text())["tracy"] is True

@@ -22,7 +22,6 @@ from pytest_ttnn_perf.machine.ttnn import (
     chips_of,
     mesh_of,
     plain,
-    settings_of,
     when_imported,
 )
 
@@ -94,15 +93,6 @@ def test_a_module_that_is_loaded_later_is_noticed_once_it_is_whole(site: Path) -
     assert len(noticed) == 1
 
 
-def test_other_modules_are_none_of_its_business(site: Path, noticed: list[ModuleType]) -> None:
-    write_module(site)
-    (site / f"{NAME}_too.py").write_text("", encoding="utf-8")
-    other = importlib.import_module(f"{NAME}_too")
-    sys.modules.pop(f"{NAME}_too")
-    assert noticed == []
-    assert type(other.__loader__).__name__ == "SourceFileLoader"
-
-
 def test_a_module_that_is_absent_may_come_later(site: Path, noticed: list[ModuleType]) -> None:
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError, match=f"^No module named '{NAME}'$"):
@@ -134,33 +124,12 @@ def test_a_module_whose_import_raises_raises_as_it_would(
     assert NAME not in sys.modules
 
 
-def test_a_module_that_is_imported_at_the_second_attempt_is_noticed(
-    site: Path, noticed: list[ModuleType]
-) -> None:
-    write_module(site, "import os; VALUE = os.environ['NOT_YET_SET_BY_THIS_TEST']")
-    with pytest.raises(KeyError):
-        importlib.import_module(NAME)
-    write_module(site, "VALUE = 'set now, and longer than before'")
-    assert [importlib.import_module(NAME)] == noticed
-
-
 def test_a_package_that_imports_its_own_parts_is_noticed_after_them(site: Path) -> None:
     write_package(site, f"from {NAME} import part\nDEEP = part.DEEP\n")
     noticed: list[int] = []
     when_imported(NAME, lambda module: noticed.append(module.DEEP))
     importlib.import_module(NAME)
     assert noticed == [2]
-
-
-def test_two_who_wait_for_one_module_are_both_told_once(site: Path) -> None:
-    write_module(site)
-    before = list(sys.meta_path)
-    noticed: list[str] = []
-    for who in ("first", "second"):
-        when_imported(NAME, lambda _, who=who: noticed.append(who))  # type: ignore[misc]
-    importlib.import_module(NAME)
-    assert sorted(noticed) == ["first", "second"]
-    assert sys.meta_path == before
 
 
 def test_the_module_can_still_be_looked_into(site: Path) -> None:
@@ -404,10 +373,3 @@ def test_where_nothing_tells_no_trace_is_being_captured(error: Exception) -> Non
 def test_an_argument_as_a_record_can_hold_it(value: object, scalar: object) -> None:
     assert plain(value) == scalar
     assert type(plain(value)) is type(scalar)
-
-
-def test_settings_are_those_that_have_a_default_and_no_others() -> None:
-    defaults = {"queues": 1, "size": 0, "arch": None}
-    assert settings_of({}, defaults) == defaults
-    given = {"size": 64, "arch": Arch.BLACKHOLE, "device_id": 3}
-    assert settings_of(given, defaults) == {"queues": 1, "size": 64, "arch": "blackhole"}

@@ -62,10 +62,3 @@ print(left.pid, file=sys.stderr)
     assert code == 0
     if sys.platform.startswith("linux"):
         assert not Path(f"/proc/{pid}").exists()
-
-
-def test_one_that_is_interrupted_before_it_starts_never_does() -> None:
-    command = InterruptibleCommand(["/nowhere"])
-    command.interrupt()
-    with TemporaryFile() as stdout:
-        assert command.run(stdout, print) is None

@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.core.hardware import Hardware
-from pytest_ttnn_perf.machine import host
-from pytest_ttnn_perf.machine.host import (
-    ROOT,
-    Tenant,
-    host_environment,
-    host_load,
-    machine,
-    on_this_host,
-    telemetry,
-    tt_smi_snapshot,
-)
+from pytest_ttnn_perf.machine import inspection
+from pytest_ttnn_perf.machine.host import ROOT, host_environment, host_load, on_this_host, telemetry
+from pytest_ttnn_perf.machine.inspection import Tenant, machine, tt_smi_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,13 +30,6 @@ def test_what_is_true_of_this_host() -> None:
     assert environment.pytest == pytest.__version__
     assert environment.host_hash is not None
     assert platform.node() not in environment.host_hash
-
-
-def test_a_host_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nowhere = tmp_path / "nowhere"
-    monkeypatch.setattr(host, "_GOVERNOR", nowhere)
-    monkeypatch.setattr(host, "_CPUINFO", nowhere)
-    assert host_environment(now=NOON).governor is None
 
 
 def write_load(
@@ -77,15 +62,6 @@ def test_what_is_not_told_is_left_out(tmp_path: Path, load: str | None) -> None:
     assert host_load(write_load(tmp_path, load=load)) == {"cpu_count": os.cpu_count()}
 
 
-@pytest.mark.parametrize("environment", [{}, {ROOT: ""}])
-def test_without_a_folder_this_machine_is_asked(environment: dict[str, str]) -> None:
-    if not os.path.exists("/proc/loadavg"):  # noqa: PTH110 (the file itself is the point)
-        pytest.skip("this system has no /proc/loadavg")
-    told = host_load(environment)
-    assert isinstance(told["load_1m"], float)
-    assert isinstance(told["runnable_threads"], int)
-
-
 def write_chip(system: Path, chip: int, **files: str) -> None:
     """Write the files of a chip; those of its sensors are named with ``hwmon_``."""
     for name, text in files.items():
@@ -115,12 +91,6 @@ def test_of_several_chips_the_worst_is_told(tmp_path: Path) -> None:
     }
 
 
-def test_different_firmwares_are_all_told(tmp_path: Path) -> None:
-    write_chip(tmp_path, 0, tt_fw_bundle_ver="19.2.0")
-    write_chip(tmp_path, 1, tt_fw_bundle_ver="18.1.0")
-    assert telemetry(tmp_path) == {"firmware": "18.1.0, 19.2.0"}
-
-
 def test_what_is_no_number_or_not_there_is_left_out(tmp_path: Path) -> None:
     assert telemetry(tmp_path) == {}
     write_chip(tmp_path, 0, tt_aiclk="N/A\n", hwmon_power1_input="\n")
@@ -137,14 +107,6 @@ def write(root: Path, files: Mapping[str, str]) -> None:
         (root / name).write_text(text)
 
 
-def process(root: Path, pid: int, *targets: str, command: str = "") -> None:
-    descriptors = root / f"proc/{pid}/fd"
-    descriptors.mkdir(parents=True)
-    for number, target in enumerate(targets):
-        (descriptors / str(number)).symlink_to(target)
-    write(root, {f"proc/{pid}/cmdline": command})
-
-
 def smi(folder: Path, script: str) -> dict[str, str]:
     """Put a tt-smi on a PATH that has nothing else."""
     program = folder / "tt-smi"
@@ -155,7 +117,7 @@ def smi(folder: Path, script: str) -> dict[str, str]:
 
 def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
     found = machine({}, root=tmp_path)
-    assert (found.devices, found.tenants, found.tenants_known) == ((), (), True)
+    assert (found.devices, found.tenants) == ((), ())
     assert (found.governor, found.iommu, found.hugepages, found.driver) == (None,) * 4
     assert (found.locked, found.dirty) == (None, None)
     assert found.kernel_cache == Path("/.cache/tt-metal-cache")
@@ -198,23 +160,6 @@ def test_an_iommu_counts_when_it_translates(
     assert machine({}, root=tmp_path).iommu is iommu
 
 
-@pytest.mark.parametrize("text", ["", "many\n"])
-def test_a_number_that_is_none_is_unknown(tmp_path: Path, text: str) -> None:
-    write(tmp_path, {PAGES: text})
-    assert machine({}, root=tmp_path).hugepages is None
-
-
-def test_who_has_a_chip_open(tmp_path: Path) -> None:
-    write(tmp_path, {"dev/tenstorrent/0": "", "dev/tenstorrent/1": "", "proc/meminfo": ""})
-    process(tmp_path, 7, "/dev/null", "/dev/tenstorrent/1", command="/usr/bin/python\0serve.py\0")
-    process(tmp_path, 8, "/dev/tenstorrent/0/x", "/dev/null")
-    process(tmp_path, os.getpid(), "/dev/tenstorrent/0")
-    (tmp_path / "proc/9").mkdir()  # it has ended meanwhile
-    found = machine({}, root=tmp_path)
-    assert found.tenants == (Tenant(1, 7, "python serve.py"),)
-    assert found.tenants_known
-
-
 def test_the_driver_knows_who_has_a_chip_open(tmp_path: Path) -> None:
     write(tmp_path, {
         "dev/tenstorrent/0": "",
@@ -225,21 +170,8 @@ def test_the_driver_knows_who_has_a_chip_open(tmp_path: Path) -> None:
     assert found.tenants == (Tenant(0, 12, "python " + "x" * 52 + "…"),)
     write(tmp_path, {"proc/driver/tenstorrent/0/pids": "12\n", "proc/12/cmdline": ""})
     assert machine({}, root=tmp_path).tenants == (Tenant(0, 12, "unknown"),)
-
-
-def test_processes_of_others_may_be_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, {"dev/tenstorrent/0": ""})
-    process(tmp_path, 7, "/dev/tenstorrent/0")
-    real = Path.iterdir
-
-    def refused(folder: Path) -> object:
-        if folder.name == "fd":
-            raise PermissionError
-        return real(folder)
-
-    monkeypatch.setattr(Path, "iterdir", refused)
-    found = machine({}, root=tmp_path)
-    assert (found.tenants, found.tenants_known) == ((), False)
+    write(tmp_path, {"dev/tenstorrent/1": ""})  # of an older driver, which has no such list
+    assert machine({}, root=tmp_path).tenants is None
 
 
 def test_the_kernel_cache(tmp_path: Path) -> None:
@@ -287,7 +219,7 @@ def test_what_tt_smi_prints(tmp_path: Path) -> None:
 def test_a_tt_smi_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, problem: str
 ) -> None:
-    monkeypatch.setattr(host, "_SMI_TIMEOUT_S", 0.3 if "sleep" in script else 30)
+    monkeypatch.setattr(inspection, "_SMI_TIMEOUT_S", 0.3 if "sleep" in script else 30)
     assert tt_smi_snapshot(smi(tmp_path, script)) == (None, problem)
 
 

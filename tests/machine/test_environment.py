@@ -8,12 +8,10 @@ import pytest
 
 from pytest_ttnn_perf.core.settings import ProfilerKind
 from pytest_ttnn_perf.machine.environment import (
-    REPORT,
     conflicts,
     impossible,
     profiler_variables,
     program_room,
-    report_in,
     worker_variables,
 )
 
@@ -156,12 +154,6 @@ def test_what_never_works_together(
     assert conflicts(environment)[0] == conflict
 
 
-def test_a_profiler_that_is_set_to_0_is_in_nobody_s_way_but_of_wall_times() -> None:
-    environment = {"TT_METAL_DEVICE_PROFILER": "0", "TT_METAL_DPRINT_CORES": "all"}
-    assert impossible(environment) == ()
-    assert variables(**environment) == ["TT_METAL_DEVICE_PROFILER", "TT_METAL_DPRINT_CORES"]
-
-
 FOLDER = Path("/runs/1-device")
 DEVICE = {
     "TT_METAL_DEVICE_PROFILER": "1",
@@ -179,10 +171,6 @@ GIVEN = {
     "TT_METAL_LOGS_PATH": "/runs/1-device/logs",
     "TT_METAL_OPERATION_TIMEOUT_SECONDS": "300",
 }
-
-
-def test_every_worker_logs_into_its_own_folder_and_does_not_hang_for_ever() -> None:
-    assert worker_variables({"PATH": "/bin"}, FOLDER) == GIVEN
 
 
 @pytest.mark.parametrize("value", ["", "0", "/elsewhere"])
@@ -224,9 +212,3 @@ def test_the_user_s_own_room_is_never_made_smaller(
     assert program_room({} if given is None else {name: given}) == room
     variables = profiler_variables(ProfilerKind.DEVICE, FOLDER, more_room=True, given=room)
     assert variables[name] == with_more
-
-
-def test_the_report_is_where_the_profiler_was_told_to_write() -> None:
-    folder = profiler_variables(ProfilerKind.DEVICE, FOLDER, more_room=False)
-    assert report_in(FOLDER) == Path(folder["TT_METAL_PROFILER_DIR"]) / REPORT
-    assert report_in(FOLDER) == FOLDER / "profiler/.logs/cpp_device_perf_report.csv"

@@ -18,7 +18,7 @@ import pytest
 from pytest_ttnn_perf.machine import processes as child_module
 from pytest_ttnn_perf.machine import processes as output_module
 from pytest_ttnn_perf.machine.processes import Output, Silence, WorkerProcess, tail
-from tests.unit.processes.script import FOR_EVER, started
+from tests.machine.script import FOR_EVER, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,16 +62,6 @@ def test_the_reason_to_stop_is_in_the_next_answer(tmp_path: Path) -> None:
     assert said == ["first", None, "then", "enough"]
 
 
-def test_notes_are_read_before_what_is_said_after_them(tmp_path: Path) -> None:
-    source = "say(1); note(2); note(3); say(4); note(5); note(6)"
-    assert heard(started(tmp_path, source))[0] == [1, 2, 3, 4, 5, 6]
-
-
-def test_notes_of_a_worker_that_dies_are_read(tmp_path: Path) -> None:
-    source = "say(1); note(2); os.kill(os.getpid(), signal.SIGKILL)"
-    assert heard(started(tmp_path, source)) == ([1, 2], "was killed by SIGKILL")
-
-
 def test_notes_of_a_worker_whose_child_keeps_the_channel_are_read(tmp_path: Path) -> None:
     source = f"""
         if os.fork() == 0:
@@ -80,11 +70,6 @@ def test_notes_of_a_worker_whose_child_keeps_the_channel_are_read(tmp_path: Path
         os._exit(5)
     """
     assert heard(started(tmp_path, source), silence_s=0) == ([1], "ended with exit code 5")
-
-
-def test_a_note_is_read_while_the_worker_says_nothing(tmp_path: Path) -> None:
-    with started(tmp_path, f"note(1); {FOR_EVER}") as child:
-        assert next(documents_of(child)) == 1
 
 
 @pytest.mark.parametrize("send", ["say", "note"])
@@ -123,11 +108,6 @@ def test_documents_in_pieces_and_several_at_once_are_told_apart(tmp_path: Path) 
     assert heard(started(tmp_path, source))[0] == [[1], "café", "two", "three"]
 
 
-def test_a_worker_that_dies_before_its_answer_is_told_as_dead(tmp_path: Path) -> None:
-    source = "send(b'1\\n'); os.kill(os.getpid(), signal.SIGKILL)"
-    assert heard(started(tmp_path, source)) == ([1], "was killed by SIGKILL")
-
-
 def test_a_document_that_was_cut_is_not_told_but_the_cut_is(tmp_path: Path) -> None:
     documents, ending = heard(started(tmp_path, "say(1); send(b'[2, 3')"))
     assert (documents, ending) == ([1], "ended with exit code 0, in the middle of a message")
@@ -140,30 +120,12 @@ def test_a_worker_that_closed_its_channel_has_only_so_long_to_end(tmp_path: Path
     assert str(ending) == "hung: no sign of life for 0.5 s, killed"
 
 
-def test_a_worker_that_is_dead_is_not_heard_through_its_child(tmp_path: Path) -> None:
-    # The fork has the channel, too: it does not end with the worker.
-    source = f"""
-        say(1)
-        if os.fork() == 0:
-            {FOR_EVER}
-        os._exit(5)
-    """
-    assert heard(started(tmp_path, source), silence_s=0) == ([1], "ended with exit code 5")
-
-
 def test_a_worker_that_cannot_be_started_leaves_no_descriptor_behind(tmp_path: Path) -> None:
     command = [str(tmp_path / "no such program")]
     before = _descriptors()
     for _ in range(3):
         with pytest.raises(FileNotFoundError):
             WorkerProcess(command, cwd=tmp_path, environment={}, log=tmp_path / "log", shown=True)
-    assert _descriptors() == before
-
-
-def test_a_worker_that_has_ended_leaves_no_descriptor_behind(tmp_path: Path) -> None:
-    before = _descriptors()
-    for shown in (True, False):
-        heard(started(tmp_path, "say(1)", shown=shown))
     assert _descriptors() == before
 
 
@@ -362,15 +324,6 @@ AFTER = ["", "Extension modules: numpy"]
 def test_the_tail_of_a_log(tmp_path: Path, log: list[str], lines: int, expected: list[str]) -> None:
     (tmp_path / "log").write_bytes("\n".join(log).encode(errors="surrogateescape"))
     assert tail(tmp_path / "log", lines=lines).splitlines() == expected
-
-
-def test_the_tail_of_no_log_is_nothing(tmp_path: Path) -> None:
-    assert tail(tmp_path / "log") == ""
-
-
-def test_the_tail_of_a_huge_log_is_short(tmp_path: Path) -> None:
-    (tmp_path / "log").write_bytes(b"x" * 10_000_000)
-    assert len(tail(tmp_path / "log")) < 100_000
 
 
 def test_the_interpreter_tells_a_crash_in_these_words(tmp_path: Path) -> None:

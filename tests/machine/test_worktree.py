@@ -170,6 +170,8 @@ def test_files_that_are_not_committed_are_counted(versions: Versions) -> None:
     versions.write("untracked.py", "")
     tree = repository.working_tree()
     assert (tree.changed, tree.untracked) == (2, 1)
+    assert clean.commit is not None
+    assert repository.differs_from(clean.commit, ["src", "test_model.py"]) == ("src",)
 
 
 def test_history_is_told_by_first_parents_oldest_first(versions: Versions) -> None:

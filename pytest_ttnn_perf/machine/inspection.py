@@ -1,0 +1,383 @@
+"""The installed ttnn, the chips and the host before any measurement."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import struct
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from pytest_ttnn_perf.core.hardware import member_name
+from pytest_ttnn_perf.machine.chips import (
+    DIRTY,
+    LOCKED,
+    ancestors,
+    held_by_another,
+    is_held,
+    shortened_command,
+)
+from pytest_ttnn_perf.machine.host import (
+    GOVERNOR_FILE,
+    entries,
+    kernel_cache,
+    kernels_cached,
+    line_of,
+)
+from pytest_ttnn_perf.machine.processes import run_bounded
+from pytest_ttnn_perf.machine.ttnn import Build, cause_of, installed_ttnn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import IO
+
+
+#: For a question of a command; a run has a setting.
+TIMEOUT_S: Final = 60.0
+_LONGEST_FOUND: Final = 60
+_LONGEST_LOG: Final = 1 << 20
+#: One line of JSON per answer, at once: a crash loses only what was not answered yet.
+_SCRIPT: Final = """\
+import importlib, json, os, sys
+from importlib.machinery import PathFinder
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # ttnn logs to stdout, from C++
+# Nothing from the current folder, where any file may be called so; ttnn from where it was found.
+sys.path[:] = [entry for entry in sys.path if entry]
+class Found:
+    def find_spec(name, path=None, target=None):
+        return PathFinder.find_spec(name, sys.argv[1:2]) if name == "ttnn" else None
+sys.meta_path.insert(0, Found)
+def with_profiler():
+    os.environ["TT_METAL_DEVICE_PROFILER"] = "1"
+    try:
+        return ttnn.get_arch_name()
+    finally:
+        del os.environ["TT_METAL_DEVICE_PROFILER"]
+def imported():
+    global ttnn
+    ttnn = importlib.import_module("ttnn")
+questions = {
+    "import": imported,
+    "profiler": with_profiler,
+    "arch": lambda: ttnn.get_arch_name(),
+    "cluster": lambda: ttnn.cluster.get_cluster_type(),
+}
+os.environ.pop("TT_METAL_DEVICE_PROFILER", None)
+for name in sys.argv[2:]:
+    try:
+        answer = {"says": str(questions[name]())}
+    except BaseException as error:
+        answer = {"error": type(error).__name__ + ": " + str(error)}
+    print(json.dumps({"question": name, **answer}), file=answers, flush=True)
+    if name == "import" and "error" in answer:
+        break
+"""
+
+
+class Answers(NamedTuple):
+    """Answers of ttnn by question; ``problem`` is why some are missing."""
+
+    says: Mapping[str, str] = {}
+    errors: Mapping[str, str] = {}
+    problem: str | None = None
+    timed_out: bool = False
+
+
+def ask_ttnn(
+    questions: Sequence[str],
+    interpreter: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    location: str,
+    timeout_s: float = TIMEOUT_S,
+) -> Answers:
+    """Ask the ttnn package in ``location``; whatever happens there, this returns.
+
+    The profiler's own variable is not passed on: "profiler" asks with it, and the others without.
+    "cluster" takes the chips for as long as the process lives.
+    """
+    names = ["import", *questions]
+    command = [*interpreter, "-c", _SCRIPT, str(Path(location).parent), *names]
+    with (
+        tempfile.TemporaryFile() as printed,
+        tempfile.TemporaryFile() as log,
+        tempfile.TemporaryDirectory(prefix="ttnn-perf-") as scratch,
+    ):
+        # Opening the cluster writes reports, by default into the current folder.
+        variables = {**environment, "TT_METAL_LOGS_PATH": scratch}
+        try:
+            ending = run_bounded(
+                command, timeout_s=timeout_s, stdout=printed, stderr=log, environment=variables
+            )
+        except OSError as error:
+            return Answers(problem=f"{interpreter[0]} cannot be started: {error.strerror}")
+        answered, logged = _text(printed), _text(log)
+    says: dict[str, str] = {}
+    errors: dict[str, str] = {}
+    for line in answered.splitlines():
+        try:
+            document = json.loads(line)
+            if "error" in document:
+                errors[document["question"]] = cause_of(document["error"])
+            else:
+                says[document["question"]] = document["says"]
+        except (ValueError, TypeError, LookupError, RecursionError):
+            found = f"{line[:_LONGEST_FOUND]!r}"  # an interpreter that is none prints anything
+            return Answers(says, errors, f"answered what cannot be read: {found}")
+    if "import" in errors or {*says, *errors}.issuperset(names):
+        return Answers(says, errors)
+    why = f"did not answer within {timeout_s:g} s" if ending.hung else str(ending)
+    # ttnn ends the process, without an exception, over settings that it does not understand.
+    cause = cause_of(logged)
+    problem = why if cause == logged else f"{why}: {cause}"
+    return Answers(says, errors, problem, timed_out=ending.hung)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(_LONGEST_LOG).decode(errors="replace")
+
+
+_WITHOUT_TRACY: Final = "requires a Tracy-enabled build"
+#: What ``get_arch_name`` says where there is no hardware.
+_NO_ARCH: Final = "invalid"
+
+
+def preflight(
+    interpreter: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    timeout_s: float = TIMEOUT_S,
+) -> Build:
+    """Look at the installed ttnn; a failure is its ``problem``."""
+    found = installed_ttnn()
+    if found.location is None:
+        return found
+    answers = ask_ttnn(
+        ("profiler", "arch"), interpreter, environment, location=found.location, timeout_s=timeout_s
+    )
+    arch, errors = answers.says.get("arch", _NO_ARCH), answers.errors
+    return replace(
+        found,
+        tracy=_has_tracy(answers),
+        arch=None if arch == _NO_ARCH else member_name(arch),
+        problem=errors.get("import") or errors.get("arch") or answers.problem,
+        timed_out=answers.timed_out,
+    )
+
+
+def _has_tracy(answers: Answers) -> bool | None:
+    """Compare the answers with and without the profiler; None if unknown."""
+    error = answers.errors.get("profiler")
+    if error is None:
+        return True if "profiler" in answers.says else None
+    if _WITHOUT_TRACY in error:
+        return False
+    return None if error == answers.errors.get("arch") else True
+
+
+def compiler_places(
+    build: Build, environment: Mapping[str, str], root: Path = Path("/")
+) -> tuple[Path, ...]:
+    """Return the places where TTNN looks for its compiler.
+
+    Public wheels come without it.
+    """
+    homes = [environment.get("TT_METAL_HOME"), build.location]
+    places = [Path(home, "runtime", "sfpi") for home in homes if home]
+    return (*places, root / "opt" / "tenstorrent" / "sfpi")
+
+
+def has_compiler(place: Path) -> bool:
+    """Return whether the compiler is in a folder."""
+    return (place / "compiler" / "bin" / "riscv-tt-elf-g++").is_file()
+
+
+# The machine around ttnn, below the root of its files; no chip is opened for that.
+
+
+class Tenant(NamedTuple):
+    """A process that has a chip open."""
+
+    chip: int
+    pid: int
+    command: str
+
+
+class Machine(NamedTuple):
+    """A host and its chips, with no chip touched; None is unknown.
+
+    ``tenants`` are None where the driver does not list them. ``locked`` and ``dirty`` are the files
+    by which tt-metal's run_safe_pytest.sh says that it uses the devices, and that they were left in
+    a state which needs a reset. ``lock_holder`` says who has the lock; None if it is this process'
+    own.
+    """
+
+    devices: tuple[int, ...]
+    governor: str | None
+    iommu: bool | None
+    hugepages: int | None
+    driver: str | None
+    tenants: tuple[Tenant, ...] | None
+    kernel_cache: Path
+    kernels_cached: bool
+    locked: Path | None
+    dirty: Path | None
+    lock_holder: str | None
+    broker: Broker | None
+
+
+_DRIVER: Final = "sys/module/tenstorrent/version"
+#: tt-metal maps pages of 1 GB.
+_HUGEPAGES: Final = "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
+#: By chip where the driver has any, otherwise of the whole host.
+_IOMMU: Final = (
+    "sys/class/tenstorrent/*/device/iommu_group/type",
+    "sys/kernel/iommu_groups/*/type",
+)
+_SMI_TIMEOUT_S: Final = 30.0
+
+
+def machine(
+    environment: Mapping[str, str], *, root: Path = Path("/"), devices: Path | None = None
+) -> Machine:
+    """Look at the machine; nothing missing is an error."""
+    nodes = [entry.name for entry in entries(devices or root / "dev/tenstorrent")]
+    chips = tuple(sorted(int(name) for name in nodes if name.isdecimal()))
+    locked, dirty = root / LOCKED, root / DIRTY
+    is_locked = is_held(locked)
+    pages = line_of(root / _HUGEPAGES)
+    return Machine(
+        devices=chips,
+        governor=line_of(root / GOVERNOR_FILE),
+        iommu=_iommu(root),
+        hugepages=int(pages) if pages is not None and pages.isdecimal() else None,
+        driver=line_of(root / _DRIVER),
+        tenants=_tenants(chips, root / "proc"),
+        kernel_cache=kernel_cache(environment),
+        kernels_cached=kernels_cached(environment),
+        locked=locked if is_locked else None,
+        dirty=dirty if dirty.exists() else None,
+        lock_holder=held_by_another(locked, root / "proc") if is_locked else None,
+        broker=find_broker(environment, root),
+    )
+
+
+def _tenants(devices: Iterable[int], proc: Path) -> tuple[Tenant, ...] | None:
+    """Return who else has chips open, by the driver's own lists."""
+    found = []
+    for chip in devices:
+        listed = line_of(proc / f"driver/tenstorrent/{chip}/pids")
+        if listed is None and not (proc / f"driver/tenstorrent/{chip}").is_dir():
+            return None
+        pids = sorted(int(pid) for pid in (listed or "").split() if pid.isdecimal())
+        found += [
+            Tenant(chip, pid, _command(proc / str(pid))) for pid in pids if pid != os.getpid()
+        ]
+    return tuple(found)
+
+
+def _command(process: Path) -> str:
+    words = (line_of(process / "cmdline") or "").rstrip("\0").split("\0")
+    command = " ".join([Path(words[0]).name, *words[1:]])
+    return shortened_command(command) or "unknown"
+
+
+def _iommu(root: Path) -> bool | None:
+    """Return whether an IOMMU translates for the chips, not just exists."""
+    for pattern in _IOMMU:
+        types = [line_of(file) for file in sorted(root.glob(pattern))]
+        if types:
+            return all(kind is not None and kind.startswith("DMA") for kind in types)
+    return False if (root / "sys/kernel").is_dir() else None
+
+
+def tt_smi_snapshot(environment: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Return the output of ``tt-smi -s``, or why it is missing.
+
+    It reads the boards' telemetry, and takes no chip from anybody.
+    """
+    program = shutil.which("tt-smi", path=environment.get("PATH", ""))
+    if program is None:
+        return None, "tt-smi is not on PATH"
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            ending = run_bounded(
+                [program, "-s"],
+                timeout_s=_SMI_TIMEOUT_S,
+                stdout=output,
+                stderr=errors,
+                environment=environment,
+            )
+        except OSError as error:
+            return None, f"{program} cannot be started: {error.strerror}"
+        printed, complaints = _text(output), _text(errors)
+    if ending.hung:
+        return None, f"tt-smi -s did not answer within {_SMI_TIMEOUT_S:g} s"
+    if ending.code or "{" not in printed:
+        lines = (complaints + printed).strip().splitlines()
+        last = f": {lines[-1].strip()}" if lines else ""
+        return None, f"tt-smi -s ended with exit code {ending.code}{last}"
+    return printed[printed.index("{") :], None  # some releases log before it
+
+
+# The broker tt-device-mcp, which hands out the devices of a machine.
+
+BROKER: Final = "tt-device-mcp"
+#: The command that resets its devices.
+BROKER_RESET: Final = f"{BROKER} reset"
+#: Names its socket, where it is not in one of its usual places.
+_SOCKET: Final = "TT_DEVICE_MCP_SOCKET"
+_OF_HOST: Final = "run/tt-device-broker/broker.sock"
+#: What the control groups of its jobs are called, where it runs them as their users.
+_JOB: Final = "ttdev-job-"
+#: A socket whose owner is alive answers at once.
+_PATIENCE_S: Final = 5.0
+
+
+class Broker(NamedTuple):
+    """A device broker that is up: its queue and its resets count.
+
+    ``runs_us``: this process belongs to one of its jobs.
+    """
+
+    socket: Path
+    runs_us: bool
+
+
+def find_broker(environment: Mapping[str, str], root: Path = Path("/")) -> Broker | None:
+    """Return the device broker that is up on this machine, if any."""
+    own = root / f"tmp/tt-device-mcp-{os.getuid()}/state/daemon.sock"
+    named = environment.get(_SOCKET)
+    for file in (Path(named),) if named else (root / _OF_HOST, own):
+        pid = _listener(file)
+        if pid is not None:
+            jobs = line_of(root / "proc/self/cgroup") or ""
+            return Broker(file, _JOB in jobs or pid in list(ancestors(root / "proc"))[1:])
+    return None
+
+
+def _listener(file: Path) -> int | None:
+    """Return the process behind a socket, 0 if unknown, None without one."""
+    try:
+        if not file.is_socket():
+            return None
+    except OSError:  # in a folder of another user's
+        return None
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(_PATIENCE_S)
+        try:
+            link.connect(str(file))
+        except (FileNotFoundError, ConnectionRefusedError):  # left behind
+            return None
+        except OSError:  # not for this user, or too busy to answer
+            return 0
+        layout = "3i"  # process, user, group
+        peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(layout))
+        return int(struct.unpack(layout, peer)[0])

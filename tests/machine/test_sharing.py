@@ -1,0 +1,163 @@
+"""Devices that others have a say in: tt-metal's own script with its lock, and the device broker."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.machine.chips import DIRTY, LOCKED, in_the_way
+from pytest_ttnn_perf.machine.inspection import Broker, find_broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "proc").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def lock(root: Path) -> Iterator[Path]:
+    file = root / LOCKED
+    with file.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield file
+
+
+def process(root: Path, pid: int, parent: int, *, lock: Path | None = None) -> None:
+    """Write what the kernel tells of a process, which may have a lock."""
+    folder = root / "proc" / str(pid)
+    for name in ("fd", "fdinfo"):
+        (folder / name).mkdir(parents=True)
+    (folder / "stat").write_text(f"{pid} (a) b) S {parent} 1 1")
+    (folder / "fd" / "0").symlink_to("/dev/null")
+    if lock is not None:
+        (folder / "fd" / "9").symlink_to(lock)
+        (folder / "fdinfo" / "9").write_text("pos: 0\nlock: 1: FLOCK  ADVISORY  WRITE 1 0:1:2\n")
+
+
+def test_a_mark_without_a_lock_is_a_device_left_behind(root: Path) -> None:
+    assert in_the_way(root) is None
+    (root / DIRTY).touch()
+    told = f"{root / DIRTY}: a run on the devices was cut short: {{}} && rm {root / DIRTY}"
+    assert in_the_way(root) == told.format("tt-smi -r")
+    assert in_the_way(root, reset="tt-device-mcp reset") == told.format("tt-device-mcp reset")
+
+
+def test_another_process_with_the_lock_is_named_and_the_mark_means_nothing(
+    root: Path, lock: Path
+) -> None:
+    (root / DIRTY).touch()
+    process(root, os.getpid(), 88)
+    assert in_the_way(root) == (
+        f"{lock} is held by a process that cannot be inspected, such as one of another user or "
+        "container: let it end"
+    )
+    process(root, 4_000_000, 1, lock=lock)
+    assert in_the_way(root) == (
+        f"{lock} is held by pid 4000000, which runs tests on the devices: let it end"
+    )
+
+
+def test_a_run_that_the_script_started_is_not_in_its_own_way(root: Path, lock: Path) -> None:
+    process(root, os.getpid(), 88)
+    process(root, 88, 77)
+    process(root, 77, 1, lock=lock)
+    process(root, 4_000_000, 1, lock=lock)  # what it has started has the lock, too
+    assert in_the_way(root) is None
+
+
+#: Says what stands against a run below a folder that takes the place of the machine's.
+ASK = "import sys, pathlib; from pytest_ttnn_perf.machine.chips import in_the_way; "
+ASK += "print(in_the_way(pathlib.Path(sys.argv[1])))"
+
+
+@pytest.mark.skipif(shutil.which("flock") is None, reason="needs util-linux")
+def test_a_lock_that_a_shell_took_is_its_own_and_nobody_else_s(root: Path) -> None:
+    (root / "proc").rmdir()
+    (root / "proc").symlink_to("/proc")
+    names = {"lock": str(root / LOCKED), "root": str(root), "python": sys.executable, "code": ASK}
+    script = """
+        ask() { "$python" -c "$code" "$root"; }
+        (exec 9>"$lock"; flock 9; ask; ask 9>&-)  # as run_safe_pytest.sh does: flock has ended
+        (exec 9>"$lock"; flock 9; echo $BASHPID >"$root/holder"; exec sleep 60) &
+        until [ -s "$root/holder" ]; do sleep 0.05; done
+        exec 8>>"$lock"
+        ask; kill $!
+    """
+    done = subprocess.run(
+        ["bash", "-c", script], env={**os.environ, **names}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    holder = (root / "holder").read_text().strip()
+    held = f"{root / LOCKED} is held by pid {holder}, which runs tests on the devices: let it end"
+    assert done.stdout.splitlines() == ["None", "None", held]
+
+
+#: Listens, runs a job if it is given one, and stays until its stdin ends.
+LISTENING = """
+import socket, subprocess, sys
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen()
+print("up", flush=True)
+if sys.argv[2:]:
+    subprocess.run(sys.argv[2:])
+sys.stdin.read()
+"""
+FIND = "import os; from pytest_ttnn_perf.machine.inspection import find_broker; "
+FIND += "print(find_broker(os.environ).runs_us, flush=True)"
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """Return a folder with a short name: those of sockets are."""
+    with tempfile.TemporaryDirectory(prefix="ttp") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def listening(file: Path, *job: str) -> Iterator[subprocess.Popen[str]]:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "TT_DEVICE_MCP_SOCKET": str(file)}
+    with subprocess.Popen(
+        [sys.executable, "-c", LISTENING, str(file), *job], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True, env=environment,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def test_a_broker_is_looked_for_where_its_own_client_looks(short: Path) -> None:
+    own = short / f"tmp/tt-device-mcp-{os.getuid()}/state/daemon.sock"
+    named = {"TT_DEVICE_MCP_SOCKET": str(short / "any.sock")}
+    assert find_broker({}, short) is None
+    with listening(own):
+        assert find_broker({}, short) == Broker(own, runs_us=False)
+        assert find_broker(named, short) is None
+        (short / "proc/self").mkdir(parents=True)  # where it runs jobs as their users
+        (short / "proc/self/cgroup").write_text("0::/system.slice/ttdev-job-042.scope\n")
+        assert find_broker({}, short) == Broker(own, runs_us=True)
+    assert own.exists()
+    assert find_broker({}, short) is None, "it left its socket behind"
+
+
+def test_a_process_of_its_job_knows_that_it_is_one(short: Path) -> None:
+    with listening(short / "t", "sh", "-c", f"{sys.executable} -c '{FIND}'; true") as broker:
+        assert broker.stdout is not None
+        assert broker.stdout.readline() == "True\n"
