@@ -9,8 +9,8 @@ import pytest
 
 from pytest_ttnn_perf.analysis.ops.regions import most_common_duration, why_invalid
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of
+from tests.analysis.rules.captures import TABLES
 from tests.harness.corpus import corpus
-from tests.rules.captures import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

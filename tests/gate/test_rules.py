@@ -18,8 +18,8 @@ from pytest_ttnn_perf.core.observation import Requester
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.sweeps import AxisEffect
 from pytest_ttnn_perf.measure.pcc import compare
-from tests.rules.answers import Ask
-from tests.rules.observations import (
+from tests.analysis.rules.answers import Ask
+from tests.analysis.rules.observations import (
     Limits,
     MetricObservation,
     accuracy,

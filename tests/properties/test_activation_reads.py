@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.analysis.checklist.operands import activation_reads
+from tests.analysis.rules.tables import on_host, op, table, tensor
 from tests.properties.strategies import MANY
-from tests.rules.tables import on_host, op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import Op, OpTable, Tensor

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pytest_ttnn_perf.analysis.checklist.plan import Start, plan_of, start_of
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
 from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, Subject
+from tests.analysis.rules.test_plan import assert_sound
 from tests.properties.test_savings_of_any_step import tables
-from tests.rules.test_plan import assert_sound
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import OpTable

@@ -12,7 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines
 from pytest_ttnn_perf.core.finding import Subject
-from tests.rules.tables import Op, OpTable, Tensor, op, table, tensor
+from tests.analysis.rules.tables import Op, OpTable, Tensor, op, table, tensor
 
 CODES = (
     *("TTP101", "TTP102", "TTP103", "TTP104", "TTP202", "TTP311", "TTP312", "TTP313", "TTP314"),

@@ -7,8 +7,8 @@ import pytest
 from pytest_ttnn_perf.analysis.ops.roofline import Bound, Roofline, board_of, rooflines, work_of
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.core.ops import Signature
+from tests.analysis.rules.tables import Op, Tensor, op, table, tensor
 from tests.harness.corpus import corpus
-from tests.rules.tables import Op, Tensor, op, table, tensor
 
 ROW = tensor(1, 1, 32, 4096, memory="L1_WIDTH_SHARDED")
 DRAM_SHARDED = (

@@ -15,8 +15,8 @@ from pytest_ttnn_perf.analysis.readers.compare import (
 )
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 from pytest_ttnn_perf.analysis.readers.ttlang import parse_ttlang, read_ttlang_log
+from tests.analysis.rules.tables import op, table
 from tests.harness.corpus import corpus
-from tests.rules.tables import op, table
 
 if TYPE_CHECKING:
     from pathlib import Path

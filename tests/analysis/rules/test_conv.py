@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.analysis.readers.report_db import Operation, Reshard
 from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
-from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
-from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
-from tests.rules.reports import report
-from tests.rules.tables import op, table, tensor
+from tests.analysis.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
+from tests.analysis.rules.convolving import NOT_ASKED, called, conv, convolving, output
+from tests.analysis.rules.reports import report
+from tests.analysis.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.readers.report_db import Report

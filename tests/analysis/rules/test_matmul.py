@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
-from tests.rules.tables import Op, Tensor, op, table, tensor
+from tests.analysis.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
+from tests.analysis.rules.tables import Op, Tensor, op, table, tensor
 
 ttp310 = Ask("TTP310")
 LIMIT = limit(0.02, "of a step")

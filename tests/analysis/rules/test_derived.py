@@ -10,7 +10,7 @@ from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.core.finding import Subject
-from tests.rules.tables import Op, OpTable, on_host, op, table, tensor
+from tests.analysis.rules.tables import Op, OpTable, on_host, op, table, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,11 +13,11 @@ from pytest_ttnn_perf.analysis.show.groups import ANALYSES, AnalysisOutcome, ana
 from pytest_ttnn_perf.cli.common import captures_of
 from pytest_ttnn_perf.core.finding import Subject
 from pytest_ttnn_perf.report.tables import Style
+from tests.analysis.rules.captures import KERNEL, LOGS, REPORTS, device_rows
+from tests.analysis.rules.tables import op, table
+from tests.analysis.rules.test_by_hand import BYTES, operands_of
 from tests.formats.test_report_db_corpus import query
 from tests.harness.corpus import corpus
-from tests.rules.captures import KERNEL, LOGS, REPORTS, device_rows
-from tests.rules.tables import op, table
-from tests.rules.test_by_hand import BYTES, operands_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

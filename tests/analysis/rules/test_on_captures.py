@@ -10,9 +10,9 @@ from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.plan import plan_of, start_of
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, in_regions, run_rules
 from pytest_ttnn_perf.core.finding import RuleOutcome
+from tests.analysis.rules.captures import LOGS, REPORTS, TABLES, log_of, ops_of, report_of
+from tests.analysis.rules.test_plan import assert_sound
 from tests.harness.golden import assert_golden
-from tests.rules.captures import LOGS, REPORTS, TABLES, log_of, ops_of, report_of
-from tests.rules.test_plan import assert_sound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

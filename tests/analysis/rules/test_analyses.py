@@ -11,10 +11,10 @@ from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard
 from pytest_ttnn_perf.analysis.show.groups import ANALYSES, AnalysisOutcome, Figure, Row
 from pytest_ttnn_perf.cli.captures import ANALYSIS_NAMES as NAMES
 from pytest_ttnn_perf.core.finding import Input, Subject
-from tests.rules.convolving import DEVICE, called, conv, convolving, output
-from tests.rules.kernel_logs import printed, program
-from tests.rules.reports import COPY, Operation, linear, placed, record, report
-from tests.rules.tables import Op, Tensor, TraceReplays, on_host, op, table, tensor
+from tests.analysis.rules.convolving import DEVICE, called, conv, convolving, output
+from tests.analysis.rules.kernel_logs import printed, program
+from tests.analysis.rules.reports import COPY, Operation, linear, placed, record, report
+from tests.analysis.rules.tables import Op, Tensor, TraceReplays, on_host, op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.show.groups import Analysis

@@ -13,7 +13,7 @@ from pytest_ttnn_perf.analysis.readers.report_db import (
     Reshard,
     Shard,
 )
-from tests.rules.answers import (
+from tests.analysis.rules.answers import (
     Ask,
     Evidence,
     Subject,
@@ -23,9 +23,9 @@ from tests.rules.answers import (
     not_applicable,
     not_measured,
 )
-from tests.rules.convolving import DEVICE
-from tests.rules.reports import Operation, Report, record, report
-from tests.rules.tables import OpTable, Tensor, op, table, tensor
+from tests.analysis.rules.convolving import DEVICE
+from tests.analysis.rules.reports import Operation, Report, record, report
+from tests.analysis.rules.tables import OpTable, Tensor, op, table, tensor
 
 #: Whatever it weighs.
 ttp301 = Ask("TTP301", {"worth": 0.0})

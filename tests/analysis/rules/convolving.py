@@ -13,8 +13,8 @@ from pytest_ttnn_perf.analysis.readers.report_db import (
     Operation,
     Shard,
 )
-from tests.rules.reports import record, report
-from tests.rules.tables import op, tensor
+from tests.analysis.rules.reports import record, report
+from tests.analysis.rules.tables import op, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.readers.report_db import Report, TensorRecord

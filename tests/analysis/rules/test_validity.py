@@ -22,10 +22,10 @@ from pytest_ttnn_perf.core.finding import RuleOutcome, Subject
 from pytest_ttnn_perf.core.hardware import Conflict
 from pytest_ttnn_perf.core.ops import Unread
 from pytest_ttnn_perf.measure.helper_families import HelperPcc
-from tests.rules.answers import Ask, Evidence, found, limit, not_applicable
-from tests.rules.observations import measured, timed
-from tests.rules.reports import Operation, report
-from tests.rules.tables import Op, TraceReplays, on_host, op, table, tensor
+from tests.analysis.rules.answers import Ask, Evidence, found, limit, not_applicable
+from tests.analysis.rules.observations import measured, timed
+from tests.analysis.rules.reports import Operation, report
+from tests.analysis.rules.tables import Op, TraceReplays, on_host, op, table, tensor
 
 ttp001 = Ask("TTP001")
 LIMIT = limit(0, "losses")

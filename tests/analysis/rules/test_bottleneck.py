@@ -10,9 +10,9 @@ from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.analysis.readers.ttlang import Roofline, ThreadWork
 from pytest_ttnn_perf.core.finding import Subject
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Source
-from tests.rules.kernel_logs import printed, program
-from tests.rules.observations import io_measured, measured, timed
-from tests.rules.tables import Op, op, table, tensor
+from tests.analysis.rules.kernel_logs import printed, program
+from tests.analysis.rules.observations import io_measured, measured, timed
+from tests.analysis.rules.tables import Op, op, table, tensor
 
 #: 32 MiB in DRAM: read in 0.12 ms at 288 GB/s.
 WEIGHTS = tensor(1, 1, 4096, 4096)

@@ -37,8 +37,8 @@ from pytest_ttnn_perf.core.finding import (
 )
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.settings import RuleSettings
-from tests.rules.answers import Subject, clean, found, not_applicable
-from tests.rules.tables import op, table
+from tests.analysis.rules.answers import Subject, clean, found, not_applicable
+from tests.analysis.rules.tables import op, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

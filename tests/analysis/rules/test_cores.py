@@ -9,10 +9,18 @@ from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
 from pytest_ttnn_perf.analysis.readers.report_db import Device
 from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
-from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
-from tests.rules.captures import region_of
-from tests.rules.reports import report
-from tests.rules.tables import Op, OpTable, Tensor, op, table, tensor
+from tests.analysis.rules.answers import (
+    Ask,
+    Evidence,
+    Subject,
+    clean,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from tests.analysis.rules.captures import region_of
+from tests.analysis.rules.reports import report
+from tests.analysis.rules.tables import Op, OpTable, Tensor, op, table, tensor
 
 ttp305 = Ask("TTP305")
 LIMIT = limit(0.02, "of a step")

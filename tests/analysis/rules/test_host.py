@@ -13,7 +13,7 @@ from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.ops import Signpost
-from tests.rules.answers import (
+from tests.analysis.rules.answers import (
     Ask,
     Evidence,
     Subject,
@@ -23,9 +23,9 @@ from tests.rules.answers import (
     not_applicable,
     not_measured,
 )
-from tests.rules.observations import measured, timed
-from tests.rules.reports import Operation, record, report
-from tests.rules.tables import Op, OpTable, TraceReplays, op, table, tensor
+from tests.analysis.rules.observations import measured, timed
+from tests.analysis.rules.reports import Operation, record, report
+from tests.analysis.rules.tables import Op, OpTable, TraceReplays, op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Scalar

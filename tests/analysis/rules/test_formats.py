@@ -9,9 +9,9 @@ import pytest
 from pytest_ttnn_perf.analysis.checklist.operands import Weight, weights_in_report, weights_in_table
 from pytest_ttnn_perf.analysis.readers.report_db import ConvConfig
 from pytest_ttnn_perf.core.text import percent
-from tests.rules.answers import Ask, Evidence, found, limit, not_applicable
-from tests.rules.reports import Operation, record, report
-from tests.rules.tables import Op, op, table, tensor
+from tests.analysis.rules.answers import Ask, Evidence, found, limit, not_applicable
+from tests.analysis.rules.reports import Operation, record, report
+from tests.analysis.rules.tables import Op, op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Scalar

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.answers import Ask, Evidence, clean, limit
-from tests.rules.reports import Operation, record, report
-from tests.rules.tables import op, table, tensor
+from tests.analysis.rules.answers import Ask, Evidence, clean, limit
+from tests.analysis.rules.reports import Operation, record, report
+from tests.analysis.rules.tables import op, table, tensor
 
 ttp201 = Ask("TTP201")
 LIMIT = limit(0.02, "of a step")

@@ -24,7 +24,7 @@ from pytest_ttnn_perf.core.metric import Kind, Source
 from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Observation
 from pytest_ttnn_perf.measure.recorder import metric_of
 from pytest_ttnn_perf.report.tables import json_text
-from tests.rules.tables import op, table, tensor
+from tests.analysis.rules.tables import op, table, tensor
 
 
 def finding(code: str, saves: float, adds: float | None = None, **more: Any) -> Finding:

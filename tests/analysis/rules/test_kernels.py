@@ -20,9 +20,9 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     parse_ttlang,
 )
 from pytest_ttnn_perf.analysis.rules.kernels import hot_lines
+from tests.analysis.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
+from tests.analysis.rules.kernel_logs import printed, program
 from tests.harness.corpus import corpus
-from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
-from tests.rules.kernel_logs import printed, program
 
 ttp801 = Ask("TTP801")
 LIMIT = limit(0.5, "of the cores")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.core.hardware import Hardware
-from tests.rules.answers import Ask, Subject, clean, limit, not_measured
-from tests.rules.observations import Observation
-from tests.rules.reports import COPY, linear, placed, report
-from tests.rules.tables import Op, op, table, tensor
+from tests.analysis.rules.answers import Ask, Subject, clean, limit, not_measured
+from tests.analysis.rules.observations import Observation
+from tests.analysis.rules.reports import COPY, linear, placed, report
+from tests.analysis.rules.tables import Op, op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Scalar

@@ -14,8 +14,8 @@ from pytest_ttnn_perf.analysis.checklist.bottleneck import (
 from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, Subject
 from pytest_ttnn_perf.core.ops import Signpost
 from pytest_ttnn_perf.report.findings import First, ModelKind, Progress, State, Step, progress_of
-from tests.rules.captures import report_of
-from tests.rules.tables import Op, op, table
+from tests.analysis.rules.captures import report_of
+from tests.analysis.rules.tables import Op, op, table
 
 FOUND, CLEAN = RuleOutcome.FOUND, RuleOutcome.CLEAN
 UNKNOWN, NOT_ASKED = RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE

@@ -11,8 +11,8 @@ import pytest
 
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.core.finding import RuleOutcome
-from tests.rules.answers import Ask, clean
-from tests.rules.captures import (
+from tests.analysis.rules.answers import Ask, clean
+from tests.analysis.rules.captures import (
     KERNEL,
     device_rows,
     ops_of,
