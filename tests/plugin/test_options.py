@@ -267,7 +267,6 @@ def gate(project: Project, *arguments: str) -> Ran:
         (["--setup-show"], "", HERE),
         (["--collect-only"], "", {("imported", "here")}),
     ],
-    ids=str,
 )
 def test_tests_are_imported_and_run_where_asked(
     project: Project, options: list[str], settings: str, expected: set[tuple[str, str]]
