@@ -88,12 +88,6 @@ def test_a_side_is_taken(conflict: Repository) -> None:
     assert (desk.path / TABLE).read_text().splitlines()[1].startswith("Conv2d")
 
 
-def test_a_file_that_is_not_in_conflict_is_a_mistake(repository: Repository) -> None:
-    ran = repository.desk.run("merge", "--path", FILE, "--take", "ours")
-    assert (ran.code, ran.text) == (2, "")
-    assert f"git does not have two versions of {FILE}" in ran.errors
-
-
 def test_installing_twice_changes_nothing(repository: Repository) -> None:
     desk = repository.desk
     attributes = desk.path / ".gitattributes"

@@ -61,15 +61,6 @@ def appended(test: TestBaseline, sessions: list[Session]) -> TestBaseline:
 
 
 @SOME
-@given(FILES, FILES)
-def test_an_unchanged_side_gives_the_other_side(base: BaselineFile, changed: BaselineFile) -> None:
-    for ours, theirs in ((base, changed), (changed, base)):
-        merged = merge_files(base, ours, theirs)
-        assert merged.file == changed
-        assert not merged.conflicts
-
-
-@SOME
 @given(st.none() | FILES, FILES, FILES)
 def test_both_directions_give_the_same(
     base: BaselineFile | None, ours: BaselineFile, theirs: BaselineFile

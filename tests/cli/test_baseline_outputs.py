@@ -45,12 +45,6 @@ def test_accept(lived_in: Desk, shape: str) -> None:
     assert_golden(f"baseline/accept_{shape}", clean(ran.text))
 
 
-def test_accept_refuses(lived_in: Desk) -> None:
-    ran = lived_in.run("accept", "run.json", "--dry-run")
-    assert (ran.code, ran.errors) == (0, "")
-    assert_golden("baseline/accept_refused", clean(ran.text))
-
-
 def test_prune(lived_in: Desk) -> None:
     ran = lived_in.run("prune", "run.json")
     assert (ran.code, ran.errors) == (0, "")

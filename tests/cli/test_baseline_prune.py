@@ -65,18 +65,6 @@ def test_other_hardware_loses_only_functions_that_are_gone(desk: Desk) -> None:
     assert desk.find(GONE, T3K) is None
 
 
-def test_one_key_only(desk: Desk) -> None:
-    desk.store(GONE, stored(times(5.0)))
-    desk.store(GONE, stored(times(5.0)), T3K)
-    desk.record(tests={HERE: [10.0]}, collected=ALL)
-    assert desk.run("prune", "run.json", "--key", "wormhole_b0-t3k-2x4").code == 0
-    assert desk.sessions(GONE) == [5.0]
-    assert desk.find(GONE, T3K) is None
-    ran = desk.run("prune", "run.json", "--key", "wormhole_b0-n300")
-    assert ran.code == 2
-    assert "there are no baselines of wormhole_b0-n300, only of: wormh" in ran.errors
-
-
 def test_a_record_must_be_of_a_full_run(desk: Desk) -> None:
     desk.store(HERE, stored(times(10.0)))
     desk.store(GONE, stored(times(5.0)))

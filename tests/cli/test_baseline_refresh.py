@@ -86,31 +86,6 @@ def test_the_last_runs_become_the_sessions(histories: Histories, project: Projec
     assert "1 test as in these runs already" in again.text
 
 
-def test_runs_of_a_database_are_as_good_as_those_in_files(
-    histories: Histories, project: Project
-) -> None:
-    database = ("--history", "sqlite:///perf.db")
-    accepted_nights(histories, project, 1)
-    for _ in range(8):
-        night(histories, 10.1)
-    assert project.cli("history", "import", *database).code == 0
-    for file in histories.made:
-        file.unlink()
-    assert refresh(project, "--last", "6", *database).code == 0
-    assert medians(project) == [pytest.approx(wobbled(10.1, day)) for day in range(3, 9)]
-
-    for _ in range(3):
-        night(histories, 14.0)
-    assert project.cli("history", "import", *database).code == 0
-    for file in histories.made[-3:]:
-        file.unlink()
-    text = refused(refresh(project, "--last", "3", *database))
-    # What is in no file is written to one first.
-    command = text.partition("history export -o . && ")[2].partition(" --reason")[0]
-    assert project.cli("history", "export", "-o", ".", *database).code == 0
-    assert project.cli(*shlex.split(command)[1:], "--reason", "larger model").code == 0
-
-
 def test_a_slow_creep_is_refused_by_name(histories: Histories, project: Project) -> None:
     """0.3 % a night, for 30 nights: no single night is beyond the limit."""
     accepted_nights(histories, project, 3)
@@ -217,3 +192,20 @@ def test_what_cannot_be_meant(
     ran = refresh(project, *words)
     assert (ran.code, ran.text) == (2, "")
     assert message in ran.errors
+
+
+def test_runs_of_a_database_are_as_good_as_those_in_files(
+    histories: Histories, project: Project
+) -> None:
+    database = ("--history", "sqlite:///perf.db")
+    accepted_nights(histories, project, 1)
+    for _ in range(3):
+        night(histories, 14.0)
+    assert project.cli("history", "import", *database).code == 0
+    for file in histories.made:
+        file.unlink()
+    text = refused(refresh(project, "--last", "3", *database))
+    # What is in no file is written to one first.
+    command = text.partition("history export -o . && ")[2].partition(" --reason")[0]
+    assert project.cli("history", "export", "-o", ".", *database).code == 0
+    assert project.cli(*shlex.split(command)[1:], "--reason", "larger model").code == 0

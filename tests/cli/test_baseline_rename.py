@@ -11,8 +11,6 @@ from pytest_ttnn_perf.gate import store as store_module
 from tests.harness.baselines import N150, T3K, ops, stored, times
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.harness.baselines import Desk
 
 OLD, NEW = "models/test_a.py::test_old", "models/test_a.py::test_new"
@@ -97,13 +95,3 @@ def test_a_rename_that_is_cut_short_loses_nothing_and_can_be_ended(
     assert desk.files() == before
     assert desk.run("rename", "models/", "cnn/").code == 0
     assert (desk.sessions(OLD), desk.sessions(moved)) == ([], [10.0])
-
-
-def test_a_missing_op_table_is_said(desk: Desk) -> None:
-    desk.store(OLD, stored(times(10.0), table=ops("Matmul")))
-    table: Path = desk.root / KEY / "models/test_a.ops/test_old.csv"
-    table.unlink()
-    ran = desk.run("rename", OLD, NEW)
-    assert ran.code == 0
-    assert "its op table models/test_a.ops/test_old.csv is missing" in ran.text
-    assert desk.sessions(NEW) == [10.0]

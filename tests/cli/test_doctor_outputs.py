@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.harness.lab import Lab
-    from tests.harness.project import Project
 
 
 @pytest.fixture
@@ -87,15 +86,3 @@ def test_a_machine_that_others_use(lab: Lab, monkeypatch: pytest.MonkeyPatch) ->
             '{"pid": 7, "command": "pytest models", "since": "2026-11-16T12:00:00Z"}'
         )
         assert_says(lab, "occupied", failed=True)
-
-
-def test_the_command(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TT_METAL_WATCHER", "1")
-    ran = project.cli("doctor", "--format", "json")
-    document = json.loads(ran.text)
-    assert ran.code == 1
-    assert set(document) == {"key", "ttnn", "profiler", "checks"}
-    assert {"name", "ok", "found", "remedy"} <= set(document["checks"][0])
-    found = [check for check in document["checks"] if check["name"] == "environment"]
-    assert [check["remedy"] for check in found] == ["unset TT_METAL_WATCHER"]
-    assert project.files() == set()

@@ -56,15 +56,6 @@ def test_a_result_is_accepted_and_judged(project: Project) -> None:
     assert f"REGRESSED {TEST}: {DECODE} 12.00 tok/s/user, baseline 17.15 tok/s/user" in slow.text
 
 
-def test_a_measurement_that_is_gone_fails_by_name(project: Project) -> None:
-    accepted(project)
-    fewer = [measurement(*parts) for parts in DEMO if parts[1] != "tokens/s/user"]
-    write(project, "fewer.json", complete_run(*fewer))
-    ran = project.cli("gate", "fewer.json")
-    assert ran.code == 1
-    assert f"NO_DATA {TEST}: {DECODE}" in ran.text
-
-
 def test_import_says_what_is_gated_and_why_not(project: Project) -> None:
     write(project, "a.json", complete_run(*map(_of, DEMO), measurement("demo", "mood", 7.0)))
 
@@ -83,14 +74,6 @@ def test_import_says_what_is_gated_and_why_not(project: Project) -> None:
 
 def _of(parts: tuple[str, str, float, float | None]) -> dict[str, object]:
     return measurement(*parts)
-
-
-def test_several_files_of_one_test_are_its_samples(project: Project) -> None:
-    for number in range(3):
-        write(project, f"{number}.json", demo(decode=17.0 + number / 10))
-    project.cli("import", "0.json", "1.json", "2.json", "--json", "run.json")
-    (recorded,) = json.loads((project.path / "run.json").read_text())["tests"].values()
-    assert recorded["metrics"][DECODE]["samples"] == [17.0, 17.1, 17.2]
 
 
 def test_hardware_that_is_not_said_is_asked_for(project: Project) -> None:

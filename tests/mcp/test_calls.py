@@ -39,18 +39,21 @@ def progress(message: dict[str, Any]) -> tuple[object, int, str]:
     return said["progressToken"], said["progress"], said["message"]
 
 
-def test_an_answer_has_the_command_its_exit_code_and_what_it_printed(wire: Wire) -> None:
-    answer = wire.ask(call(1, "explain", what="failed"))
+@pytest.mark.parametrize(
+    ("what", "code", "printed"),
+    [
+        ("failed", 1, {"failed": True}),
+        ("nan", 0, {"change": None, "name": "half ?"}),  # JSON has no word for these
+    ],
+)
+def test_an_answer_has_the_command_its_exit_code_and_what_it_printed(
+    wire: Wire, what: str, code: int, printed: dict[str, Any]
+) -> None:
+    answer = wire.ask(call(1, "explain", what=what))
 
-    assert (
-        answer["result"]["structuredContent"]
-        == json.loads(text_of(answer))
-        == {
-            "command": "ttnn-perf explain --format json failed",
-            "exit_code": 1,
-            "answer": {"failed": True},
-        }
-    )
+    command = f"ttnn-perf explain --format json {what}"
+    expected = {"command": command, "exit_code": code, "answer": printed}
+    assert answer["result"]["structuredContent"] == json.loads(text_of(answer)) == expected
     assert answer["result"]["isError"] is False
 
 
@@ -70,12 +73,6 @@ def test_a_command_that_fails_is_an_answer_that_an_agent_reads(
 
     assert answer["result"]["isError"]
     assert text_of(answer) == text
-
-
-def test_what_json_has_no_word_for_is_null(wire: Wire) -> None:
-    answer = wire.ask(call(1, "explain", what="nan"))
-
-    assert answer["result"]["structuredContent"]["answer"] == {"change": None, "name": "half ?"}
 
 
 def test_lines_of_a_command_are_progress_if_that_is_asked_for(wire: Wire) -> None:

@@ -25,21 +25,15 @@ def stateless(method: str, version: object = "2026-07-28", **params: Any) -> dic
     return request(method, **params, _meta={VERSION: version})
 
 
-@pytest.mark.parametrize("version", HANDSHAKE)
-def test_a_handshake_has_the_revision_that_is_asked_for(version: str) -> None:
+@pytest.mark.parametrize("version", [*HANDSHAKE, "2099-01-01", ["2025-06-18"]])
+def test_a_handshake_has_the_revision_that_is_asked_for_or_the_newest(version: Any) -> None:
     (answer,) = answers_to(line(request("initialize", protocolVersion=version)))
 
-    assert answer["result"]["protocolVersion"] == version
+    known = version if version in HANDSHAKE else HANDSHAKE[0]
+    assert answer["result"]["protocolVersion"] == known
     assert answer["result"]["capabilities"] == {"tools": {}}
     assert answer["result"]["serverInfo"]["name"] == "ttnn-perf"
     assert "resultType" not in answer["result"]
-
-
-@pytest.mark.parametrize("version", ["2099-01-01", 7, None, ["2025-06-18"]])
-def test_a_revision_that_is_not_known_gets_the_newest_with_a_handshake(version: object) -> None:
-    (answer,) = answers_to(line(request("initialize", protocolVersion=version)))
-
-    assert answer["result"]["protocolVersion"] == HANDSHAKE[0]
 
 
 def test_without_a_handshake_each_answer_says_that_it_is_complete() -> None:
@@ -71,17 +65,12 @@ def test_another_revision_without_a_handshake_is_refused_with_those_that_are_kno
         (b"7", -32600, None, "expected an object, found 7"),
         (b'{"id": 1, "method": "ping"}', -32600, 1, '"jsonrpc": "2.0"'),
         (b'{"jsonrpc": "2.0", "id": 1}', -32600, 1, "and a method"),
-        (b'{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600, None, "found None"),
-        (b'{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600, None, "found 1.5"),
         (b'{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600, None, "found True"),
         (line(request("ping", "x" * 9000)), -32600, None, "expected an id that is a short text"),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": [1]}', -32602, 1, "found [1]"),
         (line(request("resources/list")), -32601, 1, "found 'resources/list'"),
-        (line(request("x" * 100_000)), -32601, 1, "found 'xxx"),
         (line(call(1, "rm")), -32602, 1, "a tool of status, doctor, plan, try, explain, journal"),
-        (line(request("tools/call", name=["status"])), -32602, 1, "found ['status']"),
         (line(request("tools/call", name="status", arguments=[1])), -32602, 1, "found [1]"),
-        (line(request("tools/call", name="status", arguments="")), -32602, 1, "found ''"),
         (line(call(1, "status", [1])), -32602, 1, "progressToken"),
         (b"x" * (3 * LONGEST_LINE_BYTES), -32600, None, "expected a line of at most 1048576 bytes"),
     ],
@@ -106,25 +95,10 @@ def test_what_cannot_be_answered_is_an_error_and_the_next_line_is_read(
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": {}}},
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": 7},
         {"jsonrpc": "2.0", "id": 4, "result": {}},
-        {"jsonrpc": "2.0", "id": 4, "error": {"code": 1, "message": "no"}},
     ],
 )
 def test_what_needs_no_answer_gets_none(message: dict[str, Any]) -> None:
     assert answers_to(line(message) + b"\n  \n" + PING) == [PONG]
-
-
-def test_a_client_that_goes_in_the_middle_of_a_message_is_told_so() -> None:
-    assert answers_to(b"") == []
-    assert [answer["error"]["code"] for answer in answers_to(PING[:-3])] == [-32700]
-    assert answers_to(PING) == [PONG]
-
-
-@given(st.lists(st.binary(max_size=60).filter(lambda part: b"\n" not in part)))
-def test_any_bytes_at_all_leave_a_server_that_answers(lines: list[bytes]) -> None:
-    *others, pong = answers_to(b"".join(part + b"\n" for part in lines) + PING)
-
-    assert pong == PONG
-    assert all("error" in answer for answer in others)
 
 
 JSON = st.recursive(
@@ -136,10 +110,16 @@ JSON = st.recursive(
 )
 
 
-@given(method=st.sampled_from(["initialize", "tools/list", "ping", "server/discover"]), params=JSON)
-def test_any_parameters_are_answered_once(method: str, params: object) -> None:
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    (answer,) = answers_to(line(message))
+METHODS = st.sampled_from(["initialize", "tools/list", "ping", "server/discover"])
 
+
+@given(st.lists(st.binary(max_size=60).filter(lambda part: b"\n" not in part)), METHODS, JSON)
+def test_whatever_comes_before_a_message_it_is_answered_once(
+    lines: list[bytes], method: str, params: object
+) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    *others, answer = answers_to(b"".join(part + b"\n" for part in lines) + line(message))
+
+    assert all("error" in other for other in others)
     assert answer["id"] == 1
     assert ("result" in answer) != ("error" in answer)

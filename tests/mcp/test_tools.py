@@ -68,7 +68,6 @@ def test_a_command_understands_its_tool(name: str) -> None:
     [
         ("status", {"x": 1}, "status: expected no arguments, found the unknown 'x'"),
         ("compare", {"before": "a"}, "compare: after is missing: a file of the same kind"),
-        ("compare", {"before": "a", "after": None}, "compare: after is missing"),
         ("compare", {"before": 7, "after": "b"}, "before: expected a text, found 7"),
         ("explain", {"what": " "}, "what: expected a text, found ' '"),
         (
@@ -81,11 +80,11 @@ def test_a_command_understands_its_tool(name: str) -> None:
         ("explain", {"what": "a\ud800"}, "what: expected text without NUL and half characters"),
         ("plan", {"of": "run.json"}, "of: expected a list of at most 100 texts, found 'run.json'"),
         ("plan", {"of": ["a"] * 101}, "of: expected a list of at most 100 texts, found 101"),
+        ("accept", {"record": "r", "tests": ["a"], "reason": ""}, "reason: expected a text"),
         ("try", {"message": "m", "tests": ["--ttnn-perf-update=all"]}, "tests: expected a file or"),
         ("try", {"message": "m", "tests": ["@options.txt"]}, "tests: expected a file or a test"),
         ("accept", {"record": "r", "tests": ["a"]}, "accept: reason is missing: why this is right"),
         ("accept", {"record": "r", "tests": [], "reason": "r"}, "tests: expected at least one"),
-        ("accept", {"record": "r", "tests": ["a"], "reason": ""}, "reason: expected a text"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_words(
@@ -104,28 +103,24 @@ def test_an_agent_reads_what_was_wrong_with_its_words() -> None:
     assert text_of(answer) == "before: expected a file or a test, found '-x': write ./-x"
 
 
-def test_a_project_can_forbid_agents_to_accept(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("false", "agents_accept is false in the configuration"),
+        ("'no'", "agents_accept: expected true or false, found 'no'"),
+    ],
+)
+def test_a_project_can_forbid_agents_to_accept(desk: Desk, setting: str, why: str) -> None:
     """Even if the agent has edited the configuration since the server started."""
     file = desk.path / "ttnn_perf.toml"
-    file.write_text("agents_accept = false\n")
+    file.write_text(f"agents_accept = {setting}\n")
     forbidden = why_not_accept()
     file.write_text("agents_accept = true\n")
 
     assert [tool["name"] for tool in listed(forbidden)] == EIGHT[:-1]
     (answer,) = answers_to(json.dumps(call(1, "accept", **SAID["accept"])).encode(), forbidden)
-    assert text_of(answer) == (
-        "accept is forbidden here: agents_accept is false in the configuration; ask a person to "
-        "run ttnn-perf baseline accept"
-    )
-
-
-def test_a_configuration_that_cannot_be_read_allows_nothing(desk: Desk) -> None:
-    (desk.path / "ttnn_perf.toml").write_text("agents_accept = 'no'\n")
-    forbidden = why_not_accept()
-
-    assert [tool["name"] for tool in listed(forbidden)] == EIGHT[:-1]
-    (answer,) = answers_to(json.dumps(call(1, "accept", **SAID["accept"])).encode(), forbidden)
-    assert "agents_accept: expected true or false, found 'no'" in text_of(answer)
+    assert text_of(answer).startswith("accept is forbidden here: ")
+    assert f"{why}; ask a person to run ttnn-perf baseline accept" in text_of(answer)
 
 
 @pytest.mark.parametrize("name", ["explain", "compare", "plan"])

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.core.finding import Severity
-from pytest_ttnn_perf.core.metric import Metric
-from pytest_ttnn_perf.core.observation import MetricObservation, Outcome, Shift
+from pytest_ttnn_perf.core.observation import Outcome, Shift
 from pytest_ttnn_perf.core.settings import Missing
 from pytest_ttnn_perf.gate.record import CiJob
 from pytest_ttnn_perf.report.ci import annotation_lines, gitlab_text
@@ -62,12 +61,6 @@ def test_everything_that_failed_a_test_is_one_annotation() -> None:
     ]
 
 
-def test_errors_that_are_only_reported_are_warnings() -> None:
-    test = judged("a.py::a", FINE, findings=(finding("TTP001", Severity.ERROR),))
-    (line,) = annotation_lines(told(test, passes=True, enforced=False))
-    assert line.startswith("::warning ")
-
-
 @pytest.mark.parametrize(("missing", "found"), [(Missing.WARN, 1), (Missing.IGNORE, 0)])
 def test_missing_baselines_follow_the_setting(missing: Missing, found: int) -> None:
     run = told(judged("a.py::a", verdict(Outcome.NO_BASELINE)), passes=True, missing=missing)
@@ -87,21 +80,12 @@ def test_no_more_than_github_shows_and_the_rest_is_counted() -> None:
     assert lines[9] == f"::error title=ttnn-perf::4 more errors; {where}"
 
 
-def test_failures_that_something_else_annotates_are_left_out() -> None:
-    tests = [
-        judged("a.py::slow", verdict(Outcome.REGRESSED)),
-        judged("a.py::fast", verdict(Outcome.IMPROVED), findings=(finding(),)),
-    ]
-    lines = list(annotation_lines(told(*tests), failures=False))
-    assert [line.partition(" ")[0] for line in lines] == ["::warning", "::notice"]
-
-
 @pytest.mark.parametrize(("failing", "level"), [(False, "error"), (True, "warning")])
 def test_shifted_machine_is_told_of_no_file(failing: bool, level: str) -> None:
     outcome = Outcome.REGRESSED if failing else Outcome.WITHIN
     run = told(judged("a.py::a", verdict(outcome)), shift=Shift(0.08, 6, 7))
-    said = [line for line in annotation_lines(run, failures=False) if "shifted" in line]
-    assert said == [
+    # That of the test itself is left to whatever else annotates failures.
+    assert list(annotation_lines(run, failures=False)) == [
         f"::{level} title=ttnn-perf%3A environment shifted::environment shifted: 8.0 %25 slower "
         "as a whole (6 of 7 tests moved the same way); nothing that is recorded differs"
     ]
@@ -110,6 +94,17 @@ def test_shifted_machine_is_told_of_no_file(failing: bool, level: str) -> None:
 def test_run_that_was_cut_short_is_an_error() -> None:
     (line,) = annotation_lines(told(judged("a.py::a", FINE), complete=False))
     assert line == "::error title=ttnn-perf::the run was cut short after 1 test"
+
+
+def test_errors_that_are_only_reported_are_warnings() -> None:
+    test = judged("a.py::a", FINE, findings=(finding("TTP001", Severity.ERROR),))
+    (line,) = annotation_lines(told(test, passes=True, enforced=False))
+    assert line.startswith("::warning ")
+
+
+def test_verdict_of_a_test_is_that_of_its_worst_metric() -> None:
+    found = judged("a.py::a", verdict(Outcome.IMPROVED), verdict(Outcome.TOO_NOISY))
+    assert dict(property_pairs(found, None))["ttnn_perf.verdict"] == "TOO_NOISY"
 
 
 def issues(run: CiReport) -> list[dict[str, Any]]:
@@ -166,20 +161,3 @@ def test_same_trouble_in_two_runs_is_one() -> None:
     marks = [[issue["fingerprint"] for issue in issues(run)] for run in (first, later)]
     assert marks[0] == marks[1]
     assert len(set(marks[0])) == 2
-
-
-def test_recorded_metric_has_value_and_unit() -> None:
-    recorded = MetricObservation(Metric("load_time", "ms"), (3.0, 1.0, 2.0), gated=False)
-    pairs = property_pairs(judged("a.py::a", metrics={"load_time": recorded}), None)
-    assert pairs == [("ttnn_perf.load_time", "2"), ("ttnn_perf.load_time.unit", "ms")]
-
-
-def test_verdict_of_a_test_is_that_of_its_worst_metric() -> None:
-    found = judged("a.py::a", verdict(Outcome.IMPROVED), verdict(Outcome.TOO_NOISY))
-    assert dict(property_pairs(found, None))["ttnn_perf.verdict"] == "TOO_NOISY"
-
-
-def test_names_hold_nothing_that_xml_cannot() -> None:
-    odd = judged("a.py::a", verdict(Outcome.WITHIN, Metric("a\x00b\x1b", "n\ns")))
-    pairs = property_pairs(odd, None)
-    assert ("ttnn_perf.a\\x00b\\x1b.unit", "n\\ns") in pairs

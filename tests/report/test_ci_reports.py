@@ -119,21 +119,6 @@ def test_annotation_is_one_line_that_decodes_back(file: str, title: str, message
     assert read == [visible(file), visible(title), visible(message)]
 
 
-@given(ANY, ANY, ANY)
-def test_every_annotation_of_a_run_is_one_line(test: str, metric: str, text: str) -> None:
-    for line in annotation_lines(a_run(test, metric, text)):
-        assert line.splitlines() == [line]
-        assert re.match(r"::(error|warning|notice) ", line)
-
-
-@given(ANY, ANY, ANY)
-def test_code_quality_report_is_json_that_can_be_written(test: str, metric: str, text: str) -> None:
-    issues = json.loads(gitlab_text(a_run(test, metric, text)).encode())
-    marks = [issue["fingerprint"] for issue in issues]
-    assert len(marks) == len(set(marks))
-    assert all(issue["description"].isprintable() for issue in issues)
-
-
 @given(ANY, ANY)
 def test_properties_make_xml_that_parses(test: str, metric: str) -> None:
     found = judged(test, verdict(Outcome.WITHIN, Metric(metric, metric)))
@@ -145,8 +130,16 @@ def test_properties_make_xml_that_parses(test: str, metric: str) -> None:
 
 
 @given(ANY, ANY, ANY)
-def test_terminal_shows_no_control_character(test: str, metric: str, text: str) -> None:
+def test_whatever_is_in_a_run_lines_are_lines_and_json_is_json(
+    test: str, metric: str, text: str
+) -> None:
     run = a_run(test, metric, text)
+    for line in annotation_lines(run):
+        assert line.splitlines() == [line]
+        assert re.match(r"::(error|warning|notice) ", line)
+    issues = json.loads(gitlab_text(run).encode())
+    assert len({issue["fingerprint"] for issue in issues}) == len(issues)
+    assert all(issue["description"].isprintable() for issue in issues)
     blocks = summary_lines(run.tests, summary_options=run.summary_options)
     lines = list(printed(blocks, Style(120, wrap=True)))
     assert all(line.isprintable() for line in lines)

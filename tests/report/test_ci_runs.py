@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import warnings
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import entry_of
-from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
+from tests.behaviour.turns import IN_WORKERS, latencies, write_turns
 
 if TYPE_CHECKING:
     from tests.harness.project import Project, Ran
@@ -38,29 +35,26 @@ def notes_of(ran: Ran) -> list[str]:
 
 
 def test_annotations_stand_on_lines_of_their_own(slower: Project) -> None:
+    """Also that of a test whose worker died; properties stand beside those of the test."""
+    write_turns(slower, slow=["os.kill(os.getpid(), 9)"], fast=latencies(5))
     source = slower.path / "test_model.py"
-    source.write_text(source.read_text().replace("turn = ", "print('no end', end=''); turn = "))
+    text = source.read_text().replace("turn = ", "print('no end', end=''); turn = ")
+    text = text.replace("(ttnn_perf, name):", "(ttnn_perf, name, record_property):")
+    source.write_text(text + "\n    record_property('board', 'n150')\n")
     line = source.read_text().splitlines().index("@pytest.mark.ttnn_perf") + 1
 
-    ran = slower.pytest_process("--ttnn-perf", *IN_WORKERS, "-s", "--ttnn-perf-confirm=0")
+    options = ("-s", "--junitxml=junit.xml", "-o", "junit_family=xunit1")
+    ran = slower.pytest_process("--ttnn-perf", *IN_WORKERS, *options)
 
     assert ran.code == 1
     place = f"file=test_model.py,line={line}"
     assert notes_of(ran) == [
-        f"error {place},title=REGRESSED test_model[slow]",
+        f"error {place},title=NO_DATA test_model[slow]",
         f"notice {place},title=IMPROVED test_model[fast]",
     ]
-
-
-def test_test_whose_worker_died_has_its_line(slower: Project) -> None:
-    write_turns(slower, slow=["os.kill(os.getpid(), 9)"], fast=latencies(10))
-
-    ran = slower.pytest_process("--ttnn-perf", *IN_WORKERS, "--junitxml=junit.xml")
-
-    location = entry_of(slower, id_of("slow"))["location"]
-    error = f"error file=test_model.py,line={location['line']},title=NO_DATA test_model[slow]"
-    assert error in notes_of(ran)
     assert properties(slower, "test_model[slow]")["ttnn_perf.verdict"] == "NO_DATA"
+    fast = properties(slower, "test_model[fast]")
+    assert (fast["ttnn_perf.verdict"], fast["board"]) == ("IMPROVED", "n150")
 
 
 def properties(project: Project, name: str) -> dict[str, str]:
@@ -70,38 +64,3 @@ def properties(project: Project, name: str) -> dict[str, str]:
     found = [each for case in cases for each in case.iter("property")]
     assert len(found) == len({each.get("name") for each in found})
     return {str(each.get("name")): str(each.get("value")) for each in found}
-
-
-@pytest.mark.parametrize("mode", [("inline", "xunit2"), ("process", "xunit1")], ids=" ".join)
-def test_junit_report_has_the_metrics_beside_the_tests_own_properties(
-    slower: Project, mode: tuple[str, str]
-) -> None:
-    source = slower.path / "test_model.py"
-    text = source.read_text().replace("(ttnn_perf, name):", "(ttnn_perf, name, record_property):")
-    source.write_text(text + "\n    record_property('board', 'n150')\n")
-    isolate, family = mode
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "record_property is incompatible")
-        options = ("--junitxml=junit.xml", "-o", f"junit_family={family}")
-        slower.pytest("--ttnn-perf", f"--ttnn-perf-isolate={isolate}", *options)
-
-    found = properties(slower, "test_model[slow]")
-    expected = {
-        "board": "n150",
-        "ttnn_perf.verdict": "REGRESSED",
-        "ttnn_perf.latency": "20",
-        "ttnn_perf.latency.unit": "ms",
-        "ttnn_perf.latency.baseline": "10",
-        "ttnn_perf.latency.change_percent": "100",
-        "ttnn_perf.latency.verdict": "REGRESSED",
-    }
-    assert expected.items() <= found.items()
-    assert properties(slower, "test_model[fast]")["ttnn_perf.verdict"] == "IMPROVED"
-
-
-def test_record_names_the_runner(slower: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RUNNER_NAME", "tt-n150-07")
-    slower.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
-    document = json.loads((slower.path / "run.json").read_text())
-    assert document["environment"]["runner"] == "tt-n150-07"

@@ -58,19 +58,6 @@ def test_run_without_gated_tests_does_not_look_like_a_pass() -> None:
     assert text_of(told()).startswith("⚠️ **ttnn-perf: no test was gated**\n")
 
 
-def test_failures_beyond_the_first_are_folded() -> None:
-    text = text_of(told(*many(5, SLOWER)))
-    assert "<summary>What to run for 2 more tests</summary>" in text
-    assert text.count("Accept it with:") == 5
-
-
-def test_mistake_in_a_test_comes_without_commands() -> None:
-    wrong = judged("a.py::a", SLOWER, problems=("no such metric: <b>",))
-    text = text_of(told(wrong))
-    assert "no such metric: &lt;b&gt;" in text
-    assert "```" not in text
-
-
 def test_gains_of_a_fast_machine_are_not_offered() -> None:
     text = text_of(told(judged("a.py::a", verdict(Outcome.IMPROVED)), shift=Shift(-0.1, 6, 7)))
     assert "### Improved" not in text
@@ -114,14 +101,14 @@ def test_findings_are_grouped_by_rule_errors_open_and_first() -> None:
     assert "TTP103" not in text
 
 
-@pytest.mark.parametrize("most_bytes", [3_000, 20_000, COMMENT_BYTES])
+@pytest.mark.parametrize("most_bytes", [3_000, COMMENT_BYTES])
 def test_long_report_is_cut_and_says_so(most_bytes: int) -> None:
-    text = text_of(told(*many(2_000, SLOWER)), most_bytes=most_bytes)
+    text = text_of(told(*many(800, SLOWER)), most_bytes=most_bytes)
     assert len(text.encode()) <= most_bytes
     assert len(text.encode()) > most_bytes / 2
-    left = re.search(r"\*[\d,]+ of 2,000 rows left out; the whole is in `\S+run\.json`\.\*", text)
+    left = re.search(r"\*[\d,]+ of 800 rows left out; the whole is in `\S+run\.json`\.\*", text)
     assert left is not None
-    assert text.startswith("## ❌ ttnn-perf: 2000 of 2000 tests failed")
+    assert text.startswith("## ❌ ttnn-perf: 800 of 800 tests failed")
     assert text.endswith("</sub>\n")
     assert text.count("<details") == text.count("</details>")
     assert text.count("```") % 2 == 0

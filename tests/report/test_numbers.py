@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
-from pytest_ttnn_perf.report.tables import format_change, format_fraction, format_value
+from pytest_ttnn_perf.report.tables import format_change, format_value
 
 TIME = Metric("t", "ns")
 BYTES = Metric("b", "B", kind=Kind.BYTES)
@@ -51,7 +51,3 @@ def test_a_value_takes_the_unit_of_the_one_beside_it() -> None:
 )
 def test_change(change: float | None, text: str) -> None:
     assert format_change(change) == text
-
-
-def test_fraction_has_no_sign() -> None:
-    assert (format_fraction(-0.0499), format_fraction(None)) == ("5.0 %", "-")

@@ -4,51 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 
-from tests.behaviour.model import entry_of, refusal_of, write_latency
+from tests.behaviour.model import entry_of, write_latency
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
 SCHEMA = Path(__file__).parents[2] / "docs/reference/benchmark-run.schema.json"
-#: The fields that dashboards take, and what they take there; with None where it may be null.
-RUN: dict[str, tuple[type | None, ...]] = {
-    **dict.fromkeys(("run_start_ts", "run_end_ts"), (datetime,)),
-    **dict.fromkeys(("run_type", "device_hostname", "ml_model_name"), (str,)),
-    **dict.fromkeys(
-        (
-            "git_repo_name", "git_commit_hash", "git_branch_name", "github_pipeline_link",
-            "user_name", "docker_image", "device_ip", "ml_model_type", "precision",
-            "dataset_name", "profiler_name", "image_dimension",
-        ),
-        (str, None),
-    ),
-    **dict.fromkeys(
-        (
-            "github_pipeline_id", "github_job_id", "num_layers", "batch_size",
-            "input_sequence_length", "output_sequence_length",
-        ),
-        (int, None),
-    ),
-    **dict.fromkeys(("perf_analysis", "training"), (bool, None)),
-    **dict.fromkeys(("device_info", "config_params"), (dict, None)),
-    "git_commit_ts": (datetime, None),
-    "measurements": (list,),
-}  # fmt: skip
-MEASUREMENT: dict[str, tuple[type | None, ...]] = {
-    **dict.fromkeys(("step_start_ts", "step_end_ts"), (datetime,)),
-    **dict.fromkeys(("step_name", "name"), (str,)),
-    **dict.fromkeys(("target", "device_power", "device_temperature"), (float, None)),
-    "iteration": (int,),
-    "step_warm_up_num_iterations": (int, None),
-    "value": (float,),
-}
 MODEL = """
     import pytest
 
@@ -62,44 +29,22 @@ MODEL = """
 TEST = "test_model.py::test_llama"
 
 
-def is_taken(value: object, kinds: tuple[type | None, ...]) -> bool:
-    """Return whether a field may hold a value."""
-    if value is None:
-        return None in kinds
-    if datetime in kinds:
-        assert isinstance(value, str)
-        return datetime.fromisoformat(value).utcoffset() == timedelta(0)
-    if float in kinds:
-        return type(value) in {int, float}
-    return type(value) in kinds
-
-
 def written(project: Project, folder: str = "out") -> list[dict[str, Any]]:
-    """Return what was written, held to the schema and to what dashboards take."""
+    """Return what was written, held to the schema."""
     documents = []
     for file in sorted((project.path / folder).iterdir()):
         document = json.loads(file.read_text(), parse_constant=pytest.fail)
         jsonschema.validate(document, json.loads(SCHEMA.read_text()))
-        assert document.keys() == RUN.keys()
-        assert [name for name, kinds in RUN.items() if not is_taken(document[name], kinds)] == []
-        for each in document["measurements"]:
-            assert each.keys() == MEASUREMENT.keys()
-            wrong = [name for name, kinds in MEASUREMENT.items() if not is_taken(each[name], kinds)]
-            assert wrong == []
         documents.append(document)
     return documents
 
 
-@pytest.fixture
-def outside_of_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_known_is_written_and_the_rest_is_null(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("REPOSITORY", "RUN_ID", "JOB_ID", "ACTOR", "TRIGGERING_ACTOR", "SERVER_URL",
                  "HEAD_REF", "REF_NAME"):  # fmt: skip
         monkeypatch.delenv(f"GITHUB_{name}", raising=False)
-    monkeypatch.delenv("RUNNER_NAME", raising=False)
-
-
-@pytest.mark.usefixtures("outside_of_ci")
-def test_what_is_known_is_written_and_the_rest_is_null(project: Project) -> None:
     project.write(test_model=MODEL)
 
     ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-benchmark-json=out")
@@ -135,15 +80,22 @@ def test_where_it_comes_from(project: Project, monkeypatch: pytest.MonkeyPatch) 
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("GITHUB_HEAD_REF", raising=False)
-    write_latency(project, 12.5)
+    write_latency(project, 10.0)
+    project.pytest("--ttnn-perf-update=new")
+    write_latency(project, 20.0)
     project.run("git", "init", "--quiet", "--initial-branch", "mine")
     author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
     project.run("git", "add", "--all")
     project.run("git", *author, "commit", "--quiet", "--message", "first")
 
-    project.pytest("--ttnn-perf-update=new", "--ttnn-perf-benchmark-json=out")
+    assert project.pytest("--ttnn-perf", "--ttnn-perf-benchmark-json=out").code == 1
 
+    (file,) = (project.path / "out").iterdir()
+    assert re.fullmatch(r"complete_run_.*test-model-py-test-model.*_4711\.json", file.name)
     (document,) = written(project)
+    (measured,) = document["measurements"]
+    assert (measured["name"], measured["value"]) == ("latency", 20.0)
+    assert document["config_params"]["ttnn_perf"]["metrics"]["latency"]["outcome"] == "REGRESSED"
     assert re.fullmatch(r"[0-9a-f]{40}", document["git_commit_hash"])
     assert document["git_commit_ts"] is not None
     link = "https://github.com/tenstorrent/tt-metal/actions/runs/77"
@@ -153,36 +105,6 @@ def test_where_it_comes_from(project: Project, monkeypatch: pytest.MonkeyPatch) 
         "user_name": "someone", "device_hostname": "runner-7",
     }  # fmt: skip
     assert {name: document[name] for name in expected} == expected
-
-
-def test_files_have_the_names_that_are_looked_for(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_latency(project, 12.5)
-    for job in (None, "4711"):
-        monkeypatch.delenv("GITHUB_JOB_ID", raising=False)
-        if job is not None:
-            monkeypatch.setenv("GITHUB_JOB_ID", job)
-        project.pytest("--ttnn-perf-update=new", f"--ttnn-perf-benchmark-json=out-{job}")
-        (file,) = (project.path / f"out-{job}").iterdir()
-        assert file.match("complete_run_*.json")
-        last = file.name.split(".")[-2].split("_")[-1]
-        assert last == "4711" if job else not last.isdigit()
-        assert "test-model-py-test-model" in file.name
-
-
-def test_also_of_a_test_that_failed_the_gate(project: Project) -> None:
-    write_latency(project, 10.0)
-    project.pytest("--ttnn-perf-update=new")
-    write_latency(project, 20.0)
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-benchmark-json=out")
-
-    assert ran.code == 1
-    (document,) = written(project)
-    (measured,) = document["measurements"]
-    assert (measured["name"], measured["value"]) == ("latency", 20.0)
-    assert document["config_params"]["ttnn_perf"]["metrics"]["latency"]["outcome"] == "REGRESSED"
 
 
 def test_what_has_no_number_is_named_and_not_written(project: Project) -> None:
@@ -223,11 +145,3 @@ def test_what_we_write_we_read(project: Project) -> None:
         there = entry["metrics"][metric]
         assert [there.get(part) for part in definition] == [observed.get(p) for p in definition]
     assert entry["metrics"]["tokens/s.decode"]["samples"] == [36.0]
-
-
-def test_a_file_in_the_place_of_the_folder_is_refused(project: Project) -> None:
-    write_latency(project, 12.5)
-    (project.path / "taken").write_text("")
-    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-benchmark-json=taken")
-    place = project.path / "taken"
-    assert refusal_of(ran) == f"{place}: expected a folder for benchmark results, found a file"

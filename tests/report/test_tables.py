@@ -13,17 +13,13 @@ from tabulate import tabulate
 from pytest_ttnn_perf.core.text import inert
 from pytest_ttnn_perf.report.tables import (
     NARROWEST,
-    Column,
-    Columns,
     Fit,
     Line,
     Style,
     columns_of,
     fitted,
-    id_column,
     printed,
     table_of,
-    wrapped,
 )
 from tests.properties.strategies import SOME
 
@@ -81,29 +77,6 @@ def test_no_table_is_wider_than_the_terminal(
     found = table_of(headings, rows, fits=fits[: len(headings)]).lines(Style(width))
     assert max(map(columns_of, found)) <= width
     assert not any("\n" in line or "\x1b" in line for line in found)
-
-
-@SOME
-@given(st.lists(st.tuples(_IDS, _HOSTILE, st.floats()), min_size=1, max_size=4), _WIDTHS)
-def test_no_listing_of_tests_is_wider_than_the_terminal(
-    records: list[tuple[str, str, float]], width: int
-) -> None:
-    columns: Columns[tuple[str, str, float]] = Columns(
-        id_column(lambda record: record[0]),
-        Column("", lambda record: record[1], "metric"),
-        Column("", lambda record: record[2], "change", right=True),
-    )
-    found = list(printed(columns.table(records), Style(width, wrap=True)))
-    assert max(map(columns_of, found)) <= width
-
-
-@SOME
-@given(_CELLS | _HOSTILE.map(lambda text: " ".join(text.split())), st.integers(0, 8), _WIDTHS)
-def test_a_sentence_is_wrapped_and_whole(text: str, indent: int, width: int) -> None:
-    line = " " * indent + text.replace("::", ":")
-    found = list(wrapped(line, width))
-    assert max(map(columns_of, found)) <= width
-    assert "".join("".join(found).split()) == "".join(line.split())
 
 
 @SOME
