@@ -45,7 +45,7 @@ RULES_INTRODUCTION: Final = """\
 Generated from the code by `make docs`.
 
 The rules of the optimization checklist, by what they are about. Each has a page: what it finds, why
-that matters, what to do, when it is no problem, where it looks, and its limits.
+that matters, what to do, when it is no problem, and its limits.
 `ttnn-perf rules CODE` prints the same.
 
 [Use the checklist](../how-to/use-the-checklist.md) tells how to run them, change their limits and

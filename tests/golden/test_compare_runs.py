@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any
-
-import pytest
 
 from pytest_ttnn_perf.cli.files import run_compare
 from pytest_ttnn_perf.cli.main import parse
@@ -104,11 +101,6 @@ AFTER: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
-    return _written(tmp_path, BEFORE, AFTER)
-
-
 def _written(folder: Path, before: object, after: object) -> tuple[Path, Path]:
     first, second = folder / "before.json", folder / "after.json"
     first.write_text(json.dumps(before))
@@ -116,8 +108,8 @@ def _written(folder: Path, before: object, after: object) -> tuple[Path, Path]:
     return first, second
 
 
-def _compare(files: tuple[Path, Path], shape: str = "table") -> str:
-    return run_compare(parse(["compare", *map(str, files), "--format", shape])).text
+def _compare(first: Path, second: Path) -> str:
+    return run_compare(parse(["compare", str(first), str(second)])).text
 
 
 def test_everything_that_may_be_said(project: Project) -> None:
@@ -127,8 +119,8 @@ def test_everything_that_may_be_said(project: Project) -> None:
     assert_golden("compare_runs_table", ran.text)
 
 
-def test_a_run_is_the_same_as_itself(files: tuple[Path, Path]) -> None:
-    lines = _compare((files[0], files[0])).splitlines()
+def test_a_run_is_the_same_as_itself(tmp_path: Path) -> None:
+    lines = _compare(*_written(tmp_path, BEFORE, BEFORE)).splitlines()
     assert lines[2] == "environment: nothing that is recorded differs"
     assert lines[-2] == "12 metrics compared: 12 unchanged"
 
@@ -139,43 +131,6 @@ def test_a_journal_is_compared_like_a_record_and_was_cut_short(tmp_path: Path) -
     tests = [json.dumps({name: test}) for name, test in BEFORE["tests"].items()]
     journal = tmp_path / "before.jsonl"
     journal.write_text("\n".join([json.dumps({**heading, "journal": True}), *tests]))
-    of_record, of_journal = (_compare((file, second)).splitlines() for file in (first, journal))
+    of_record, of_journal = (_compare(file, second).splitlines() for file in (first, journal))
     told = of_record[0].replace("before.json", "before.jsonl")
     assert of_journal == [f"{told} (the run was cut short)", *of_record[1:]]
-
-
-@pytest.mark.parametrize(
-    ("field", "before", "after", "note"),
-    [
-        ("unit", "us", "ms", "unit 'us' → 'ms'"),
-        ("source", "wall", "device", "source 'wall' → 'device'"),
-    ],
-)
-def test_another_definition_or_source_is_not_compared(
-    tmp_path: Path, field: str, before: str, after: str, note: str
-) -> None:
-    metric = time(1.0, better="lower", kind="time")
-    assert _notes(tmp_path, {**metric, field: before}, {**metric, field: after}) == [
-        f"not comparable: {note}"
-    ]
-
-
-def test_a_setting_that_only_one_run_states_is_another_setting(tmp_path: Path) -> None:
-    notes = _notes(tmp_path, time(1.0), time(1.0), facts={"batch": 8})
-    assert notes == ["not comparable: batch None → 8"]
-
-
-@pytest.mark.parametrize("samples", [[], [1.0, None]])
-def test_samples_that_the_gate_would_refuse_are_no_value(
-    tmp_path: Path, samples: list[float | None]
-) -> None:
-    assert _notes(tmp_path, time(*samples), time(1.0)) == ["not comparable: no finite value before"]
-
-
-def _notes(folder: Path, before: object, after: object, **more: object) -> list[str]:
-    """Return the notes of a single metric before and after; ``more`` is of the test after."""
-    runs = [deepcopy(BEFORE), deepcopy(BEFORE)]
-    runs[0]["tests"] = {"t.py::t": {"metrics": {"m": before}}}
-    runs[1]["tests"] = {"t.py::t": {"metrics": {"m": after}, **more}}
-    document = json.loads(_compare(_written(folder, *runs), "json"))
-    return [row["note"] for row in document["metrics"]]

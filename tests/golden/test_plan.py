@@ -43,7 +43,7 @@ MLP = ("mlp.csv", "--target", "350 us", "--format")
 @pytest.mark.parametrize(
     ("golden", "words"),
     [
-        *((f"mlp_{shape}", (*MLP, shape)) for shape in ("table", "json", "csv", "markdown")),
+        *((f"mlp_{shape}", (*MLP, shape)) for shape in ("table", "json", "markdown")),
         ("several", ("cnn.csv", "mlp.csv")),
     ],
 )
@@ -101,13 +101,11 @@ def test_numbers_that_cannot_be_trusted_make_no_plan(captured: Project) -> None:
     ("words", "code", "complaint"),
     [
         ((), 2, "nothing to plan: no run is recorded here: make one with pytest --ttnn-perf"),
-        (("none.csv",), 3, "none.csv: "),
         (
             ("mlp.csv", "--target", "fast"),
             2,
             "--target: expected a time with its unit, such as '12 ms', found 'fast'",
         ),
-        (("mlp.csv", "--target", "12"), 2, "found '12'"),
         (("mlp.csv", "--target", "-3 ms"), 2, "found '-3 ms'"),
         (("run.json",), 3, "run.json: expected a run record with tests, found none in it"),
         (

@@ -1,4 +1,4 @@
-"""Whole outputs on terminals of three widths: all of it fits, and reads well."""
+"""Whole outputs on terminals of two widths: all of it fits, and reads well."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.harness.terminal import Terminal
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-WIDTHS = (60, 80, 120)
+WIDTHS = (60, 120)
 FOLDER = "models/demos/wormhole/llama/tests"
 #: A regression that ops explain, a gain, a new test, a steady one, and a long id.
 MODELS = """

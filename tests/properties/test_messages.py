@@ -17,7 +17,7 @@ from pytest_ttnn_perf.plugin.wire import OBSERVATION, message_of
 from tests.properties.strategies import MANY, SOME
 
 if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+    from hypothesis.strategies import DrawFn, SearchStrategy
 
 #: Half a surrogate pair too: it may stand in the id of a parametrised test.
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=8)
@@ -92,34 +92,25 @@ def test_a_message_that_lacks_a_field_is_refused(
         message_of(sent(document))
 
 
-@MANY
-@given(DOCUMENTS, st.data())
-def test_a_message_with_another_value_is_refused_or_can_be_read(
-    document: dict[str, Any], data: st.DataObject
-) -> None:
-    document[data.draw(st.sampled_from(sorted(document)))] = data.draw(JSON)
-    read_or_refused(sent(document))
-
-
-NAMES = sorted({"kind"}.union(*KINDS.values()))
+@st.composite
+def nearly_right(draw: DrawFn) -> object:
+    """Draw a message in which one value is another one."""
+    document = draw(DOCUMENTS)
+    document[draw(st.sampled_from(sorted(document)))] = draw(JSON)
+    return document
 
 
 @MANY
-@given(JSON | st.dictionaries(st.sampled_from(NAMES), JSON))
+@given(JSON | nearly_right())
 @example({"kind": "Message"})
 @example({"kind": ["started"]})
 @example({"kind": "reported", "report": {}})
 @example({"kind": "reported", "report": {"nodeid": 5}})
 @example({"kind": "reported", "report": ["nodeid"]})
-@example("kind")
 def test_any_document_is_a_message_or_refused_by_name(document: object) -> None:
-    read_or_refused(document)
-
-
-def read_or_refused(document: object) -> None:
-    """Read a document; whoever gets a message can ask it for all that its kind has."""
+    """Whoever gets a message can ask it for all that its kind has."""
     try:
-        message = message_of(document)
+        message = message_of(sent(document))
     except DecodeError:
         return
     assert message.data.keys() == KINDS[message.kind].keys()
@@ -148,17 +139,3 @@ ASSIGNMENTS = st.builds(
 @given(ASSIGNMENTS)
 def test_an_assignment_survives_its_file(assignment: Assignment) -> None:
     assert decode(Assignment, sent(encode(assignment))) == assignment
-
-
-@SOME
-@given(ASSIGNMENTS, st.data())
-def test_an_assignment_with_another_value_is_refused_or_an_assignment(
-    assignment: Assignment, data: st.DataObject
-) -> None:
-    document = encode(assignment)
-    document[data.draw(st.sampled_from(sorted(document)))] = data.draw(JSON)
-    try:
-        read = decode(Assignment, sent(document))
-    except DecodeError:
-        return
-    assert decode(Assignment, encode(read)) == read

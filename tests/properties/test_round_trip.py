@@ -32,15 +32,10 @@ _SESSION = re.compile(r"^ {12}\[.*\],?$", re.MULTILINE)
 
 
 @SOME
-@given(runs())
-def test_a_run_survives_json(run: Run) -> None:
+@given(runs(), runs(judged=False))
+def test_a_run_survives_json_and_the_layout_of_its_record(run: Run, unjudged: Run) -> None:
     assert decode_run(json.loads(json.dumps(encode_run(run), allow_nan=False))) == run
-
-
-@SOME
-@given(runs(judged=False))
-def test_a_run_survives_the_layout_of_its_record(run: Run) -> None:
-    assert parse_json(run_text(run), decode_run, file=Path("run.json")) == run
+    assert parse_json(run_text(unjudged), decode_run, file=Path("run.json")) == unjudged
 
 
 @FEW
@@ -76,17 +71,13 @@ def test_an_op_table_survives_its_file(
 
 @SOME
 @given(BASELINE_FILES)
-def test_a_baseline_survives_its_file(file: BaselineFile) -> None:
+def test_a_baseline_survives_its_file_of_sorted_json_with_a_line_per_session(
+    file: BaselineFile,
+) -> None:
     text = encode_text(file)
     read = decode_file(json.loads(text))
     assert read == file
     assert encode_text(read) == text
-
-
-@SOME
-@given(BASELINE_FILES)
-def test_a_baseline_file_is_sorted_json_with_one_line_per_session(file: BaselineFile) -> None:
-    text = encode_text(file)
     json.loads(text, object_pairs_hook=_sorted_members, parse_constant=_refused)
     stored = [metric for test in file.tests.values() for metric in test.metrics.values()]
     assert len(_SESSION.findall(text)) == sum(len(metric.sessions) for metric in stored)

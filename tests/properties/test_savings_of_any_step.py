@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-import pytest
-from hypothesis import Phase, find, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
@@ -91,35 +90,7 @@ def test_no_more_than_the_op_takes(ops: OpTable) -> None:
     for rule in RULES.values():
         for row, saved in rule.check(Subject(ops=ops)).savings.items():
             assert 0 <= saved <= times[row] * (1 + 1e-9)
-
-
-@pytest.mark.long
-def test_the_steps_above_are_such_that_each_rule_finds_something() -> None:
-    left = dict(RULES)
-
-    def is_last(ops: OpTable) -> bool:
-        for code, rule in tuple(left.items()):
-            if any(rule.check(Subject(ops=ops)).savings.values()):
-                del left[code]
-        return not left
-
-    find(
-        tables(),
-        is_last,
-        settings=settings(
-            max_examples=5_000,
-            database=None,
-            deadline=None,
-            derandomize=True,
-            phases=[Phase.generate],
-        ),
-    )
-
-
-@given(ops=tables())
-def test_what_is_known_of_an_op_is_within_its_peaks(ops: OpTable) -> None:
     for line in rooflines(ops):
         for fraction in (line.dram_fraction, line.compute_fraction):
             assert fraction is None or 0 <= fraction <= 1.05
-        if ops.arch not in {"wormhole_b0", "blackhole"}:
-            assert line.bound is None
+        assert ops.arch in {"wormhole_b0", "blackhole"} or line.bound is None

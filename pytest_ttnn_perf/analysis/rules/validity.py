@@ -24,7 +24,7 @@ from pytest_ttnn_perf.analysis.ops.regions import (
 )
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
-from pytest_ttnn_perf.core.text import counted, percent, shortened, size
+from pytest_ttnn_perf.core.text import counted, percent, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -329,14 +329,9 @@ def _fastest(table: OpTable, stale: Sequence[int], lines: Sequence[Roofline]) ->
 #: What ended without an error of its own: the program went no further.
 _CUT: Final = "incomplete_operation"
 _LONGEST: Final = 160
+#: What tt-metal says when tensors, or the circular buffers of a program, find no room.
 _NO_ROOM: Final = re.compile(
-    r"Out of Memory: Not enough space to allocate (\d+) B (\w+) buffer across (\d+) banks, where "
-    r"each bank needs to store (\d+) B(?:, but bank size is (?:only )?(\d+) B)?"
-    r"(?:.*?largest free block: (\d+) B)?"
-)
-_TOO_LARGE: Final = re.compile(r"grow to (\d+) B which is beyond max L1 size of (\d+) B")
-_CLASH: Final = re.compile(
-    r"clash with L1 buffers.*?allocated at (\d+).*?region ends at (\d+)", re.DOTALL
+    r"out of memory|beyond max L1 size|clash with L1 buffers", re.IGNORECASE
 )
 
 
@@ -347,8 +342,8 @@ def operation_failed(
     """Operations of the program failed.
 
     ## What it finds
-    The operations that raised an error, with its reason; of those that ran out of memory, what they
-    asked for and what there was. Those that were begun and never ended are counted apart.
+    The operations that raised an error, with its reason; those that ran out of memory come first.
+    Those that were begun and never ended are counted apart.
 
     ## Why it matters
     What follows was not run, or ran on something else. Numbers of such a program are `NO_DATA`, and
@@ -367,12 +362,12 @@ def operation_failed(
     cut = [error for error in report.errors if error.kind == _CUT]
     if not report.errors:
         return most.clean(0.0)
-    starved = sum(_memory(error) is not None for error in failed)
+    starved = sum(map(_is_starved, failed))
     lack = f", {starved} for lack of memory" if starved else ""
     texts = [f"{counted(len(failed), 'operation')} failed{lack}"] if failed else []
     texts += [f"{counted(len(cut), 'operation')} did not end"] if cut else []
     # What ran out of memory is what can be remedied by what this rule says.
-    ranked = sorted(failed, key=lambda error: _memory(error) is None)
+    ranked = sorted(failed, key=_is_starved, reverse=True)
     return most.found(
         float(len(report.errors)),
         "; ".join(texts),
@@ -382,27 +377,9 @@ def operation_failed(
 
 def _text(error: OperationError) -> str:
     place = "" if error.operation is None else f" (operation {error.operation})"
-    why = _memory(error) or error.reason or error.kind or "no reason is given"
+    why = error.reason or error.kind or "no reason is given"
     return f"{error.name or 'unnamed'}{place}: {shortened(why, _LONGEST)}"
 
 
-def _memory(error: OperationError) -> str | None:
-    """Describe an out-of-memory error; None for another."""
-    reason = error.reason or ""
-    found = _NO_ROOM.search(reason)
-    if found is not None:
-        whole, kind, banks, each, bank, free = found.groups()
-        asked = f"{size(int(whole))} of {kind}, {size(int(each))} in each of {banks} banks"
-        there = f" of {size(int(bank))}" if bank else ""
-        left = f"; the largest free block has {size(int(free))}" if free else ""
-        return f"out of memory: asked for {asked}{there}{left}"
-    found = _TOO_LARGE.search(reason)
-    if found is not None:
-        needed, most = map(int, found.groups())
-        return f"out of memory: circular buffers of {size(needed)} in an L1 of {size(most)}"
-    found = _CLASH.search(reason)
-    if found is not None:
-        starts, ends = map(int, found.groups())
-        over = size(max(ends - starts, 0))
-        return f"out of memory: circular buffers reach {over} into tensors in L1"
-    return reason if "out of memory" in reason.lower() else None
+def _is_starved(error: OperationError) -> bool:
+    return _NO_ROOM.search(error.reason or "") is not None

@@ -194,14 +194,18 @@ ttp016 = Ask("TTP016")
 CALL = Operation(1, "ttnn.add")
 
 
-def failed(reason: str | None, kind: str | None = "RuntimeError") -> OperationError:
+def failed(reason: str, kind: str = "RuntimeError") -> OperationError:
     return OperationError(3, "ttnn.from_torch", kind, reason)
 
 
-def test_a_program_that_only_stopped() -> None:
+def test_what_found_no_room_comes_first_and_what_only_stopped_is_counted_apart() -> None:
     cut = failed("started but never completed", "incomplete_operation")
-    answer = ttp016(report=replace(report([CALL]), errors=(cut,)))
-    assert answer.reason == "1 operation did not end"
+    starved = failed("Out of Memory: Not enough space to allocate 64 B DRAM buffer")
+    made = replace(report([CALL]), errors=(cut, failed("bad shape"), starved))
+    answer = ttp016(report=made)
+    assert answer.reason == "2 operations failed, 1 for lack of memory; 1 operation did not end"
+    assert "space to allocate" in answer.evidence[0].subject
+    assert "never completed" in answer.evidence[2].subject
 
 
 MASKED = HelperPcc("pcc", "comp_pcc", 0.9991, nan, "actual holds 1 NaN")
