@@ -85,7 +85,7 @@ def test_sigterm_before_enough_rounds_judges_nothing(versions: Versions) -> None
     assert_nothing_left(versions, ran)
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["with the tests", "while a test runs"])
+@pytest.mark.parametrize("late", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_code_that_is_installed_from_the_working_tree_is_not_compared_with_itself(
     versions: Versions, late: bool
 ) -> None:

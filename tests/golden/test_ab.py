@@ -18,7 +18,7 @@ from tests.harness.golden import assert_golden
 from tests.harness.versions import Versions
 
 if TYPE_CHECKING:
-    from tests.harness.project import Ran
+    from pathlib import Path
 
 SAME = {"latency": 20.0}
 COUNT = {"unit": "", "kind": "count"}
@@ -34,10 +34,10 @@ pytest.skip("looked")
 MOVING = "ttnn_perf.record('latency', 10 + number * 7 % 5, unit='ms')"
 
 
-@pytest.fixture(scope="module")
-def versions(tmp_path_factory: pytest.TempPathFactory) -> Versions:
+@pytest.fixture
+def versions(tmp_path: Path) -> Versions:
     """A project whose last commit is as installed, with changes that are not committed."""
-    versions = Versions(tmp_path_factory.mktemp("ab"), drift=0.002)
+    versions = Versions(tmp_path, drift=0.002)
     versions.write("pyproject.toml", "[tool.ttnn_perf]\nwarmup = 1\niterations = 3\n")
     versions.model(
         decode={
@@ -75,63 +75,34 @@ def versions(tmp_path_factory: pytest.TempPathFactory) -> Versions:
     return versions
 
 
-@pytest.fixture(scope="module")
-def state(versions: Versions) -> tuple[str, ...]:
-    """What is the user's, before anything was measured."""
-    return versions.state()
-
-
-@pytest.fixture(scope="module")
-def ran(versions: Versions, state: tuple[str, ...]) -> Ran:
-    """Measure six rounds, with an editable install that each side's own folder comes before."""
-    del state
+def test_the_whole_story(versions: Versions) -> None:
+    """Four rounds, with an editable install that each side's own folder comes before."""
+    state = versions.state()
     found_first = ("src", versions.installed_editable())
-    return versions.ab("v1", "--rounds", "6", "--log-file=user.log", python_path=found_first)
 
+    ran = versions.ab("v1", "--rounds", "4", "--log-file=user.log", python_path=found_first)
 
-def test_the_whole_story(ran: Ran) -> None:
     text = re.sub(r"\b[0-9a-f]{7,8}\b", "COMMIT", ran.text)
     text = re.sub(r"log: \S*/passes/ab-RUN-ID", "log: FOLDER", text)
     assert_golden("ab_table", text)
     assert ran.code == 1
-
-
-def test_progress_names_round_side_and_test_and_what_a_look_tells(ran: Ran) -> None:
-    """Tests of which all is known after the first look are not measured on."""
-    lines = [re.sub(r", up to .* left$", "", line) for line in ran.errors.splitlines()]
-    assert lines == [
-        "[#-----------] round 1, look at 4, working tree, test 8 of 8",
-        "[##----------] round 1, look at 4, v1, test 8 of 8",
-        "[###---------] round 2, look at 4, v1, test 5 of 5",
-        "[####--------] round 2, look at 4, working tree, test 4 of 4",
-        "[#####-------] round 3, look at 4, working tree, test 4 of 4",
-        "[######------] round 3, look at 4, v1, test 4 of 4",
-        "[#######-----] round 4, look at 4, v1, test 4 of 4",
-        "[########----] round 4, look at 4, working tree, test 4 of 4",
-        "look after 4 rounds: 1 of 4 tests undecided, continuing, at most 6 rounds",
-        "[#########---] round 5, look at 6, working tree, test 1 of 1",
-        "[##########--] round 5, look at 6, v1, test 1 of 1",
-        "[###########-] round 6, look at 6, v1, test 1 of 1",
-        "[############] round 6, look at 6, working tree, test 1 of 1",
-        "look after 6 rounds: 1 of 4 tests undecided, and it was the last",
+    assert [re.sub(r", up to .* left$", "", line) for line in ran.errors.splitlines()] == [
+        "[##----------] round 1, look at 4, working tree, test 8 of 8",
+        "[###---------] round 1, look at 4, v1, test 8 of 8",
+        "[####--------] round 2, look at 4, v1, test 5 of 5",
+        "[######------] round 2, look at 4, working tree, test 4 of 4",
+        "[########----] round 3, look at 4, working tree, test 4 of 4",
+        "[#########---] round 3, look at 4, v1, test 4 of 4",
+        "[##########--] round 4, look at 4, v1, test 4 of 4",
+        "[############] round 4, look at 4, working tree, test 4 of 4",
+        "look after 4 rounds: 1 of 4 tests undecided, and it was the last",
     ]
-
-
-@pytest.mark.usefixtures("ran")
-def test_sides_take_turns_and_change_places(versions: Versions) -> None:
-    """The last of a round is the first of the next; one died and was followed by none."""
+    # The last of a round is the first of the next; one died and was followed by none.
     order = "".join("W" if ours else "R" for _, ours in versions.processes())
-    assert order == "WRRW" * 3
-
-
-@pytest.mark.usefixtures("ran")
-def test_both_sides_are_measured_with_the_settings_of_the_working_tree(versions: Versions) -> None:
-    assert (versions.path / "machine" / "calls").read_text() == "5 5 "
-
-
-@pytest.mark.usefixtures("ran")
-def test_nothing_of_the_users_was_touched(versions: Versions, state: tuple[str, ...]) -> None:
-    assert versions.state() == state
+    assert order == "WRRW" * 2
+    calls = (versions.path / "machine" / "calls").read_text()
+    assert calls == "5 5 ", "both sides are measured with the settings of the working tree"
+    assert versions.state() == state, "nothing of the user's was touched"
     assert versions.left_behind() == []
     assert not (versions.root / "baselines").exists()
     assert not (versions.root / "user.log").exists(), "of so many runs, none is the user's"

@@ -67,8 +67,8 @@ MODEL = """
 #: What the test is asked for, in a file that is no test.
 TUNING = """
     ROWS = 32
-    WARMUP = 3
-    ITERATIONS = 10
+    WARMUP = 1
+    ITERATIONS = 3
     PCC = 0.99
     TOLERANCE = 0.02
 """
