@@ -158,7 +158,9 @@ def test_tests_that_went_wrong_in_a_session_are_named_and_not_stored(project: Pr
 
     assert ran.code == 1
     assert rows_of(ran) == ["good", "last"]
-    failures = dict(re.findall(r"^failed test_model\.py::test_model\[(\w+)\]: (.*)$", ran.text, re.M))
+    failures = dict(
+        re.findall(r"^failed test_model\.py::test_model\[(\w+)\]: (.*)$", ran.text, re.M)
+    )
     assert re.fullmatch(
         r"session 2: its worker ended with exit code 3; log: .*/2-calibrate/worker\.log",
         failures.pop("dies"),
