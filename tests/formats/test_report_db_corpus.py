@@ -14,7 +14,6 @@ from pytest_ttnn_perf.analysis.readers.attach import read_captured_call
 from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json, read_held
 from pytest_ttnn_perf.analysis.readers.report_db import (
     BufferType,
-    Scope,
     is_report_db,
     read_report_db,
 )
@@ -116,23 +115,6 @@ def test_memory_by_plain_sums(file: Path) -> None:
         assert report.peak_bytes_per_bank[kind] == max(s for _, k, s in rows if TYPES[k] is kind)
 
 
-def test_circular_buffers_by_plain_sums(file: Path) -> None:
-    # In these files all buffers of a program lie on the same cores.
-    expected = {}
-    for op, text in query(file, "SELECT operation_id, captured_graph FROM captured_graph"):
-        programs, found = [0], False
-        for node in json.loads(text):
-            if node["node_type"] == "circular_buffer_deallocate_all":
-                programs.append(0)
-            elif node["node_type"] == "circular_buffer_allocate":
-                found = True
-                own = node["params"]["globally_allocated"] == "0"
-                programs[-1] += int(node["params"]["size"]) if own else 0
-        expected[op] = max(programs) if found else None
-    operations = read_report_db(file).operations
-    assert {op.id: op.cb_bytes_per_core for op in operations} == expected
-
-
 #: Per op of cnn_small: where its input and output lie, and the shard of the output.
 HEIGHT, BLOCK, DRAM = "L1_HEIGHT_SHARDED", "L1_BLOCK_SHARDED", "DRAM_INTERLEAVED"
 #: Per convolution: sharding, act_block_h_override, double buffers, weights, and what runs inside.
@@ -159,23 +141,6 @@ def test_cnn_convolutions(
     names = [name.replace("DeviceOperation", "") for name in operation.device_operations]
     assert names == inside.split()
     assert len(operation.inputs) == 1  # weights on the host are no input
-
-
-def test_comparisons() -> None:
-    report = of("comparison")
-    local = [record for record in report.comparisons if record.scope is Scope.LOCAL]
-    whole = [record for record in report.comparisons if record.scope is Scope.GLOBAL]
-    assert (len(local), len(whole)) == (14, 14)
-    lowest = min(local, key=lambda record: record.actual_pcc or 0)
-    operations = by_id(report)
-    assert lowest.tensor in operations[11].outputs
-    assert lowest.actual_pcc == pytest.approx(0.99993, abs=5e-6)
-    failed = [r for r in whole if (r.actual_pcc or 0) < (r.desired_pcc or 0)]
-    assert [record.actual_pcc for record in failed] == pytest.approx([0.99970] * 2, abs=5e-6)
-    assert failed[0].tensor in operations[11].outputs
-    assert {round(record.desired_pcc or 0, 6) for record in report.comparisons} == {0.9999}
-    weights = [report.tensors[operations[n].inputs[1]].dtype for n in (6, 7, 8)]
-    assert weights == ["BFLOAT16", "BFLOAT8_B", "BFLOAT4_B"]
 
 
 @pytest.mark.parametrize("name", CAPTURED)
@@ -207,9 +172,7 @@ def test_a_captured_graph_agrees_with_its_database(name: str) -> None:
     ("name", "held"),
     [
         ("fast_program_built", {BufferType.DRAM: 8192}),
-        ("fast_program_cached", {BufferType.DRAM: 8192}),
         ("cnn_8_cores", {BufferType.DRAM: 14336, BufferType.L1: 6656, BufferType.L1_SMALL: 400}),
-        ("cnn_2_cores", {BufferType.DRAM: 14336, BufferType.L1: 19712, BufferType.L1_SMALL: 576}),
         # A trace of 20,480 bytes: ten pages of 2,048, each in a bank of its own.
         ("trace_inside", {BufferType.DRAM: 8192, BufferType.TRACE: 2048}),
     ],

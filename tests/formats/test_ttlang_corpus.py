@@ -130,38 +130,6 @@ def test_the_text_agrees_with_the_exact_form() -> None:
         assert sizes == {int(size): count for size, count in raw["transfer_sizes"].items()}
 
 
-@pytest.mark.parametrize("name", [name for name, found in SAMPLES.items() if found[1]])
-def test_reports_add_up(name: str) -> None:
-    text = sample(name)
-    (report,) = read_ttlang_log(corpus(f"ttlang/{name}")).auto_profiles
-    assert report.complete
-    rows = re.findall(r"^  (\w+) +\[(\w+)\] +([\d,]+) cycles \( *(\d+) ops\)", text, re.M)
-    summary = [(row.thread, row.kernel, row.cycles, row.ops) for row in report.summary]
-    assert summary == [(thread, kernel, number(c), int(ops)) for thread, kernel, c, ops in rows]
-    assert report.total_operations == sum(int(ops) for *_, ops in rows)
-    assert report.longest_thread_cycles == max(number(cycles) for _, _, cycles, _ in rows)
-    lines = [line for thread in report.threads for line in thread.lines or ()]
-    assert len(lines) == len(re.findall(r"^\d+ ", text, re.M))
-    hits = [number(total) for total in re.findall(r"(?:total=|x\d+ = )([\d,]+)", text)]
-    assert sum(hits) == sum(line.total_cycles or 0 for line in lines if (line.hits or 0) > 1)
-    ops = [number(cycles) for cycles in re.findall(r"[├╰]─ ([\d,]+) ", text)]
-    assert ops == [op.cycles for line in lines for op in line.ops]
-    assert all(line.total_cycles == sum(op.cycles for op in line.ops) for line in lines if line.ops)
-
-
-@pytest.mark.parametrize("name", [name for name, found in SAMPLES.items() if found[2]])
-def test_signposts(name: str) -> None:
-    rows = [line.split() for line in sample(name).split("\n") if re.search(r"RISC", line)]
-    (profile,) = read_ttlang_log(corpus(f"ttlang/{name}")).signpost_profiles
-    found = [
-        [s.name, s.thread, s.hits, s.total_cycles, s.average_cycles, s.shortest_cycles,
-         s.longest_cycles]
-        for s in profile.signposts
-    ]  # fmt: skip
-    assert found == [[row[0], row[1], *map(number, row[2:])] for row in rows]
-    assert profile.complete == (name != WITHOUT_END)
-
-
 def test_a_trace_of_the_simulator() -> None:
     file = corpus("ttlang/sim/mm4_small.jsonl.gz")
     with gzip.open(file, "rt", encoding="utf-8") as stream:

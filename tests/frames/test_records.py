@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -38,10 +38,22 @@ def model(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-def test_what_runs_leave_is_a_row_per_test_and_metric(model: Project) -> None:
-    frame = frames.runs()
-
+def test_what_runs_and_baselines_leave_is_rows(model: Project) -> None:
     records = sorted(model.records(), key=lambda record: str(record["id"]))
+    check_runs(records)
+    check_findings(records)
+    check_baselines(model, records)
+    empty = model.path / "empty"
+    empty.mkdir()
+    for read in (frames.runs, frames.findings, frames.baselines):
+        some, none = read(), read(empty)
+        assert (len(some) > 0, len(none)) == (True, 0)
+        assert list(some) == list(none) == list(frames.COLUMNS[read.__name__])
+        assert [dtype.name for dtype in some.dtypes] == [dtype.name for dtype in none.dtypes]
+
+
+def check_runs(records: list[dict[str, Any]]) -> None:
+    frame = frames.runs()
     assert frame["run"].unique().tolist() == [record["id"] for record in records]
     assert str(frame["started_at"].dtype) == "datetime64[ns, UTC]"
     assert frame["started_at"].notna().all()
@@ -53,7 +65,7 @@ def test_what_runs_leave_is_a_row_per_test_and_metric(model: Project) -> None:
     assert first["outcome"] == "NO_BASELINE"
     assert math.isnan(first["change"])
     second = latency[latency["label"].isna()].iloc[0]
-    told = records[[record["label"] for record in records].index(None)]
+    told = next(record for record in records if record["label"] is None)
     verdict = told["tests"][TEST]["verdicts"]["latency"]
     assert second["run"] == told["id"]
     assert (second["value"], second["outcome"]) == (15, "REGRESSED")
@@ -61,38 +73,30 @@ def test_what_runs_leave_is_a_row_per_test_and_metric(model: Project) -> None:
     assert second["change"] == verdict["change"] == pytest.approx(0.5)
     assert second["limit"] == verdict["limit"]
 
-
-def test_a_test_without_a_result_has_a_row_that_says_so(model: Project) -> None:
-    frame = frames.runs(model.path / ".ttnn_perf" / "runs")
     broken = frame[(frame["test"] == "test_model.py::test_broken") & (frame["value"].isna())]
-    assert broken["outcome"].tolist() == ["NO_DATA"]
-    assert broken["metric"].isna().all()
-    assert broken["kind"].isna().all()
-    assert broken["n"].tolist() == [0]
+    assert (broken["outcome"].tolist(), broken["n"].tolist()) == (["NO_DATA"], [0])
+    assert broken[["metric", "kind"]].isna().all(axis=None)
 
 
-def test_sessions_of_baselines(model: Project) -> None:
+def check_baselines(model: Project, records: list[dict[str, Any]]) -> None:
     frame = frames.baselines()
-
     sessions = model.stored()["test_model"]["metrics"]["latency"]["sessions"]
     latency = frame[frame["metric"] == "latency"]
     assert latency[["median", "mad", "n"]].to_numpy().tolist() == sessions
-    assert latency["session"].tolist() == [0]
-    recorded = [record["id"] for record in model.records() if record["label"] == "first"]
-    assert latency["run"].tolist() == recorded
+    recorded = [record["id"] for record in records if record["label"] == "first"]
+    assert latency[["run", "session", "test", "better"]].to_numpy().tolist() == [
+        [*recorded, 0, TEST, "lower"]
+    ]
     assert latency["current"].all()
-    assert latency["test"].tolist() == [TEST]
     assert latency["accepted_at"].notna().all()
-    assert latency["better"].tolist() == ["lower"]
     assert set(frame["test"]) == {TEST, "test_model.py::test_broken"}
 
 
-def test_findings_are_rows_with_their_numbers(model: Project) -> None:
+def check_findings(records: list[dict[str, Any]]) -> None:
     frame = frames.findings()
-
     told = [
         (record["id"], test, found["code"], found["outcome"])
-        for record in sorted(model.records(), key=lambda record: str(record["id"]))
+        for record in records
         for test, judged in record["tests"].items()
         for found in judged["findings"]
     ]
@@ -103,24 +107,6 @@ def test_findings_are_rows_with_their_numbers(model: Project) -> None:
 
 
 @pytest.mark.parametrize("name", ["runs", "findings", "baselines"])
-def test_an_empty_folder_is_an_empty_frame_of_the_same_types(model: Project, name: str) -> None:
-    empty = model.path / "empty"
-    empty.mkdir()
-    some, none = getattr(frames, name)(), getattr(frames, name)(empty)
-    assert len(some) > 0
-    assert len(none) == 0
-    assert list(some) == list(none) == list(frames.COLUMNS[name])
-    assert [dtype.name for dtype in some.dtypes] == [dtype.name for dtype in none.dtypes]
-
-
-@pytest.mark.parametrize("name", ["runs", "findings", "baselines"])
 def test_what_is_not_there_is_one_sentence(tmp_path: Path, name: str) -> None:
     with pytest.raises(frames.InputError, match=r"nowhere: expected .* found nothing"):
         getattr(frames, name)(tmp_path / "nowhere")
-
-
-def test_a_damaged_record_is_told_by_its_place(tmp_path: Path) -> None:
-    file = tmp_path / "run.json"
-    file.write_text('{"format": 1, "tests": 3}')
-    with pytest.raises(frames.InputError, match=r"run.json.*\['tests'\]: expected an object"):
-        frames.runs(file)

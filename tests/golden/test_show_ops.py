@@ -74,14 +74,6 @@ def test_real_captures_fit_any_terminal(name: str, width: int) -> None:
     assert any("time us" in line for line in lines)
 
 
-def test_layers_of_a_real_model_are_shown_once() -> None:
-    table = op_table_of(corpus("ops_perf/blackhole_clip_encoder.csv"))
-    lines = shown(table, name="clip.csv", style=Style(100))
-    (layers,) = [line.strip() for line in lines if "×" in line]
-    assert layers.startswith("× 12 layers of 27 ops: 3.578 ms, 298.2 us each (#335 to #658")
-    assert len(lines) < 60
-
-
 def test_colours_are_for_terminals_alone() -> None:
     table = op_table_of(corpus("ops_perf/gemma_sliding_decode_final.csv"))
     plain = shown(table, name="g.csv", style=Style(80))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.ops.align import attribute, attribute_groups, group_ops
+from pytest_ttnn_perf.analysis.ops.align import attribute, group_ops
 from pytest_ttnn_perf.analysis.ops.names import condense_settings, function_in, settings_in
 from tests.analysis.ops.tables import table
 from tests.properties.strategies import MANY, SOME
@@ -18,7 +18,6 @@ from tests.properties.test_attribution import ops
 if TYPE_CHECKING:
     from random import Random
 
-    from pytest_ttnn_perf.analysis.ops.align import Attribution
     from pytest_ttnn_perf.core.ops import Op, OpGroups
 
 ROWS = st.lists(ops(), max_size=25)
@@ -36,12 +35,6 @@ def groups_of(rows: list[Op]) -> OpGroups:
     return group_ops(table(rows))
 
 
-def compared(before: list[Op], after: list[Op]) -> Attribution:
-    attribution = attribute_groups(groups_of(before), groups_of(after))
-    assert attribution is not None
-    return attribution
-
-
 def total_ns(groups: OpGroups) -> float:
     return sum(group.total_ns for group in groups.groups)
 
@@ -57,17 +50,6 @@ def test_the_groups_add_up_to_the_total_of_the_table(rows: list[Op]) -> None:
     groups = groups_of(rows)
     whole = attribute(table(rows), table(rows))
     assert total_ns(groups) == pytest.approx(whole.before_ns, abs=rounding_ns(groups))
-
-
-@SOME
-@given(st.lists(ops(devices=st.just(0)), max_size=25))
-def test_every_op_is_in_one_group(rows: list[Op]) -> None:
-    untraced = [row._replace(trace=None, replay=None) for row in rows]
-    groups = groups_of(untraced)
-    assert sum(group.count for group in groups.groups) == len(rows)
-    for group in groups.groups:
-        assert group.count > 0
-        assert 0 <= group.median_ns <= group.total_ns + 0.0005
 
 
 @SOME

@@ -39,17 +39,17 @@ DIGITS = '{"format": ' + "1" * 5000 + "}"
 JOURNAL = '{"format": 1, "journal": true}\n'
 
 
-def _paths(document: object, path: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
+def paths(document: object, path: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
     yield path
     if isinstance(document, dict):
         for name, member in document.items():
-            yield from _paths(member, (*path, name))
+            yield from paths(member, (*path, name))
     elif isinstance(document, list):
         for index, member in enumerate(document):
-            yield from _paths(member, (*path, index))
+            yield from paths(member, (*path, index))
 
 
-def _replaced(document: Any, path: tuple[Step, ...], value: object) -> Any:
+def replaced(document: Any, path: tuple[Step, ...], value: object) -> Any:
     if not path:
         return value
     changed = copy.deepcopy(document)
@@ -64,7 +64,7 @@ def _replaced(document: Any, path: tuple[Step, ...], value: object) -> Any:
 def _nearly_right(draw: DrawFn, documents: st.SearchStrategy[Any]) -> object:
     """Draw a right document in which one value is another one."""
     document = draw(documents)
-    return _replaced(document, draw(st.sampled_from(list(_paths(document)))), draw(JSON))
+    return replaced(document, draw(st.sampled_from(list(paths(document)))), draw(JSON))
 
 
 RECORDS = runs().map(encode_run)
@@ -143,9 +143,9 @@ def test_any_bytes_are_read_or_refused_in_one_line(
 def test_a_value_is_found_on_the_line_it_begins_on(
     document: object, data: st.DataObject, indent: int | None, ascii_only: bool
 ) -> None:
-    path = data.draw(st.sampled_from(list(_paths(document))))
+    path = data.draw(st.sampled_from(list(paths(document))))
     mark = "the one value that stands here and nowhere else"
-    marked = json.dumps(_replaced(document, path, mark), indent=indent, ensure_ascii=ascii_only)
+    marked = json.dumps(replaced(document, path, mark), indent=indent, ensure_ascii=ascii_only)
     line = next(n for n, text in enumerate(marked.split("\n"), start=1) if mark in text)
     text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
     assert line_of(text, path) == line

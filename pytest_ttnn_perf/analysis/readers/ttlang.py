@@ -225,15 +225,15 @@ class AutoProfile(Struct, frozen=True):
 
 
 class Signpost(NamedTuple):
-    """A named zone of a kernel; early tables have totals only."""
+    """A named zone of a kernel."""
 
     name: str
     thread: str
     total_cycles: int
-    hits: int | None = None
-    average_cycles: int | None = None
-    shortest_cycles: int | None = None
-    longest_cycles: int | None = None
+    hits: int
+    average_cycles: int
+    shortest_cycles: int
+    longest_cycles: int
 
 
 class SignpostProfile(NamedTuple):
@@ -327,14 +327,13 @@ class SimCounters(Struct, frozen=True):
 # The lines of a tt-lang log, without colours, and a reader that collects problems.
 
 PERF_SUMMARY: Final = "=== PERF SUMMARY ==="
-OLD_PERF_SUMMARY: Final = "=== NOC PROFILER SUMMARY ==="
 FLOW_GRAPHS: Final = ("=== CB FLOW GRAPH ===", "=== DFB FLOW GRAPH ===")
 PIPE_GRAPH: Final = "=== PIPE GRAPH ==="
 AUTO_PROFILE: Final = "TTLANG AUTO-PROFILE REPORT"
 SIGNPOST_PROFILE: Final = "SIGNPOST PROFILE"
 #: Whole lines: compiler dumps are full of other ``===``.
 HEADINGS: Final = frozenset({
-    PERF_SUMMARY, OLD_PERF_SUMMARY, *FLOW_GRAPHS, PIPE_GRAPH, AUTO_PROFILE, SIGNPOST_PROFILE,
+    PERF_SUMMARY, *FLOW_GRAPHS, PIPE_GRAPH, AUTO_PROFILE, SIGNPOST_PROFILE,
 })  # fmt: skip
 #: So many lines in a row that are not understood end a section.
 _MOST_UNREAD: Final = 3
@@ -577,8 +576,7 @@ class _Report:
     def _read_summary(self, line: str) -> bool:
         found = _TOTAL.fullmatch(line)
         if found is None:
-            # The first releases drew the roofline below the summary, without a title.
-            return self._read_roofline(line)
+            return False
         thread, kernel, cycles, ops, percent = found.groups()
         self._summary.append(ThreadTotal(thread, kernel, whole(ops), whole(cycles), float(percent)))
         return True
@@ -682,8 +680,8 @@ _CHIP: Final = re.compile(
 _COUNT: Final = re.compile(rf"programs: ({WHOLE})(?: \(.*\))?")
 _PROGRAM: Final = re.compile(r"--- Program (-?[0-9]{1,20})(?: \((.*)\))? ---")
 _REQUIRED: Final = ("grid", "duration", "dram_read", "dram_write")
-#: The last line that a program can have, now and in the first releases.
-_LAST_THREADS: Final = ("TRISC_2", "NCRISC:")
+#: The last line that a program can have.
+_LAST_THREAD: Final = "TRISC_2"
 #: The arch of a chip that tt-lang does not know, with a clock and a core count it made up.
 _UNKNOWN_ARCH: Final = "unknown"
 _SUMMARY: Final = "PERF SUMMARY"
@@ -692,7 +690,7 @@ _SPAN: Final = rf"({WHOLE}) cycles \(({DECIMAL}) (us|ms)\)"
 _ONE_SIZE: Final = re.compile(rf"{_SIZE} \(uniform\)")
 _COUNTED_SIZE: Final = re.compile(rf"{_SIZE}x({WHOLE})")
 _NOC: Final = re.compile(rf"(NOC_[0-9]{{1,3}})=({WHOLE})")
-_KERNEL_TIME: Final = re.compile(rf"    ([A-Z]{{1,20}}(?:_[0-9])?:?) +{_SPAN}(?: - {_SPAN})?")
+_KERNEL_TIME: Final = re.compile(rf"    ([A-Z]{{1,20}}(?:_[0-9])?) +{_SPAN}(?: - {_SPAN})?")
 _MOVED: Final = {
     "DRAM read": "dram_read",
     "DRAM write": "dram_write",
@@ -834,7 +832,7 @@ class _Section:
     @property
     def ends_with_last_thread(self) -> bool:
         """True if the last line ends a program."""
-        return self._last_line.strip().startswith(_LAST_THREADS)
+        return self._last_line.strip().startswith(_LAST_THREAD)
 
     def is_over(self, line: str) -> bool:
         """Return whether a line comes after the section."""
@@ -895,7 +893,7 @@ def _kernel_time(line: str, known: tuple[KernelTime, ...] | None) -> _Fields | N
     found = _KERNEL_TIME.fullmatch(line)
     if known is None or found is None:
         return None
-    thread = found[1].rstrip(":")
+    thread = found[1]
     if any(time.thread == thread for time in known):
         return None
     shortest = _span(*found.group(2, 3, 4))
@@ -967,9 +965,7 @@ def _sizes_of_json(value: Value) -> tuple[Transfers, ...]:
     return tuple(sorted(sizes))
 
 
-_COLUMNS: Final = ("NAME", "THREAD", "COUNT", "TOTAL", "AVG", "MIN", "MAX")
-#: The first releases had no more than this.
-_EARLY_COLUMNS: Final = ("NAME", "THREAD", "CYCLES")
+_COLUMNS: Final = ["NAME", "THREAD", "COUNT", "TOTAL", "AVG", "MIN", "MAX"]
 _THREAD_NAME: Final = re.compile(r"[A-Z][A-Z0-9]{0,20}(?:_[0-9]{1,3})?")
 _NUMBER: Final = re.compile(WHOLE)
 
@@ -977,19 +973,18 @@ _NUMBER: Final = re.compile(WHOLE)
 def read_signposts(lines: Lines) -> SignpostProfile:
     """Read a table of signposts from its title on."""
     start = lines.number
-    columns: tuple[str, ...] | None = None
     found: list[Signpost] = []
-    closed = False
+    titled = closed = False
     lines.take()
     while not lines.ends() and not closed:
         line = lines.peek() or ""
         understood = True
         if is_rule(line):
-            closed = columns is not None
-        elif columns is None and tuple(line.split()) in {_COLUMNS, _EARLY_COLUMNS}:
-            columns = tuple(line.split())
+            closed = titled
+        elif not titled and line.split() == _COLUMNS:
+            titled = True
         elif line.strip("- "):
-            signpost = _row(line, columns)
+            signpost = _row(line) if titled else None
             understood = signpost is not None
             found += [] if signpost is None else [signpost]
         lines.take_if(SIGNPOST_PROFILE, understood=understood)
@@ -998,22 +993,16 @@ def read_signposts(lines: Lines) -> SignpostProfile:
     return SignpostProfile(tuple(found), closed)
 
 
-def _row(line: str, columns: tuple[str, ...] | None) -> Signpost | None:
+def _row(line: str) -> Signpost | None:
     """Read a row from its right end: names may have spaces."""
-    if columns is None:
-        return None
-    name, *cells = line.rsplit(None, len(columns) - 1)
-    if len(cells) != len(columns) - 1 or not line.startswith("  "):
+    name, *cells = line.rsplit(None, len(_COLUMNS) - 1)
+    if len(cells) != len(_COLUMNS) - 1 or not line.startswith("  "):
         return None
     thread, *numbers = cells
     if not _THREAD_NAME.fullmatch(thread) or not all(map(_NUMBER.fullmatch, numbers)):
         return None
-    name = name.strip()
-    values = [whole(number) for number in numbers]
-    if columns == _EARLY_COLUMNS:
-        return Signpost(name, thread, values[0])
-    count, total, average, shortest, longest = values
-    return Signpost(name, thread, total, count, average, shortest, longest)
+    count, total, average, shortest, longest = map(whole, numbers)
+    return Signpost(name.strip(), thread, total, count, average, shortest, longest)
 
 
 G = TypeVar("G")
@@ -1108,7 +1097,6 @@ _IGNORED_SIGNPOST: Final = re.compile(r"\bsignpost\([^)]{0,200}\) ignored: ")
 #: The field of a log for each section, and its reader.
 _SECTIONS: Final[Mapping[str, tuple[str, Callable[[Lines], object]]]] = {
     PERF_SUMMARY: ("perf_summaries", read_perf_summary),
-    OLD_PERF_SUMMARY: ("perf_summaries", read_perf_summary),
     **dict.fromkeys(
         FLOW_GRAPHS,
         ("flow_graphs", partial(_read_graph, decode=_flow_graph, what="FLOW GRAPH")),

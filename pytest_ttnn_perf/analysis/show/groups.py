@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.operands import Operand
-    from pytest_ttnn_perf.analysis.rules.host import Crossing
     from pytest_ttnn_perf.analysis.rules.kernels import Kernel
     from pytest_ttnn_perf.analysis.rules.mesh import MeshOperand
     from pytest_ttnn_perf.core.finding import Subject
@@ -442,28 +441,24 @@ def _trace(subject: Subject) -> Iterator[Part]:
 
 
 @_analysis(
-    "queues", "transfers between host and device, and their command queues", Input.REPORT,
+    "queues", "transfers between host and device, and command queues", Input.REPORT,
     why="op tables have no transfers or command queues",
 )  # fmt: skip
 def _queues(subject: Subject) -> Iterator[Part]:
     assert subject.report is not None
     transfers = crossings(subject.report)
-    if not transfers:
-        yield Answer.not_applicable("the report has no transfer between host and device")
-        return
-    yield _ways("ways", transfers)
-    tensors = (Row(str(each), each.sent) for each in transfers)
-    yield _section("transfers", tensors, "B", "of the bytes")
-    yield f"times of transfers: not measured: {NO_IO_TIMES}"
-
-
-def _ways(heading: str, transfers: Iterable[Crossing]) -> Section:
-    rows = []
+    yield Answer.not_applicable("the report has no transfer between host and device")
+    ways = []
     for each in transfers:
         way = "to the host" if each.outward else "to the device"
         queue = _UNKNOWN if each.queue is None else each.queue
-        rows.append(Row(f"{way}, queue {queue}", each.sent))
-    return _section(heading, rows, "B", "of the bytes")
+        ways.append(Row(f"{way}, queue {queue}", each.sent))
+    tensors = (Row(str(each), each.sent) for each in transfers)
+    programs = (f"queue {number}" for op in subject.report.operations for number in op.queues)
+    yield _section("ways", ways, "B", "of the bytes")
+    yield _section("transfers", tensors, "B", "of the bytes")
+    yield _counts("programs", programs, "programs")
+    yield f"times of transfers: not measured: {NO_IO_TIMES}"
 
 
 _SWITCH: Final = {True: "on", False: "off", None: _UNKNOWN}
@@ -705,27 +700,6 @@ def _l1(subject: Subject) -> Iterator[Part]:
             "programs from the cache give none, and dataflow buffers are not captured; there is "
             "less free than what is shown"
         )
-
-
-@_analysis(
-    "overlap", "command queues of programs and transfers", Input.REPORT,
-    why="no row of an op table is a transfer, and none names its command queue",
-)  # fmt: skip
-def _overlap(subject: Subject) -> Iterator[Part]:
-    assert subject.report is not None
-    programs = [(op.name, queue) for op in subject.report.operations for queue in op.queues]
-    if not programs:
-        yield Answer.not_measured(
-            "no program gives its command queue; measure with ttnn_perf.measure_io_overlap instead"
-        )
-        return
-    transfers = crossings(subject.report)
-    queues = {queue for _, queue in programs} | {t.queue for t in transfers if t.queue is not None}
-    yield Figure("command queues in use", len(queues), "queues")
-    yield _counts("programs", (f"queue {queue}" for _, queue in programs), "programs")
-    yield _counts("calls", (f"queue {queue}, {name}" for name, queue in programs), "programs")
-    yield _ways("transfers", transfers)
-    yield f"whether transfers and programs overlap: not measured: {NO_IO_TIMES}"
 
 
 #: Columns of the longest bar, and rows of a chart.

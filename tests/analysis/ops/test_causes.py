@@ -44,10 +44,6 @@ EIGHT = {
     "shards_shape": "32x672",
     "shards_orientation": "ROW_MAJOR",
 }
-INTERLEAVED = (
-    "{'memory_config': 'MemoryConfig(memory_layout=TensorMemoryLayout::INTERLEAVED;buffer_type="
-    "BufferType::DRAM;shard_spec=std::nullopt;nd_shard_spec=std::nullopt)'}"
-)
 
 
 def shards(text: str) -> dict[str, str]:
@@ -71,18 +67,6 @@ def shards(text: str) -> dict[str, str]:
 def test_shards_in_every_spelling(text: str) -> None:
     assert shards(text) == EIGHT
     assert shards(condense_settings(text)) == EIGHT
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        INTERLEAVED,
-        "{'optional_intermediate_mem_config': 'std::nullopt'}",
-        JSON.replace("shape=[32; 672]", "shape=[0; 0]").replace('"x":7', '"x"'),
-    ],
-)
-def test_what_is_not_told_is_no_shard(text: str) -> None:
-    assert not {"shards_grid", "shards_shape"} & shards(text).keys()
 
 
 def told(before: str, after: str, *, cores: tuple[int, int] = (110, 110)) -> list[str]:

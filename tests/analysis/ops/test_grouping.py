@@ -47,24 +47,16 @@ def test_ops_that_are_set_up_alike_are_one_group() -> None:
     [
         (op(retyped(MATMUL, "BFLOAT8_B")), {"signature": retyped(MATMUL, "BFLOAT8_B")}),
         (op(cores=32), {"cores": 32}),
-        (op(cores=None), {"cores": None}),
-        (op(fidelity="LoFi"), {"fidelity": "LoFi"}),
         (op(fidelity=None), {"fidelity": None}),
         (op(attributes="in0_block_w=2"), {"settings": "activation=none in0_block_w=2"}),
     ],
-    ids=["operands", "cores", "unknown cores", "fidelity", "unknown fidelity", "settings"],
+    ids=["operands", "cores", "unknown fidelity", "settings"],
 )
 def test_ops_that_differ_in_anything_are_two(other: Op, expected: dict[str, object]) -> None:
     found = groups_of(op(), other)
     assert len(found) == 2
     assert group() in found
     assert replace(group(), **expected) in found
-
-
-def test_of_several_devices_the_mean_time_and_the_largest_count() -> None:
-    rows = [op(kernel_ns=ns, device=0) for ns in (100.0, 200.0, 300.0)]
-    rows += [op(kernel_ns=400, device=3), op(NORM, 50, device=3)]
-    assert groups_of(*rows) == [group(NORM, 1, 25, 50), group(MATMUL, 3, 500, 250)]
 
 
 def test_replays_of_a_trace_are_one() -> None:
@@ -92,13 +84,10 @@ def test_ops_on_the_host_are_counted_and_take_no_kernel_time() -> None:
     [
         ([100, 80], [[100, 80]]),
         ([100, 79], [[100], [79]]),
-        ([100, 81, 66, 53], [[100, 81, 66, 53]]),
         ([53, 1000, 100, 52, 990, 90], [[1000, 990], [100, 90], [53, 52]]),
         ([5, 0, 0], [[5], [0, 0]]),
-        ([0, 0], [[0, 0]]),
-        ([7], [[7]]),
     ],
-    ids=["at the limit", "below it", "step by step", "three kinds", "zeros", "only zeros", "one"],
+    ids=["at the limit", "below it", "three kinds", "zeros"],
 )
 def test_ops_that_have_only_a_name_are_told_apart_by_time(
     times_ns: list[float], expected: list[list[float]]

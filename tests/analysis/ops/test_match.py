@@ -43,19 +43,6 @@ def told(before: list[Op], after: list[Op]) -> CiReport:
     ]
 
 
-def test_an_op_that_came() -> None:
-    before, after = [op(), op(NORM)], [op(), op(RESHARD, 6_000), op(NORM)]
-    assert told(before, after) == [(ADDED, RESHARD.op, 1, ["count 0 → 1"])]
-    assert told(after, before) == [(REMOVED, RESHARD.op, 1, ["count 1 → 0"])]
-
-
-def test_another_dtype_is_a_cause_not_another_op() -> None:
-    smaller = retyped(MATMUL, "BFLOAT8_B")
-    assert told([op(NORM), op()], [op(NORM), op(smaller, 6_000)]) == [
-        (FASTER, MATMUL.op, 1, ["in1 dtype BFLOAT16 → BFLOAT8_B"])
-    ]
-
-
 def test_another_layout_pads_otherwise_and_is_the_same_op() -> None:
     tiled = resized(NORM, padded=(1, 1, 32, 1024), logical=(1, 1, 1, 1024))
     rows = resized(NORM, padded=(1, 1, 1, 1024), logical=(1, 1, 1, 1024))

@@ -9,7 +9,6 @@ from pytest_ttnn_perf.analysis.ops.regions import (
     Basis,
     Outside,
     count_replays,
-    region_table,
     regions_of,
     replays_in,
     step_time,
@@ -41,14 +40,6 @@ def shape(found: OpTable) -> list[tuple[str, Basis, list[int]]]:
         (region.name, region.basis, [sum(map(len, step.values())) for step in region.steps])
         for region in regions_of(found).regions
     ]
-
-
-def test_without_marks_everything_is_one_region() -> None:
-    found = table([op(), op(NORM), op(RESHARD)])
-
-    assert shape(found) == [("", Basis.WHOLE, [3])]
-    assert regions_of(found).outside == Outside()
-    assert region_table(found, regions_of(found).regions[0]) is found
 
 
 @pytest.mark.parametrize(
@@ -163,11 +154,3 @@ def test_real_captures(name: str, basis: Basis, steps: int, outside: int) -> Non
 
     assert [(each.basis, len(each.steps)) for each in found.regions] == [(basis, steps)]
     assert found.outside.ops == outside
-
-
-def test_a_window_of_real_decoding_has_no_second_region_for_its_warm_up() -> None:
-    from pytest_ttnn_perf.analysis.readers.detect import op_table_of
-
-    found = regions_of(op_table_of(corpus("ops_perf/llama_8b_multichip.csv")))
-
-    assert found.names == ("single_prefill", "single_decode", "multi_prefill", "multi_decode")

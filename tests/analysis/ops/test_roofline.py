@@ -54,9 +54,7 @@ def test_a_matmul_reads_its_weights_by_true_element_size(dtype: str, size: float
     ("blocks", "times"),
     [
         ("per_core_M=128;per_core_N=7;out_block_h=4;out_block_w=7", 32),
-        ("per_core_M=13;per_core_N=7;out_block_h=5;out_block_w=7", 3),  # the last block is smaller
         ("per_core_M=1;per_core_N=4;out_block_h=1;out_block_w=2", 1),  # the first input is in L1
-        ("per_core_M=128;per_core_N=7", 1),
     ],
 )
 def test_a_matmul_reads_its_weights_for_each_row_of_blocks(blocks: str, times: int) -> None:
@@ -72,10 +70,8 @@ def test_a_matmul_reads_its_weights_for_each_row_of_blocks(blocks: str, times: i
     ("batch", "of_weights", "attributes", "times"),
     [
         (32, 1, "fuse_batch=0", 32),
-        (32, 1, "'fuse_batch': 'false'", 32),
         (32, 1, "per_core_M=4;out_block_h=2;fuse_batch=0", 64),
         (32, 1, "fuse_batch=1", 1),
-        (32, 1, "", 1),
         (32, 32, "fuse_batch=0", 1),
         (1, 1, "fuse_batch=0", 1),
     ],
@@ -94,11 +90,9 @@ def test_a_matmul_of_batches_that_are_not_fused_reads_its_weights_for_each(
     ("first", "second", "flops"),
     [
         ((1, 8, 64, 128), (1, 8, 128, 96), 2 * 8 * 64 * 128 * 96),
-        ((1, 8, 64, 128), (1, 1, 128, 96), 2 * 8 * 64 * 128 * 96),
         ((1, 8, 64, 128), (1, 8, 96, 128), 2 * 8 * 64 * 128 * 96),  # the second transposed
         ((1, 8, 128, 64), (1, 8, 128, 96), 2 * 8 * 64 * 128 * 96),  # the first transposed
         ((1, 1, 32, 1024), (1, 1, 4096, 96), None),  # gathered inside
-        ((32,), (32, 32), None),
     ],
 )
 def test_flops_of_matmuls(
@@ -153,9 +147,7 @@ def test_a_slice_reads_what_it_gives() -> None:
     "code",
     [
         "PagedUpdateCacheDeviceOperation",
-        "SdpaDecodeDeviceOperation",
         "SparseMatmulDeviceOperation",
-        "AllGatherDeviceOperation",
     ],
 )
 def test_of_a_part_of_an_operand_shapes_tell_the_most(code: str) -> None:
@@ -168,9 +160,7 @@ def test_of_a_part_of_an_operand_shapes_tell_the_most(code: str) -> None:
 @pytest.mark.parametrize(
     ("code", "taken", "attributes", "tensors"),
     [
-        ("UnaryDeviceOperation", 1, "", 2),
         ("UnaryDeviceOperation", 2, "", 2),
-        ("BinaryNgDeviceOperation", 2, "", 3),
         ("BinaryNgDeviceOperation", 3, "", 3),
         ("BinaryNgDeviceOperation", 2, SCALAR, 2),
     ],

@@ -79,7 +79,6 @@ def test_an_op_without_time_is_counted(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("", "the file is empty"),
-        ("\n", "expected a header"),
         ("OP CODE,DEVICE ID\n1,2\n", "no device perf report"),
         (HEADER, "no rows below the header"),
         (HEADER + ROW + "1,2\n", "expected 14 values as in the header, found 2"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,19 +37,6 @@ def test_a_text_is_known_by_what_it_begins_with(tmp_path: Path, kind: ArtifactKi
     assert kind_of(file) is kind
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
     assert kind_of(file) is kind
-
-
-def test_packed_files_are_looked_into(tmp_path: Path) -> None:
-    file = tmp_path / "capture"
-    file.write_bytes(gzip.compress(TEXTS[ArtifactKind.OPS_CSV].encode()))
-    assert kind_of(file) is ArtifactKind.OPS_CSV
-
-
-def test_a_database_is_known_by_its_magic(tmp_path: Path) -> None:
-    file = tmp_path / "capture.csv"
-    with sqlite3.connect(file) as connection:
-        connection.execute("CREATE TABLE operations (operation_id INTEGER)")
-    assert kind_of(file) is ArtifactKind.REPORT_DB
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from pytest_ttnn_perf.analysis.ops.regions import window
 from pytest_ttnn_perf.analysis.readers.ops_csv import PER_CORE
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.ops import Signpost, TraceReplays
+from pytest_ttnn_perf.core.ops import TraceReplays
 from tests.analysis.readers.ops_text import (
     FW,
     GAP,
@@ -48,26 +48,17 @@ def test_columns_that_are_filled(tmp_path: Path, header: tuple[str, ...]) -> Non
     assert cores(table) == [(1.0, 900.0), (None, None), (2.5, 990.5)]
 
 
-@pytest.mark.parametrize("header", [HEADER, WITH_CORES, (*HEADER, PER_CORE[0])])
-def test_columns_that_are_empty_or_not_there(tmp_path: Path, header: tuple[str, ...]) -> None:
-    rows = [op(), {**op(), PER_CORE[0]: ""}]
-    table = read(tmp_path, text(rows, header=header))
-    assert (table.columns.core_min_ns, table.columns.core_max_ns) == ((), ())
-    assert cores(table.select([1])) == [(None, None)]
-
-
 DM = "DEVICE QUASAR_DM KERNEL DURATION [ns]"
 TRISC = "DEVICE QUASAR_NEO_TRISC KERNEL DURATION [ns]"
 DM_FW = "DEVICE DM FW DURATION [ns]"
 TRISC_FW = "DEVICE TRISC FW DURATION [ns]"
-DM_GAP = "OP TO OP DM LATENCY [ns]"
 LEAST = ("OP CODE", "OP TYPE", "DEVICE ID", "DEVICE ARCH")
 
 
 def row(**times: str) -> Row:
     """Return an op with times of its own, by the names of the columns here."""
     plain = {k: v for k, v in op(device_arch="quasar").items() if k not in {KERNEL, FW, GAP}}
-    columns = {"dm": DM, "trisc": TRISC, "dm_fw": DM_FW, "trisc_fw": TRISC_FW, "gap": DM_GAP}
+    columns = {"dm": DM, "trisc": TRISC, "dm_fw": DM_FW, "trisc_fw": TRISC_FW}
     return plain | {columns[name]: cell for name, cell in times.items()}
 
 
@@ -85,30 +76,9 @@ def test_the_slower_processor_counts(tmp_path: Path) -> None:
     assert (table.format, table.arch) == ("v2.1, Quasar", "quasar")
 
 
-def test_a_column_that_was_never_filled_is_passed_over(tmp_path: Path) -> None:
-    rows = [row(dm="300", trisc="200", gap="44"), signpost("a")]
-    table = read(tmp_path, text(rows, header=(*LEAST, KERNEL, DM, TRISC, DM_GAP, "X")))
-    assert (table.columns.kernel_ns, table.columns.gap_ns) == ([300.0], [44.0])
-    assert table.signposts == (Signpost("a", 1),)
-    assert table.kernel_time == f"the longer of {DM} and {TRISC}"
-
-
 def replay(number: int, codes: str, *, device: int = 0, trace: int = 0) -> list[Row]:
     """Return the ops of one replay, one letter each."""
     return [op(code, device=device, trace=trace, replay=number) for code in codes]
-
-
-@pytest.mark.parametrize(
-    ("replays", "complete"),
-    [(["AB", "AB", "AB"], True), (["AB", "AB", "A"], False), (["AB", "BA"], False)],
-    ids=["equal", "one lacks an op", "other ops"],
-)
-def test_replays_are_complete_if_they_are_equal(
-    tmp_path: Path, replays: list[str], complete: bool
-) -> None:
-    rows = [row for number, codes in enumerate(replays, start=1) for row in replay(number, codes)]
-    (found,) = read(tmp_path, text([op("A"), *rows])).traces
-    assert found == TraceReplays(0, 0, len(replays), complete=complete)
 
 
 def test_traces_and_devices_are_apart(tmp_path: Path) -> None:
@@ -166,12 +136,9 @@ def codes(table: OpTable) -> str:
 @pytest.mark.parametrize(
     ("start", "end", "expected"),
     [
-        ("PREFILL", None, "bbe"),
         ("PREFILL", "PREFILL_END", "bbe"),
         ("DECODE", None, "ddef"),
-        ("DECODE", "PREFILL", "dd"),
         (None, "DECODE", "abbc"),
-        ("PREFILL_END", None, "cddef"),
         ("PREFILL", "PREFILL", "bbcdd"),
         (None, None, "abbcddef"),
     ],
@@ -205,7 +172,6 @@ def test_replays_are_judged_by_what_is_inside(tmp_path: Path) -> None:
     ("start", "end", "problem"),
     [
         ("PREFIL", None, "no signpost 'PREFIL'; its signposts: 'PREFILL', 'PREFILL_END', 'DECODE'"),
-        ("DECODE", "END", "no signpost 'END'; its signposts: 'PREFILL', "),
         ("PREFILL", "DECODE", "the last signpost 'PREFILL' is not followed by 'DECODE'"),
     ],
 )

@@ -31,9 +31,7 @@ def packed(tmp_path: Path, content: bytes, name: str = "capture.csv.gz") -> Path
     "name",
     [
         "ops_perf/llama_8b_final_decode.csv",
-        "ttlang/v1_1_1_perf_summary.txt",
         "ttlang/v1_1_1_perf_summary.json",
-        "ttlang/v1_1_1_auto_profile.ansi.txt",
         "report_db/mlp_bf16/graph_capture.json",
     ],
 )

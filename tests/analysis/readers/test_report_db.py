@@ -140,26 +140,6 @@ def test_comparisons_and_errors(tmp_path: Path) -> None:
     assert report.errors[0][:3] == (1, "ttnn.relu", "RuntimeError")
 
 
-def test_the_configuration_of_a_convolution(tmp_path: Path) -> None:
-    text = (
-        "Conv2dConfig(weights_dtype=DataType::BFLOAT8_B,activation=UnaryWithParam(op_type="
-        "UnaryOpType::RELU),act_block_h_override=64,shard_layout=std::nullopt,"
-        "enable_act_double_buffer=1,deallocate_activation=0)"
-    )
-    for name in ("conv_config", "12"):
-        report = report_of(
-            _folder(tmp_path, name),
-            operation_arguments=[{"operation_id": 1, "name": name, "value": text}],
-        )
-        conv = report.operations[0].conv
-        assert conv is not None
-        assert (conv.weights_dtype, conv.activation, conv.shard_layout) == (
-            "BFLOAT8_B", "RELU", None,
-        )  # fmt: skip
-        assert (conv.act_block_h_override, conv.enable_act_double_buffer) == (64, True)
-        assert (conv.deallocate_activation, conv.reshard_if_not_optimal) == (False, None)
-
-
 def test_sources_of_the_user_are_not_in_the_report(tmp_path: Path) -> None:
     report = report_of(
         tmp_path, source_files=[{"id": 1, "path": "secret.py", "contents": "SECRET = 1"}]
@@ -193,13 +173,11 @@ def test_what_runs_inside_an_operation(tmp_path: Path) -> None:
     ("nodes", "expected"),
     [
         ([], None),
-        ([RELEASE], None),
         ([circular(9, globally_allocated="1")], 0),
         ([circular(5, "{[0-0 - 3-3]}"), circular(7, "{[4-0 - 7-7]}")], 7),
         ([circular(5, "{[0-0 - 3-3]}"), circular(7, "{[3-3 - 7-7], [0-7 - 0-7]}")], 12),
         ([circular(5, "{[(x=0,y=0) - (x=3,y=3)]}"), circular(7, "{[0-0 - 0-0]}")], 12),
         ([circular(5, device_id=0), circular(7, device_id="1")], 7),
-        ([circular(5, "{}")], 0),
     ],
 )
 def test_circular_buffers_of_the_fullest_core(
@@ -214,19 +192,11 @@ def test_circular_buffers_of_the_fullest_core(
     ("name", "inside", "expected"),
     [
         ("ttnn.to_memory_config", "ReshardDeviceOperation", Reshard.EXPLICIT),
-        ("ttnn.reshard", "ReshardDeviceOperation", Reshard.EXPLICIT),
         ("ReshardDeviceOperation", "ReshardDeviceOperation", Reshard.EXPLICIT),
         ("ttnn.conv2d", "ReshardDeviceOperation", Reshard.HIDDEN),
         ("ttnn.to_memory_config", "InterleavedToShardedDeviceOperation", Reshard.NONE),
-        ("ttnn.to_memory_config", "ShardedToInterleavedDeviceOperation", Reshard.NONE),
     ],
 )
 def test_reshards(tmp_path: Path, name: str, inside: str, expected: Reshard) -> None:
     report = report_of(tmp_path, operations=[one_op(name)], captured_graph=graph(*function(inside)))
     assert report.operations[0].reshard is expected
-
-
-def _folder(parent: Path, name: str) -> Path:
-    folder = parent / name
-    folder.mkdir()
-    return folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -70,13 +69,6 @@ def test_what_is_no_database(tmp_path: Path, content: bytes, problem: str) -> No
     assert problem in refusal(file)
 
 
-@pytest.mark.parametrize("share", [0.02, 0.1, 0.5, 0.9, 0.999])
-def test_a_cut_database(file: Path, share: float) -> None:
-    content = file.read_bytes()
-    file.write_bytes(content[: int(len(content) * share)])
-    assert re.search("cut off|damaged", refusal(file))
-
-
 def test_a_database_of_something_else(tmp_path: Path) -> None:
     file = build(tmp_path / "a.db", {"songs": "title text", "albums": "name text"})
     assert "expected a table operations with a column name, found albums, songs" in refusal(file)
@@ -100,19 +92,13 @@ def test_a_view_in_the_place_of_a_table(tmp_path: Path, table: str) -> None:
     ("table", "row", "problem"),
     [
         ("operations", {"operation_id": "one"}, "operations.operation_id: expected a whole number"),
-        ("operations", {"name": "a"}, "operations.operation_id: expected a whole number"),
-        ("operations", {"operation_id": 2, "duration": "long"}, "duration: expected a finite"),
         ("operations", {"operation_id": 2, "duration": -1}, "duration: expected seconds"),
         ("operations", {"operation_id": 2, "duration": float("inf")}, "expected a finite number"),
         ("operations", {"operation_id": 1, "name": "b"}, "operation 1 appears twice"),
         ("operations", {"operation_id": 2, "name": b"\x01"}, "operations.name: expected a text"),
-        ("operations", {"operation_id": 2, "rank": "x"}, "operations.rank: expected a whole"),
-        ("buffers", {"operation_id": 1, "max_size_per_bank": "x"}, "found 'x'"),
         ("buffers", {"operation_id": 1, "max_size_per_bank": -4}, "expected a size, found -4"),
         ("tensors", {"tensor_id": 1.5}, "tensors.tensor_id: expected a whole number, found 1.5"),
-        ("devices", {"device_id": 0, "cb_limit": "much"}, "devices.cb_limit: expected a whole"),
         ("local_tensor_comparison_records", {"tensor_id": 1, "actual_pcc": "ok"}, "actual_pcc"),
-        ("captured_graph", {"operation_id": 1, "captured_graph": b"[]"}, "expected a text"),
     ],
 )
 def test_values_that_cannot_be(
@@ -128,13 +114,10 @@ def test_values_that_cannot_be(
     [
         ("", "not valid JSON"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"a":' * 100_000, "nested too deeply"),
         ("{}", "expected a list, found an object"),
-        ("[1]", "expected an object, found 1"),
         ("[{}]", "['node_type']"),
         ('[{"node_type": "function_start"}]', "['params']"),
         ('[{"node_type": "function_start", "params": {"name": 3}}]', "expected a string, found 3"),
-        ('[{"node_type": "x", "node_type": "y"}]', "appears twice"),
         (f'[{{"node_type": "x", "params": {"9" * 5000}}}]', "not valid JSON"),
     ],
 )
@@ -150,9 +133,7 @@ def test_a_graph_that_is_none(tmp_path: Path, text: str, problem: str) -> None:
     "node",
     [
         circular("many"),
-        circular(-1),
         circular(10**30),
-        circular(1, "everywhere"),
         circular(1, "{[5-5 - 0-0]}"),
         circular(1, "{[0-0 - 999999-1]}"),
         {"node_type": "circular_buffer_allocate", "params": None},

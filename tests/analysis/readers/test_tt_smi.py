@@ -66,11 +66,8 @@ def test_whatever_is_missing_is_none(tmp_path: Path) -> None:
     [
         ([], "expected an object"),
         ({}, "the field is missing"),
-        ({"device_info": {}}, "expected a list"),
         ({"device_info": [{"telemetry": [1]}]}, "expected an object"),
         ({"device_info": [{"telemetry": {"aiclk": "fast"}}]}, "a number, or N/A, found 'fast'"),
-        ({"device_info": [{"telemetry": {"aiclk": {}}}]}, "expected a string, a number"),
-        ({"device_info": [{"telemetry": {"aiclk": 1e300}}]}, "a finite number"),
         ({"device_info": [{"telemetry": {"aiclk": True}}]}, "expected a number"),
     ],
 )

@@ -72,14 +72,6 @@ def test_a_perf_summary_with_all_it_says() -> None:
     assert (small.program_id, small.name, small.cores, small.kernel_times) == (8, None, 1, ())
 
 
-def test_the_first_form_of_the_summary() -> None:
-    log = parse(sample.OLD_PERF_SUMMARY)
-    (summary,) = log.perf_summaries
-    assert summary.complete
-    assert not log.problems
-    assert [time.thread for time in summary.programs[0].kernel_times] == ["BRISC", "NCRISC"]
-
-
 def test_a_chip_that_tt_lang_did_not_know_has_no_clock() -> None:
     known = "arch: blackhole, freq: 1350 MHz, max_compute_cores: 110"
     made_up = "arch: unknown, freq: 1000 MHz, max_compute_cores: 0"
@@ -129,14 +121,6 @@ def test_the_roofline() -> None:
     assert roofline.threads[0] == ("NCRISC", 4000, 1000, 3000)
 
 
-def test_colours_do_not_matter() -> None:
-    coloured = "\n".join(
-        f"\x1b[48;5;153m{line[:20]}\x1b[0m\x1b[2m{line[20:]}\x1b[0m" if line else ""
-        for line in sample.WHOLE_LOG.split("\n")
-    )
-    assert parse(coloured) == parse(sample.WHOLE_LOG)
-
-
 def test_signposts() -> None:
     log = parse(sample.SIGNPOSTS)
     assert not log.problems
@@ -164,10 +148,8 @@ def test_a_flow_graph_is_in_the_order_of_its_buffers(heading: str) -> None:
     ("content", "problem"),
     [
         (b"", "the file is empty"),
-        (b"\n \n", "the file is empty"),
         (b"1 passed\n", "no output of tt-lang: expected a section such as '=== PERF SUMMARY ==='"),
         (b"=== PERF SUMMARY ===\n\0\n", "expected text, found a NUL byte"),
-        (b"\xff\xfe\n", "not a text file"),
     ],
 )
 def test_a_file_that_is_no_log(tmp_path: Path, content: bytes, problem: str) -> None:
@@ -198,10 +180,8 @@ def read(tmp_path: Path, program: dict[str, Any], **more: object) -> PerfSummary
     ("field", "value", "problem"),
     [
         ("grid", [1], "two extents of the grid"),
-        ("num_cores", "6", "a whole number"),
         ("duration_us", None, "a number, found null"),
         ("transfer_sizes", {"2 KB": 1}, "a size in bytes"),
-        ("dram_bytes_read", -1, "a whole number of at least 0"),
         ("dram_bytes_read", 10**30, "a whole number of at least 0"),
     ],
 )
@@ -214,8 +194,6 @@ def test_what_it_cannot_say(tmp_path: Path, field: str, value: object, problem: 
     ("line", "kind"),
     [
         ("[Auto-profile] TT_METAL_HOME not set, cannot find profile CSV", ProblemKind.NO_PROFILE),
-        ("[Auto-profile] No signpost results found in profile CSV", ProblemKind.NO_PROFILE),
-        ("[signpost_profile] No user-defined signpost zones found", ProblemKind.NO_PROFILE),
         ("UserWarning: signpost('x') ignored: user-defined signposts", ProblemKind.NO_PROFILE),
         (
             "[perf_dump] WARNING: TT_METAL_PROFILER_MID_RUN_DUMP=1 not set, may be stale",
@@ -291,9 +269,7 @@ def test_a_section_cut_anywhere_is_not_complete(whole: str) -> None:
     [
         ("nothing", "expected JSON below the heading"),
         ('{"circular_buffers":[', "cannot be read: Expecting value"),
-        ('{"circular_buffers":3}', "expected a list, found 3"),
         ('{"circular_buffers":[{"cb_index":-4}]}', "a whole number of at least 0"),
-        ('{"a":1,"a":2}', "'a' appears twice in one object"),
         ("{" + '"a":[' * 100_000, "recursion|nested|Expecting"),
         ('{"circular_buffers":' + "9" * 10_000 + "}", "digits|expected a list"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from typing import TYPE_CHECKING
 
@@ -78,19 +77,10 @@ def test_ticks_begin_again_in_each_operation(tmp_path: Path) -> None:
     assert found.counters == {name: 3 * count for name, count in once.counters.items()}
 
 
-def test_a_packed_trace(tmp_path: Path) -> None:
-    packed = gzip.compress(text(OPERATION).encode())
-    assert read(tmp_path, packed) == read(tmp_path, text(OPERATION))
-    with pytest.raises(InputError, match=r"not a whole gzip file|cannot read"):
-        read(tmp_path, packed[:-12])
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
         ("", "no events: no tt-lang operation ran"),
-        ("\n", "expected an event of the simulator"),
-        ("[1]\n", "expected an object"),
         ('{"tick": 1}\n', "the field is missing"),
         ('{"tick": 1, "tick": 2}\n', "appears twice"),
         (text(OPERATION)[:-1], "the file is cut: its last line has no line end"),

@@ -43,18 +43,6 @@ programs: 2 (listed in dispatch order, includes ttnn ops)
 {SMALL_PROGRAM}
 """
 
-OLD_PERF_SUMMARY = """\
-=== NOC PROFILER SUMMARY ===
---- Program 7 ---
-grid: 1x1 (1 cores)
-duration: 100 cycles (0.1 us)
-  DRAM read:             0 B  (0 transfers)
-  DRAM write:            0 B  (0 transfers)
-  kernel time:
-    BRISC:  90 cycles (0.1 us) - 95 cycles (0.1 us)
-    NCRISC: 80 cycles (0.1 us) - 85 cycles (0.1 us)
-"""
-
 HEAD = f"""\
 {RULE}
 TTLANG AUTO-PROFILE REPORT
@@ -136,18 +124,6 @@ SIGNPOST PROFILE
 
 {"=" * 80}
 
-"""
-
-EARLY_SIGNPOSTS = f"""\
-{"=" * 70}
-SIGNPOST PROFILE
-{"=" * 70}
-
-  NAME         THREAD         CYCLES
-  ------------ ------------ --------
-  load tiles   NCRISC          1,085
-
-{"=" * 70}
 """
 
 FLOW_GRAPH = """\

@@ -325,7 +325,7 @@ def test_dram_of_kernels() -> None:
     }
 
 
-def test_queues_and_overlap() -> None:
+def test_queues() -> None:
     calls = (
         Operation(1, "ttnn.from_torch", outputs=(1,)),
         *(Operation(n, "ttnn.to_torch", inputs=(2,), arguments={"cq_id": "1"}) for n in (2, 3)),
@@ -335,22 +335,16 @@ def test_queues_and_overlap() -> None:
         ("to the device, queue unknown", 4096.0, 0.5, 1),
         ("to the host, queue 1", 4096, 0.5, 2),
     ]
-    queues = ANALYSES["queues"].analysis(Subject(report=report(calls, tensors)))
+    programs = (replace(CONV, id=4, queues=(0, 0)), replace(RELU, id=5, queues=(0,)))
+    queues = ANALYSES["queues"].analysis(Subject(report=report((*calls, *programs), tensors)))
     assert rows(queues) == {
         "ways": ways,
         "transfers": [
             ("ttnn.from_torch 64x32", 4096.0, 0.5, 1), ("ttnn.to_torch 32x32", 4096.0, 0.5, 2)
         ],
+        "programs": [("queue 0", 3.0, 1.0, 3)],
     }  # fmt: skip
     assert queues.notes[0].startswith("times of transfers: not measured: no profiler sees")
-    programs = (replace(CONV, id=4, queues=(0, 0)), replace(RELU, id=5, queues=(0,)))
-    overlap = ANALYSES["overlap"].analysis(Subject(report=report((*calls, *programs), tensors)))
-    assert overlap.figures == (Figure("command queues in use", 2, "queues"),)
-    assert rows(overlap) == {
-        "programs": [("queue 0", 3.0, 1.0, 3)],
-        "calls": [("queue 0, ttnn.conv2d", 2, 2 / 3, 2), ("queue 0, ttnn.relu", 1, 1 / 3, 1)],
-        "transfers": ways,
-    }
 
 
 def on_mesh(*texts: str) -> Analysis:
@@ -436,7 +430,7 @@ ONE_DEVICE = linear(1, placed("1", COPY), placed("1", COPY))
         ("dtype", Subject(), NOT_MEASURED, "needs an op table or a report database"),
         ("queues", Subject(), NOT_MEASURED,
          "needs a report database: op tables have no transfers or command queues"),
-        ("queues mesh l1 overlap", of_op(), NOT_MEASURED, "needs a report database"),
+        ("queues mesh l1", of_op(), NOT_MEASURED, "needs a report database"),
         ("dtype", Subject(absent={Input.OPS: "it is off"}), NOT_MEASURED, "it is off"),
         ("dtype layout sharding memory padding dram", of_op(), NOT_MEASURED,
          "the capture says nothing about the tensors that ops take and give"),
@@ -456,7 +450,6 @@ ONE_DEVICE = linear(1, placed("1", COPY), placed("1", COPY))
         ("cores bottlenecks dram", printed(), NOT_MEASURED,
          "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
         ("queues", of_calls(RELU), NOT_APPLICABLE, "the report has no transfer between host"),
-        ("overlap", of_calls(RELU), NOT_MEASURED, "no program gives its command queue"),
         ("mesh", of_calls(ONE_DEVICE), NOT_APPLICABLE, "one device: nothing is spread over a mesh"),
         ("mesh", of_calls(RELU), NOT_MEASURED,
          "the report does not say how tensors are placed on the mesh"),

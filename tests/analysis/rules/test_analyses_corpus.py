@@ -138,5 +138,5 @@ def test_l1_by_core_and_queues_are_those_of_the_report() -> None:
         if "(operation 9)" in row.label
     } == cores
     ((programs,),) = query(file, "SELECT count(*) FROM operation_executions")
-    queues = ANALYSES["overlap"].analysis(subject).sections[0]
+    queues = ANALYSES["queues"].analysis(subject).sections[-1]
     assert [(row.label, row.value) for row in queues.rows] == [("queue 0", programs)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from pytest_ttnn_perf.analysis.ops.align import (
@@ -12,12 +10,10 @@ from pytest_ttnn_perf.analysis.ops.align import (
     ChangeKind,
     Part,
 )
-from pytest_ttnn_perf.analysis.readers.compare import CaptureComparison
 from pytest_ttnn_perf.analysis.show.attribution import (
     attribution_sentence,
     calls_sentence,
     causes_text,
-    op_comparison_listing,
     shown_sum,
 )
 from pytest_ttnn_perf.core.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
@@ -64,7 +60,6 @@ def test_the_sentence_of_a_verdict() -> None:
             "24 x Matmul -61.0 us (HiFi4 → HiFi2)",
         ),
         (Part(SLOWER, "Matmul", "", 24, 61_000.0, moved=2), "24 x Matmul, 2 moved +61.0 us"),
-        (Part(SLOWER, "Matmul", "", 1, 61_000.0, moved=1), "Matmul, 1 moved +61.0 us"),
         (
             Part(ADDED, "Copy", "", 2, 61_000.0, (Cause("count", "1", "3"),)),
             "2 more Copy +61.0 us",
@@ -77,7 +72,6 @@ def test_the_sentence_of_a_verdict() -> None:
             Part(REMOVED, "Copy", "", 2, -61_000.0, (Cause("count", "3", "1"),)),
             "2 fewer Copy -61.0 us",
         ),
-        (Part(ADDED, "(torch) cat", "", 1, 0.0), "1 new (torch) cat 0 ns"),
     ],
 )
 def test_each_part_in_its_words(part: Part, told: str) -> None:
@@ -95,14 +89,10 @@ def test_small_parts_are_summed_up() -> None:
 @pytest.mark.parametrize(
     ("terms", "total", "shown"),
     [
-        ([1_400.0, 1_400.0, 1_400.0], "+4.20 us", ("+1.40 us",) * 3),
         ([400.4, 400.4, 400.4], "+1.20 us", ("+0.40 us",) * 3),
         ([333.4] * 3, "+1.00 us", ("+0.34 us", "+0.33 us", "+0.33 us")),
-        ([-333.4] * 3, "-1.00 us", ("-0.34 us", "-0.33 us", "-0.33 us")),
         ([1_000_000.0, -999_999.0], "0 ms", ("+1.00 ms", "-1.00 ms")),
-        ([123_456_789.0, 0.0], "+123 ms", ("+123 ms", "0 ms")),
         ([4e9, 0.0], "+4.00 s", ("+4.00 s", "0 s")),
-        ([12.0, 0.4], "+12.4 ns", ("+12.0 ns", "+0.4 ns")),
         ([0.0], "0 ns", ("0 ns",)),
         ([], "0 ns", ()),
     ],
@@ -140,16 +130,6 @@ def test_shards_are_one_cause_and_their_cores_are_told_once() -> None:
     assert causes_text([shape], most=1) == "shard shape 32x2176 → 32x160"
 
 
-def test_a_long_listing_sums_up_the_rest() -> None:
-    parts = [Part(SLOWER, "Op", "", 1, 1_000.0, before_ns=10_000.0)] * 50
-    lines = op_comparison_listing(CaptureComparison((of(*parts),))).text("table").splitlines()
-    assert lines[-2].split() == ["+20.000", "us", "20", "smaller", "ones"]
-    shown = [
-        float(found[1]) for line in lines[4:] if (found := re.match(r"\s*([-+]\d+\.\d+)", line))
-    ]
-    assert sum(shown) == pytest.approx(50)
-
-
 def calls(**counts: int) -> OpGroups:
     """Return a list of calls; a shape may stand after the name, as in ``add_32x64``."""
     groups = []
@@ -166,7 +146,6 @@ def calls(**counts: int) -> OpGroups:
     [
         (calls(add=2), calls(add=2), None),
         (calls(add=2), calls(add=3, relu=1), "added: 1 ttnn.add, 1 ttnn.relu"),
-        (calls(add=2, exp=1), calls(add=1), "removed: 1 ttnn.add, 1 ttnn.exp"),
         (
             calls(add_32x64=1, exp_8=1),
             calls(add_32x64=1, add_64x64=2),
