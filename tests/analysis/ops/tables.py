@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf.core.ops import Signature, Tensor
-from tests.rules import tables as rules
+from tests.analysis.rules import tables as rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
