@@ -61,12 +61,12 @@ from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.hardware import typed_hardware
-from pytest_ttnn_perf.core.metric import Better
+from pytest_ttnn_perf.core.metric import Better, representative
 from pytest_ttnn_perf.core.observation import encode_run
 from pytest_ttnn_perf.core.ops import category_of, short_code
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.compare_runs import Pair, Reading, compare_runs
-from pytest_ttnn_perf.gate.judge import representative, session_of
+from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.sweeps import sweeps_of
 from pytest_ttnn_perf.gate.targets import encode_targets
 from pytest_ttnn_perf.report.run import write_run

@@ -279,3 +279,13 @@ def told_twice(names: Sequence[str], first: str, second: str) -> str:
     if any(name.endswith(of_graph) for name in names for of_graph in COUNTED_IN_GRAPHS):
         return f"{told} an attach: the run captures the graph of a model that it measures itself"
     return f"{told} one of them: an attach, or the profiler with --ttnn-perf-profiler off"
+
+
+def representative(metric: Metric, samples: tuple[float, ...]) -> float:
+    """Return the median of samples, or the worst accuracy.
+
+    One bad output is not made good by others.
+    """
+    if metric.kind is not Kind.ACCURACY:
+        return median(samples)
+    return max(samples) if metric.better is Better.LOWER else min(samples)

@@ -23,7 +23,7 @@ from pytest_ttnn_perf.core.assignment import ComparedVersions, PassKind
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, TestBaseline
 from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, UsageError
-from pytest_ttnn_perf.core.metric import Better
+from pytest_ttnn_perf.core.metric import Better, representative
 from pytest_ttnn_perf.core.observation import (
     NO_LIMITS,
     JudgedTest,
@@ -37,12 +37,7 @@ from pytest_ttnn_perf.core.settings import MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
 from pytest_ttnn_perf.experiments.paired import Comparison, Plan, Round, judge_rounds
-from pytest_ttnn_perf.gate.judge import (
-    judge_test,
-    representative,
-    session_of,
-    with_parts_explaining,
-)
+from pytest_ttnn_perf.gate.judge import judge_test, session_of, with_parts_explaining
 from pytest_ttnn_perf.machine.git import remove_leftovers
 from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
 from pytest_ttnn_perf.measure.strays import Stray

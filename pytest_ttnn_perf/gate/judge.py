@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.baseline import Session
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.hardware import first_difference
-from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median, representative
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Outcome, Reason, Verdict
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
 from pytest_ttnn_perf.gate.ratios import judge_ratio, mad
@@ -420,16 +420,6 @@ def _unsteady(observed: MetricObservation) -> Verdict | None:
         observed=samples[0],
         samples=len(samples),
     )
-
-
-def representative(metric: Metric, samples: tuple[float, ...]) -> float:
-    """Return the median of samples, or the worst accuracy.
-
-    One bad output is not made good by others.
-    """
-    if metric.kind is not Kind.ACCURACY:
-        return median(samples)
-    return max(samples) if metric.better is Better.LOWER else min(samples)
 
 
 def settled_value(observed: MetricObservation) -> float | None:

@@ -33,11 +33,11 @@ from pytest_ttnn_perf.core.metric import (
     Kind,
     Source,
     median,
+    representative,
 )
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Observation, Outcome, Requester, Verdict
 from pytest_ttnn_perf.core.settings import USUAL_PCC
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, counted, percent
-from pytest_ttnn_perf.gate.judge import representative
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -15,10 +15,10 @@ from pytest_ttnn_perf.core.hardware import (
     Scalar,
     first_difference,
 )
-from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, representative
 from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import quantity
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, representative
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad
 
 if TYPE_CHECKING:

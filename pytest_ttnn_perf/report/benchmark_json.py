@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.files import write_text
-from pytest_ttnn_perf.core.metric import split_metric
-from pytest_ttnn_perf.gate.judge import representative
+from pytest_ttnn_perf.core.metric import representative, split_metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

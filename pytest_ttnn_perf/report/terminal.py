@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 from msgspec import Struct, field
 
 from pytest_ttnn_perf.core.hardware import UNKNOWN
+from pytest_ttnn_perf.core.metric import representative
 from pytest_ttnn_perf.core.observation import QUIET, Outcome, Reason
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, inert, inert_lines
 from pytest_ttnn_perf.gate.health import BaselineHealth
-from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.report.findings import (
     PROGRESS_TITLES,
     State,
