@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -106,31 +105,25 @@ def test_broken_limits_are_told_at_the_end_and_all_of_them(project: Project) -> 
     assert "latency" in entry_of(project)["metrics"]
 
 
-def test_worst_of_several_values_counts(project: Project) -> None:
+def test_errors_of_a_pcc_are_recorded_beside_it_and_not_gated(project: Project) -> None:
     write_lines(
         project,
-        "for factor in (1, -1, 1):",
-        "    ttnn_perf.check_pcc(up, factor * up)",
-        "    ttnn_perf.check_accuracy(fid=10 + 10 * factor, at_most=15)",
+        "ttnn_perf.check_pcc(up, up + 1, name='encoder')",
+        "ttnn_perf.check_pcc(0 * up, 0 * up)",
     )
 
     ran = project.pytest(*QUIET)
 
-    assert failure_of(ran).splitlines()[:2] == [
-        "REGRESSED: pcc -1 is below its limit 0.99",
-        "REGRESSED: fid 20 is above its limit 15",
-    ]
-
-
-def test_errors_of_a_pcc_are_recorded_beside_it_and_not_gated(project: Project) -> None:
-    write_lines(project, "ttnn_perf.check_pcc(up, up + 1, name='encoder')")
-
-    project.pytest(*QUIET)
-
     metrics = entry_of(project)["metrics"]
     assert metrics["encoder_max_abs_error"]["samples"] == [1.0]
     assert metrics["encoder_relative_l2"]["samples"] == [pytest.approx(2 / 14**0.5)]
-    assert outcomes(project) == {"encoder": "NO_BASELINE"}
+    assert outcomes(project) == {"encoder": "NO_BASELINE", "pcc": "NO_BASELINE"}
+    # Constant tensors that agree pass with a note.
+    assert counts_of(ran) == "1 passed"
+    assert (
+        "note test_model.py::test_model: pcc: both sides are constant at 0.0: PCC is 0/0 and 1.0 "
+        "by definition"
+    ) in ran.text.splitlines()
 
 
 def write_pcc(project: Project, pcc: float) -> None:
@@ -168,33 +161,12 @@ def test_a_pcc_that_passes_with_twenty_times_the_error_is_warned_of(project: Pro
     # The record says it too, and by what is accepted when it is judged.
     gated = project.cli("gate", "run.json")
     assert (gated.code, GREW in gated.text) == (0, True)
-    document = json.loads(project.cli("gate", "run.json", "--format", "json").text)
-    assert [(each["code"], each["value"]) for each in document["findings"]] == [("TTP907", 20.0)]
 
-
-def test_an_error_that_grew_is_accepted_with_a_reason_only(project: Project) -> None:
-    write_pcc(project, 0.9999)
-    project.pytest("--ttnn-perf-update=new")
-    write_pcc(project, 0.998)
-
+    # It is accepted with a reason only.
     project.pytest("--ttnn-perf-update")
     assert sessions_of(project) == [0.9999]
-    assert checklist_of(project.pytest("--ttnn-perf"))[0] == GREW
-
     accepted = project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason", "bfloat8_b")
     assert counts_of(accepted) == "1 passed"
     assert sessions_of(project) == [0.998]
     assert project.stored()["test_model"]["accepted"]["reason"] == "bfloat8_b"
     assert checklist_of(project.pytest("--ttnn-perf")) == []
-
-
-def test_constant_tensors_that_agree_pass_with_a_note(project: Project) -> None:
-    write_lines(project, "ttnn_perf.check_pcc(0 * up, 0 * up)")
-
-    ran = project.pytest(*QUIET)
-
-    assert counts_of(ran) == "1 passed"
-    assert (
-        "note test_model.py::test_model: pcc: both sides are constant at 0.0: PCC is 0/0 and 1.0 "
-        "by definition"
-    ) in ran.text.splitlines()

@@ -5,25 +5,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pytest_ttnn_perf.machine.host import ROOT
-from tests.behaviour.model import counts_of, outcomes
+from tests.behaviour.model import outcomes
 from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.harness.project import Project
 
 MEASURED = """
     def test_model(ttnn_perf):
         ttnn_perf.measure(sum, range(1000))
-"""
-WHOLE = """
-    import pytest
-
-    @pytest.mark.ttnn_perf
-    def test_model():
-        pass
+        ttnn_perf.record("latency", 12.5, unit="ms")
 """
 FOUND = "load 99999 on "
 
@@ -49,41 +43,23 @@ def told(project: Project) -> tuple[str, str | None, dict[str, Any]]:
     return answer["outcome"], answer["reason"], test.get("environment", {})
 
 
-@pytest.mark.parametrize("source", [MEASURED, WHOLE], ids=["measured", "as a whole"])
-def test_a_busy_machine_is_told_and_fails_nothing(
-    project: Project, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
-    project.write(test_model=source)
-    host(project, monkeypatch, "99999.00")
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert counts_of(ran) == "1 passed"
-    assert "TTP006 busy-host" in ran.text
-    outcome, reason, facts = told(project)
-    assert (outcome, str(reason).startswith(FOUND)) == ("FOUND", True)
-    assert (facts["load_1m"], facts["runnable_threads"]) == (99999.0, 9998)
-
-
-def test_the_load_is_neither_stored_nor_compared(
+def test_a_busy_machine_is_told_fails_nothing_and_is_neither_stored_nor_compared(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project.write(
-        test_model="""
-        def test_model(ttnn_perf):
-            ttnn_perf.measure(sum, range(10), name="step")
-            ttnn_perf.record("latency", 12.5, unit="ms")
-        """
-    )
+    project.write(test_model=MEASURED)
     host(project, monkeypatch, "0.00")
     project.pytest("--ttnn-perf-update=new")
     stored = project.baseline().read_text()
     host(project, monkeypatch, "99999.00")
 
-    project.pytest("--ttnn-perf")
+    ran = project.pytest("--ttnn-perf")
 
     assert "load_1m" not in stored
     assert outcomes(project)["latency"] == "WITHIN"
+    assert "TTP006 busy-host" in ran.text
+    outcome, reason, facts = told(project)
+    assert (outcome, str(reason).startswith(FOUND)) == ("FOUND", True)
+    assert (facts["load_1m"], facts["runnable_threads"]) == (99999.0, 9998)
 
 
 def test_a_replay_does_not_ask_this_machine(

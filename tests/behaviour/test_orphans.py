@@ -56,11 +56,6 @@ EXPECTED = [
 ]
 
 
-def test_a_full_run_tells_what_is_gone_and_what_it_became(changed: Project) -> None:
-    ran = changed.pytest("--ttnn-perf")
-    assert orphan_lines(ran.text) == EXPECTED
-
-
 @pytest.mark.parametrize("selection", [["-k", "test"], ["test_model.py::test_b"], ["-x"]])
 def test_a_selection_tells_nothing(changed: Project, selection: list[str]) -> None:
     assert orphan_lines(changed.pytest("--ttnn-perf", *selection).text) == []
@@ -79,44 +74,39 @@ def test_what_was_recorded_anew_is_no_renaming_any_more(changed: Project) -> Non
 
 
 def test_a_renamed_and_slower_test_is_compared_once_its_baseline_is_renamed(
-    project: Project,
+    changed: Project,
 ) -> None:
-    project.write(test_model=TESTS)
-    project.pytest("--ttnn-perf-update=new")
     slower = TESTS.replace("def test_b", "def test_renamed").replace("90.0, 90.1", "900.0, 901.0")
-    project.write(test_model=slower)
+    changed.write(test_model=slower)
 
-    ran = project.pytest("--ttnn-perf")
+    ran = changed.pytest("--ttnn-perf")
 
     rename = "ttnn-perf baseline rename test_model.py::test_b test_model.py::test_renamed"
     assert orphan_lines(ran.text)[1:] == [
         f"  renamed? test_model.py::test_b to test_model.py::test_renamed: {rename}",
         "  not renamed? record the new test with --ttnn-perf-update=new",
     ]
-    assert project.cli(*rename.split()[1:]).code == 0
-    again = project.pytest("--ttnn-perf")
+    assert changed.cli(*rename.split()[1:]).code == 0
+    again = changed.pytest("--ttnn-perf")
     assert "REGRESSED: latency 900.5 ms, baseline 90.05 ms" in failure_of(again, "test_renamed")
 
 
-def test_two_that_are_equally_near_are_no_guess(project: Project) -> None:
-    project.write(test_model=TESTS)
-    project.pytest("--ttnn-perf-update=new")
+def test_two_that_are_equally_near_are_no_guess(changed: Project) -> None:
     body = '(ttnn_perf):\n        ttnn_perf.record("latency", [90.0, 90.1], unit="ms")\n'
     assert f"def test_b{body}" in TESTS
     both = f"def test_x{body}\n    def test_y{body}"
-    project.write(test_model=TESTS.replace(f"def test_b{body}", both))
-    lines = orphan_lines(project.pytest("--ttnn-perf").text)
+    changed.write(test_model=TESTS.replace(f"def test_b{body}", both))
+    lines = orphan_lines(changed.pytest("--ttnn-perf").text)
     assert lines[1] == "  test_model.py::test_b is gone"
 
 
-def test_the_commands_resolve_it(changed: Project) -> None:
-    changed.pytest("--ttnn-perf")
-    record = next((changed.path / ".ttnn_perf" / "runs").glob("*.json"))
+def test_a_full_run_tells_what_is_gone_and_what_it_became_and_the_commands_resolve_it(
+    changed: Project,
+) -> None:
+    assert orphan_lines(changed.pytest("--ttnn-perf").text) == EXPECTED
     rename = ("baseline", "rename", "test_model.py::test_a", "test_model.py::test_aa")
     assert changed.cli(*rename).code == 0
     changed.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
-    assert record.exists()
     assert changed.cli("baseline", "prune", "run.json").code == 0
     ran = changed.pytest("--ttnn-perf")
-    assert ran.code == 0
-    assert orphan_lines(ran.text) == []
+    assert (ran.code, orphan_lines(ran.text)) == (0, [])

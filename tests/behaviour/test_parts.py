@@ -85,22 +85,14 @@ def test_more_ops_that_take_no_longer_fail_no_test(
     assert f"; {parts} parts explain a change" in ran.text
 
 
-def test_a_count_that_a_test_records_itself_is_judged(model: Project) -> None:
+def test_counts_of_the_test_itself_and_parts_with_a_limit_are_judged(model: Project) -> None:
+    model.write(test_model=MODEL.format(tolerance="tolerance={'op_count': 0.6}"))
     profiled(model, *FASTER, launches=8)
 
     ran = model.pytest("--ttnn-perf")
 
     assert ran.code == 1
     assert "REGRESSED: launches 8, baseline 7" in ran.text
-
-
-def test_a_part_with_a_limit_of_its_own_is_judged(model: Project) -> None:
-    model.write(test_model=MODEL.format(tolerance="tolerance={'op_count': 0.6}"))
-    profiled(model, *FASTER)
-
-    ran = model.pytest("--ttnn-perf")
-
-    assert ran.code == 1
     assert "REGRESSED: op_count 4, baseline 2: 100.0 % higher, limit 60.0 %" in ran.text
     assert "added: 1 Matmul 1x1x1000x512, 1 Reshard 1x1x1000x512" in ran.text
 

@@ -42,6 +42,8 @@ REFUSED = {
         "m: better is one of lower, higher, equal, found 'faster'",
     "record('m', 1, kind='speed')":
         "m: kind is one of time, throughput, count, bytes, accuracy, found 'speed'",
+    "record('m', 1, unit='TFLOPS')":
+        "m: the unit 'TFLOPS' does not say which way is better; say better= or kind=",
     "region(3).__enter__()": "a metric's name is a non-empty string, found 3",
     f"{AGAIN}unit='us')": "m was recorded with unit 'ms' before, now with 'us'",
     f"{AGAIN}unit='ms', better='higher')":

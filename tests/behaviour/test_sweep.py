@@ -175,35 +175,35 @@ def test_an_axis_that_must_take_effect_fails_the_run_and_stores_nothing(project:
     assert not (project.path / "baselines").exists()
 
 
-@pytest.mark.parametrize(
-    ("marker", "arguments", "message"),
-    [
-        ('sweep={"batch": [1], "weights": ["a"]}', "batch",
-         "function uses no argument 'weights'"),
-        ("sweep=[1, 2]", "batch", "sweep: expected axes with their values"),
-        ('sweep={"batch": []}', "batch", "sweep batch: expected a list of values, found []"),
-        ('sweep={"batch": [1, 1]}', "batch", "sweep batch: expected each value once, found 1"),
-        ('sweep={"x": [1, "1"]}', "x", "sweep x: expected each value once, found 1 again"),
-        ('sweep={"batch": [0]}', "batch", "sweep batch: expected a whole number of at least 1"),
-        ('sweep={"x": [{}]}', "x", "sweep x: expected a string, a number or what has a name"),
-        ('sweep={"batch": [1]}, batch=2', "batch",
-         "batch is an axis of the sweep: leave out batch=2"),
-        ('require={"pcc": 0.9}', "", "require chooses among the points of a sweep"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_refused_by_name(
-    project: Project, marker: str, arguments: str, message: str
-) -> None:
-    project.write(
-        test_model=f"""
+#: Markers, the arguments of their test, and what is wrong with them.
+MISTAKES = [
+    ('sweep={"batch": [1], "weights": ["a"]}', "batch", "function uses no argument 'weights'"),
+    ("sweep=[1, 2]", "batch", "sweep: expected axes with their values"),
+    ('sweep={"batch": []}', "batch", "sweep batch: expected a list of values, found []"),
+    ('sweep={"batch": [1, 1]}', "batch", "sweep batch: expected each value once, found 1"),
+    ('sweep={"x": [1, "1"]}', "x", "sweep x: expected each value once, found 1 again"),
+    ('sweep={"batch": [0]}', "batch", "sweep batch: expected a whole number of at least 1"),
+    ('sweep={"x": [{}]}', "x", "sweep x: expected a string, a number or what has a name"),
+    ('sweep={"batch": [1]}, batch=2', "batch", "batch is an axis of the sweep: leave out batch=2"),
+    ('require={"pcc": 0.9}', "", "require chooses among the points of a sweep"),
+]
+
+
+@pytest.mark.parametrize("mistakes", [MISTAKES[:-1], MISTAKES[-1:]], ids=["collected", "require"])
+def test_mistakes_are_refused_by_name(project: Project, mistakes: list[tuple[str, ...]]) -> None:
+    modules = {
+        f"test_{number}": f"""
             import pytest
 
             @pytest.mark.ttnn_perf({marker})
             def test_model({arguments}):
                 pass
         """
-    )
-    ran = project.pytest("--ttnn-perf")
+        for number, (marker, arguments, _) in enumerate(mistakes)
+    }
+    project.write(**modules)
+    ran = project.pytest("--ttnn-perf", "--continue-on-collection-errors")
     assert ran.code != 0
-    assert message in ran.text + ran.errors
-    assert "Traceback" not in ran.text + ran.errors
+    said = ran.text + ran.errors
+    assert [message for _, _, message in mistakes if message not in said] == []
+    assert "Traceback" not in said

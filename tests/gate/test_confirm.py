@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from math import exp, hypot, log, nan
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +22,11 @@ from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.gate.confirm import MachineMoves, add_confirmation, in_question
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.machine_shift import Move
-from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pytest_ttnn_perf.core.observation import Verdict
-    from tests.harness.project import Project
 
 UPDATES = (None, Update.NEW, Update.IMPROVED, Update.ALL)
 
@@ -243,41 +240,3 @@ def test_each_pass_is_told_with_what_the_machine_did() -> None:
     run = confirmed(run, ["slow"], run, number=2, moves=(again, first))
     assert run.metrics["slow"].machine == pytest.approx((0.1, 0.2, 0.1))
     assert run.metrics["kernel"].machine == (None, None)
-
-
-def test_a_record_is_judged_anew_as_it_was_judged_in_the_run(project: Project) -> None:
-    names = ("confirmed", "cleared", "unconfirmed", "steady")
-    write_turns(project, **{name: latencies(10) for name in names})
-    project.pytest("--ttnn-perf-update=new")
-    write_turns(
-        project,
-        confirmed=latencies(20, 21, 22),
-        cleared=latencies(20, 10),
-        unconfirmed=[*latencies(20), "raise RuntimeError('no device')"],
-        steady=latencies(10),
-    )
-    ran = project.pytest(*IN_WORKERS, "--ttnn-perf", "--ttnn-perf-json=run.json")
-    assert ran.code == 1
-    record = json.loads((project.path / "run.json").read_text())
-    told = {
-        test: {"sentence": verdict["sentence"], "outcome": verdict["outcome"]}
-        for test, entry in record["tests"].items()
-        for verdict in entry["verdicts"].values()
-    }
-    assert {test: each["outcome"] for test, each in told.items()} == {
-        id_of("confirmed"): "REGRESSED",
-        id_of("cleared"): "WITHIN",
-        id_of("unconfirmed"): "NO_DATA",
-        id_of("steady"): "WITHIN",
-    }
-
-    gated = project.cli("gate", "run.json", "--format", "json")
-
-    assert gated.code == 1
-    verdicts = json.loads(gated.text)["verdicts"]
-    again = {v["test"]: {"sentence": v["sentence"], "outcome": v["outcome"]} for v in verdicts}
-    assert again == told
-    assert "; confirm passes: 21.00 ms, 22.00 ms" in told[id_of("confirmed")]["sentence"]
-    assert told[id_of("unconfirmed")]["sentence"].endswith(
-        "could not be confirmed: confirm pass 1: the test raised RuntimeError: no device"
-    )

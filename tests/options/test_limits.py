@@ -15,21 +15,14 @@ if TYPE_CHECKING:
 BAD, GOOD = "[0.0, 1, 2, 2.3]", "[0.0, 1, 2, 3.1]"
 
 
-def write(project: Project, check: str, *, marker: str = "") -> None:
-    """Write a test that makes this check of ``bad`` and ``good`` outputs."""
-    project.write(
-        test_model=f"""
-            import numpy as np
-            import pytest
-
-            expected = np.array([0.0, 1, 2, 3])
-            bad, good = np.array({BAD}), np.array({GOOD})
-
-            @pytest.mark.ttnn_perf({marker})
-            def test_model(ttnn_perf):
-                {check}
-        """
+def write(project: Project, *checks: tuple[str, str]) -> None:
+    """Write a test for each check of ``bad`` and ``good`` outputs, and marker."""
+    tests = "".join(
+        f"@pytest.mark.ttnn_perf({marker})\ndef test_{n}(ttnn_perf): {check}\n\n"
+        for n, (check, marker) in enumerate(checks)
     )
+    arrays = f"expected, bad, good = map(np.array, ([0.0, 1, 2, 3], {BAD}, {GOOD}))"
+    project.write(test_model=f"import numpy as np\nimport pytest\n\n{arrays}\n\n{tests}")
 
 
 LOWERED = [
@@ -41,42 +34,37 @@ LOWERED = [
 
 
 @pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
-@pytest.mark.parametrize(("check", "marker"), LOWERED)
 def test_strict_limits_hold_whatever_a_test_asks_for(
-    project: Project, arguments: list[str], check: str, marker: str
+    project: Project, arguments: list[str]
 ) -> None:
-    write(project, check, marker=marker)
+    write(project, *LOWERED)
     configure(project, 'limits = "strict"', 'missing = "ignore"', 'ignore = ["TTP9"]')
 
     ran = project.pytest(*arguments)
 
-    assert counts_of(ran) == "1 failed"
-    text = failure_of(ran)
-    assert ("below its limit 0.99" if arguments else "expected at least 0.99") in text
+    assert counts_of(ran) == "4 failed"
+    said = "below its limit 0.99" if arguments else "expected at least 0.99"
+    assert all(said in failure_of(ran, f"test_{n}") for n in range(4))
 
 
-@pytest.mark.parametrize("limits", ['limits = "asked"', "confirm = 0"], ids=["asked", "default"])
-@pytest.mark.parametrize(("check", "marker"), LOWERED[:3])
-def test_limits_are_as_asked_otherwise_and_named(
-    project: Project, limits: str, check: str, marker: str
-) -> None:
-    write(project, check, marker=marker)
-    configure(project, limits, 'missing = "ignore"')
+def test_limits_are_as_asked_otherwise_and_named(project: Project) -> None:
+    write(project, *LOWERED[:3])
+    configure(project, 'missing = "ignore"')
 
     ran = project.pytest("--ttnn-perf")
 
-    assert counts_of(ran) == "1 passed"
-    assert "TTP906 pcc-limit-lowered" in ran.text
+    assert counts_of(ran) == "3 passed"
+    assert "3 tests: TTP906 pcc-limit-lowered" in ran.text
 
 
 def test_a_good_pcc_and_other_accuracies_are_as_ever(project: Project) -> None:
     write(
         project,
-        "ttnn_perf.check_pcc(expected, good, at_least=0.9); "
-        "ttnn_perf.check_accuracy(top1=0.7, at_least=0.6); "
-        "ttnn_perf.check_accuracy(pcc_error=0.1, at_most=0.2)",
+        ("ttnn_perf.check_pcc(expected, good, at_least=0.9)", ""),
+        ("ttnn_perf.check_accuracy(top1=0.7, at_least=0.6)", ""),
+        ("ttnn_perf.check_accuracy(pcc_error=0.1, at_most=0.2)", ""),
     )
     configure(project, 'limits = "strict"', 'missing = "ignore"')
     ran = project.pytest("--ttnn-perf")
-    assert counts_of(ran) == "1 passed"
+    assert counts_of(ran) == "3 passed"
     assert "TTP906" not in ran.text

@@ -38,16 +38,11 @@ def test_an_old_baseline_is_told(accepted_in_2024: Project) -> None:
     assert "  measure anew with: ttnn-perf calibrate TESTS --write" in ran.text.splitlines()
 
 
-@pytest.mark.parametrize(
-    ("days", "told"), [("0", ""), ("100000", ""), ("30", "older than 30 days")]
-)
-def test_how_old_is_old(accepted_in_2024: Project, days: str, told: str) -> None:
+@pytest.mark.parametrize("days", [0, 100000])
+def test_how_old_is_old(accepted_in_2024: Project, days: int) -> None:
     configure(accepted_in_2024, f"stale_days = {days}")
 
-    lines = stale_lines(accepted_in_2024.pytest("--ttnn-perf").text)
-
-    assert bool(lines) is bool(told)
-    assert all(told in line for line in lines)
+    assert stale_lines(accepted_in_2024.pytest("--ttnn-perf").text) == []
 
 
 def test_another_major_version_of_ttnn(accepted_in_2024: Project) -> None:

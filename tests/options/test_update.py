@@ -20,23 +20,13 @@ from tests.behaviour.model import (
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-WHAT = ("new", "improved", "all")
-
-
-def updating(what: str) -> list[str]:
-    """Return the arguments of an update, with the reason that one of them needs."""
-    return [f"--ttnn-perf-update={what}", "--ttnn-perf-reason=because"]
-
 
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
         (["--ttnn-perf-update"], "improved"),
-        (["test_model.py", "--ttnn-perf-update"], "improved"),
         (["--ttnn-perf-update", "-q", "test_model.py"], "improved"),
-        (["--ttnn-perf-update=new", "test_model.py"], "new"),
         (["--ttnn-perf-update", "new", "test_model.py"], "new"),
-        (["--ttnn-perf-update=improved"], "improved"),
         (["--ttnn-perf-update=all", "--ttnn-perf-reason=because"], "all"),
     ],
     ids=" ".join,
@@ -65,7 +55,7 @@ def test_bare_option_before_a_path_is_refused_with_the_command_that_was_meant(
     assert project.files() == {"test_model.py", "numbers.json"}
 
 
-@pytest.mark.parametrize("reason", [[], ["--ttnn-perf-reason="], ["--ttnn-perf-reason=  "]])
+@pytest.mark.parametrize("reason", [[], ["--ttnn-perf-reason=  "]])
 def test_all_without_a_reason_is_refused(project: Project, reason: list[str]) -> None:
     write_latency(project, 12.5)
 
@@ -83,40 +73,19 @@ def test_option_wins_over_the_setting(project: Project) -> None:
     assert ", update improved, " in project.pytest("--ttnn-perf-update").text
 
 
-@pytest.mark.parametrize("what", ["all"])
-@pytest.mark.parametrize(
-    ("latency", "outcome"),
-    [
-        (metric(float("nan")), "NO_DATA"),
-        (metric(0), "NO_DATA"),
-        (metric(), "NO_DATA"),
-        (metric(3, 4, kind="count", better="equal", unit=""), "TOO_NOISY"),
-    ],
-    ids=["not finite", "not positive", "no samples", "samples differ"],
-)
-def test_unusable_numbers_are_not_stored_for_a_new_test(
-    project: Project, what: str, latency: dict[str, object], outcome: str
-) -> None:
-    write_model(project, latency=latency, other=metric(5))
-
-    ran = project.pytest(*updating(what))
-
-    assert counts_of(ran) == "1 failed"
-    assert outcomes(project) == {"latency": outcome, "other": "NO_BASELINE"}
-    assert not (project.path / "baselines").exists()
-
-
-@pytest.mark.parametrize("what", WHAT)
-def test_test_that_raises_writes_nothing(project: Project, what: str) -> None:
+def test_what_is_wrong_with_a_test_stores_nothing_of_it(project: Project) -> None:
+    """Neither beside a number that cannot be used, nor where the test raises after recording."""
+    write_model(project, latency=metric(float("nan")), other=metric(5))
     project.write(
-        test_model="""
-            def test_model(ttnn_perf):
+        test_other="""
+            def test_raises(ttnn_perf):
                 ttnn_perf.record("latency", 12.5, unit="ms")
                 raise RuntimeError("device lost")
         """
     )
 
-    ran = project.pytest(*updating(what))
+    ran = project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=because")
 
-    assert counts_of(ran) == "1 failed"
+    assert counts_of(ran) == "2 failed"
+    assert outcomes(project) == {"latency": "NO_DATA", "other": "NO_BASELINE"}
     assert not (project.path / "baselines").exists()

@@ -10,7 +10,6 @@ from tests.behaviour.model import (
     counts_of,
     metric,
     outcomes,
-    store_sessions,
     stored_metric,
     write_latency,
     write_model,
@@ -21,81 +20,33 @@ if TYPE_CHECKING:
     from tests.harness.project import Project
 
 IMPROVED = "--ttnn-perf-update=improved"
-#: As many sessions as are kept since the last accept.
-FULL = 20
 
 
-@pytest.fixture
-def known(project: Project) -> Project:
-    """A project whose test has a baseline of 12.5 ms."""
+def test_sessions_within_limits_are_appended_and_a_gain_starts_a_new_centre(
+    project: Project,
+) -> None:
     write_latency(project, 12.5)
     project.pytest("--ttnn-perf-update=new", "--ttnn-perf-reason=first")
-    return project
+    accepted = project.stored()["test_model"]["accepted"]
+    write_latency(project, 12.6)
+    assert counts_of(project.pytest(IMPROVED, "--ttnn-perf-reason=another")) == "1 passed"
+    assert stored_metric(project)["sessions"] == [[12.5, 0, 1], [12.6, 0, 1]]
+    assert stored_metric(project)["since"] == 0
+    assert project.stored()["test_model"]["accepted"] == accepted  # that was no decision
 
+    write_latency(project, 6.5)
+    assert counts_of(project.pytest(IMPROVED, "--ttnn-perf-reason=fused")) == "1 passed"
+    assert stored_metric(project)["sessions"] == [[12.5, 0, 1], [12.6, 0, 1], [6.5, 0, 1]]
+    assert stored_metric(project)["since"] == 2
+    assert project.stored()["test_model"]["accepted"]["reason"] == "fused"
 
-def test_improvement_starts_a_new_centre_and_keeps_the_old_sessions(known: Project) -> None:
-    store_sessions(known, [12.5, 0, 1], [12.6, 0, 1])
-    write_latency(known, 6.5)
-
-    ran = known.pytest(IMPROVED, "--ttnn-perf-reason=fused")
-
-    assert counts_of(ran) == "1 passed"
-    assert stored_metric(known)["sessions"] == [[12.5, 0, 1], [12.6, 0, 1], [6.5, 0, 1]]
-    assert stored_metric(known)["since"] == 2
-    assert known.stored()["test_model"]["accepted"]["reason"] == "fused"
-
-    write_latency(known, 12.5)
-    known.pytest("--ttnn-perf")
-    assert outcomes(known) == {"latency": "REGRESSED"}
-
-
-def test_session_within_limits_is_appended_and_is_no_decision(known: Project) -> None:
-    accepted = known.stored()["test_model"]["accepted"]
-    write_latency(known, 12.6)
-
-    ran = known.pytest(IMPROVED, "--ttnn-perf-reason=another")
-
-    assert counts_of(ran) == "1 passed"
-    assert stored_metric(known)["sessions"] == [[12.5, 0, 1], [12.6, 0, 1]]
-    assert stored_metric(known)["since"] == 0
-    assert known.stored()["test_model"]["accepted"] == accepted
-
-
-@pytest.mark.parametrize("since", [0, 3])
-def test_full_list_is_not_rolled(known: Project, since: int) -> None:
-    store_sessions(known, *[[12.5, 0, 1]] * (since + FULL), since=since)
-    before = known.baseline().read_text()
-    write_latency(known, 12.6)
-
-    ran = known.pytest(IMPROVED)
-
-    assert counts_of(ran) == "1 passed"
-    assert known.baseline().read_text() == before
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (metric(12.5), metric(25.5)),
-        (metric(7, unit="", kind="count"), metric(8, unit="", kind="count")),
-        (metric(7, unit="", better="equal"), metric(6, unit="", better="equal")),
-        (metric(0.99, unit="", kind="accuracy", better="higher"),
-         metric(0.98, unit="", kind="accuracy", better="higher")),
-    ],
-    ids=["time", "count", "equal", "accuracy"],
-)  # fmt: skip
-def test_loss_is_not_written_and_takes_the_gain_beside_it_along(
-    project: Project, before: dict[str, object], after: dict[str, object]
-) -> None:
-    write_model(project, latency=metric(12.5), other=before)
-    project.pytest("--ttnn-perf-update=new")
+    # A loss is not written, and takes the gain beside it along.
+    write_model(project, latency=metric(12.5), other=metric(1))
+    project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=back")
     text = project.baseline().read_text()
-    write_model(project, latency=metric(6.5), other=after)
-
-    ran = project.pytest(IMPROVED)
-
-    assert counts_of(ran) == "1 failed"
-    assert outcomes(project) == {"latency": "IMPROVED", "other": "REGRESSED"}
+    write_model(project, latency=metric(25.5), other=metric(0.5))
+    assert counts_of(project.pytest(IMPROVED)) == "1 failed"
+    assert outcomes(project) == {"latency": "REGRESSED", "other": "IMPROVED"}
     assert project.baseline().read_text() == text
 
 
