@@ -209,16 +209,15 @@ def check_numbers(
 
 def join_answers(observation: Observation, answered: Answers | Observation) -> Observation:
     """Add answers; to one question, keep the one that knows most."""
-    answers: dict[tuple[str, str], Finding | UnansweredRules] = {}
+    told: list[tuple[str, Finding | UnansweredRules]] = []
     for side in (observation, answered):
-        given: list[tuple[str, Finding | UnansweredRules]] = [
-            (one.code, one) for one in side.findings
-        ]
-        given += [(code, each) for each in side.unanswered for code in each.codes]
-        for code, answer in given:
-            known = answers.get((code, answer.region))
-            if known is None or TELLS.index(answer.outcome) > TELLS.index(known.outcome):
-                answers[code, answer.region] = answer
+        told += [(one.code, one) for one in side.findings]
+        told += [(code, each) for each in side.unanswered for code in each.codes]
+    answers: dict[tuple[str, str], Finding | UnansweredRules] = {}
+    for code, answer in told:
+        known = answers.get((code, answer.region))
+        if known is None or TELLS.index(answer.outcome) > TELLS.index(known.outcome):
+            answers[code, answer.region] = answer
     ordered = sorted(answers.items(), key=itemgetter(0))
     without: dict[UnansweredRules, list[str]] = {}
     for (code, _), answer in ordered:
@@ -407,10 +406,8 @@ def is_failed(judged: JudgedTest, settings: Settings) -> bool:
 
 def _fails(verdict: Verdict, *, missing: Missing) -> bool:
     match verdict.outcome:
-        case Outcome.WITHIN | Outcome.IMPROVED:
-            return False
-        case Outcome.SHIFTED:
-            return False  # no test's own fault: it fails the run
+        case Outcome.WITHIN | Outcome.IMPROVED | Outcome.SHIFTED:
+            return False  # a shift is no test's own fault: it fails the run
         case Outcome.TOO_NOISY:
             # Fewer than three runs cannot show the noise: the verdict is a warning until then.
             return not verdict.provisional
@@ -472,17 +469,18 @@ def with_device(observation: Observation, of_device: Observation) -> Observation
     """Join the observations of the wall pass and of the device pass."""
     # The wall pass complains of limits for metrics that only the device pass has. A limit that the
     # device pass does not know, as under Tracy, must not be lost in silence.
-    answered = []
-    for name, observed in of_device.metrics.items():
-        limits = observed.limits
-        applied = {
-            "tolerance": limits.tolerance is not None,
-            "max_regression": limits.max_regression is not None,
-            "target": limits.target is not None,
-            "gate": observed.gated,
-        }
-        answered += [unrecorded(option, name) for option, holds in applied.items() if holds]
-    problems = [each for each in observation.problems if not each.startswith(tuple(answered))]
+    answered = tuple(
+        unrecorded(option, name)
+        for name, observed in of_device.metrics.items()
+        for option, holds in (
+            ("tolerance", observed.limits.tolerance is not None),
+            ("max_regression", observed.limits.max_regression is not None),
+            ("target", observed.limits.target is not None),
+            ("gate", observed.gated),
+        )
+        if holds
+    )
+    problems = [each for each in observation.problems if not each.startswith(answered)]
     twice = [
         name
         for name, ours in observation.metrics.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from math import isfinite
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -171,6 +172,7 @@ def uses_trace(subject: Subject) -> bool | None:
 
 #: Why rules about PCC cannot tell.
 NO_PCC: Final = "the test checks no PCC"
+_NO_BASELINE: Final = "there is no baseline of a PCC to compare with"
 #: The suffixes of what is recorded with every PCC that exists.
 _BESIDE: Final = ("_max_abs_error", "_relative_l2")
 #: How a PCC that does not exist says that the output is not finite.
@@ -316,10 +318,9 @@ def busy_host(
     numbers = {
         name: float(value) for name, value in facts.items() if isinstance(value, (int, float))
     }
-    troubles = [
-        *_of_host(numbers, facts.get("governor"), load),
-        *_of_chips(numbers, hardware, clock),
-    ]
+    troubles = [*_of_host(numbers, load), *_of_chips(numbers, hardware, clock)]
+    if facts.get("governor") not in {None, "performance"}:
+        troubles.append((Evidence(f"the frequency governor is {facts['governor']}"), None))
     if facts.get("throttled") is True:
         troubles.append((Evidence("a chip is throttled"), None))
     if troubles:
@@ -327,20 +328,17 @@ def busy_host(
     return Answer.clean(reason=f"known from {', '.join(known)}")
 
 
-def _of_host(
-    facts: Mapping[str, float], governor: Scalar, limit: Limit
-) -> Iterator[tuple[Evidence, float | None]]:
+def _of_host(facts: Mapping[str, float], limit: Limit) -> Iterator[tuple[Evidence, float | None]]:
     load, processors = facts.get("load_1m"), facts.get("cpu_count")
     others = facts.get("runnable_threads")
-    if load is not None and processors:
-        busy = load if others is None else min(load, others)
-        if busy / processors > limit.value:
-            text = f"load {load:g} on {counted(int(processors), 'processor')}"
-            if others is not None:
-                text += f", {counted(int(others), 'other thread')} about to run"
-            yield Evidence(text, busy / processors, limit.unit), limit.value
-    if governor not in {None, "performance"}:
-        yield Evidence(f"the frequency governor is {governor}"), None
+    if load is None or not processors:
+        return
+    busy = load if others is None else min(load, others)
+    if busy / processors > limit.value:
+        text = f"load {load:g} on {counted(int(processors), 'processor')}"
+        if others is not None:
+            text += f", {counted(int(others), 'other thread')} about to run"
+        yield Evidence(text, busy / processors, limit.unit), limit.value
 
 
 def _of_chips(
@@ -710,8 +708,7 @@ def non_finite_output(observation: Observation) -> Answer:
     bad = [
         output
         for output in checked
-        if math.isnan(worst_of(output))
-        and (output.note is None or _NOT_FINITE.search(output.note) is not None)
+        if math.isnan(worst_of(output)) and (not output.note or _NOT_FINITE.search(output.note))
     ]
     problems = [f"{output.metric.name}: {output.note or 'not a number'}" for output in bad]
     evidence = (Evidence(output.metric.name) for output in bad)
@@ -735,20 +732,12 @@ def pcc_dropped(observation: Observation, verdicts: tuple[Verdict, ...] | None) 
     Find the change that cost it. If it is worth its price, accept it with
     `--ttnn-perf-update=all --ttnn-perf-reason "…"`.
     """
-    names = {observed.metric.name for observed in pccs(observation)}
-    if not names:
-        return Answer.not_measured(NO_PCC)
-    if verdicts is None:
-        return Answer.not_measured("the test was not compared with its baseline")
-    drops = [
-        # The verdict has the limit as a fraction.
-        ((v.limit or 0.0) * abs(v.centre), v.centre - v.observed, v)
-        for v in verdicts
-        if v.metric.name in names and v.centre is not None and v.observed is not None
-    ]
+    compared = _compared(observation, verdicts)
+    if isinstance(compared, Answer):
+        return compared
+    # The verdict has the limit as a fraction.
+    drops = [((v.limit or 0.0) * abs(then), then - now, v) for v, then, now in compared]
     drops.sort(key=lambda drop: (drop[0] - drop[1], drop[2].metric.name))
-    if not drops:
-        return Answer.not_measured("there is no baseline of a PCC to compare with")
     short = [drop for drop in drops if drop[2].outcome is Outcome.REGRESSED]
     allowed, most, _ = (short or drops)[0]
     limit = Limit(allowed, "PCC", "what the gate allows")
@@ -759,6 +748,23 @@ def pcc_dropped(observation: Observation, verdicts: tuple[Verdict, ...] | None) 
         "; ".join(f"{v.metric.name} dropped by {drop:.6f}" for _, drop, v in short),
         (Evidence(v.metric.name, drop, "PCC") for _, drop, v in short),
     )
+
+
+def _compared(
+    observation: Observation, verdicts: tuple[Verdict, ...] | None
+) -> list[tuple[Verdict, float, float]] | Answer:
+    """Return verdicts on PCCs with a baseline, then and now."""
+    names = {observed.metric.name for observed in pccs(observation)}
+    if not names:
+        return Answer.not_measured(NO_PCC)
+    if verdicts is None:
+        return Answer.not_measured("the test was not compared with its baseline")
+    compared = [
+        (v, v.centre, v.observed)
+        for v in verdicts
+        if v.metric.name in names and v.centre is not None and v.observed is not None
+    ]
+    return compared or Answer.not_measured(_NO_BASELINE)
 
 
 @rule("TTP905", "target-missed", Severity.INFO, Input.TEST)
@@ -788,33 +794,28 @@ def target_missed(observation: Observation) -> Answer:
     if not measured:
         return Answer.not_measured(f"{aimed[0].metric.name} has a target and no finite samples")
 
-    def behind(observed: MetricObservation) -> float:
-        target = observed.limits.target or 0.0
-        sign = -1 if observed.metric.better is Better.HIGHER else 1
-        return sign * (representative(observed.metric, observed.samples) - target)
-
-    def share_behind(observed: MetricObservation) -> float:
-        return behind(observed) / abs(observed.limits.target or 1.0)
-
-    def sentence(observed: MetricObservation, now: float) -> str:
-        unit = f" {observed.metric.unit}" if observed.metric.unit else ""
-        return (
-            f"{observed.metric.name} is {now:.6g}{unit}, "
-            f"its target {observed.limits.target:.6g}{unit}"
-        )
-
-    ordered = sorted(measured, key=share_behind, reverse=True)
-    values = [(each, representative(each.metric, each.samples)) for each in ordered]
-    missed = [(each, now) for each, now in values if behind(each) > 0]
-    worst, now = values[0]
+    values = []
+    for observed in measured:
+        now, aim = representative(observed.metric, observed.samples), observed.limits.target or 0.0
+        behind = aim - now if observed.metric.better is Better.HIGHER else now - aim
+        values.append((behind / (abs(aim) or 1.0), now, observed))
+    values.sort(key=itemgetter(0), reverse=True)
+    missed = [(now, observed) for behind, now, observed in values if behind > 0]
+    _, now, worst = values[0]
     target = Limit(worst.limits.target or 0.0, worst.metric.unit, "the test")
     if not missed:
         return target.clean(now)
     return target.found(
         now,
-        "; ".join(sentence(each, value) for each, value in missed),
-        (Evidence(each.metric.name, value, each.metric.unit) for each, value in missed),
+        "; ".join(_missed(each, value) for value, each in missed),
+        (Evidence(each.metric.name, value, each.metric.unit) for value, each in missed),
     )
+
+
+def _missed(observed: MetricObservation, now: float) -> str:
+    unit = f" {observed.metric.unit}" if observed.metric.unit else ""
+    target = f"its target {observed.limits.target:.6g}{unit}"
+    return f"{observed.metric.name} is {now:.6g}{unit}, {target}"
 
 
 @rule("TTP906", "pcc-limit-lowered", Severity.WARNING, Input.TEST)
@@ -886,24 +887,23 @@ def pcc_error_grew(
     When the loss is accepted with its reason. Where inputs are drawn anew in every run, several
     sessions of the baseline show how much that moves the error; until then, seed the inputs.
     """
-    names = {observed.metric.name for observed in pccs(observation)}
-    if not names:
-        return Answer.not_measured(NO_PCC)
-    if verdicts is None:
-        return Answer.not_measured("the test was not compared with its baseline")
-    own = [verdict for verdict in verdicts if verdict.metric.name in names]
-    passing = [verdict for verdict in own if verdict.outcome is not Outcome.REGRESSED]
-    grown = sorted(
-        ((_times(v.observed, _worst(v)), v) for v in passing if _is_correlation(v)),
-        key=lambda grown: (-grown[0], grown[1].metric.name),
-    )
+    compared = _compared(observation, verdicts)
+    if isinstance(compared, Answer):
+        return compared
+    passing = [each for each in compared if each[0].outcome is not Outcome.REGRESSED]
+    if not passing:
+        return Answer.not_measured("the gate fails the PCC")
+    # In per cent, it is no correlation. The worst session of the baseline decides.
+    grown = [
+        (_times(now, then if v.worst is None else v.worst), v, then, now)
+        for v, then, now in passing
+        if max(now, then) <= 1 + _LEAST_ERROR
+    ]
     if not grown:
-        nothing = "there is no baseline of a PCC to compare with"
-        return Answer.not_measured(
-            nothing if len(passing) == len(own) else "the gate fails the PCC"
-        )
-    beyond = [(times, v) for times, v in grown if times >= growth.value]
-    found = [(times, v) for times, v in beyond if _error(v.observed) >= error.value]
+        return Answer.not_measured(_NO_BASELINE)
+    grown.sort(key=lambda each: (-each[0], each[1].metric.name))
+    beyond = [each for each in grown if each[0] >= growth.value]
+    found = [each for each in beyond if _error(each[3]) >= error.value]
     if not found:
         why_clean = f"an error below {error.value:g} is rounding" if beyond else None
         return growth.clean(grown[0][0], reason=why_clean)
@@ -911,44 +911,32 @@ def pcc_error_grew(
     more = f"; {len(found) - 1} more grew, too" if len(found) > 1 else ""
     return growth.found(
         found[0][0],
-        _growth(found[0][1]) + more,
-        (Evidence(v.metric.name, times, growth.unit) for times, v in found),
+        _growth(*found[0]) + more,
+        (Evidence(verdict.metric.name, times, growth.unit) for times, verdict, *_ in found),
     )
 
 
-def _is_correlation(verdict: Verdict) -> bool:
-    now, then = verdict.observed, verdict.centre
-    return now is not None and then is not None and max(now, then) <= 1 + _LEAST_ERROR
+def _error(pcc: float) -> float:
+    return max(0.0, round(1 - pcc, _ERROR_DIGITS))
 
 
-def _worst(verdict: Verdict) -> float | None:
-    """Return the worst session of the baseline, which decides."""
-    return verdict.centre if verdict.worst is None else verdict.worst
-
-
-def _error(pcc: float | None) -> float:
-    return 0.0 if pcc is None else max(0.0, round(1 - pcc, _ERROR_DIGITS))
-
-
-def _times(now: float | None, then: float | None) -> float:
+def _times(now: float, then: float) -> float:
     return round(_error(now) / max(_error(then), _LEAST_ERROR), _TIMES_DIGITS)
 
 
-def _growth(verdict: Verdict) -> str:
-    now, then = verdict.observed, verdict.centre
+def _growth(of_worst: float, verdict: Verdict, then: float, now: float) -> str:
     error, before = _error(now), _error(then)
     # Below the least error the multiple is a lower bound.
     least, most = ("at least ", "at most ") if before < _LEAST_ERROR else ("", "")
-    of_centre, times = (
-        f"{number:.1f}".removesuffix(".0")
-        for number in (_times(now, then), _times(now, _worst(verdict)))
+    of_centre, of_worst_text = (
+        f"{times:.1f}".removesuffix(".0") for times in (_times(now, then), of_worst)
     )
     text = (
         f"{verdict.metric.name} {now:.6f}, baseline {then:.6f}: {least}{of_centre} times the error "
         f"({error:.6f} against {most}{max(before, _LEAST_ERROR):.6f})"
     )
     same = verdict.worst in {None, then}
-    return text if same else f"{text}, {times} times that of its worst session"
+    return text if same else f"{text}, {of_worst_text} times that of its worst session"
 
 
 _RULES: Final = (

@@ -257,10 +257,9 @@ class BaselineStore(Struct):
     def amend_keys(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
         """Change baselines of several keys: all of them, or none."""
         with self.locked():
-            return self.apply(changes)
+            return self._amend_keys(changes)
 
-    def apply(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
-        """Do what ``amend_keys`` does; the caller holds the lock."""
+    def _amend_keys(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
         files: dict[tuple[Hardware, str], BaselineFile | None] = {}
         texts: dict[Path, str | None] = {}
         for hardware, tests in changes.items():

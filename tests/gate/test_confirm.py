@@ -99,21 +99,15 @@ MIXED = observed(slow=120, rate_slow=80, fast=50, rate_fast=200, same=100, new=5
 def test_suspects_are_measured_again_and_what_would_become_a_baseline() -> None:
     slow, fast = {"slow", "rate_slow"}, {"fast", "rate_fast"}
     assert questions(MIXED) == [slow, slow | {"new"}, slow | fast | {"new"}, slow | fast | {"new"}]
-
-
-def test_another_source_is_measured_again_where_it_replaces_the_baseline() -> None:
-    run = observed(t=100)
-    run = replace(
-        run, metrics={"t": MetricObservation(replace(metric("t"), source=Source.DEVICE), (100.0,))}
-    )
-    assert questions(run) == [set(), set(), set(), {"t"}]
+    of_device = MetricObservation(replace(metric("t"), source=Source.DEVICE), (100.0,))
+    run = replace(observed(t=100), metrics={"t": of_device})
+    assert questions(run) == [set(), set(), set(), {"t"}]  # it would replace the baseline
 
 
 @pytest.mark.parametrize("name", ["count", "accuracy", "checksum"])
-@pytest.mark.parametrize("value", [99.0, 101.0])
-def test_what_is_compared_exactly_has_no_luck(name: str, value: float) -> None:
-    assert questions(observed(**{name: value})) == [set()] * 4
-    assert questions(observed(**{f"{name}_new": value})) == [set()] * 4
+def test_what_is_compared_exactly_has_no_luck(name: str) -> None:
+    assert questions(observed(**{name: 99.0})) == [set()] * 4
+    assert questions(observed(**{name: 101.0, f"{name}_new": 99.0})) == [set()] * 4
 
 
 def test_a_gain_beside_a_suspect_is_measured_along_with_it() -> None:
@@ -216,7 +210,7 @@ def test_a_first_measurement_near_the_limit_is_in_question_until_one_is_far_from
         ((2.0, 0.6), Outcome.NO_DATA),
     ],
 )
-@pytest.mark.parametrize("failed", [(), (nan,), (0.0,), (-1.0,)], ids=str)
+@pytest.mark.parametrize("failed", [(), (nan,), (0.0,)], ids=str)
 def test_a_pass_that_fails_leaves_only_what_was_plainly_within_its_limit(
     failed: tuple[float, ...], passed: tuple[float, ...], outcome: Outcome
 ) -> None:

@@ -133,12 +133,8 @@ def test_moves_are_told_by_source_and_once_per_test() -> None:
     assert moves.of(device) == pytest.approx(expm1(0.30), abs=1e-5)
     assert moves.overall == pytest.approx(expm1(0.02), abs=1e-5)
     assert moves.of(Source.REALTIME) is None
-
-
-def test_where_no_control_tells_something_else_may() -> None:
-    assert MachineMoves(()).of(Source.WALL) is None
     moves = MachineMoves((), otherwise=0.25)
-    assert (moves.of(Source.WALL), moves.overall) == (0.25, None)
+    assert (moves.of(wall), moves.overall) == (0.25, None)
 
 
 def test_the_first_pass_is_told_by_tests_that_did_not_change() -> None:

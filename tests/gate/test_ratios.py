@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import exp, expm1, hypot, log, log1p, sqrt
 
 import pytest
-from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
@@ -80,12 +79,6 @@ def test_three_runs_add_what_they_show(d: float) -> None:
     assert found.centre == approx(log(1e6))
 
 
-def test_five_runs() -> None:
-    d = 0.02
-    spread = sqrt((10 * d**2 + 6 * PRIOR**2) / (4 + 6))
-    assert band(around(-2 * d, -d, 0, d, 2 * d)).limit == approx(3.4 * spread * sqrt(1.2))
-
-
 def test_twenty_runs_and_one_that_is_clipped() -> None:
     # 19 alike have no robust deviation of their own: what is left is the prior's.
     most = 2.5 * sqrt(6 * PRIOR**2 / 25)
@@ -111,15 +104,6 @@ def test_sessions_of_one_run_count_once() -> None:
     assert band(stored).centre == approx(log(1.02e6))
     assert centre_of(stored) == approx(1.02e6)
     assert band(stored).limit == approx(3.4 * spread * sqrt(4 / 3))
-
-
-def test_how_sessions_of_one_run_differ_says_nothing_of_runs() -> None:
-    """Three processes are too few to tell noise by: unlucky ones would be too noisy for good."""
-    d = 0.05
-    apart = tuple(Session(1e6 * exp(r), 10.0, 10, "a") for r in (-d, 0, d))
-    alike = tuple(Session(1e6, 10.0, 10, "a") for _ in range(3))
-    for sessions in (apart, alike):
-        assert band(MetricBaseline(WALL, sessions)).limit == approx(3.4 * PRIOR * sqrt(2))
 
 
 def test_sessions_of_unknown_runs_are_one_run_on_each_side_of_an_accept() -> None:
@@ -264,11 +248,8 @@ def at(limits: float, metric: Metric = WALL) -> float:
         ((9.0, 0.9, 0.9), NEITHER, 0.9),  # the first outvotes nobody
         ((0.71, 2.0, 2.0), SUSPECT, 4.71 / 3),
         ((0.69, 2.0, 2.0), NEITHER, 1.0),  # it was no suspect
-        ((0.9, 1.2), SUSPECT, 1.05),
-        ((1.3, 0.6), NEITHER, 0.6),
         ((2.0, 0.499, 1.5), NEITHER, 0.499),
         ((2.0, 1.5, -3.0), NEITHER, 0.0),
-        ((9.0, -3.0, -3.0), NEITHER, -1.0),
         ((-2.0, -1.4, -0.6), GAIN, -3.4 / 3),
         ((-9.0, -0.9, -0.9), NEITHER, -0.9),
         ((-2.0, -0.499, -1.5), NEITHER, -0.499),
@@ -290,17 +271,15 @@ def test_all_measurements_count_and_the_first_no_more_than_the_furthest_of_the_o
 @pytest.mark.parametrize(
     ("measured", "machine", "outcome", "change", "moved"),
     [
-        ((1.5, 1.5), (0.0, 0.0), SUSPECT, 1.5, 0.0),
         ((1.5, 1.5), (0.6, 0.6), NEITHER, 0.9, 0.6),
-        ((1.5, 1.5), (0.0, 0.6), NEITHER, 0.9, 0.6),
         ((1.1, 1.9), (0.0, 0.6), SUSPECT, 1.2, 0.3),
         ((2.5, 1.5), (0.0, 1.1), NEITHER, 0.4, 1.1),  # one pass refutes
         # What the machine did counts for a test and never against it.
         ((0.8, 0.8), (-0.5, -0.5), NEITHER, 0.8, 0.0),
         ((-1.2, -1.2), (0.5, 0.5), GAIN, -1.2, 0.0),
         ((0.8, 0.5), (0.0, 9.0), NEITHER, 0.0, 0.5),  # nor is what was slower faster for it
-        ((-0.8, 1.6, 1.6), (-9.0, -9.0, -9.0), NEITHER, 0.8, 0.0),
         ((-3.5, 1.6, 1.6), (-9.0, -9.0, -9.0), NEITHER, 1.0, 0.0),
+        # What nothing tells of is taken to stand still.
         ((1.5, 1.5), (None, 1.1), NEITHER, 0.4, 1.1),
         ((-1.5, -1.5), (-0.6, -0.6), NEITHER, -0.9, -0.6),
         # It explains a change, and never makes one the other way of it.
@@ -325,26 +304,15 @@ def test_what_the_machine_did_is_taken_off_each_measurement(
     assert verdict.observed == approx(at(change + moved, metric))  # as it was measured
 
 
-@pytest.mark.parametrize("machine", [(None, None), ()])
-def test_a_machine_that_nothing_tells_of_is_taken_to_stand_still(
-    machine: tuple[None, ...],
-) -> None:
-    verdict = judged(STORED, at(1.5), at(1.5), machine=machine)
-    assert (verdict.outcome, verdict.machine) == (SUSPECT, None)
-
-
 @pytest.mark.parametrize("metric", [WALL, RATE], ids=["time", "rate"])
 @pytest.mark.parametrize(
     ("measured", "machine", "is_it"),
     [
         ((0.71,), (), True),
         ((0.69,), (), False),
-        ((-2.0,), (), False),
         ((0.8, 0.51), (), True),
-        ((2.0, 0.49), (), False),
         ((2.0, 1.5, 0.49), (), False),
         ((2.0, 1.5, 0.51), (), True),
-        ((2.0, 1.0), (0.0, 0.51), False),
         ((2.0, 0.4), (0.0, -0.41), False),
     ],
 )
@@ -403,10 +371,3 @@ def test_processes_of_a_single_run_vary_half_as_much_as_runs() -> None:
 def test_what_says_nothing_of_a_device_teaches_nothing(silent: TestBaseline) -> None:
     assert learned(*[silent] * 20, *[PAIR] * 7) is None
     assert learned(*[silent] * 20, *[PAIR] * 8) == approx(sqrt(VARIANCE))
-
-
-def test_a_learned_prior_is_that_of_devices_alone() -> None:
-    policy = replace(DEFAULT_POLICY, prior_device=0.02)
-    for metric, prior in ((KERNEL, 0.02), (WALL, PRIOR)):
-        noise = band_of(baseline(1e6, metric=metric), NO_LIMITS, policy=policy).noise
-        assert noise == approx(3.4 * prior * sqrt(2))
