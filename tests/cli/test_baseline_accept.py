@@ -170,9 +170,7 @@ def test_the_journal_of_a_killed_run_too(desk: Desk) -> None:
     lines = [{**heading, "journal": True}, {A: timed([10.0])}, {A: timed([10.0], [10.1])}]
     text = "\n".join(json.dumps(line) for line in lines) + '\n{"models/test_b.py::te'
     (desk.path / "killed.jsonl").write_text(text)
-    ran = desk.run("accept", "killed.jsonl")
-    assert ran.code == 2
-    assert "killed.jsonl: the run was cut short after 1 test" in ran.errors
+    assert "cut short after 1 test" in desk.run("accept", "killed.jsonl").errors
     assert desk.run("accept", "killed.jsonl", A).code == 0
     assert desk.sessions(A) == [10.0, 10.1]
 
@@ -212,9 +210,6 @@ def test_a_record_of_another_commit_is_refused_unless_that_is_said(desk: Desk) -
     refused = f"which {head[:12]} does not contain: check that commit out, or say --other-commit"
     assert accept(head) == would
     assert accept(first) == would
-    assert f"is of commit {first[:12]}, which {head[:12]} follows: what changed since" in (
-        " ".join(desk.run("accept", "run.json", "--dry-run").text.split())
-    )
     code, why = accept(other, branch="other")
     assert (code, why) == (
         2, f"ttnn-perf: run.json is of commit {other[:12]} of other, {refused}",
@@ -222,13 +217,11 @@ def test_a_record_of_another_commit_is_refused_unless_that_is_said(desk: Desk) -
     assert accept(other, "--other-commit") == would
     unknown = "f" * 40
     assert accept(unknown, parents=[first, head], pull_request="7") == would
-    assert accept(unknown, parents=[first, first], pull_request="7") == would
     code, why = accept(unknown, parents=[first, other], pull_request="7")
     assert (code, why.endswith(f"of commit {unknown[:12]}, {refused}")) == (2, True), why
     code, why = accept(unknown, parents=[first, head])
     fetch = "which is not known here: fetch it, with git fetch --unshallow in a shallow clone"
     assert (code, fetch in why) == (2, True), why
-    assert accept("--all")[0] == 2
     assert "run.json does not say which commit it is of: make sure that it is this one" in (
         desk.run("accept", str(desk.record(tests={A: [10.0]}, environment={})), "--dry-run").text
     )

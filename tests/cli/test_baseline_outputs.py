@@ -51,12 +51,6 @@ def test_prune(lived_in: Desk) -> None:
     assert_golden("baseline/prune_table", clean(ran.text))
 
 
-def test_rename(lived_in: Desk) -> None:
-    ran = lived_in.run("rename", "models/test_cnn.py", "cnn/test_cnn.py")
-    assert (ran.code, ran.errors) == (0, "")
-    assert_golden("baseline/rename_table", clean(ran.text))
-
-
 def test_merge(desk: Desk) -> None:
     sides = {
         "base": (Acceptance("2026-11-15T10:00:00Z", "abc1234", "first"), (12.0,)),

@@ -40,15 +40,9 @@ def found(lab: Lab, name: str) -> tuple[bool | None, str, str | None, bool]:
     return check.ok, said, check.remedy, check.blocks
 
 
-@pytest.fixture
-def without_compiler(chip: Lab) -> Lab:
+def test_without_the_kernel_compiler_no_device_opens(chip: Lab) -> None:
     for name in COMPILER:
         (chip.path / "files" / name).unlink()
-    return chip
-
-
-def test_without_the_kernel_compiler_no_device_opens(without_compiler: Lab) -> None:
-    chip = without_compiler
     ok, said, remedy, blocks = found(chip, "compiler")
 
     places = "TMP/site/ttnn/runtime/sfpi or TMP/files/opt/tenstorrent/sfpi"
@@ -119,10 +113,3 @@ def test_a_device_broker_is_named_with_its_queue(chip: Lab, *, ignored: bool) ->
     assert check == Check("broker", ok=False, found=told, remedy=remedy, blocks=not ignored)
     (key,) = [each for each in checks_of(found) if each.name == "key"]
     assert key.ok is None, "to ask ttnn is to take the chips"
-
-
-def test_chips_that_are_kept_from_this_process_are_not_its_concern(chip: Lab) -> None:
-    chip.write({"dev/tenstorrent/1": "", "proc/driver/tenstorrent/1/pids": "12\n"})
-    chip.variables["TT_VISIBLE_DEVICES"] = "0"
-    assert found(chip, "devices")[:2] == (True, "chip 0 of chips 0, 1, as TT_VISIBLE_DEVICES says")
-    assert found(chip, "co-tenants")[:2] == (True, "none")

@@ -94,7 +94,6 @@ def test_hardware_that_is_not_said_is_asked_for(project: Project) -> None:
     ("key", "complaint"),
     [
         ("n150", "expected a hardware key such as wormhole_b0-n150-1x1, found 'n150'"),
-        ("wormhole_b0-../n150", "found 'wormhole_b0-../n150'"),
         ("wormhole-n150", "found 'wormhole'; did you mean wormhole_b0?"),
         ("blackhole-n150", "blackhole-n150: n150 is a board of wormhole_b0"),
     ],

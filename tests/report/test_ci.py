@@ -27,10 +27,7 @@ FINE = verdict(Outcome.WITHIN)
     ("outcome", "level"),
     [
         (Outcome.REGRESSED, "error"),
-        (Outcome.NO_DATA, "error"),
-        (Outcome.TOO_NOISY, "error"),
         (Outcome.NO_BASELINE, "error"),
-        (Outcome.NOT_COMPARABLE, "error"),
         (Outcome.IMPROVED, "notice"),
     ],
 )

@@ -80,16 +80,3 @@ def junit_text(project: Project) -> str:
         if element.tag in {"failure", "error"}:
             element.text = None
     return ET.tostring(root, encoding="unicode").replace("><", ">\n<")
-
-
-def test_nothing_new_is_told_in_a_line(project: Project) -> None:
-    write_turns(project, fine=[_with_pcc(10)])
-    project.pytest("--ttnn-perf-update=new")
-    gate(project, "inline", "--ttnn-perf-markdown=report.md")
-    report = (project.path / "report.md").read_text()
-    assert_golden("ci_markdown_quiet", settled(project, report))
-
-
-def _with_pcc(milliseconds: int) -> str:
-    pcc = "ttnn_perf.check_pcc(numpy.arange(4.0), numpy.arange(4.0))"
-    return f"import numpy; ttnn_perf.record('latency', [{milliseconds}.0] * 3, unit='ms'); {pcc}"

@@ -56,6 +56,8 @@ def test_headline_says_how_it_went(run: CiReport, headline: str) -> None:
 
 def test_run_without_gated_tests_does_not_look_like_a_pass() -> None:
     assert text_of(told()).startswith("⚠️ **ttnn-perf: no test was gated**\n")
+    steady = text_of(told(judged("a.py::a", FINE)))
+    assert steady.startswith("✅ **ttnn-perf: 1 test gated, all passed**\n"), "a line, no heading"
 
 
 def test_gains_of_a_fast_machine_are_not_offered() -> None:

@@ -108,8 +108,7 @@ def test_where_it_comes_from(project: Project, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_has_no_number_is_named_and_not_written(project: Project) -> None:
-    project.write(
-        test_model="""
+    half = """
         def test_model(ttnn_perf):
             ttnn_perf.record("good", 1.0, unit="ms")
             ttnn_perf.record("bad", float("nan"), unit="ms")
@@ -117,8 +116,8 @@ def test_what_has_no_number_is_named_and_not_written(project: Project) -> None:
         def test_raises(ttnn_perf):
             ttnn_perf.record("half", 1.0, unit="ms")
             raise RuntimeError("on the way")
-        """
-    )
+    """
+    project.write(test_model=half)
     project.pytest("--ttnn-perf", "--ttnn-perf-benchmark-json=out")
     (document,) = written(project)
     assert [each["name"] for each in document["measurements"]] == ["good"]

@@ -31,7 +31,6 @@ ACCEPT = f'accept it with: {RERUN}=all --ttnn-perf-reason "why"'
         (Outcome.REGRESSED, None, ACCEPT),
         (Outcome.NO_BASELINE, Reason.NEW_TEST, NEW),
         (Outcome.NOT_COMPARABLE, Reason.OTHER_KEY, NEW),
-        (Outcome.NOT_COMPARABLE, Reason.OTHER_CONFIGURATION, ACCEPT),
         (
             Outcome.NOT_COMPARABLE,
             Reason.OTHER_DEFINITION,
@@ -54,19 +53,6 @@ def test_advice(outcome: Outcome, reason: Reason | None, text: str | None) -> No
 def test_whatever_is_not_fine_has_advice(outcome: Outcome, reason: Reason | None) -> None:
     found = remedy_of(Verdict(Metric("t", "ms"), outcome, reason), UPDATES)
     assert (found is None) == (outcome in {Outcome.WITHIN, Outcome.SHIFTED})
-
-
-def test_commands_that_a_shell_takes_as_they_are() -> None:
-    rerun = Rerun("../models", ("--ttnn-perf-baselines", "my base"))
-    command = "pytest '../models/t.py::t[a b]' --ttnn-perf-baselines 'my base' --ttnn-perf-update"
-    assert rerun.updates("t.py::t[a b]") == (
-        command,
-        f"{command}=new",
-        f'{command}=all --ttnn-perf-reason "why"',
-        ("ttnn-perf", "baseline", "forget", "--baselines", "my base", "--", "t.py::t[a b]"),
-        "the run record",
-        (),
-    )
 
 
 def test_a_record_is_accepted_without_the_hardware() -> None:

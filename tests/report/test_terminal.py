@@ -45,16 +45,11 @@ def rows(lines: list[str]) -> list[list[str]]:
             [["wall_time, 2 more", "REGRESSED"]],
         ),
         (
-            [verdict(Outcome.NO_BASELINE), verdict(Outcome.NO_BASELINE, PCC)],
-            [["wall_time, 1 more", "NO_BASELINE"]],
-        ),
-        (
             [verdict(Outcome.REGRESSED), verdict(Outcome.REGRESSED, PCC), EXPLAINS],
             [["wall_time", "REGRESSED"], ["pcc, 1 more", "REGRESSED"]],
         ),
-        ([SAME_PCC, verdict(Outcome.IMPROVED)], [["wall_time, 1 more", "IMPROVED"]]),
     ],
-    ids=["steady", "explained", "new", "two regressions", "gain"],
+    ids=["steady", "explained", "two regressions"],
 )
 def test_what_is_as_before_is_counted(verdicts: list[object], listed: list[list[str]]) -> None:
     test = judged("m.py::test_m", *verdicts)  # type: ignore[arg-type]
