@@ -46,14 +46,6 @@ def test_analyze(captured: Project, golden: str, words: tuple[str, ...]) -> None
     assert_golden(f"analyze_{golden}", ran.text)
 
 
-def test_what_cannot_be_told_is_no_failure(captured: Project) -> None:
-    reason = "needs a report database: op tables have no transfers or command queues"
-    ran = captured.cli("analyze", "queues", "--csv", "ops.csv")
-    assert (ran.code, ran.text, ran.errors) == (0, f"NOT_MEASURED queues: {reason}", "")
-    ran = captured.cli("analyze", "queues", "--csv", "ops.csv", "--format", "csv")
-    assert ran.text.splitlines()[1] == f"queues,NOT_MEASURED,,{reason},,,,,"
-
-
 NAMES = "analyses: dtype, fidelity, layout, padding, sharding, reshards, memory"
 REFUSALS = {
     "dtype": (2, "nothing to look at: name a file, such as an ops_perf_results CSV"),

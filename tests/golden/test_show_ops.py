@@ -63,17 +63,6 @@ def test_every_op_in_every_shape(captured: Project, shape: str) -> None:
     assert_golden(f"show_ops_{shape}", ran.text)
 
 
-@pytest.mark.parametrize("width", [60, 132])
-@pytest.mark.parametrize(
-    "name", ["blackhole_clip_encoder", "falcon3_full", "rt_detr", "tiny_transpose_quasar"]
-)
-def test_real_captures_fit_any_terminal(name: str, width: int) -> None:
-    table = op_table_of(corpus(f"ops_perf/{name}.csv"))
-    lines = shown(table, name=f"{name}.csv", style=Style(width))
-    assert max(map(len, lines)) <= width
-    assert any("time us" in line for line in lines)
-
-
 def test_colours_are_for_terminals_alone() -> None:
     table = op_table_of(corpus("ops_perf/gemma_sliding_decode_final.csv"))
     plain = shown(table, name="g.csv", style=Style(80))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections import defaultdict
-from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,8 +14,6 @@ from tests.harness.corpus import corpus
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import OpTable
 
-KERNEL = "DEVICE KERNEL DURATION [ns]"
-TRACE, REPLAY = "METAL TRACE ID", "METAL TRACE REPLAY SESSION ID"
 #: Captures whose replays are all complete, or that have none.
 CAPTURES = [
     "blackhole_clip_encoder", "blackhole_deepseek_8dev", "blackhole_oft_conv", "falcon3_7b_tp4",
@@ -30,36 +25,6 @@ CAPTURES = [
 
 def capture(name: str) -> OpTable:
     return read_ops_csv(corpus(f"ops_perf/{name}.csv"))
-
-
-def rows(name: str) -> list[dict[str, str]]:
-    with corpus(f"ops_perf/{name}.csv").open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if row[KERNEL]]
-
-
-def replays(name: str) -> list[list[list[float]]]:
-    """Return the kernel times of each device and trace, replay by replay."""
-    found: defaultdict[tuple[str, str], defaultdict[str, list[float]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    for row in rows(name):
-        if row.get(TRACE):
-            found[row["DEVICE ID"], row[TRACE]][row[REPLAY]].append(float(row[KERNEL]))
-    return [list(each.values()) for each in found.values()]
-
-
-@pytest.mark.parametrize("name", CAPTURES)
-def test_a_capture_against_itself(name: str) -> None:
-    per_device: defaultdict[str, float] = defaultdict(float)
-    for row in rows(name):
-        per_device[row["DEVICE ID"]] += 0.0 if row.get(TRACE) else float(row[KERNEL])
-    traced = sum(median(times) for each in replays(name) for times in zip(*each, strict=True))
-    table = capture(name)
-    attribution = attribute(table, table)
-    assert attribution.before_ns == pytest.approx(
-        fmean(per_device.values()) + traced / len(per_device)
-    )
-    assert (attribution.parts, attribution.unexplained_ns) == ((), 0)
 
 
 @pytest.mark.parametrize("name", CAPTURES)

@@ -135,13 +135,6 @@ def model(layers: int, layer: list[int]) -> list[int]:
     return layer * layers
 
 
-def test_an_edit_in_every_layer_costs_that_edit_only() -> None:
-    layer = [3, 1, 4, 1, 5, 9, 2, 6]
-    edited = [3, 1, 4, 5, 1, 5, 9, 6]
-    pairs = common_subsequence(model(300, layer), model(300, edited))
-    assert len(pairs) == 300 * 7  # 600 edits
-
-
 def test_edits_of_more_layers_than_one_search_takes() -> None:
     chance = Random(1)
     layer = [chance.randrange(12) for _ in range(20)]

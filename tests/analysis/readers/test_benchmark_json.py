@@ -158,19 +158,14 @@ def _tests(tmp_path: Path, document: object) -> list[Observation]:
 def test_what_differs_in_every_run_is_no_setting(tmp_path: Path) -> None:
     volatile = {
         "timestamp": 1793610000.5,
-        "started": "2026-11-02T09:00:00Z",
-        "hostname": "runner-7",
         "run_id": 17,
         "log": "/home/me/logs/17.txt",
         "session": "3f2b8c1e-0d5a-4a53-9c55-3f5a1b2c3d4e",
-        "git_commit": "e4f9f0bb",
     }
     settings = {
         "model_id": "llama",
         "sample_on_host": "yes",
         "max_tokens_per_user": 128,
-        "grid": "8x8",
-        "max_time": 30,
         "weights": "models/llama",
         "seed": 17,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -257,12 +256,6 @@ def test_a_row_of_another_width(tmp_path: Path, header: tuple[str, ...], change:
     width = len(header)
     found = refusal(tmp_path, "\n".join([first, row, other, row, ""]))
     assert found == f"3: expected {width} values as in the header, found {width + change}"
-
-
-def test_a_cut_last_line(tmp_path: Path) -> None:
-    whole = text([GOOD, GOOD])
-    found = refusal(tmp_path, whole[: whole.rindex("DEV_1")])
-    assert re.fullmatch(r"3: the file is cut: its last line has 20 of 38 values", found)
 
 
 def test_a_last_value_that_may_be_cut(tmp_path: Path) -> None:

@@ -16,21 +16,14 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.readers.tt_smi import TtSmi
 
 DEVICE: dict[str, Any] = {
-    "smbus_telem": {"THROTTLER": "0x2", "DDR_SPEED": "0x3e80", "TT_FLASH_VERSION": None},
-    "board_info": {
-        "bus_id": "0000:04:00.0", "board_type": "n300 L", "board_id": "100014", "coords": "N/A",
-        "dram_status": True, "dram_speed": "16G", "pcie_speed": 4, "pcie_width": "16",
-    },
+    "smbus_telem": {"THROTTLER": "0x2"},
+    "board_info": {"bus_id": "0000:04:00.0", "board_type": "n300 L", "dram_status": True},
     "telemetry": {
         "voltage": "0.72", "current": " 23.0", "power": " 16.0", "aiclk": " 800",
         "asic_temperature": "34.8", "fan_speed": "N/A", "heartbeat": "1",
     },
-    "firmwares": {
-        "fw_bundle_version": "19.9.0", "cm_fw": "2.3", "cm_fw_date": "2026-01-02",
-        "eth_fw": "6.1", "dm_bl_fw": "1.0", "dm_app_fw": "1.1", "gddr_fw": "2.16",
-        "tt_flash_version": "N/A",
-    },
-    "limits": {"asic_fmax": "1350", "tdp_limit": 125.0, "tdc_limit": "500", "thm_limit": "110"},
+    "firmwares": {"fw_bundle_version": "19.9.0", "tt_flash_version": "N/A"},
+    "limits": {"asic_fmax": "1350", "tdp_limit": 125.0},
 }  # fmt: skip
 
 

@@ -54,7 +54,6 @@ def test_the_sentence_of_a_verdict() -> None:
 @pytest.mark.parametrize(
     ("part", "told"),
     [
-        (CONV, "Conv2d 1x512x1024x3 +61.0 us (64 → 32 cores)"),
         (
             Part(FASTER, "Matmul", "", 24, -61_000.0, (Cause("fidelity", "HiFi4", "HiFi2"),)),
             "24 x Matmul -61.0 us (HiFi4 → HiFi2)",
@@ -90,9 +89,7 @@ def test_small_parts_are_summed_up() -> None:
     ("terms", "total", "shown"),
     [
         ([400.4, 400.4, 400.4], "+1.20 us", ("+0.40 us",) * 3),
-        ([333.4] * 3, "+1.00 us", ("+0.34 us", "+0.33 us", "+0.33 us")),
         ([1_000_000.0, -999_999.0], "0 ms", ("+1.00 ms", "-1.00 ms")),
-        ([4e9, 0.0], "+4.00 s", ("+4.00 s", "0 s")),
         ([0.0], "0 ns", ("0 ns",)),
         ([], "0 ns", ()),
     ],
