@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
-from pytest_ttnn_perf.analysis.ops.regions import window
+from pytest_ttnn_perf.analysis.ops.regions import most_common_duration, why_invalid, window
+from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 from pytest_ttnn_perf.analysis.readers.device_csv import device_metrics, gated_ops
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.core.metric import split_metric
+from tests.analysis.rules.captures import TABLES
 from tests.harness.captures import VARIETY
 from tests.harness.corpus import corpus
 
@@ -131,3 +134,30 @@ def test_windows_by_the_convention_of_names(file: Path) -> None:
         totals = frame.loc[begin:end].groupby("DEVICE ID")[KERNEL].sum()
         expected = {int(device): ns for device, ns in totals.to_dict().items() if ns}
         assert window(table, name, None).kernel_ns_by_device == expected
+
+
+BROKEN = {"qwen27_incumbent_full_attention.csv", "qwen_27b_linear_incomplete_replays.csv"}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_real_capture(name: str) -> None:
+    table = op_table_of(corpus(f"ops_perf/{name}"))
+    flaw = why_invalid(table, name)
+    lost = f"{name}: the replays of trace 0 on device 3 ran different ops"
+    assert flaw == (lost if name in BROKEN else None)
+    alike = most_common_duration(table)
+    assert alike is None or alike.share < 0.15
+
+
+def test_a_report_of_kernel_durations_alone_is_valid(tmp_path: Path) -> None:
+    """As tt-metal's device performance tests make them."""
+    with corpus("ops_perf/llama_8b_final_decode.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    others = ("DEVICE F", "DEVICE B", "DEVICE N", "DEVICE T")
+    kept = [name for name in rows[0] if not name.startswith(others)]
+    file = tmp_path / "ops.csv"
+    with file.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({name: row[name] for name in kept} for row in rows)
+    assert why_invalid(op_table_of(file), "ops.csv") is None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import (
     Basis,
+    Layers,
     Outside,
     count_replays,
+    find_layers,
     regions_of,
     replays_in,
     step_time,
@@ -16,6 +20,7 @@ from pytest_ttnn_perf.analysis.ops.regions import (
 from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Signpost
 from tests.analysis.ops.tables import MATMUL, NORM, OUTPUT, RESHARD, op, table
 from tests.harness.corpus import corpus
+from tests.properties.strategies import SOME
 
 TILIZE = Signature("TilizeDeviceOperation", (OUTPUT,), (OUTPUT,))
 SECOND = 1e9
@@ -154,3 +159,39 @@ def test_real_captures(name: str, basis: Basis, steps: int, outside: int) -> Non
 
     assert [(each.basis, len(each.steps)) for each in found.regions] == [(basis, steps)]
     assert found.outside.ops == outside
+
+
+LAYER = [1, 2, 3, 4, 5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("ops", "found"),
+    [
+        ([], []),
+        (LAYER, []),
+        ([50, 51, *LAYER * 32, 52], [Layers(2, 9, 32)]),
+        ([*LAYER * 2, 50], [Layers(0, 9, 2)]),
+        ([1, 2, 3] * 3, []),
+        ([1, 2, 3] * 4, [Layers(0, 3, 4)]),
+        ([9, 7, 7, 7, 7, 8], [Layers(1, 1, 4)]),
+        ([7, 7, 7], []),
+        # Two kinds of layers, one after the other.
+        ([*LAYER * 3, *range(20, 30), *range(20, 30)], [Layers(0, 9, 3), Layers(27, 10, 2)]),
+        # Layers with equal ops inside are layers all the same.
+        ([*LAYER, 1, 1, 1, *LAYER, 1, 1, 1, *LAYER, 1, 1, 1], [Layers(0, 12, 3)]),
+    ],
+)
+def test_layers(ops: list[int], found: list[Layers]) -> None:
+    assert find_layers(ops) == found
+
+
+@SOME
+@given(st.lists(st.integers(0, 3), max_size=60))
+def test_layers_are_equal_blocks_that_do_not_overlap(ops: list[int]) -> None:
+    stop = 0
+    for layers in find_layers(ops):
+        assert layers.start >= stop
+        stop = layers.stop
+        block = ops[layers.start : layers.start + layers.length]
+        assert ops[layers.start : stop] == block * layers.times
+    assert stop <= len(ops)
