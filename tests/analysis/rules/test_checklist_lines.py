@@ -31,18 +31,11 @@ from pytest_ttnn_perf.report.terminal import (
     ("value", "unit", "text"),
     [
         (0.05, "of kernel time", "5.0 % of kernel time"),
-        (0.1, "above the mean", "10.0 % above the mean"),
         (202_500, "ns", "202.5 µs"),
-        (1, "B", "1 B"),
         (430_080, "bytes", "420.0 KiB"),
         (15_728_640, "B saved", "15.00 MiB saved"),
-        (1, "ops", "1 op"),
-        (2, "ops", "2 ops"),
-        (0, "losses", "0 losses"),
         (1, "processes", "1 process"),
         (1.0, "transfers per barrier", "1 transfer per barrier"),
-        (1, "GB/s", "1 GB/s"),
-        (1, "fps", "1 fps"),
         (1, "x the median", "1 x the median"),
         (1234.5, "", "1,234"),
     ],
@@ -155,7 +148,6 @@ SUSPECT = Verdict(
         (Outcome.REGRESSED, "beyond its limit again"),
         (Outcome.WITHIN, "within its limit now"),
         (Outcome.SHIFTED, "only as slow as the machine"),
-        (Outcome.TOO_NOISY, "within its limit now"),
     ],
 )
 def test_confirm_line_shows_the_newest_value_beside_the_baseline(
@@ -167,15 +159,10 @@ def test_confirm_line_shows_the_newest_value_beside_the_baseline(
     )
 
 
-@pytest.mark.parametrize(
-    "verdict",
-    [Verdict(TIME, Outcome.NO_DATA, Reason.NOT_CONFIRMED), replace(SUSPECT, confirmed=())],
-    ids=["no data", "no pass"],
-)
-def test_confirm_line_of_what_could_not_be_measured_again(verdict: Verdict) -> None:
-    assert confirm_line("t.py::t", verdict) == (
-        "ttnn-perf: t.py::t: latency could not be confirmed"
-    )
+def test_confirm_line_of_what_could_not_be_measured_again() -> None:
+    said = "ttnn-perf: t.py::t: latency could not be confirmed"
+    assert confirm_line("t.py::t", Verdict(TIME, Outcome.NO_DATA, Reason.NOT_CONFIRMED)) == said
+    assert confirm_line("t.py::t", replace(SUSPECT, confirmed=())) == said
 
 
 def test_shift_says_how_much_of_how_many_and_what_differs() -> None:

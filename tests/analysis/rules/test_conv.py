@@ -12,7 +12,6 @@ from pytest_ttnn_perf.analysis.readers.report_db import Operation, Reshard
 from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
 from tests.analysis.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.analysis.rules.convolving import NOT_ASKED, called, conv, convolving, output
-from tests.analysis.rules.reports import report
 from tests.analysis.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
@@ -44,10 +43,6 @@ def test_two_changes() -> None:
         CHANGES,
     )
     assert ttp601.saving(ops=ops) == (55.0, "the time of 2 moves between them: 0.1 µs")
-
-
-def test_one_change_is_clean() -> None:
-    assert ttp601(ops=table(conv("HEIGHT"), conv("BLOCK"))) == LIMIT.clean(1.0)
 
 
 def test_changes_of_a_report_that_a_reshard_is_named_for_are_left_to_its_rule() -> None:
@@ -137,14 +132,6 @@ def test_batch_norms_that_run() -> None:
     assert ttp605.with_limits(batch_norms=2)(ops=ops).value == 2
 
 
-def test_a_report_without_a_table() -> None:
-    convolution = convolving((called(1), output(1)))
-    operations = (*convolution.operations, Operation(2, "ttnn.batch_norm"))
-    assert ttp605(Subject(report=report(operations))) == LIMIT_605.found(
-        1, "1 batch norm beside 1 convolution", [Evidence("ttnn.batch_norm (operation 2)")]
-    )
-
-
 ttp606 = Ask("TTP606")
 
 
@@ -155,7 +142,7 @@ def test_inputs_that_do_not_tell() -> None:
     )
 
 
-slow, sliced = Ask("TTP607"), Ask("TTP608")
+slow = Ask("TTP607")
 LARGE = 102_400
 #: What these pixels of 64 channels take to compute, at HiFi2 on 64 cores of Wormhole.
 COMPUTE_NS_607 = 2 * LARGE * 64 * 288 / (64 * 148 / 72 * 1000)
@@ -174,10 +161,3 @@ def test_far_from_the_roofline() -> None:
         "143.5 µs − 57.4 µs at 50.0 % of the roofline",
     )
     assert slow.with_limits(efficiency=0.2)(ops=ops).value == pytest.approx(0.0)
-
-
-def test_an_ideal_of_the_profiler_counts_for_the_cores_in_use() -> None:
-    """PM IDEAL is that of all cores of a chip; on 16, none is faster than those of Blackhole."""
-    row = conv(pixels=LARGE, ns=2_000_000.0)._replace(fidelity="HiFi4", cores=16, ideal_ns=1_000.0)
-    least = 2 * LARGE * 64 * 288 / (16 * 5.5296 / 4 * 1000)
-    assert slow.saving(ops=table(row, arch=None))[0] == pytest.approx(2_000_000 - 2 * least)

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
-from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
-from pytest_ttnn_perf.analysis.readers.report_db import Device
-from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from tests.analysis.rules.answers import (
     Ask,
     Evidence,
     Subject,
-    clean,
     limit,
     not_applicable,
-    not_measured,
 )
 from tests.analysis.rules.captures import region_of
-from tests.analysis.rules.reports import report
 from tests.analysis.rules.tables import Op, OpTable, Tensor, op, table, tensor
 
 ttp305 = Ask("TTP305")
@@ -33,11 +26,6 @@ BANKS = tensor(1, 1, 2048, 2048, memory="DRAM_WIDTH_SHARDED")
 SHARDED = (
     "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(per_core_M=1)'}"
 )
-ON_EIGHT = (
-    "{'memory_config': 'MemoryConfig(memory_layout=TensorMemoryLayout::WIDTH_SHARDED;"
-    'buffer_type=BufferType::L1;shard_spec=ShardSpec{grid=[{"start":{"x":0;"y":0};'
-    '"end":{"x":7;"y":0}]; shape=[32; 256]; orientation=ShardOrientation::ROW_MAJOR})\'}'
-)
 
 
 def add(ns: float, *, cores: int | None, given: Tensor = WIDE, attributes: str = "") -> Op:
@@ -45,12 +33,6 @@ def add(ns: float, *, cores: int | None, given: Tensor = WIDE, attributes: str =
 
 
 REST = add(100_000.0, cores=64)
-
-
-def test_no_more_cores_than_tiles() -> None:
-    four_tiles = add(100_000.0, cores=1, given=tensor(1, 1, 64, 64))
-    assert ttp305.saving(ops=table(four_tiles)).ns == 75_000.0
-    assert ttp305(ops=table(four_tiles._replace(cores=2))) == LIMIT.clean(0.0)
 
 
 def test_an_op_does_not_get_shorter_than_launching_or_reading_takes() -> None:
@@ -66,63 +48,12 @@ def test_an_op_does_not_get_shorter_than_launching_or_reading_takes() -> None:
         assert ttp305.saving(ops=table(matmul)).ns == pytest.approx(saved)
 
 
-def test_an_op_that_would_hardly_be_shorter_does_not_count() -> None:
-    shards = WIDE._replace(memory="L1_WIDTH_SHARDED")
-    sharded = op("LayerNormDeviceOperation", [shards], [shards], ns=8_000.0, cores=16)
-    assert ttp305(ops=table(sharded)) == LIMIT.clean(0.0)  # 7 µs at least
-    narrow = tensor(1, 1, 32, 768)  # 24 tiles
-    small = op("LayerNormDeviceOperation", [narrow], [narrow], ns=19_200.0, cores=1)
-    assert ttp305.saving(ops=table(small)).ns == pytest.approx(19_200 - 7_000 - 2_500)
-    assert ttp305(ops=table(small._replace(kernel_ns=12_000.0))) == LIMIT.clean(0.0)
-
-
-def two_d(rows: int, grid: str) -> Op:
-    """A matmul with a 2D program config on a grid, of columns and rows."""
-    first, given = (tensor(1, 1, rows, 2048, memory="L1_INTERLEAVED") for _ in range(2))
-    attributes = (
-        "{'program_config': 'MatmulMultiCoreReuseMultiCastProgramConfig("
-        f"compute_with_storage_grid_size={grid};in0_block_w=4;per_core_M=1;per_core_N=8)'}}"
-    )
-    weights = tensor(1, 1, 2048, 2048)
-    operands = ([first, weights], [given])
-    return op("MatmulDeviceOperation", *operands, ns=400_000.0, cores=16, attributes=attributes)
-
-
-def test_few_rows_of_tiles_ask_for_a_1d_config() -> None:
-    few = table(two_d(64, "8-8"))  # two rows of cores of eight
-    assert ttp305(ops=few).evidence[0].subject.endswith("on 16 of 64 cores")
-    assert (ttp305.fix(ops=few) or "").startswith("Matmuls of few rows: a 1D program config")
-    many = ttp305.fix(ops=table(two_d(512, "8-2")))
-    assert (many or "").startswith("Matmuls: a program config with a larger")
-
-
-def rotary(width: int, memory: str = "DRAM_INTERLEAVED", rows: int = 32) -> Op:
-    operand = tensor(1, 1, rows, width, memory=memory)
-    return op("RotaryEmbeddingDeviceOperation", [operand], [operand], ns=15_000.0, cores=1)
-
-
-def test_a_rotary_embedding_of_many_rows_takes_them_without_shards() -> None:
-    assert ttp305.fix(ops=table(rotary(128, rows=1024))) == (
-        "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`."
-    )
-    assert ttp305.fix(ops=table(rotary(512, rows=1024))) == (
-        "RotaryEmbedding: `rotary_embedding_hf`, which takes heads of more than 256."
-    )
-
-
 def test_a_conversion_on_one_core_that_another_of_its_kind_does_not_need() -> None:
     rows = tensor(1, 8, 1024, 32)
     tilize = op("TilizeWithValPaddingDeviceOperation", [rows], [rows], ns=900_000.0, cores=1)
     seen = table(tilize, add(10_000.0, cores=56), available_cores=None)
     assert ttp305(ops=seen).evidence[0].subject.endswith("on 1 of 52 cores")  # 5 rows each
     assert ttp305.fix(ops=seen) == "Conversions: `use_multicore=True`."
-
-
-def test_cores_without_a_shard_do_not_work() -> None:
-    given = WIDE._replace(memory="L1_WIDTH_SHARDED")
-    ops = table(add(64_000.0, cores=64, given=given, attributes=ON_EIGHT))
-    assert ttp305(ops=ops).evidence[0].subject == "BinaryNg 1x1x32x2048 on shards of 8 of 64 cores"
-    assert ttp305.saving(ops=ops).ns == 56_000.0
 
 
 @pytest.mark.parametrize(
@@ -156,24 +87,6 @@ def test_cores_without_a_shard_do_not_work() -> None:
 )
 def test_what_does_not_count(left_out: Op) -> None:
     assert ttp305(ops=table(REST, left_out)) == LIMIT.clean(0.0)
-
-
-def test_nothing_that_counts() -> None:
-    assert ttp305(ops=table(add(10.0, cores=1))) == not_applicable(
-        "no op of 5 µs or more that is to be counted"
-    )
-
-
-def test_a_report_may_tell_the_cores_that_there_are() -> None:
-    ops = table(add(5_000.0, cores=32), available_cores=None)
-    device = Device(0, 64, None, None, None)
-    both = Subject(ops=ops, report=replace(report([]), devices=(device,)))
-    assert ttp305(both) == LIMIT.clean(0.0)
-    few = Subject(ops=table(add(9e4, cores=16), available_cores=None), report=both.report)
-    assert ttp305(few).evidence[0].subject.endswith("on 16 of 64 cores")
-    assert ttp305(ops=few.ops) == LIMIT.clean(0.0)  # 16 cores are all that were seen
-    unknown = table(add(9e4, cores=None), available_cores=None)
-    assert ttp305(ops=unknown) == not_measured("the capture does not say how many cores there are")
 
 
 def test_shards_on_more_cores_gained_what_was_estimated() -> None:
@@ -216,12 +129,6 @@ def test_one_core_does_the_work_of_others() -> None:
     )
 
 
-def test_the_limit_itself_is_clean() -> None:
-    ops = table(EVEN, op("Halo", ns=10_000.0, per_core_ns=(1_000.0, 9_000.0)))
-    assert ttp306.with_limits(share=0.04)(ops=ops) == clean(0.04, limit=0.04, unit=LIMIT.unit)
-    assert ttp306.with_limits(share=0.039)(ops=ops).value == 0.04
-
-
 ttp307 = Ask("TTP307")
 LIMIT_307 = limit(0.05, "of a step")
 
@@ -251,20 +158,6 @@ def test_heads_are_made_and_merged_in_one_op() -> None:
     assert merging == "Merge the heads in one op: `ttnn.transformer.concatenate_heads`."
 
 
-def test_a_concat_as_fast_as_dram_allows_has_to_be() -> None:
-    part, whole = tensor(1, 1, 1200, 1200), tensor(1, 1, 1200, 2400)
-
-    def concat(ns: float) -> OpTable:
-        return table(
-            op("Matmul", ns=9e4),
-            op("ConcatDeviceOperation", [part, part], [whole], ns=ns),
-            op("Matmul"),
-        )
-
-    assert ttp307.saving(ops=concat(200_000.0)).ns == 200_000.0
-    assert ttp307(ops=concat(50_000.0)) == LIMIT_307.clean(0.0)  # 11.52 MB: 40 µs at 288 GB/s
-
-
 def test_an_input_of_the_host_has_to_be_rearranged_unless_that_is_slow() -> None:
     rows = tensor(1, 1, 1200, 1200, layout="ROW_MAJOR")  # 2.88 MB: 20 µs to read and write it
 
@@ -279,11 +172,6 @@ def test_an_input_of_the_host_has_to_be_rearranged_unless_that_is_slow() -> None
     )
     assert answer.evidence[0].subject == "Permute 1x1x1200x1200, a slow input conversion"
     assert answer.evidence[0].value == pytest.approx(300_000 - 3 * 20_000)
-
-
-def test_up_to_the_limit_is_clean() -> None:
-    ops = table(op("Matmul", ns=90.0), op("ConcatDeviceOperation", ns=5.0), op("Matmul", ns=5.0))
-    assert ttp307(ops=ops) == LIMIT_307.clean(0.05)
 
 
 ttp308 = Ask("TTP308")
@@ -344,11 +232,6 @@ TURN = (
 )
 
 
-def test_inside_a_replay_gaps_go_as_well() -> None:
-    traced = [row._replace(trace=0, replay=1, gap_ns=600.0) for row in (MATMUL_309, *TURN * 32)]
-    assert ttp309.saving(ops=table(*traced)).ns == 31 * (1_500 + 2_000 + 2 * 600)
-
-
 def test_what_is_no_loop_of_small_ops() -> None:
     few_turns = [MATMUL_309, *TURN * 31]
     layer = [op(f"Op{at}", [USER], [USER]) for at in range(8)]
@@ -397,19 +280,6 @@ def test_what_cannot_be_modelled_is_told_as_such() -> None:
             Evidence("SparseMatmul 1x1x2048x2048 @ 2048x2048", 30_000.0, "ns", 0.2),
         ],
     )
-
-
-def test_asked_alone_it_knows_nothing_of_the_others() -> None:
-    assert Ask("TTP315")(ops=table(norm(400_000.0))) == not_measured(
-        "it looks at what other rules leave: ask them as well"
-    )
-
-
-def test_it_is_told_although_it_saves_nothing() -> None:
-    rules = [rule_of(code) for code in ("TTP303", "TTP315")]
-    _, found = run_rules(rules, Subject(ops=table(norm(900_000.0), other(60_000.0))))
-    assert (found.severity, found.outcome) == (Severity.INFO, RuleOutcome.FOUND)
-    assert (found.saving_ns, found.quiet) == (None, False)
 
 
 ttp320 = Ask("TTP320")
@@ -498,11 +368,6 @@ def test_the_same_op_on_more_elements_is_quicker() -> None:
     assert ttp321.saving(ops=ops) == (saved, "90.0 µs − 10.0 µs at the time of the quicker ops")
 
 
-def test_the_same_shape_on_more_cores_is_quicker() -> None:
-    ops = table(add_321(2304, 90_000.0, cores=1), add_321(2304, 10_000.0, cores=56))
-    assert ttp321.saving(ops=ops)[0] == 80_000.0
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -522,8 +387,3 @@ def test_the_same_shape_on_more_cores_is_quicker() -> None:
 )
 def test_ops_that_are_not_alike(other: Op) -> None:
     assert ttp321(ops=table(add_321(2112, 90_000.0), other)) == STEP.clean(0.0)
-
-
-def test_short_ops_and_captures_without_operands() -> None:
-    assert ttp321(ops=table(add_321(32, 4_900.0), add_321(64, 1_000.0))) == STEP.clean(0.0)
-    assert ttp321(ops=table(op("BinaryNgDeviceOperation"))) == not_measured(NO_OPERANDS)

@@ -34,20 +34,6 @@ class Thing:
     """Something of which can be told whether it is still there."""
 
 
-def test_each_table_is_looked_at_once() -> None:
-    looked: list[int] = []
-
-    @once_per_table
-    def rows(ops: OpTable) -> int:
-        looked.append(len(ops))
-        return len(ops)
-
-    first, second = small_table(), small_table()
-    assert first == second
-    assert [rows(first), rows(first), rows(second), rows(first)] == [4, 4, 4, 4]
-    assert looked == [4, 4]
-
-
 def test_nothing_is_kept_longer_than_its_table() -> None:
     thing_of = once_per_table(lambda _: Thing())
     ops = small_table()

@@ -45,10 +45,6 @@ def test_kernels_on_few_cores_are_found() -> None:
     )
 
 
-def test_the_limit_itself_is_clean() -> None:
-    assert ttp801(printed(program(cores=32))) == LIMIT.clean(0.5)
-
-
 WAITS = program(4, cores=2, cycles=2_000_000, bytes_read=262_144, bytes_written=262_144)
 
 
@@ -107,10 +103,6 @@ def test_one_barrier_on_each_core_is_not_waiting_often() -> None:
     assert ttp803(printed(made)) == LIMIT_803.clean(0.0)
 
 
-def test_the_limit_itself_is_clean_803() -> None:
-    assert ttp803(printed(program(sizes={512: 32, 4096: 32}))) == LIMIT_803.clean(0.5)
-
-
 def test_few_transfers_raise_no_question() -> None:
     assert ttp803(printed(program(sizes={2048: 63}))) == not_applicable(
         "there are few transfers: 63"
@@ -152,19 +144,6 @@ def test_where_every_thread_waits_neither_side_binds() -> None:
     assert ttp804.with_limits(waiting=0.6)(printed(roofline=line)).value == 0.18
 
 
-@pytest.mark.parametrize(("side", "percent"), [("memory", 10), ("balanced", 0)])
-def test_within_the_limit_a_kernel_is_balanced(side: str, percent: int) -> None:
-    assert ttp804(printed(roofline=roofline(side, percent))) == LIMIT_804.clean(percent / 100)
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_of_several_kernels_the_one_that_works_longest_counts(order: int) -> None:
-    lines = [Roofline("memory", 90, 700, None, 70), Roofline("compute", 50, 400, None, 800)]
-    logs = [printed(roofline=line).kernels for line in lines][::order]
-    profiles = tuple(profile for log in logs if log for profile in log.auto_profiles)
-    assert ttp804(kernels=TtlangLog(auto_profiles=profiles)).value == 0.5
-
-
 ttp805 = Ask("TTP805")
 LIMIT_805 = limit(2, "transfers per barrier")
 
@@ -196,11 +175,6 @@ def test_one_barrier_on_each_core_raises_no_question(barriers: int | None) -> No
     )
 
 
-def test_without_a_summary_nothing_is_measured() -> None:
-    why = "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"
-    assert ttp805(printed()) == not_measured(why)
-
-
 ttp806 = Ask("TTP806")
 LIMIT_806 = limit(0.5, "of the DRAM bandwidth")
 MEMORY = Roofline("memory", 18, 779, "NCRISC", 636, "TRISC_1")
@@ -228,10 +202,6 @@ def test_a_small_part_of_the_bandwidth() -> None:
     assert finding.saving_ns is None  # which of them was profiled is not told
 
 
-def test_most_of_the_bandwidth() -> None:
-    assert ttp806(on_wormhole(program(cycles=10_000))) == LIMIT_806.clean(2**21 / (10_000 * 288))
-
-
 ttp807 = Ask("TTP807")
 LIMIT_807 = limit(1.5, "x the quickest core")
 
@@ -256,10 +226,6 @@ def test_a_core_works_much_longer() -> None:
     )
     (finding,) = run_rules([rule_of("TTP807")], subject)
     assert finding.saving_ns == pytest.approx(500.0)
-
-
-def test_even_work() -> None:
-    assert ttp807(printed(timed(BRISC=(1000, 1500)))) == LIMIT_807.clean(1.5)
 
 
 def test_times_that_are_not_told() -> None:
@@ -289,33 +255,10 @@ def test_every_thread_waits() -> None:
     assert finding.saving_ns == pytest.approx(1000 * (1 - 480 / 1000))
 
 
-def test_waits_that_are_not_told() -> None:
-    told = "this version of tt-lang does not separate waiting from working"
-    assert ttp808(printed(roofline=replace(waiting(), threads=()))) == not_measured(told)
-    told = "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1"
-    assert ttp808(printed()) == not_measured(told)
-
-
 def real_log(*more: str) -> Subject:
     names = ("v1_1_1_auto_profile.plain.txt", *more)
     text = "".join(corpus(f"ttlang/{name}").read_text() for name in names)
     return Subject(kernels=parse_ttlang(text, Path("log")))
-
-
-def test_a_real_profile_names_the_buffers_that_are_waited_for() -> None:
-    answer = ttp808(real_log("v1_1_1_cb_flow_graph.txt"))
-    assert answer.value == pytest.approx(889 / 1655)
-    assert answer.evidence[:3] == (
-        Evidence("NCRISC line 107: CB[0] to be emptied", 1127, "cycles"),
-        Evidence(
-            "TRISC_1 line 107: CB[0] to be filled, by DMA at line 5 of demo_read", 976, "cycles"
-        ),
-        Evidence("TRISC_0 line 107: CB[1] to be emptied", 963, "cycles"),
-    )
-    without = ttp808(real_log())
-    assert without.evidence[0] == Evidence(
-        "NCRISC line 107: a buffer to be emptied", 1127, "cycles"
-    )
 
 
 def test_a_buffer_that_a_pipe_fills() -> None:

@@ -135,23 +135,6 @@ def test_a_lower_fidelity_is_advised_where_computing_takes_longer_than_reading(
     assert advised is None or f"with {advised} instead" in fix
 
 
-def test_one_of_two_rules_names_a_matmul_on_few_cores() -> None:
-    """Twelve cores at the banks take 2.2 ms at HiFi4, 64 cores of any kind 0.4 ms."""
-    wide, many = tensor(1, 1, 4096, 16384), tensor(1, 1, 32, 16384, memory="L1_WIDTH_SHARDED")
-    few_cores = Ask("TTP305")
-
-    def product(weights: Tensor, fidelity: str) -> Op:
-        row = op("MatmulDeviceOperation", [ROW, weights], [many], ns=9e6, cores=4)
-        return row._replace(fidelity=fidelity)
-
-    slow = table(product(wide._replace(dtype="FLOAT32"), "HiFi4"))
-    blocks = table(product(wide._replace(dtype="BFLOAT8_B"), "LoFi"))
-    for ops in (slow, blocks):
-        named = [bool(rule(ops=ops).evidence) for rule in (ttp311, few_cores)]
-        assert sum(named) == 1
-    assert ttp311(ops=blocks).evidence
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -175,14 +158,6 @@ def test_one_of_two_rules_names_a_matmul_on_few_cores() -> None:
 )
 def test_matmuls_that_have_nothing_to_gain(other: Op) -> None:
     assert ttp311(ops=table(other)) == LIMIT.clean(0.0)
-
-
-def test_on_blackhole_eight_cores_do_not_keep_up_with_bfloat4() -> None:
-    weights = WEIGHTS._replace(dtype="BFLOAT4_B")
-    computing = 2 * 32 * 4096 * 4096 / (8 * 5.5296 * 1000) / 0.8 + 5_000
-    assert ttp311(ops=table(matmul(computing, weights), arch="blackhole")) == LIMIT.clean(0.0)
-    saved, _ = ttp311.saving(ops=table(matmul(computing + 5_000, weights), arch="blackhole"))
-    assert saved == pytest.approx(5_000)
 
 
 def test_nothing_to_look_at() -> None:
@@ -239,17 +214,6 @@ def test_without_a_program_config() -> None:
     assert slow(ops=ops).value == SAVED / whole  # the other one
 
 
-def test_slow_for_no_other_reason() -> None:
-    ops = table(matmul_312(), op("UnaryDeviceOperation", ns=100_000.0))
-    assert slow(ops=ops) == LIMIT.found(
-        SAVED / 200_000,
-        "1 matmul at 16.3 % of the roofline",
-        [Evidence(NAME, SAVED, "ns", SAVED / 200_000)],
-    )
-    assert slow.saving(ops=ops) == (SAVED, "100.0 µs − 32.6 µs at 50.0 % of the roofline")
-    assert slow(ops=table(matmul_312(ns=LEAST_NS * 2))) == LIMIT.clean(0.0)
-
-
 @pytest.mark.parametrize("ask", [blocks, config, slow])
 def test_what_cannot_be_told(ask: Ask) -> None:
     assert ask(ops=table(op("UnaryDeviceOperation"))) == not_applicable("no matmuls")
@@ -267,28 +231,6 @@ def test_attributes_that_do_not_tell() -> None:
     )
     assert slow(ops=table(op("Matmul"))) == not_measured(
         "no matmul gives its operands, cores and fidelity"
-    )
-
-
-@pytest.mark.parametrize(("ask", "subblock"), [(slow, 4), (blocks, 1)], ids=["slow", "small"])
-def test_weights_that_are_read_again_are_the_first_thing_to_say(ask: Ask, subblock: int) -> None:
-    rows = tensor(1, 1, 4096, 4096, memory="L1_INTERLEAVED")
-    program = (
-        "{'program_config': 'MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_block_w=2;"
-        f"out_subblock_h=1;out_subblock_w={subblock};out_block_h=4;out_block_w=4;per_core_M=128;"
-        "per_core_N=4;mcast_in0=1)'}"
-    )
-    product = op(
-        "MatmulDeviceOperation",
-        [rows, tensor(1, 1, 4096, 4096)],
-        [rows],
-        ns=9e6,
-        fidelity="HiFi2",
-        attributes=program,
-    )
-    assert ask.fix(ops=table(product)) == (
-        "Raise `out_block_h` towards `per_core_M`, with a smaller `out_block_w` if L1 is full: the "
-        "weights are read 32 times."
     )
 
 

@@ -47,18 +47,6 @@ def test_a_report_without_a_table() -> None:
     )
 
 
-def test_little_is_clean_and_dram_is_left_to_another_rule() -> None:
-    operations = [
-        Operation(1, "ttnn.relu", outputs=(1,), device_operations=("Unary",)),
-        Operation(2, "ttnn.gelu", inputs=(1,), device_operations=("Unary",)),
-    ]
-    near, far = record(1, 1, 1, 32, 32, memory="L1_INTERLEAVED"), record(1, 1, 1, 32, 32)
-    assert Ask("TTP301")(report=report(operations, [near], [(1, 1, 2)])) == LIMIT.clean(
-        1.0, reason="2.000 KiB in all: too little to matter in L1"
-    )
-    assert ttp301(report=report(operations, [far], [(1, 1, 2)])) == LIMIT.clean(0.0)
-
-
 def test_what_failed_hands_nothing_on() -> None:
     operations = [
         Operation(1, "ttnn.relu", outputs=(1,), device_operations=("Unary",)),
@@ -81,32 +69,8 @@ def test_with_an_op_table_another_rule_tells_what_it_costs() -> None:
 
 
 ttp302 = Ask("TTP302")
-INPUT = tensor(1, 1, 32, 64, memory="L1_WIDTH_SHARDED")
 TALL = record(1, 1, 1, 1024, 32, memory="L1_HEIGHT_SHARDED")
 SPREAD = record(3, 1, 1, 1024, 32)
-
-
-def test_what_comes_in_may_be_moved_far_too_slowly() -> None:
-    rows = tensor(1, 1, 1200, 1200, layout="ROW_MAJOR")  # 20 µs to read and write it
-    move = op("InterleavedToShardedDeviceOperation", [rows], [rows], ns=1e6)
-    ops = table(move, op("Matmul", [rows], ns=1e6))
-    assert ttp302.saving(ops=ops).ns == pytest.approx(1e6 - 60_000)
-    assert (ttp302(ops=ops).reason or "").endswith(", 1 slow input conversion among them")
-
-
-def test_what_to_do_names_both_ends_and_gaps_go_with_moves() -> None:
-    near = INPUT._replace(memory="DRAM_INTERLEAVED")
-    rows = (
-        op("MatmulDeviceOperation", [INPUT, INPUT], [near], ns=9e3),
-        op("CopyDeviceOperation", [near], [INPUT], ns=2e3, gap_ns=700.0),
-        op("LayerNormDeviceOperation", [INPUT], [INPUT], ns=9e3),
-    )
-    assert ttp302.fix(ops=table(*rows)) == (
-        "Have Matmul write the memory config that LayerNorm reads."
-    )
-    assert ttp302.saving(ops=table(*rows)).ns == 2_000.0
-    traced = table(*(row._replace(trace=0, replay=1) for row in rows))
-    assert ttp302.saving(ops=traced).ns == 2_700.0
 
 
 def test_stale_shapes_tell_no_ends() -> None:
@@ -196,11 +160,6 @@ def test_where_a_result_goes_is_not_read() -> None:
     assert ttp303.saving(ops=both).ns == pytest.approx(24_000 - 650 * tiles_of_a_core)
 
 
-def test_an_op_that_dram_does_not_limit_does_not_count() -> None:
-    # The first op moves 10 µs of bytes in 26 µs, which is less than 40 % of the bandwidth.
-    assert ttp303.saving(ops=chain(FAR, first_ns=26_000.0)).ns == pytest.approx(9_000.0)
-
-
 COPY = ("CopyDeviceOperation",)
 CALLS = [
     Operation(1, "ttnn.matmul", outputs=(1,), device_operations=("MatmulDeviceOperation",)),
@@ -252,14 +211,6 @@ def test_activations_of_a_report_that_lie_in_dram() -> None:
     )
 
 
-def test_what_does_not_fit_into_l1_has_to_be_there() -> None:
-    memories = ("DRAM_INTERLEAVED",) * 3
-    assert ttp303(report=moved(*memories, l1=4 * 2047)) == FETCHED.clean(0.0)
-    assert ttp303(report=moved(*memories, l1=None)) == not_measured(
-        "the report does not say how much L1 there is"
-    )
-
-
 ttp304 = Ask("TTP304")
 LIMIT_304 = limit(0.1, "of L1")
 DEVICE_304 = Device(0, 64, 1000, None, 1100)
@@ -297,11 +248,3 @@ def test_the_fullest_operation_is_named() -> None:
 def test_exactly_enough_room_is_clean() -> None:
     asked = Subject(report=on_device(running(1, 500, 250), Operation(2, "ttnn.deallocate")))
     assert ttp304.with_limits(free=0.25)(asked) == clean(0.25, limit=0.25, unit="of L1")
-
-
-def test_tensors_alone_may_fill_it() -> None:
-    assert ttp304(report=on_device(running(1, 2000, None))) == LIMIT_304.found(
-        0.0,
-        "ttnn.conv2d (operation 1) 1x1x64x32 leaves 0.0 % of a core's L1",
-        [Evidence("ttnn.conv2d (operation 1) 1x1x64x32", 2000.0, "bytes")],
-    )

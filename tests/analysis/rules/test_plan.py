@@ -147,8 +147,8 @@ def assert_sound(made: Plan) -> None:
         assert least - 1e-6 <= step.best_ns <= step.left_ns + 1e-6 <= start.now_ns + 2e-6
 
 
-@pytest.mark.parametrize("text", ["\U0001f600" * 5_000, '\\\n"' * 2_000])
-def test_a_document_is_bounded_whatever_others_wrote(text: str) -> None:
+def test_a_document_is_bounded_whatever_others_wrote() -> None:
+    text = '\U0001f600\\\n"' * 2_000
     found = [
         finding(f"TTP{number}", 1e5 - number, name=text, fix=text) for number in range(101, 181)
     ]

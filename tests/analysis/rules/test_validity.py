@@ -13,7 +13,6 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     AutoProfile,
     LineOp,
     LineProfile,
-    SignpostProfile,
     ThreadProfile,
     ThreadTotal,
     TtlangLog,
@@ -22,7 +21,7 @@ from pytest_ttnn_perf.core.finding import RuleOutcome, Subject
 from pytest_ttnn_perf.core.hardware import Conflict
 from pytest_ttnn_perf.core.ops import Unread
 from pytest_ttnn_perf.measure.helper_families import HelperPcc
-from tests.analysis.rules.answers import Ask, Evidence, found, limit, not_applicable
+from tests.analysis.rules.answers import Ask, Evidence, limit, not_applicable
 from tests.analysis.rules.observations import measured, timed
 from tests.analysis.rules.reports import Operation, report
 from tests.analysis.rules.tables import Op, TraceReplays, on_host, op, table, tensor
@@ -86,17 +85,6 @@ def test_a_pass_that_takes_wall_times() -> None:
     assert ttp004(replace(subject, conflicts=())) == LIMIT_004.clean(0)
 
 
-ttp005 = Ask("TTP005")
-LIMIT_005 = limit(1, "profiles")
-PROFILE = AutoProfile(8, 100, (), (), (), None, True)
-SIGNPOSTS = SignpostProfile((), complete=True)
-
-
-def test_one_of_each_is_clean() -> None:
-    log = TtlangLog(auto_profiles=(PROFILE,), signpost_profiles=(SIGNPOSTS,))
-    assert ttp005(kernels=log) == LIMIT_005.clean(1)
-
-
 ttp007 = Ask("TTP007")
 LIMIT_007 = limit(0, "ops")
 MATMUL = op("MatmulDeviceOperation")
@@ -127,13 +115,7 @@ def test_ops_of_different_kinds_took_the_same_time() -> None:
     )
 
 
-ttp009 = Ask("TTP009")
 OPS = table(op("Matmul", fw_ns=1100))
-
-
-def test_no_processor_ran_a_kernel() -> None:
-    told = "no processor ran a kernel, though ops have kernel durations"
-    assert ttp009(ops=replace(OPS, processors=False)) == found(told)
 
 
 def test_nothing_else_is_said_of_such_a_capture() -> None:
@@ -159,20 +141,6 @@ def test_ops_without_a_time() -> None:
         3,
         "3 of 4 device ops have an impossible gap (2) or no time (1), first in line 7",
         [Evidence("impossible gap", 2, "ops"), Evidence("no time", 1, "ops")],
-    )
-
-
-ttp011 = Ask("TTP011")
-
-
-def ran(device: int, *codes: str, replay: tuple[int, int] | None = None) -> list[Op]:
-    return [op(code, ns=100 + at, device=device, replay=replay) for at, code in enumerate(codes)]
-
-
-def test_a_device_ran_another_op() -> None:
-    rows = [*ran(0, "Matmul", "Add"), *ran(1, "Matmul", "Add"), *ran(5, "Matmul", "MulOperation")]
-    assert ttp011(ops=table(*rows)).evidence == (
-        Evidence("whole capture: device 5, Mul at op 2; most: Add at op 2"),
     )
 
 
