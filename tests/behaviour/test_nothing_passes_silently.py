@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tests.behaviour.model import (
     counts_of,
-    entry_of,
     failure_of,
     metric,
     refusal_of,
@@ -70,25 +69,6 @@ def test_baseline_in_the_folder_of_another_key_is_refused(project: Project) -> N
 
     other = key.replace("host", "blackhole")
     assert refused == f"{file}: it is for {other} and lies in the folder {key}"
-
-
-def test_baselines_that_are_not_there_are_named(project: Project) -> None:
-    write_latency(project, 12.5)
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-baselines=nosuch")
-
-    assert "no baselines folder at nosuch" in ran.text.splitlines()
-
-
-def test_result_in_the_place_of_a_callable_is_refused(project: Project) -> None:
-    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.measure(12)")
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert counts_of(ran) == "1 failed"
-    assert entry_of(project)["raised"] == (
-        "UsageError: measure takes a callable and its arguments, not a result: found 12"
-    )
 
 
 def test_gain_that_was_not_stored_is_not_called_accepted(project: Project) -> None:

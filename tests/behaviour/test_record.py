@@ -44,6 +44,7 @@ REFUSED = {
         "m: kind is one of time, throughput, count, bytes, accuracy, found 'speed'",
     "record('m', 1, unit='TFLOPS')":
         "m: the unit 'TFLOPS' does not say which way is better; say better= or kind=",
+    "measure(12)": "measure takes a callable and its arguments, not a result: found 12",
     "region(3).__enter__()": "a metric's name is a non-empty string, found 3",
     f"{AGAIN}unit='us')": "m was recorded with unit 'ms' before, now with 'us'",
     f"{AGAIN}unit='ms', better='higher')":

@@ -34,6 +34,7 @@ ACCEPT, REPLACE = Action.ACCEPT, Action.REPLACE
         (Outcome.REGRESSED, None, BLOCK, BLOCK, ACCEPT),
         (Outcome.REGRESSED, Reason.VALUE_CHANGED, BLOCK, BLOCK, ACCEPT),
         (Outcome.REGRESSED, Reason.ABSOLUTE_LIMIT, BLOCK, BLOCK, BLOCK),
+        (Outcome.REGRESSED, Reason.OUT_OF_MEMORY, BLOCK, BLOCK, BLOCK),
         (Outcome.NO_BASELINE, Reason.NEW_TEST, ADD, ADD, ADD),
         (Outcome.NO_BASELINE, Reason.NEW_METRIC, ADD, ADD, ADD),
         (Outcome.NOT_COMPARABLE, Reason.OTHER_KEY, ADD, ADD, ADD),

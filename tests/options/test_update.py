@@ -1,7 +1,8 @@
-"""``--ttnn-perf-update`` and ``update``: how it is asked for, and what no form of it does."""
+"""``--ttnn-perf-update``: how it is asked for, with its reason, and what no form of it does."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,3 +90,30 @@ def test_what_is_wrong_with_a_test_stores_nothing_of_it(project: Project) -> Non
     assert counts_of(ran) == "2 failed"
     assert outcomes(project) == {"latency": "NO_DATA", "other": "NO_BASELINE"}
     assert not (project.path / "baselines").exists()
+
+
+@pytest.mark.parametrize("option", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
+def test_reason_without_an_update_is_refused(project: Project, option: list[str]) -> None:
+    write_latency(project, 12.5)
+
+    ran = project.pytest(*option, "--ttnn-perf-reason", "more layers")
+
+    assert refusal_of(ran) == (
+        "--ttnn-perf-reason explains an update, and nothing is written without one: "
+        "add --ttnn-perf-update, or leave it out"
+    )
+
+
+def test_reason_stands_beside_time_commit_and_ttnn(project: Project) -> None:
+    project.run("git", "init", "-q")
+    identity = ["-c", "user.name=me", "-c", "user.email=me@here"]
+    project.run("git", *identity, "commit", "-q", "--allow-empty", "-m", "first")
+    commit = project.run("git", "rev-parse", "HEAD").text
+    write_latency(project, 12.5)
+
+    project.pytest("--ttnn-perf-update=new")
+
+    accepted = project.stored()["test_model"]["accepted"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", accepted.pop("at"))
+    assert "python" in accepted.pop("environment")
+    assert accepted == {"commit": commit[:12], "reason": None, "ttnn": None}
