@@ -33,7 +33,6 @@ def state(project: Project, facts: str) -> None:
     [
         ("use_trace=True", "use_trace=False", "use_trace is False, in the baseline True"),
         ("level=1, queues=1", "level=1, queues=2", "queues is 2, in the baseline 1"),
-        ("a='x', b='x'", "a='y', b='y'", "a is 'y', in the baseline 'x'"),
         ("", "use_trace=True", "use_trace is True, in the baseline None"),
         ("use_trace=True", "", "use_trace is None, in the baseline True"),
     ],
@@ -66,6 +65,20 @@ def test_last_word_counts_and_is_recorded(project: Project) -> None:
 
     assert entry_of(project)["facts"] == {"level": 2, "use_trace": True}
     assert project.stored()["test_model"]["configuration"] == {"level": 2, "use_trace": True}
+
+
+def test_another_batch_is_no_other_configuration(project: Project) -> None:
+    for batch, option in ((8, "--ttnn-perf-update=new"), (16, "--ttnn-perf")):
+        project.write(
+            test_model=f"""
+                import pytest
+
+                @pytest.mark.ttnn_perf(batch={batch})
+                def test_model(ttnn_perf):
+                    ttnn_perf.record("latency", 12.5, unit="ms")
+            """
+        )
+        assert project.pytest(option).code == 0
 
 
 @pytest.mark.parametrize(("fact", "shown"), [("[1, 2]", "[1, 2]"), ("float('inf')", "inf")])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.behaviour.model import counts_of
 
 if TYPE_CHECKING:
@@ -67,47 +65,38 @@ def test_fixture_does_what_it_does_under_the_gate_once(project: Project) -> None
     assert project.files() == {"test_model.py"}
 
 
-@pytest.mark.parametrize(
-    ("check", "message"),
-    [
-        ("check_pcc(up, -up)", "pcc is -1, expected at least 0.99"),
-        ("check_pcc(up, -up, at_least=0.5, name='q')", "q is -1, expected at least 0.5"),
-        (
-            "check_pcc(up, up[:2])",
-            "pcc is nan, expected at least 0.99: expected has shape (4,) and actual has shape "
-            "(2,): PCC does not exist",
-        ),
-        (
-            "check_pcc(up, up * np.nan)",
-            "pcc is nan, expected at least 0.99: actual holds 4 NaN and 0 infinite of 4 values, "
-            "the first (NaN) at [0]: PCC does not exist",
-        ),
-        ("check_accuracy(top1=0.5, at_least=0.75)", "top1 is 0.5, expected at least 0.75"),
-        ("check_accuracy(fid=31.5, at_most=20)", "fid is 31.5, expected at most 20"),
-        ("check_accuracy(ppl=9, at_least=1, at_most=5)", "ppl is 9, expected at most 5"),
-        (
-            "check_accuracy(top1=float('nan'), at_least=0.75)",
-            "top1 is nan, expected at least 0.75",
-        ),
-        ("check_accuracy(top1=float('nan'))", "top1 is nan, expected a finite number"),
-    ],
-)
-def test_accuracy_is_enforced_at_once(project: Project, check: str, message: str) -> None:
-    project.write(
-        test_model=f"""
-            import numpy as np
+#: What ends a test, and with which words.
+FAILING = {
+    "check_pcc(up, -up)": "pcc is -1, expected at least 0.99",
+    "check_pcc(up, -up, at_least=0.5, name='q')": "q is -1, expected at least 0.5",
+    "check_pcc(up, up[:2])": (
+        "pcc is nan, expected at least 0.99: expected has shape (4,) and actual has shape (2,): "
+        "PCC does not exist"
+    ),
+    "check_pcc(up, up * np.nan)": (
+        "pcc is nan, expected at least 0.99: actual holds 4 NaN and 0 infinite of 4 values, the "
+        "first (NaN) at [0]: PCC does not exist"
+    ),
+    "check_accuracy(top1=0.5, at_least=0.75)": "top1 is 0.5, expected at least 0.75",
+    "check_accuracy(fid=31.5, at_most=20)": "fid is 31.5, expected at most 20",
+    "check_accuracy(ppl=9, at_least=1, at_most=5)": "ppl is 9, expected at most 5",
+    "check_accuracy(top1=float('nan'), at_least=0.75)": "top1 is nan, expected at least 0.75",
+    "check_accuracy(top1=float('nan'))": "top1 is nan, expected a finite number",
+}
 
-            def test_model(ttnn_perf):
-                up = np.arange(4.0)
-                ttnn_perf.{check}
-                print("went on")
-        """
+
+def test_accuracy_is_enforced_at_once(project: Project) -> None:
+    tests = (
+        f"def test_{number}(ttnn_perf): ttnn_perf.{check}; print('went on')\n"
+        for number, check in enumerate(FAILING)
     )
+    project.write(test_model="import numpy as np\nup = np.arange(4.0)\n" + "".join(tests))
 
     ran = project.pytest("--tb=line")
 
-    assert counts_of(ran) == "1 failed"
+    assert counts_of(ran) == f"{len(FAILING)} failed"
     assert "went on" not in ran.text
-    place = f"{project.path}/test_model.py:5: "
-    (line,) = [line for line in ran.text.splitlines() if line.startswith(place)]
-    assert line.endswith(f"AccuracyError: {message}")
+    for line, message in enumerate(FAILING.values(), start=3):
+        place = f"{project.path}/test_model.py:{line}: "
+        (told,) = [each for each in ran.text.splitlines() if each.startswith(place)]
+        assert told.endswith(f"AccuracyError: {message}")

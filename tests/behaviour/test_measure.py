@@ -211,9 +211,6 @@ def test_same_name_twice_is_refused(project: Project) -> None:
     ("argument", "problem"),
     [
         ("warmup=-1", "warmup: expected a whole number of at least 0, found -1"),
-        ("iterations=0", "iterations: expected a whole number of at least 1, found 0"),
-        ("iterations=2.5", "iterations: expected a whole number of at least 1, found 2.5"),
-        ("pipelined=0", "pipelined: expected a whole number of at least 1, found 0"),
         ("pipelined=True", "pipelined: expected a whole number of at least 1, found True"),
         ("name=' '", "a metric's name is a non-empty string, found ' '"),
     ],

@@ -90,11 +90,6 @@ MEASURE = """
     ("after", "difference"),
     [
         ({"config": "use_trace=False"}, "use_trace is False, in the baseline True"),
-        ({"config": "num_command_queues=2"}, "num_command_queues is 2, in the baseline 1"),
-        (
-            {"config": "num_command_queues=2, all_transfers_on_separate_command_queue=True"},
-            "all_transfers_on_separate_command_queue is True, in the baseline False",
-        ),
         ({"count": 4}, "pipeline_inputs is 4, in the baseline 8"),
         ({"more": ", preallocate=True"}, "preallocated_outputs is True, in the baseline False"),
     ],
@@ -200,11 +195,6 @@ TRACED = tt_cnn.Pipeline(tt_cnn.TracedModelExecutor(lambda x: x, tt_cnn.Chip()))
         ),
         ((TRACED, []), {}, "measure_pipeline takes a list of inputs on the host, found none"),
         (
-            (TRACED, tt_cnn.Host(1)),
-            {},
-            "measure_pipeline takes a list of inputs on the host, found Host",
-        ),
-        (
             (TRACED, [1], tt_cnn.PipelineConfig(use_trace=False)),
             {},
             "config has use_trace=False, and TracedModelExecutor has use_trace=True: pass the "
@@ -231,7 +221,6 @@ def test_mistakes_are_named(
         ((True, 1, False), 3, [1, 1, 1]),
         ((True, 2, True), 2, [2]),
         ((True, 2, True), 5, [2, 3]),
-        ((True, 2, True), 6, [2, 2, 2]),
     ],
 )
 def test_profilers_are_shown_few_inputs_and_all_are_served(

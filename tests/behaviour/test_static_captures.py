@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.core.observation import Artifact
+from pytest_ttnn_perf.measure.hardware import other_hardware
 from tests.behaviour.model import counts_of, record_of
 from tests.harness.captures import capture, op
 
@@ -75,6 +78,8 @@ def test_a_slower_file_fails_without_being_read_again(model: Project) -> None:
     ran = model.pytest("--ttnn-perf", "--ttnn-perf-confirm=2", "--ttnn-perf-isolate=process")
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    said = "REGRESSED: device_kernel_time 200.0 us, baseline 100.0 us: 100.0 % slower"
+    assert said in ran.text
     assert "confirm pass" not in ran.text
 
 
@@ -90,6 +95,18 @@ def test_captures_are_filed_under_the_hardware_that_they_tell(model: Project) ->
     assert "IMPROVED" not in ran.text
     hardware = record_of(model)["tests"][TEST]["hardware"]
     assert hardware == {"arch": "blackhole", "board": "unknown", "mesh": "1x2"}
+
+
+def test_a_capture_of_other_hardware_than_the_test_opened_is_named() -> None:
+    opened = Hardware("wormhole_b0", "n300", "1x2")
+    told = "is attached, and the test opened wormhole_b0-n300-1x2: attach one of that hardware"
+    for other, found in (
+        (Artifact((), arch="blackhole"), "a capture of blackhole"),
+        (Artifact((), arch="Wormhole_B0", devices=3), "a capture of 3 devices"),
+    ):
+        assert str(other_hardware(opened, other)).startswith(f"{found} {told}")
+    assert other_hardware(opened, Artifact((), arch="Wormhole_B0", devices=2)) is None
+    assert other_hardware(opened, Artifact(())) is None
 
 
 def test_times_of_this_machine_beside_a_capture_of_another_are_recorded_only(

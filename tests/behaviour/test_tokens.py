@@ -56,12 +56,23 @@ def recorded(project: Project) -> dict[str, Any]:
 def test_rates_and_times_leave_compiling_apart(project: Project) -> None:
     write(project)
     metrics = recorded(project)["metrics"]
+    (test,) = project.stored().values()
+    gated = {"token_out_time_to_first_token", "token_out_tokens_per_second_per_user", "top1"}
+    assert set(test["metrics"]) == gated
+    assert test["configuration"] == {"token_out_users": 32, "token_out_prompt_tokens": 128}
     assert metrics["token_out_time_to_first_token"]["samples"] == [40e6, 40e6]
     assert metrics["token_out_compile_first_token_time"]["samples"] == [400e6]
     assert metrics["token_out_compile_step_time"]["samples"] == [50e6]
     assert metrics["token_out_tokens_per_second_per_user"]["samples"] == [200, 200]
     assert metrics["token_out_tokens_per_second"]["samples"] == [6400, 6400]
     assert metrics["token_out_inter_token_time"]["samples"] == [5e6] * 40
+    # A percentile that steps do not tell is not measured.
+    assert metrics["token_out_inter_token_p90"]["samples"] == [5e6]
+    assert "token_out_inter_token_p95" not in metrics
+    assert metrics["token_out_inter_token_p99"]["samples"] == []
+    assert metrics["token_out_inter_token_p99"]["note"] == (
+        "p99 needs at least 299 steps, and there are 40: p90 is the highest that they tell"
+    )
 
 
 def test_without_a_warmup_the_first_step_compiles_and_the_first_token_is_doubtful(
@@ -75,29 +86,6 @@ def test_without_a_warmup_the_first_step_compiles_and_the_first_token_is_doubtfu
     )
     assert metrics["token_out_compile_step_time"]["samples"] == [50e6]
     assert len(metrics["token_out_inter_token_time"]["samples"]) == 59
-
-
-def test_only_the_first_token_and_the_rate_of_a_user_are_gated(project: Project) -> None:
-    write(project)
-    recorded(project)
-    (test,) = project.stored().values()
-    assert set(test["metrics"]) == {
-        "token_out_time_to_first_token",
-        "token_out_tokens_per_second_per_user",
-        "top1",
-    }
-    assert test["configuration"] == {"token_out_users": 32, "token_out_prompt_tokens": 128}
-
-
-def test_a_percentile_that_steps_do_not_tell_is_not_measured(project: Project) -> None:
-    write(project)
-    metrics = recorded(project)["metrics"]
-    assert metrics["token_out_inter_token_p90"]["samples"] == [5e6]
-    assert "token_out_inter_token_p95" not in metrics
-    assert metrics["token_out_inter_token_p99"]["samples"] == []
-    assert metrics["token_out_inter_token_p99"]["note"] == (
-        "p99 needs at least 299 steps, and there are 40: p90 is the highest that they tell"
-    )
 
 
 def test_modes_have_metrics_of_their_own(project: Project) -> None:
@@ -127,8 +115,6 @@ def test_modes_have_metrics_of_their_own(project: Project) -> None:
         ('record_tokens(mode="serving", step_s=[0.1, -1])', "expected seconds above 0, found -1"),
         ('record_tokens(mode="serving", step_s=[1, 1], first_token_s=[], prompt_tokens=8)',
          "first_token_s: expected one number, found 0"),
-        ('record_tokens(mode="serving", step_s=[1, 1], first_token_s=[1, 2], prompt_tokens=8)',
-         "first_token_s: expected one number, found 2"),
         ('record_tokens(mode="serving", step_s=[1, 1], first_token_s=1)',
          "the time to a first token depends on its prompt: say prompt_tokens="),
     ],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.behaviour.model import (
     counts_of,
     entry_of,
@@ -20,92 +18,61 @@ if TYPE_CHECKING:
 #: A call time no test can reach, and one that every test stays below: 1 ns and 11 days.
 IMPOSSIBLE, ENDLESS = [1, 0, 1], [1e15, 0, 1]
 
-STYLES = {
-    "function": (
-        "test_model",
-        """
-            import pytest
+STYLES = """
+    import unittest
 
-            @pytest.mark.ttnn_perf
-            def test_model():
-                print("ran once")
-        """,
-    ),
-    "parameter": (
-        "test_model[8-relu]",
-        """
-            import pytest
+    import pytest
 
-            @pytest.mark.ttnn_perf
-            @pytest.mark.parametrize("activation", ["relu"])
-            @pytest.mark.parametrize("batch", [8])
-            def test_model(batch, activation):
-                print("ran once")
-        """,
-    ),
-    "class": (
-        "TestModel::test_model",
-        """
-            import pytest
+    @pytest.mark.ttnn_perf
+    def test_model():
+        print("ran once")
 
-            @pytest.mark.ttnn_perf
-            class TestModel:
-                def test_model(self):
-                    print("ran once")
-        """,
-    ),
-    "unittest": (
-        "TestModel::test_model",
-        """
-            import unittest
+    @pytest.mark.ttnn_perf
+    @pytest.mark.parametrize("activation", ["relu"])
+    @pytest.mark.parametrize("batch", [8])
+    def test_parameter(batch, activation):
+        print("ran once")
 
-            import pytest
+    @pytest.mark.ttnn_perf
+    class TestClass:
+        def test_model(self):
+            print("ran once")
 
-            class TestModel(unittest.TestCase):
-                @pytest.mark.ttnn_perf
-                def test_model(self):
-                    print("ran once")
-        """,
-    ),
-}
+    class TestUnittest(unittest.TestCase):
+        @pytest.mark.ttnn_perf
+        def test_model(self):
+            print("ran once")
+"""
+NAMES = (
+    "test_model", "test_parameter[8-relu]", "TestClass::test_model", "TestUnittest::test_model",
+)  # fmt: skip
 
 
-@pytest.fixture(params=list(STYLES))
-def name(project: Project, request: pytest.FixtureRequest) -> str:
-    """Write a test in one of the styles; return its name in the file."""
-    name, source = STYLES[request.param]
-    project.write(test_model=source)
-    return name
+def test_call_is_measured_once_and_compared_with_its_baseline(project: Project) -> None:
+    project.write(test_model=STYLES)
 
-
-def test_call_is_measured_once_and_gated(project: Project, name: str) -> None:
     ran = project.pytest("--ttnn-perf", "-s")
 
-    assert counts_of(ran) == "1 failed"
-    assert ran.text.count("ran once") == 1
-    entry = entry_of(project, f"test_model.py::{name}")
-    assert list(entry["metrics"]) == ["call_time"]
-    call_time = entry["metrics"]["call_time"]
-    assert len(call_time["samples"]) == 1
-    assert "warmup" not in call_time
-    assert entry["verdicts"]["call_time"]["reason"] == "new test"
+    assert counts_of(ran) == "4 failed"
+    assert ran.text.count("ran once") == 4
+    for name in NAMES:
+        entry = entry_of(project, f"test_model.py::{name}")
+        assert list(entry["metrics"]) == ["call_time"]
+        call_time = entry["metrics"]["call_time"]
+        assert len(call_time["samples"]) == 1
+        assert "warmup" not in call_time
+        assert entry["verdicts"]["call_time"]["reason"] == "new test"
 
-
-@pytest.mark.parametrize(
-    ("session", "outcome", "counts"),
-    [(IMPOSSIBLE, "REGRESSED", "1 failed"), (ENDLESS, "IMPROVED", "1 passed")],
-    ids=["regressed", "improved"],
-)
-def test_call_is_compared_with_its_baseline(
-    project: Project, name: str, session: list[float], outcome: str, counts: str
-) -> None:
     project.pytest("--ttnn-perf-update=new")
-    store_sessions(project, session, test=name, name="call_time")
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert counts_of(ran) == counts
-    assert outcomes(project, f"test_model.py::{name}") == {"call_time": outcome}
+    for session, outcome, counts in (
+        (IMPOSSIBLE, "REGRESSED", "4 failed"),
+        (ENDLESS, "IMPROVED", "4 passed"),
+    ):
+        for name in NAMES:
+            store_sessions(project, session, test=name, name="call_time")
+        assert counts_of(project.pytest("--ttnn-perf")) == counts
+        for name in NAMES:
+            assert outcomes(project, f"test_model.py::{name}") == {"call_time": outcome}
 
 
 def test_test_that_fails_on_its_own_shows_its_own_failure(project: Project) -> None:

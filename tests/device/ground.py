@@ -16,7 +16,6 @@ addopts = --import-mode=importlib -vvs -rA --durations=25
 empty_parameter_set_mark = skip
 markers =
     models_performance_bare_metal: mark model for performance on bare metal
-    models_device_performance_bare_metal: mark model for device performance on bare metal
     use_module_device: share one device between the tests of a module
 """
 
@@ -60,7 +59,6 @@ def opened(request, device_params):
     import ttnn
 
     device_id = request.config.getoption("device_id")
-    request.node.pci_ids = [ttnn.GetPCIeDeviceID(device_id)]
     assert device_id < ttnn.GetNumPCIeDevices(), "CreateDevice not supported for non-mmio device"
     device = ttnn.CreateDevice(device_id=device_id, **device_options(device_params))
     ttnn.SetDefaultDevice(device)
@@ -89,7 +87,6 @@ def mesh_device(request, device_params):
     wanted = getattr(request, "param", (1, len(ids)))
     if wanted[0] * wanted[1] > len(ids):
         pytest.skip("Requested more devices than available. Test not applicable for machine")
-    request.node.pci_ids = [ttnn.GetPCIeDeviceID(i) for i in ids[: wanted[0] * wanted[1]]]
     shape = ttnn.MeshShape(*wanted)
     mesh_device = ttnn.open_mesh_device(mesh_shape=shape, **device_options(device_params))
     yield mesh_device
@@ -122,25 +119,6 @@ def pytest_addoption(parser):
     parser.addoption("--tt-arch", choices=[*ALL_ARCHS], default=ttnn.get_arch_name())
     parser.addoption("--device-id", type=int, default=0)
     parser.addoption("--metal-timeout", action="store", default=None)
-
-
-phase_report_key = pytest.StashKey()
-
-
-@pytest.hookimpl(tryfirst=True, hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    outcome = yield
-    report = outcome.get_result()
-    item.stash.setdefault(phase_report_key, {})[report.when] = report
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_teardown(item, nextitem):
-    yield
-    report = item.stash[phase_report_key]
-    if report.get("call", None) and report["call"].failed:
-        with Path("generated/resets.txt").open("a") as resets:
-            resets.write(f"{item.nodeid} {getattr(item, 'pci_ids', [])}\\n")
 
 
 def pytest_configure(config):
@@ -243,40 +221,6 @@ def test_mlp_on_the_device_of_the_module(ttnn_perf, device, batch):
     ttnn_perf.measure(model, model.input)
 """
 
-_PERF_UTILS = """\
-import csv
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
-
-def run_device_perf(command, subdir):
-    folder = Path("generated/profiler") / subdir
-    shutil.rmtree(folder, ignore_errors=True)
-    options = ["-p", "-r", "-o", str(folder), "--check-exit-code", "-t", "5000"]
-    subprocess.run([sys.executable, "-m", "tracy", *options, "-m", command], check=True)
-    report = max((folder / "reports").iterdir()) / "ops_perf_results"
-    with Path(f"{report}_{report.parent.name}.csv").open() as rows:
-        times = [row["DEVICE KERNEL DURATION [ns]"] for row in csv.DictReader(rows)]
-    return sum(float(time) for time in times if time)
-"""
-
-_TEST_DEVICE_PERF = """\
-import pytest
-
-from models.perf.device_perf_utils import run_device_perf
-
-
-# Only in a process that has not touched the chip: its child needs it.
-@pytest.mark.models_device_performance_bare_metal
-def test_device_perf(record_property):
-    command = "pytest models/mlp/tests/test_mlp.py::test_mlp[8]"
-    total_ns = run_device_perf(command, "mlp")
-    record_property("total_ns", total_ns)
-    assert total_ns > 0
-"""
-
 FILES = {
     "pytest.ini": _PYTEST_INI,
     "conftest.py": _CONFTEST,
@@ -284,8 +228,6 @@ FILES = {
     "models/mlp/tests/test_mlp.py": _TEST_MLP,
     "models/mlp/tests/test_mlp_traced.py": _TEST_TRACED,
     "models/mlp/tests/test_mlp_module_device.py": _TEST_MODULE_DEVICE,
-    "models/perf/device_perf_utils.py": _PERF_UTILS,
-    "models/perf/test_device_perf.py": _TEST_DEVICE_PERF,
 }
 
 

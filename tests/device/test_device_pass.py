@@ -6,8 +6,6 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.behaviour.model import counts_of, failure_of
 from tests.device.rig import (
     CONFTEST,
@@ -130,7 +128,6 @@ OTHERS = (
         pytest.skip("not on this board")
 """
 )
-SUM_SKIPPED = MODELS.replace("def test_sum", "@pytest.mark.skip\n    def test_sum")
 
 
 def test_traces_and_meshes_are_profiled_replay_by_replay_and_chip_by_chip(tmp_path: Path) -> None:
@@ -160,16 +157,3 @@ def test_traces_and_meshes_are_profiled_replay_by_replay_and_chip_by_chip(tmp_pa
         "wormhole_b0-t3k-1x1", "wormhole_b0-t3k-1x2", "wormhole_b0-t3k-2x4",
     ]  # fmt: skip
     assert "test_models.py::test_skipped_inside" not in rig.record()["tests"]
-
-
-@pytest.mark.long
-def test_what_devices_told_of_a_test_is_not_missed_while_it_is_skipped(
-    models: tuple[Rig, Ran], tmp_path: Path
-) -> None:
-    rig = models[0].copied_to(tmp_path).write(test_models=SUM_SKIPPED)
-
-    ran = rig.pytest(play(), "--ttnn-perf")
-
-    assert (ran.code, counts_of(ran)) == (0, "1 passed, 1 skipped")
-    assert list(rig.record()["tests"]) == [DENSE]
-    assert set(rig.outcomes(DENSE).values()) == {"WITHIN"}

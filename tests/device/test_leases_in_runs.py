@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import counts_of, refusal_of
+from tests.behaviour.model import counts_of
 from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
 from tests.harness.project import Ran, clean
 
@@ -92,80 +91,3 @@ def test_a_second_run_waits_says_so_and_then_runs(
     assert not {first.pid, second.pid} & set(owners)
     holder = tmp_path / "tmp" / "ttnn-perf-locks" / "chip-0.holder"
     assert holder.read_text() == ""
-
-
-@pytest.mark.long
-def test_a_run_that_has_waited_long_enough_is_refused_with_who_holds_the_chip(
-    held: tuple[Rig, subprocess.Popen[str]],
-) -> None:
-    rig, first = held
-    (rig.project / "ttnn_perf.toml").write_text("lock_timeout = 0\n")
-
-    ran = rig.pytest(None, "--ttnn-perf", "--ttnn-perf-passes=wall", "-k", "sum")
-
-    remedy = "let it end, or name chips that are free in TT_VISIBLE_DEVICES"
-    assert re.fullmatch(f"waited 0 s for {who(first)}: {remedy}", refusal_of(ran))
-    assert rig.machine.journal() == []
-    runs = (rig.project / ".ttnn_perf" / "runs").iterdir()
-    assert [file.suffix for file in runs] == [".jsonl"]  # of the first run, which goes on
-
-
-#: Looks for the lock of run_safe_pytest.sh beside the project: the machine's own is not for tests.
-ELSEWHERE = """
-    import pathlib
-    from pytest_ttnn_perf.machine import chips as sharing
-
-    HOST = pathlib.Path(__file__).parents[1] / "host"
-    in_the_way = sharing.in_the_way
-    sharing.in_the_way = lambda **more: in_the_way(HOST, **more)
-"""
-#: What run_safe_pytest.sh does with lock, mark and variables, in its order.
-SAFE = """
-exec 9>"{lock}"
-flock 9
-rm -f "$(dirname "{lock}")/tt-device.dirty"
-export TT_METAL_OPERATION_TIMEOUT_SECONDS=5
-export TT_METAL_DISPATCH_TIMEOUT_COMMAND_TO_EXECUTE="true > triage.log 2>&1"
-touch "$(dirname "{lock}")/tt-device.dirty"
-{run} -x
-code=$?
-rm -f "$(dirname "{lock}")/tt-device.dirty"
-exit $code
-"""
-RUN = f"{sys.executable} -m pytest --ttnn-perf-passes=wall {' '.join(UPDATE)} -k sum"
-
-
-@pytest.mark.long
-@pytest.mark.skipif(shutil.which("flock") is None, reason="needs util-linux")
-@pytest.mark.parametrize(
-    "script",
-    ["exec 9>{lock}; flock 9; {run}", "flock {lock} {run}", SAFE],
-    ids=["exec", "command", "the whole script"],
-)
-def test_a_run_below_run_safe_pytest_goes_on_and_another_is_refused(
-    tmp_path: Path, script: str
-) -> None:
-    rig = Rig(tmp_path).write(conftest=CONFTEST + ELSEWHERE, test_models=HELD)
-    rig.machine.play(play())
-    (tmp_path / "host" / "tmp").mkdir(parents=True)
-    (tmp_path / "host" / "tmp" / "tt-device.dirty").touch()  # there while the script runs
-    (tmp_path / "host" / "proc").symlink_to("/proc")
-    lock = tmp_path / "host" / "tmp" / "tt-device.lock"
-    command = ["bash", "-c", script.format(lock=lock, run=RUN.replace("sum", "held"))]
-    with subprocess.Popen(
-        command, cwd=rig.project, env=rig.environment(), stdout=subprocess.PIPE, text=True
-    ) as first:
-        try:
-            while not (rig.project / "held").exists():
-                assert first.poll() is None, first.communicate()[0]
-                time.sleep(0.05)
-            other = rig.pytest(None, *RUN.split()[3:])
-        finally:
-            (rig.project / "go").touch()
-        ended = first.communicate(timeout=300)[0]
-
-    assert re.fullmatch(
-        rf"{re.escape(str(lock))} is held by pid \d+, which runs tests on the devices: let it end",
-        refusal_of(other),
-    )
-    assert (first.returncode, counts_of(Ran(0, clean(ended)))) == (0, "1 passed, 2 deselected")

@@ -12,8 +12,6 @@ from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
 if TYPE_CHECKING:
     from pathlib import Path
 
-WALL = "--ttnn-perf-passes=wall"
-
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Rig:
@@ -66,19 +64,3 @@ def test_more_processes_than_chips_are_refused_before_anything_runs(rig: Rig) ->
         "-n 2: each process needs a chip of its own, and there is 1 chip: use -n 1"
     )
     assert rig.machine.journal() == []
-
-
-@pytest.mark.long
-def test_processes_side_by_side_have_a_chip_each(rig: Rig) -> None:
-    (rig.path / "devices").mkdir()
-    for chip in ("0", "1"):
-        (rig.path / "devices" / chip).touch()
-
-    ran = rig.pytest(
-        play(chips=2), *UPDATE, "-n", "2", WALL,
-        PYTEST_ADDOPTS="-p steady_clock -p no:hypothesispytest",
-    )  # fmt: skip
-
-    assert ran.code == 0, ran.text
-    visible = {each["variables"].get("TT_VISIBLE_DEVICES") for each in rig.machine.journal()}
-    assert visible == {"0", "1"}

@@ -116,16 +116,3 @@ def test_device_times_are_those_of_one_input(gated: tuple[Rig, Ran]) -> None:
         assert min(metrics["throughput_time"]["samples"]) >= 2e5
         assert ("compile_time" not in metrics) == (how == "preallocated")
     assert "device_kernel_time_conv" in rig.metrics("test_models.py::test_cnn[untraced-]")
-
-
-@pytest.mark.long
-def test_rules_know_how_it_is_configured_and_compare_both_times(gated: tuple[Rig, Ran]) -> None:
-    tests = gated[0].record()["tests"]
-    for how in ("untraced", "traced", "separate", "preallocated"):
-        found = {
-            finding["code"]: finding["outcome"]
-            for finding in tests[f"test_models.py::test_cnn[{how}-]"]["findings"]
-        }
-        # Whether a region for traces is needed depends on whether one is used.
-        assert found.get("TTP405") == (None if how == "untraced" else "CLEAN"), how
-        assert found["TTP404"] == "FOUND", how

@@ -11,7 +11,6 @@ from tests.device.rig import (
     CONFTEST,
     DENSE,
     MODELS,
-    SUM,
     UPDATE,
     Rig,
     play,
@@ -47,7 +46,6 @@ WITH_MESH = (
 )
 MESH, HOST = "test_models.py::test_mesh[1x2]", "test_models.py::test_host"
 INSIDE = "test_models.py::test_opens_inside"
-NOT_ACTIVE = "the real-time profiler is not active on this system"
 
 
 @pytest.fixture
@@ -85,33 +83,3 @@ def test_times_come_from_the_wall_pass_and_chips_that_tell_nothing_are_named(rig
     again = rig.pytest(script, "--ttnn-perf", "-k", "dense or sum")
 
     assert (again.code, counts_of(again)) == (0, "2 passed, 3 deselected")
-
-
-@pytest.mark.long
-def test_dropped_records_are_no_data(rig: Rig) -> None:
-    ran = rig.pytest(play(tracy=False, realtime_dropped=7), *UPDATE, "-k", "dense or sum")
-
-    assert (ran.code, counts_of(ran)) == (1, "2 failed, 3 deselected")
-    assert failure_of(ran, "test_dense").splitlines()[0] == (
-        "NO_DATA: device_kernel_time has no samples: the real-time profiler dropped 7 records"
-    )
-    assert not (rig.project / "baselines").exists()
-
-
-@pytest.mark.long
-def test_a_profiler_that_is_not_active_is_left_out_unless_it_was_asked_for(rig: Rig) -> None:
-    script = play(tracy=False, realtime=False)
-
-    ran = rig.pytest(script, *UPDATE, "-k", "sum")
-
-    assert (ran.code, counts_of(ran)) == (0, "1 passed, 4 deselected")
-    assert rig.record()["tests"][SUM]["environment"]["realtime_profiler"] == NOT_ACTIVE
-    assert not sampled(rig.metrics(SUM), "realtime")
-
-    asked = rig.pytest(None, "--ttnn-perf", "--ttnn-perf-profiler=realtime", "-k", "sum")
-
-    assert (asked.code, counts_of(asked)) == (1, "1 failed, 4 deselected")
-    assert said(asked)[0].endswith(", profiler realtime (as asked)")
-    assert failure_of(asked, "test_sum").splitlines()[0] == (
-        f"NO_DATA: device_kernel_time has no samples: {NOT_ACTIVE}"
-    )

@@ -311,12 +311,6 @@ def comp_pcc(golden, calculated, pcc=0.99, rtol=1e-05, atol=1e-04):
     if np.isnan(told):
         told = 1.0 if np.allclose(golden, calculated, rtol, atol) else 0.0
     return told >= pcc, told
-
-
-def comp_allclose_and_pcc(golden, calculated, rtol=1e-05, atol=1e-08, pcc=0.99):
-    close = np.allclose(golden, calculated, rtol, atol)
-    passing, told = comp_pcc(golden, calculated, pcc)
-    return close and passing, f"Max ATOL Delta: 0.1, pcc={told}"
 """
 
 _UTILS_FOR_TESTING = """\

@@ -232,10 +232,11 @@ def run(command, expected_ns):
 """
 
 
-def write_project(project: Project, source: str, scale: float = 1.0) -> None:
-    """Write a project with a test, its helpers and its numbers."""
+def write_project(project: Project, source: str, scale: float = 1.0, **others: str) -> None:
+    """Write a project with a test, its helpers and its numbers; ``others`` are more tests."""
     ini = f"[pytest]\nmarkers =\n    {MARKER}: as tt-metal has it\n"
     texts = {**FILES, "support.py": SUPPORT, "pytest.ini": ini, "ttnn_perf.toml": CONFIG}
+    texts |= {f"{name}.py": text for name, text in others.items()}
     for name, text in {**texts, FILE: source}.items():
         file = project.path / name
         file.parent.mkdir(parents=True, exist_ok=True)

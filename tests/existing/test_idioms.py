@@ -4,68 +4,54 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.behaviour.model import counts_of, entry_of, outcomes
-from tests.existing.idioms import (
-    IDIOMS,
-    Idiom,
-    change_numbers,
-    repeat_sessions,
-    write_project,
-)
+from tests.existing.idioms import IDIOMS, change_numbers, repeat_sessions, write_project
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-TEST = "test_model.py::test_model"
-MEASURED = [idiom for idiom in IDIOMS if not idiom.by_clock]
+#: Those whose verdict does not depend on real time.
+MEASURED = {f"test_{at}": idiom for at, idiom in enumerate(IDIOMS) if not idiom.by_clock}
 
 
-def gated(project: Project) -> tuple[str, ...]:
-    metrics = entry_of(project, TEST)["metrics"]
-    return tuple(sorted(name for name, metric in metrics.items() if metric.get("gated", True)))
+def gated(project: Project, test: str) -> set[str]:
+    metrics = entry_of(project, f"{test}.py::test_model")["metrics"]
+    return {name for name, metric in metrics.items() if metric.get("gated", True)}
 
 
-@pytest.mark.parametrize("idiom", IDIOMS, ids=lambda idiom: idiom.name)
-def test_recorded_and_gated_unchanged(project: Project, idiom: Idiom) -> None:
-    write_project(project, idiom.text)
+def told(project: Project, outcome: str) -> set[str]:
+    """Return the tests of which some metric has an outcome."""
+    found = {test: outcomes(project, f"{test}.py::test_model").values() for test in MEASURED}
+    return {test for test, verdicts in found.items() if outcome in verdicts}
+
+
+def test_recorded_unchanged_then_six_percent_slower_fails_and_faster_does_not(
+    project: Project,
+) -> None:
+    write_project(
+        project,
+        next(idiom for idiom in IDIOMS if idiom.by_clock).text,
+        **{test: idiom.text for test, idiom in MEASURED.items()},
+    )
     plain = project.pytest("-p", "no:ttnn_perf")
-    assert counts_of(plain) == "1 passed"
+    assert counts_of(plain) == f"{len(IDIOMS)} passed"
 
     ran = project.pytest("--ttnn-perf-update=new")
 
-    assert counts_of(ran) == "1 passed", ran.text
-    assert gated(project) == tuple(sorted(idiom.gated))
+    assert counts_of(ran) == f"{len(IDIOMS)} passed", ran.text
+    for test, idiom in MEASURED.items():
+        assert gated(project, test) == set(idiom.gated), idiom.name
+    assert gated(project, "test_model") == {"step_time.inference_decode"}
     assert "without a gated number" not in ran.text
 
-
-@pytest.mark.parametrize("idiom", MEASURED, ids=lambda idiom: idiom.name)
-def test_six_percent_slower_fails_and_faster_does_not(project: Project, idiom: Idiom) -> None:
-    write_project(project, idiom.text)
-    project.pytest("--ttnn-perf-update=new")
+    (project.path / "test_model.py").unlink()
     repeat_sessions(project)
-
     change_numbers(project, 1.06)
     slower = project.pytest("--ttnn-perf")
-    assert counts_of(slower) == "1 failed", slower.text
-    assert "REGRESSED" in outcomes(project, TEST).values()
+    assert counts_of(slower) == f"{len(MEASURED)} failed", slower.text
+    assert told(project, "REGRESSED") == set(MEASURED)
 
     change_numbers(project, 0.8)
     faster = project.pytest("--ttnn-perf")
-    assert counts_of(faster) == "1 passed", faster.text
-    assert "IMPROVED" in outcomes(project, TEST).values()
-
-
-@pytest.mark.long
-def test_processes_side_by_side_observe_the_same(project: Project) -> None:
-    write_project(project, IDIOMS[4].text)
-
-    ran = project.pytest_process(
-        "--ttnn-perf-update=new", "--ttnn-perf-isolate=process", "--ttnn-perf-confirm=1", "-n2"
-    )
-
-    assert counts_of(ran) == "1 passed", ran.text + ran.errors
-    assert gated(project) == tuple(sorted(IDIOMS[4].gated))
-    metrics = entry_of(project, TEST)["metrics"]
-    assert metrics["tokens/s/user.inference_decode"]["confirmations"] == [[50.0]]
+    assert counts_of(faster) == f"{len(MEASURED)} passed", faster.text
+    assert told(project, "IMPROVED") == set(MEASURED)

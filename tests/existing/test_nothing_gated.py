@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
+import inspect
 from typing import TYPE_CHECKING
-
-import pytest
 
 from tests.behaviour.model import counts_of, entry_of
 from tests.existing.idioms import IDIOMS, write_project
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.harness.project import Project
 
 TEST = "test_model.py::test_model"
@@ -23,55 +25,52 @@ def test_model():
 """
 EXPLICIT = "@pytest.mark.ttnn_perf"
 CONFIGURED = "@pytest.mark.models_performance_bare_metal"
-FOUND = (
-    "TTP017 nothing-gated ({severity}): 2 numbers recorded, none of them gated "
-    "(value: 0 gated numbers)"
-)
 
 
-def findings(project: Project) -> list[tuple[str, str]]:
-    found = entry_of(project, TEST)["findings"]
+def findings(project: Project, test: str) -> list[tuple[str, str]]:
+    found = entry_of(project, test)["findings"]
     return [(f["code"], f["severity"]) for f in found if f["outcome"] == "FOUND"]
 
 
-@pytest.mark.parametrize(
-    ("marker", "severity", "count"),
-    [(EXPLICIT, "error", "1 failed"), (CONFIGURED, "warning", "1 passed")],
-    ids=["explicit", "configured"],
-)
-def test_marked_test_without_a_gated_number_is_a_finding(
-    project: Project, marker: str, severity: str, count: str
-) -> None:
-    write_project(project, UNKNOWN.format(marker=marker))
+PLAIN = """
+import pytest
 
-    ran = project.pytest("--ttnn-perf")
+@pytest.mark.ttnn_perf
+def test_model():
+    pass
+"""
 
-    assert counts_of(ran) == count
-    assert ("TTP017", severity) in findings(project)
-    assert f"TTP017 nothing-gated ({severity}): 2 numbers recorded, none of them gated" in ran.text
-    assert "0 tests gated" in ran.text
-    assert "1 test without a gated number" in ran.text
+
+def test_marked_tests_without_a_gated_number_are_a_finding(project: Project) -> None:
+    write_project(
+        project,
+        UNKNOWN.format(marker=EXPLICIT),
+        test_configured=UNKNOWN.format(marker=CONFIGURED),
+        test_plain=PLAIN,
+    )
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+    assert counts_of(ran) == "1 failed, 2 passed"
+    for test, severity in ((TEST, "error"), ("test_configured.py::test_model", "warning")):
+        assert ("TTP017", severity) in findings(project, test)
+        told = f"TTP017 nothing-gated ({severity}): 2 numbers recorded, none of them gated"
+        assert told in ran.text
+    assert "1 test gated" in ran.text
+    assert "2 tests without a gated number" in ran.text
     assert "mood.inference: unknown measurement name" in ran.text
-
-
-def test_whole_call_is_gated_only_where_the_test_measures_nothing(project: Project) -> None:
-    plain = "import pytest\n\n@pytest.mark.ttnn_perf\ndef test_model():\n    pass\n"
-    write_project(project, plain)
-    project.pytest("--ttnn-perf-update=new")
-    assert entry_of(project, TEST)["metrics"]["call_time"].get("gated", True)
-
-    write_project(project, UNKNOWN.format(marker=EXPLICIT))
-    (project.path / "baselines").rename(project.path / "others")
-    project.pytest("--ttnn-perf")
-
+    # The whole call is gated only where the test measures nothing itself.
     call_time = entry_of(project, TEST)["metrics"]["call_time"]
     assert (call_time["gated"], call_time["why_ungated"]) == (False, "the test measures itself")
+    plain = entry_of(project, "test_plain.py::test_model")
+    assert plain["metrics"]["call_time"].get("gated", True)
 
 
 def test_what_is_not_gated_is_counted_by_reason_and_named_on_request(project: Project) -> None:
     write_project(project, IDIOMS[4].text)
 
     short = project.pytest("--ttnn-perf-update=new")
+    entry = entry_of(project, TEST)
     long = project.pytest("--ttnn-perf", "-v")
 
     assert (
@@ -88,14 +87,7 @@ def test_what_is_not_gated_is_counted_by_reason_and_named_on_request(project: Pr
         "  unknown measurement name:",
         f"    {TEST}: mood.inference_decode",
     ]
-
-
-def test_run_is_described_for_targets_to_be_matched(project: Project) -> None:
-    write_project(project, IDIOMS[4].text)
-
-    project.pytest("--ttnn-perf-update=new")
-
-    entry = entry_of(project, TEST)
+    # The run is described for targets to be matched.
     told = ("ml_model_name", "batch_size", "input_sequence_length", "output_sequence_length")
     assert [entry["environment"][name] for name in told] == ["Llama-3.1-8B", 32, 128, 200]
     assert entry["metrics"]["tokens/s/user.inference_decode"]["target"] == 60
@@ -111,20 +103,10 @@ def test_nothing_is_observed_where_that_is_not_wanted(project: Project) -> None:
     assert list(entry_of(project, TEST)["metrics"]) == ["call_time"]
 
 
-def test_benchmarks_in_ci_are_written_as_ever(
+def test_benchmarks_in_ci_are_written_as_ever_and_helpers_left_as_they_were(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", "true")
-    write_project(project, IDIOMS[4].text)
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert counts_of(ran) == "1 passed", ran.text
-    assert (project.path / "generated/benchmark_data/partial_run.pkl").exists()
-    assert "tokens/s/user.inference_decode" in entry_of(project, TEST)["metrics"]
-
-
-def test_helpers_are_left_as_they_were(project: Project) -> None:
     write_project(project, IDIOMS[4].text)
     (project.path / "conftest.py").write_text(
         "def pytest_sessionfinish():\n"
@@ -132,11 +114,11 @@ def test_helpers_are_left_as_they_were(project: Project) -> None:
         "    builtins.kept = sys.modules['models.perf.benchmarking_utils'].BenchmarkData\n"
     )
 
-    project.pytest("--ttnn-perf-update=new")
+    ran = project.pytest("--ttnn-perf-update=new")
 
-    import builtins
-    import inspect
-
+    assert counts_of(ran) == "1 passed", ran.text
+    assert (project.path / "generated/benchmark_data/partial_run.pkl").exists()
+    assert "tokens/s/user.inference_decode" in entry_of(project, TEST)["metrics"]
     kept = vars(builtins).pop("kept").add_measurement
     assert "IS_CI_ENV" in kept.__code__.co_names
     assert "__signature__" not in vars(kept)

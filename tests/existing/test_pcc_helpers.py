@@ -13,7 +13,6 @@ from tests.existing.idioms import write_project
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-TEST = "test_model.py::test_model"
 HEAD = """\
 import numpy as np
 import pytest
@@ -28,8 +27,8 @@ def write(project: Project, source: str) -> None:
     write_project(project, HEAD + dedent(source))
 
 
-def accuracies(project: Project) -> dict[str, Any]:
-    metrics = entry_of(project, TEST)["metrics"]
+def accuracies(project: Project, file: str = "test_model") -> dict[str, Any]:
+    metrics = entry_of(project, f"{file}.py::test_model")["metrics"]
     return {name: metric for name, metric in metrics.items() if name.startswith("pcc")}
 
 
@@ -58,14 +57,6 @@ IMPORTS = {
             from models.common.utility_functions import comp_pcc
 
             assert comp_pcc(GOLDEN, OUTPUT, 0.97)[0]
-    """,
-    "import_module in the body": """
-        @pytest.mark.ttnn_perf
-        def test_model():
-            import importlib
-
-            helpers = importlib.import_module("models.common.utility_functions")
-            assert helpers.comp_pcc(GOLDEN, OUTPUT, 0.97)[0]
     """,
     "through another helper": """
         from models.common.utils_for_testing import assert_with_pcc
@@ -123,61 +114,44 @@ IMPORTS = {
 }
 
 
-@pytest.mark.parametrize("source", IMPORTS.values(), ids=IMPORTS)
-def test_pcc_is_recorded_with_the_limit_of_the_helper(project: Project, source: str) -> None:
-    write(project, source)
+LOOPS = """
+    from models.common.utility_functions import comp_pcc
+
+    @pytest.mark.ttnn_perf
+    def test_model():
+        for scale in (1, 2, 3):
+            assert comp_pcc(GOLDEN, OUTPUT * scale, 0.98)[0]
+        assert comp_pcc(GOLDEN, OUTPUT)[0]
+"""
+#: A limit that a test goes on after is not its limit.
+GOES_ON = """
+    from models.common.utility_functions import comp_pcc
+
+    @pytest.mark.ttnn_perf
+    def test_model():
+        passing, pcc = comp_pcc(GOLDEN, random.standard_normal((4, 64)) + GOLDEN)
+        assert pcc > 0.5
+"""
+
+
+def test_pcc_is_recorded_with_the_limit_of_the_helper(project: Project) -> None:
+    files = {f"test_{at}": HEAD + dedent(source) for at, source in enumerate(IMPORTS.values())}
+    write_project(project, HEAD + dedent(LOOPS), test_goes_on=HEAD + dedent(GOES_ON), **files)
 
     ran = project.pytest("--ttnn-perf-update=new")
 
-    assert counts_of(ran) == "1 passed", ran.text
-    (found,) = accuracies(project).values()
-    assert found["samples"] == [pytest.approx(0.99995, abs=3e-5)]
-    assert (found["at_least"], found["kind"]) == (0.97, "accuracy")
-    assert "TTP902" not in ran.text
-
-
-def test_lines_have_names_in_the_order_of_their_calls_and_loops_have_samples(
-    project: Project,
-) -> None:
-    write(
-        project,
-        """
-        from models.common.utility_functions import comp_pcc
-
-        @pytest.mark.ttnn_perf
-        def test_model():
-            for scale in (1, 2, 3):
-                assert comp_pcc(GOLDEN, OUTPUT * scale, 0.98)[0]
-            assert comp_pcc(GOLDEN, OUTPUT)[0]
-        """,
-    )
-
-    project.pytest("--ttnn-perf-update=new")
-
-    found = accuracies(project)
-    assert {name: (len(m["samples"]), m["at_least"]) for name, m in found.items()} == {
+    assert counts_of(ran) == f"{len(IMPORTS) + 2} passed", ran.text
+    for file, how in zip(files, IMPORTS, strict=True):
+        (found,) = accuracies(project, file).values()
+        assert found["samples"] == [pytest.approx(0.99995, abs=3e-5)], how
+        assert (found["at_least"], found["kind"]) == (0.97, "accuracy"), how
+    # Lines have names in the order of their calls, and loops have samples.
+    looped = accuracies(project)
+    assert {name: (len(m["samples"]), m["at_least"]) for name, m in looped.items()} == {
         "pcc": (3, 0.98),
         "pcc_2": (1, 0.99),
     }
-
-
-def test_limit_that_a_test_goes_on_after_is_not_its_limit(project: Project) -> None:
-    write(
-        project,
-        """
-        from models.common.utility_functions import comp_pcc
-
-        @pytest.mark.ttnn_perf
-        def test_model():
-            passing, pcc = comp_pcc(GOLDEN, random.standard_normal((4, 64)) + GOLDEN)
-            assert pcc > 0.5
-        """,
-    )
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert counts_of(ran) == "1 passed", ran.text
-    assert accuracies(project)["pcc"]["at_least"] == -1
+    assert accuracies(project, "test_goes_on")["pcc"]["at_least"] == -1
 
 
 #: What a helper lets pass, and what is found of it.
@@ -212,31 +186,6 @@ PASSED_OVER = {
 }
 
 
-@pytest.mark.parametrize(("before", "arguments", "sentence"), PASSED_OVER.values(), ids=PASSED_OVER)
-def test_what_a_helper_passes_over_fails_the_test_by_name(
-    project: Project, before: str, arguments: str, sentence: str
-) -> None:
-    write(
-        project,
-        f"""
-        from models.common.utility_functions import comp_pcc
-
-        @pytest.mark.ttnn_perf
-        def test_model():
-            {before}
-            assert comp_pcc({arguments})[0]
-        """,
-    )
-    assert counts_of(project.pytest("-p", "no:ttnn_perf")) == "1 passed"
-
-    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
-
-    assert counts_of(ran) == "1 failed"
-    (finding,) = [f for f in entry_of(project, TEST)["findings"] if f["code"] == "TTP908"]
-    assert finding["reason"].endswith(f": {sentence}")
-    assert finding["reason"].startswith("pcc: comp_pcc says ")
-
-
 ALIKE = {
     "same mask": "GOLDEN[0, :9] = OUTPUT[0, :9] = -np.inf",
     "same NaN": "GOLDEN[0, :9] = OUTPUT[0, :9] = np.nan",
@@ -245,24 +194,44 @@ ALIKE = {
 }
 
 
-@pytest.mark.parametrize("before", ALIKE.values(), ids=ALIKE)
-def test_what_tests_rely_on_is_not_found(project: Project, before: str) -> None:
-    write(
-        project,
-        f"""
-        from models.common.utility_functions import comp_pcc
+COMPARING = """
+from models.common.utility_functions import comp_pcc
 
-        @pytest.mark.ttnn_perf
-        def test_model():
-            {before}
-            assert comp_pcc(GOLDEN, OUTPUT)[0]
-        """,
-    )
+@pytest.mark.ttnn_perf
+def test_model():
+    {before}
+    assert comp_pcc({arguments})[0]
+"""
 
-    ran = project.pytest("--ttnn-perf-update=new")
 
-    assert counts_of(ran) == "1 passed", ran.text
-    assert "TTP908" not in ran.text
+def test_what_a_helper_passes_over_is_found_and_what_tests_rely_on_is_not(
+    project: Project,
+) -> None:
+    passed_over = [
+        COMPARING.format(before=before, arguments=arguments)
+        for before, arguments, _ in PASSED_OVER.values()
+    ]
+    alike = [COMPARING.format(before=each, arguments="GOLDEN, OUTPUT") for each in ALIKE.values()]
+    sources = {f"test_{at}": HEAD + text for at, text in enumerate(passed_over + alike)}
+    write_project(project, "", **sources)
+    assert counts_of(project.pytest("-p", "no:ttnn_perf")) == f"{len(sources)} passed"
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
+
+    assert counts_of(ran) == f"{len(passed_over)} failed, {len(alike)} passed"
+    found = {
+        file: [
+            finding["reason"]
+            for finding in entry_of(project, f"{file}.py::test_model")["findings"]
+            if (finding["code"], finding["outcome"]) == ("TTP908", "FOUND")
+        ]
+        for file in sources
+    }
+    for reasons, (_, _, sentence) in zip(found.values(), PASSED_OVER.values(), strict=False):
+        (reason,) = reasons
+        assert reason.startswith("pcc: comp_pcc says ")
+        assert reason.endswith(f": {sentence}")
+    assert [*found.values()][len(passed_over) :] == [[]] * len(alike)
 
 
 @pytest.mark.parametrize(("elements", "count"), [(255, "1 passed"), (256, "1 failed")])
