@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.harness.project import Project
 
 #: A call time no test can reach, and one that every test stays below: 1 ns and 11 days.
-IMPOSSIBLE, ENDLESS = [1, 0, 1], [1e15, 0, 1]
+IMPOSSIBLE, ENDLESS = [1.0, 0, 1], [1e15, 0, 1]
 
 STYLES = """
     import unittest

@@ -31,7 +31,6 @@ def test_under_a_launcher_rank_0_judges_in_its_own_process(rig: Rig) -> None:
     assert (rig.project / "baselines" / "wormhole_b0-n150-1x1" / "test_models.json").exists()
 
 
-@pytest.mark.long
 def test_under_a_launcher_other_ranks_judge_and_write_nothing(rig: Rig) -> None:
     ran = rig.pytest(play(tracy=True), *UPDATE, **ranked(1))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.behaviour.test_printed import EXPECTED, SUMMARY
 from tests.device.rig import CONFTEST, Rig, play
 
@@ -34,14 +32,13 @@ KERNEL = """
 TEST = "test_kernel.py::test_kernel"
 
 
-@pytest.mark.parametrize("capture", ["fd", "no"])
-def test_what_a_kernel_prints_is_taken_from_its_one_call(tmp_path: Path, capture: str) -> None:
+def test_what_a_kernel_prints_is_taken_from_its_one_call(tmp_path: Path) -> None:
     rig = Rig(tmp_path).write(conftest=CONFTEST, test_kernel=KERNEL)
     (rig.project / "printed.txt").write_text(SUMMARY.replace("blackhole", "wormhole_b0"))
 
     ran = rig.pytest(
         play(tracy=True), "--ttnn-perf-update=new", "--ttnn-perf-confirm=0",
-        "--ttnn-perf-profiler=ttlang", f"--capture={capture}",
+        "--ttnn-perf-profiler=ttlang",
     )  # fmt: skip
 
     assert ran.code == 0, ran.text

@@ -232,7 +232,7 @@ def run(command, expected_ns):
 """
 
 
-def write_project(project: Project, source: str, scale: float = 1.0, **others: str) -> None:
+def write_project(project: Project, source: str, **others: str) -> None:
     """Write a project with a test, its helpers and its numbers; ``others`` are more tests."""
     ini = f"[pytest]\nmarkers =\n    {MARKER}: as tt-metal has it\n"
     texts = {**FILES, "support.py": SUPPORT, "pytest.ini": ini, "ttnn_perf.toml": CONFIG}
@@ -241,7 +241,7 @@ def write_project(project: Project, source: str, scale: float = 1.0, **others: s
         file = project.path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-    change_numbers(project, scale)
+    change_numbers(project, 1.0)
 
 
 def change_numbers(project: Project, scale: float) -> None:

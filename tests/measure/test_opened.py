@@ -144,15 +144,9 @@ def test_several_devices_at_once_are_each_one_of_their_own(scene: Scene) -> None
     assert scene.devices.handles == [opened[4]]
     scene.ttnn.CloseDevices(opened)
     assert (scene.devices.handles, opened[0].closed, opened[4].closed) == ([], 2, 1)
-
-
-def test_a_device_that_is_not_open_any_more_or_never_was_is_closed_all_the_same(
-    scene: Scene,
-) -> None:
-    device, other, unknown = scene.ttnn.CreateDevice(0), scene.ttnn.CreateDevice(1), Mesh()
-    for each in (device, device, unknown):
-        scene.ttnn.close_device(each)
-    assert (device.closed, unknown.closed, scene.devices.handles) == (2, 1, [other])
+    unknown = Mesh()  # closed all the same
+    scene.ttnn.close_device(unknown)
+    assert unknown.closed == 1
 
 
 def test_what_ttnn_refuses_is_refused_as_before(scene: Scene) -> None:

@@ -296,18 +296,12 @@ def test_the_oldest_is_first_and_what_was_there_before_is_left_out(tmp_path: Pat
     before = write(folder, "ops_perf_results_0.csv", 99.5)
     second = write(folder, "ops_perf_results_a.csv", 200.0)
     first = write(folder / "deeper", "ops_perf_results_z.csv", 100.0)
+    for name in ("profile_log_device.csv", "ops_perf_results.txt", "my_ops_perf_results.csv"):
+        write(folder, name, 150.0)
+    (folder / "ops_perf_results_folder.csv").mkdir()
     assert ops_reports_since(100.0, {}, tmp_path) == [first, second]
     assert ops_reports_since(99.5, {}, tmp_path) == [before, first, second]
     assert ops_reports_since(200.5, {}, tmp_path) == []
-
-
-def test_other_files_and_folders_are_no_reports(tmp_path: Path) -> None:
-    folder = tmp_path / USUAL
-    for name in ("profile_log_device.csv", "ops_perf_results.txt", "my_ops_perf_results.csv"):
-        write(folder, name, 5.0)
-    (folder / "ops_perf_results_folder.csv").mkdir()
-    plain = write(folder, "ops_perf_results.csv", 5.0)
-    assert ops_reports_since(0.0, {}, tmp_path) == [plain]
 
 
 @pytest.mark.parametrize(

@@ -13,18 +13,6 @@ from pytest_ttnn_perf.measure.observer import Observer
 from pytest_ttnn_perf.measure.timing import Timings, Workload, measure
 
 
-def test_a_sample_of_pipelined_calls_is_one_of_them_and_their_share_of_waiting() -> None:
-    now_ns = [0]
-
-    def take(ns: int) -> None:
-        now_ns[0] += ns
-
-    timings = Timings()
-    workload = Workload(take, (10,), sync=lambda: take(60), clock=lambda: now_ns[0])
-    measure(workload, timings, warmup=0, iterations=2, depth=3)
-    assert timings.samples_ns == [30, 30]
-
-
 def test_one_result_is_alive_at_a_time() -> None:
     class Tensor:
         """Something large."""
@@ -72,14 +60,3 @@ def test_a_batch_becomes_a_throughput(pipelined: int | None, timed: str) -> None
     rate = metrics["samples_per_second"]
     assert rate.samples == pytest.approx([8e9 / each for each in metrics[timed].samples])
     assert (rate.metric.unit, rate.metric.better.value) == ("samples/s", "higher")
-
-
-def test_each_call_is_set_up_and_synchronised() -> None:
-    events: list[str] = []
-    workload = Workload(
-        lambda: events.append("call"),
-        setup=lambda: events.append("setup"),
-        sync=lambda: events.append("sync"),
-    )
-    measure(workload, Timings(), warmup=0, iterations=2)
-    assert events == ["setup", "sync", "call", "sync"] * 2

@@ -74,20 +74,11 @@ def waits(process: subprocess.Popen[bytes]) -> bool:
     return not select.select([process.stdout], [], [], 0.3)[0]
 
 
-def test_another_process_waits_for_its_turn(tmp_path: Path) -> None:
+def test_another_process_waits_for_its_turn_which_one_that_dies_gives_back(tmp_path: Path) -> None:
     with another_process(tmp_path) as first:
         assert line_of(first) == "has it"
         with another_process(tmp_path) as second:
             assert waits(second)
-            assert first.stdin is not None
-            first.stdin.close()
-            assert line_of(second) == "has it"
-
-
-def test_process_that_dies_gives_its_turn_back(tmp_path: Path) -> None:
-    with another_process(tmp_path) as first:
-        assert line_of(first) == "has it"
-        with another_process(tmp_path) as second:
             first.kill()
             assert line_of(second) == "has it"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
+from tests.ttnn.mock import N300, T3K, ask
 
-from tests.ttnn.mock import CLUSTERS, N150, N300, T3K, Cluster, ask
+if TYPE_CHECKING:
+    from pathlib import Path
 
-HARDWARE = Path("/dev/tenstorrent")
 #: Opens devices in every way there is, and tells which of the replaced functions were called.
 _WHO_CALLS = """
 import importlib
@@ -49,90 +49,6 @@ tell(
     create_mesh=calls(lambda: managed(ttnn.create_mesh_device(shape))),
 )
 """
-
-
-@pytest.mark.parametrize("value", ["0", "1"])
-def test_the_profilers_variable_is_refused_whatever_it_says(tmp_path: Path, value: str) -> None:
-    """This build is without Tracy. The name of the architecture is asked anew each time."""
-    told = ask(
-        tmp_path,
-        N150,
-        "import os\n"
-        "refused = said(ttnn.get_arch_name)\n"
-        "del os.environ['TT_METAL_DEVICE_PROFILER']\n"
-        "tell(refused=refused, arch=ttnn.get_arch_name())\n",
-        TT_METAL_DEVICE_PROFILER=value,
-    )
-
-    assert told["refused"].startswith("RuntimeError: TT_FATAL @ ")
-    text = "TT_METAL_DEVICE_PROFILER requires a Tracy-enabled build of tt-metal."
-    assert f"\ninfo:\n{text}\n" in told["refused"]
-    assert told["arch"] == "wormhole_b0"
-
-
-@pytest.mark.parametrize("cluster", CLUSTERS, ids=str)
-def test_a_cluster_and_its_first_device(tmp_path: Path, cluster: Cluster) -> None:
-    told = ask(
-        tmp_path,
-        cluster,
-        """
-asked = dict(arch=ttnn.get_arch_name(), chips=ttnn.get_num_devices(), ids=ttnn.get_device_ids(),
-             type=ttnn.cluster.get_cluster_type().name, default=ttnn.GetDefaultDevice())
-device = ttnn.open_device(device_id=0)
-grid = device.compute_with_storage_grid_size()
-seen = dict(
-    kind=type(device).__name__, shown=repr(device), device_arch=device.arch().name,
-    shape=list(device.shape), shape_shown=str(device.shape), device_ids=device.get_device_ids(),
-    grid=[grid.x, grid.y], programs=device.num_program_cache_entries(),
-    realtime=ttnn.device.IsProgramRealtimeProfilerActive(),
-    perf_data=ttnn.get_latest_programs_perf_data(),
-)
-ttnn.close_device(device)
-tell(**asked, **seen)
-""",
-    )
-
-    assert told == {
-        "arch": cluster.arch,
-        "chips": cluster.chips,
-        "ids": list(range(cluster.chips)),
-        "type": cluster.type,
-        "default": None,
-        "kind": "MeshDevice",
-        "shown": "MeshDevice(1x1 grid, 1 devices)",
-        "device_arch": cluster.arch.upper(),
-        "shape": [1, 1],
-        "shape_shown": "MeshShape([1, 1])",
-        "device_ids": [0],
-        "grid": list(cluster.grid),
-        "programs": 0,
-        "realtime": False,
-        "perf_data": {},
-    }
-    assert not (tmp_path / "home" / "generated").exists()
-
-
-@pytest.mark.parametrize("cluster", CLUSTERS, ids=str)
-def test_a_mesh_of_all_chips(tmp_path: Path, cluster: Cluster) -> None:
-    """The ids are those of the chips, in the order of the mesh."""
-    told = ask(
-        tmp_path,
-        cluster,
-        f"""
-mesh = ttnn.open_mesh_device(ttnn.MeshShape(1, {cluster.chips}))
-part = mesh.create_submesh(ttnn.MeshShape(1, 1))
-tell(shape=list(mesh.shape), ids=sorted(mesh.get_device_ids()), arch=mesh.arch().name,
-     part=[list(part.shape), len(part.get_device_ids())])
-ttnn.close_mesh_device(mesh)
-""",
-    )
-
-    assert told == {
-        "shape": [1, cluster.chips],
-        "ids": list(range(cluster.chips)),
-        "arch": cluster.arch.upper(),
-        "part": [[1, 1], 1],
-    }
 
 
 def test_ways_to_open_a_device_and_what_they_take(tmp_path: Path) -> None:
@@ -190,33 +106,3 @@ def test_who_calls_which_name_to_open_a_device(tmp_path: Path) -> None:
         "manage": ["ttnn.device.open_device", "ttnn.device.close_device"],
         "create_mesh": [f"{mesh}.open_mesh_device", f"{mesh}.close_mesh_device"],
     }
-
-
-def test_ops_run_and_programs_are_kept(tmp_path: Path) -> None:
-    """A mock device computes nothing, and yet all else is as with a real one."""
-    told = ask(
-        tmp_path,
-        N150,
-        """
-with ttnn.manage_device(0) as device:
-    a = tensor(device, 1, 1, 64, 64)
-    counts = []
-    for op in (ttnn.add, ttnn.matmul, ttnn.add, ttnn.multiply):
-        result = op(a, a)
-        counts.append(device.num_program_cache_entries())
-    ttnn.synchronize_device(device)
-    view = ttnn.get_memory_view(device, ttnn.BufferType.DRAM)
-    fields = [name for name in dir(view) if not name.startswith("_")]
-    tell(counts=counts, shape=list(result.shape), fields=fields,
-         allocated=view.total_bytes_allocated_per_bank,
-         whole=view.total_bytes_per_bank - view.total_bytes_free_per_bank)
-""",
-    )
-
-    assert told["counts"] == [1, 2, 2, 3]
-    assert told["shape"] == [1, 1, 64, 64]
-    assert told["fields"] == [
-        "block_table", "largest_contiguous_bytes_free_per_bank", "num_banks",
-        "total_bytes_allocated_per_bank", "total_bytes_free_per_bank", "total_bytes_per_bank",
-    ]  # fmt: skip
-    assert told["allocated"] == told["whole"] > 0

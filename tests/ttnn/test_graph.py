@@ -91,28 +91,6 @@ def test_a_graph_tells_the_same_as_its_report(tmp_path: Path) -> None:
     assert read_held(tmp_path / "home" / "graph.json") == {BufferType.DRAM: 4096}
 
 
-def test_without_torch_every_op_fails_in_a_capture(tmp_path: Path) -> None:
-    """Unless what Python passed to it is not recorded."""
-    told = ask(
-        tmp_path,
-        N150,
-        """
-with ttnn.manage_device(0) as device:
-    a = tensor(device, 1, 1, 32, 32)
-    ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NORMAL)
-    recorded = said(ttnn.add, a, a)
-    ttnn.graph.disable_python_io_recording()
-    ttnn.add(a, a)
-    ttnn.graph.end_graph_capture()
-    ttnn.add(a, a)
-    tell(recorded=recorded)
-""",
-    )
-
-    assert told["recorded"].startswith("ModuleNotFoundError")
-    assert "torch" in told["recorded"]
-
-
 def test_without_what_python_passed_a_report_has_the_ops_of_the_device(tmp_path: Path) -> None:
     report, _ = _captured(tmp_path, torch=False)
 
@@ -122,43 +100,3 @@ def test_without_what_python_passed_a_report_has_the_ops_of_the_device(tmp_path:
     assert matmul.inputs == (add.outputs[0], add.inputs[0])
     # An op that is refused before it reaches the device leaves nothing.
     assert report.errors == ()
-
-
-def test_a_capture_within_another_is_part_of_both(tmp_path: Path) -> None:
-    told = ask(
-        tmp_path,
-        N150,
-        _TORCH
-        + """
-graph = ttnn.graph
-def names(nodes):
-    starts = [node for node in nodes if node["node_type"] == "function_start"]
-    return [node["params"]["name"] for node in starts if node["params"]["name"][:5] == "ttnn."]
-
-with ttnn.manage_device(0) as device:
-    a = tensor(device, 1, 1, 32, 32)
-    nothing = graph.end_graph_capture()
-    graph.begin_graph_capture(graph.RunMode.NORMAL)
-    ttnn.add(a, a)
-    graph.begin_graph_capture(graph.RunMode.NO_DISPATCH)
-    ttnn.multiply(a, a)
-    inner = graph.end_graph_capture()
-    between = graph.is_graph_capture_active()
-    ttnn.subtract(a, a)
-    outer = graph.end_graph_capture()
-    tell(nothing=nothing, inner=names(inner), between=between, outer=names(outer),
-         modes=[mode.name for mode in graph.RunMode], keys=sorted(outer[0]))
-""",
-    )
-
-    assert told == {
-        "nothing": None,
-        "inner": ["ttnn.multiply"],
-        "between": True,
-        "outer": ["ttnn.add", "ttnn.multiply", "ttnn.subtract"],
-        "modes": ["NORMAL", "NO_DISPATCH"],
-        "keys": [
-            "arguments", "connections", "counter", "input_tensors", "node_type", "params",
-            "stacking_level",
-        ],
-    }  # fmt: skip

@@ -14,12 +14,6 @@ from pathlib import Path
 
 from .report import write_report
 
-_SETS = {
-    "mid_run": "TT_METAL_PROFILER_MID_RUN_DUMP",
-    "sync": "TT_METAL_PROFILER_SYNC",
-    "noc": "TT_METAL_DEVICE_PROFILER_NOC_EVENTS",
-}
-
 
 def main() -> None:
     """Start the module in a child; inside that, run it."""
@@ -27,13 +21,7 @@ def main() -> None:
     if options.output_folder:
         Path(options.output_folder).mkdir(parents=True, exist_ok=True)
         os.environ["TT_METAL_PROFILER_DIR"] = options.output_folder
-    for name, variable in _SETS.items():
-        if getattr(options, name):
-            os.environ[variable] = "1"
-    if not options.no_analysis:
-        os.environ["TT_METAL_PROFILER_CPP_POST_PROCESS"] = "1"
-    if options.op_support_count:
-        os.environ["TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT"] = str(options.op_support_count)
+    os.environ["TT_METAL_PROFILER_CPP_POST_PROCESS"] = "1"
     if options.inside:
         _run_inside(options, rest)
     else:
@@ -44,19 +32,13 @@ def _parser() -> OptionParser:
     parser = OptionParser(usage="python3 -m tracy [-m module | scriptfile] [arg] ...")
     parser.disable_interspersed_args()
     flags = (
-        (("-m",), "module"), (("-p",), "partial"), (("-l",), "lines"), (("-r",), "report"),
-        (("-v",), "verbose"), (("--no-device",), "no_device"), (("--check-exit-code",), "check"),
-        (("--dump-device-data-mid-run",), "mid_run"), (("--sync-host-device",), "sync"),
-        (("--collect-noc-traces",), "noc"), (("--no-runtime-analysis",), "no_analysis"),
-        (("--no-web-server",), "no_web_server"), (("--no-capture-tool",), "inside"),
+        ("-m", "module"), ("-p", "partial"), ("-r", "report"), ("--check-exit-code", "check"),
+        ("--no-capture-tool", "inside"),
     )  # fmt: skip
-    for names, to in flags:
-        parser.add_option(*names, dest=to, action="store_true", default=False)
+    for name, to in flags:
+        parser.add_option(name, dest=to, action="store_true", default=False)
     parser.add_option("-o", "--output-folder", dest="output_folder")
-    parser.add_option("-n", "--name-append", dest="name_append")
     parser.add_option("-t", "--port", dest="port", default="8086")
-    parser.add_option("--op-support-count", dest="op_support_count", type="int")
-    parser.add_option("-a", "--device-analysis-types", dest="types", action="append")
     return parser
 
 
@@ -82,8 +64,6 @@ def _run_child(options: Values) -> None:
     shutil.rmtree(folder / ".logs", ignore_errors=True)
     command = f"{sys.executable} -m tracy --no-capture-tool {' '.join(sys.argv[1:])}"
     environment = {**os.environ, "TRACY_PORT": options.port, "TT_METAL_DEVICE_PROFILER": "1"}
-    if options.no_device:
-        del environment["TT_METAL_DEVICE_PROFILER"]
     child = subprocess.Popen(command, shell=True, env=environment, start_new_session=True)
 
     def stop(*_: object) -> None:
@@ -97,7 +77,7 @@ def _run_child(options: Values) -> None:
         _say("ERROR", f"run_workload:400 - {command} exited with a non-zero return code")
         sys.exit(4)
     if options.report:
-        write_report(folder, options.name_append)
+        write_report(folder)
 
 
 def _say(level: str, text: str) -> None:

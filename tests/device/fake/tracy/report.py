@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from collections import defaultdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -36,7 +35,7 @@ _HEADER = (
 _Measured = dict[tuple[str, str], list[dict[str, str]]]
 
 
-def write_report(folder: Path, name: str | None) -> None:
+def write_report(folder: Path) -> None:
     """Write the table; AssertionError where the device lost an op that the host knows of."""
     logs = folder / ".logs"
     events = _lines(logs / "tracy_events.jsonl")
@@ -44,15 +43,12 @@ def write_report(folder: Path, name: str | None) -> None:
         return
     rows = list(_rows(events, _measured(logs / "cpp_device_perf_report.csv")))
     now = datetime.now(timezone.utc).strftime("%Y_%m_%d_%H_%M_%S")
-    target = folder.joinpath("reports", *([name] if name else []), now)
-    target.mkdir(parents=True, exist_ok=True)
-    file = target / ("_".join(["ops_perf_results", *([name] if name else []), now]) + ".csv")
+    file = folder / "reports" / now / f"ops_perf_results_{now}.csv"
+    file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, _HEADER, lineterminator="\n", restval="")
         writer.writeheader()
         writer.writerows(rows)
-    if (logs / "profile_log_device.csv").exists():
-        shutil.copy(logs / "profile_log_device.csv", target)
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ import os
 from types import SimpleNamespace
 
 from . import _machine, _profiler, _programs, cluster, device, graph
-from ._profiler import all_perf_data as get_all_programs_perf_data
 from ._profiler import latest_perf_data as get_latest_programs_perf_data
 from ._tensors import *
 from ._tensors import DataType, Layout

@@ -8,12 +8,12 @@ import os
 import signal
 import sys
 import time
-from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
+_PATIENCE_S = 300
 _NO_TRACY = ("TT_METAL_DEVICE_PROFILER", "TT_METAL_STREAMING_PROFILER")
 _BACKTRACE = "\n".join(
     f" --- /project/build/lib/_ttnncpp.so(+0x{0xB233E8 + 64 * line:x}) [0x7fcbf5{line:06x}]"
@@ -79,7 +79,7 @@ class Context:
         chips = [int(chip) for chip in visible.split(",")] if visible else range(self.script.chips)
         self.chips = tuple(chips)
         self.profiled = self.options.get("TT_METAL_DEVICE_PROFILER", "").startswith("1")
-        self.moments: Counter[str] = Counter()
+        self.programs = 0
         folder = os.environ.get("FAKE_TTNN_CHIPS") or Path(os.environ["FAKE_TTNN"]).parent
         self.folder = Path(folder)
         local = [chip for at, chip in enumerate(self.chips) if self.is_local(at)]
@@ -90,18 +90,13 @@ class Context:
         """Return whether a chip, counted among the visible ones, has PCIe of its own."""
         return bool(self.chips[device_id] < self.script.chips - self.script.remote)
 
-    def applies(self, when: Any) -> bool:
-        """Return whether something of the script happens in this process."""
-        cwd = not when.processes or self.process in when.processes
-        return cwd and when.profiled in {None, self.profiled}
-
-    def reach(self, moment: str) -> None:
-        """Come to a moment at which the script may want the device to fail."""
-        number = self.moments[moment]
-        self.moments[moment] += 1
+    def reach_program(self) -> None:
+        """Come to a program in which the script may want the device to fail."""
+        number, self.programs = self.programs, self.programs + 1
         for fault in self.script.faults:
-            if (fault.at, fault.number) == (moment, number) and self.applies(fault):
-                _fail(fault)
+            here = not fault.processes or self.process in fault.processes
+            if number == fault.number and here and fault.profiled in {None, self.profiled}:
+                _fail(fault.kind)
 
 
 class _Holder:
@@ -115,7 +110,6 @@ def context() -> Context:
     """
     if _Holder.context is None:
         _Holder.context = Context()
-    _Holder.context.reach("query")
     return _Holder.context
 
 
@@ -128,8 +122,7 @@ def _lock(folder: Path, chip: int) -> IO[str]:
     """Take a chip for the rest of this process' life; wait for whoever has it."""
     name = f"CHIP_IN_USE_{chip}_PCIe"
     file = (folder / f"TT_UMD_LOCK.{name}").open("a+", encoding="utf-8")
-    patience = float(os.environ.get("FAKE_TTNN_PATIENCE", "60"))
-    end, waits = time.monotonic() + patience, False
+    end, waits = time.monotonic() + _PATIENCE_S, False
     while True:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -141,7 +134,7 @@ def _lock(folder: Path, chip: int) -> IO[str]:
             log("warning", "UMD", f"Waiting for lock '{name}' which is currently {holder}")
             waits = True
         if time.monotonic() > end:
-            write(2, f"FAKE_TTNN: gave up after {patience} s of waiting for {name}, {holder}\n")
+            write(2, f"FAKE_TTNN: gave up after {_PATIENCE_S} s of waiting for {name}, {holder}\n")
             os.abort()
         time.sleep(0.02)
     file.truncate(0)
@@ -162,25 +155,8 @@ def _sign(folder: Path, chips: tuple[int, ...], options: dict[str, str]) -> int:
     return before
 
 
-def _fail(fault: Any) -> None:
-    if fault.kind == "TT_FATAL":
-        raise fatal("impl/dispatch/system_memory_manager.cpp:61", "false", "The device is unhappy")
-    if fault.kind == "out of memory":
-        info = (
-            "Out of Memory: Not enough space to allocate 20971520 B DRAM buffer across 12 banks, "
-            "where each bank needs to store 1747648 B, but bank size is 1073741792 B"
-        )
-        raise fatal("impl/allocator/bank_manager.cpp:462", "address.has_value()", info)
-    _end(fault)
-
-
-def _end(fault: Any) -> NoReturn:
-    if fault.kind == "exit":
-        os._exit(fault.exit_code)
-    if fault.kind == "abort":
-        write(2, "terminate called after throwing an instance of 'std::runtime_error'\n")
-        os.abort()
-    if fault.kind == "segfault":
+def _fail(kind: str) -> NoReturn:
+    if kind == "segfault":
         os.kill(os.getpid(), signal.SIGSEGV)
     # Where the plugin time_flies looks, for a run that waits for this process.
     Path(os.environ["FAKE_TTNN_CHIPS"], "hangs").write_text(str(os.getpid()), encoding="utf-8")

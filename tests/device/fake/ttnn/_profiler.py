@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 INVALID = 1 << 63
 _DEFAULT_PROGRAMS = 1000
 _FW_NS = 700
+_CORES = 64
 _COLUMNS = (
     "GLOBAL CALL COUNT", "METAL TRACE ID", "METAL TRACE REPLAY SESSION ID", "DEVICE ID",
     "DEVICE ARCH", "OP NAME", "CORE COUNT", "AVAILABLE WORKER CORE COUNT",
@@ -28,10 +29,6 @@ _COLUMNS = (
     "DEVICE KERNEL DURATION [ns]", "DEVICE KERNEL START CYCLE", "DEVICE KERNEL END CYCLE",
     "OP TO OP LATENCY [ns]", "OP TO OP LATENCY BR/NRISC START [ns]",
 )  # fmt: skip
-_LOG_COLUMNS = (
-    "PCIe slot, core_x, core_y, RISC processor type, timer_id, time[cycles since reset], data, "
-    "run host ID, trace id, trace id counter, zone name, type, source line, source file, meta data"
-)
 _FULL = (
     "Profiler DRAM buffers were full, markers were dropped! device {}, worker core 1, 1, Risc "
     "BRISC,  bufferEndIndex = 12000. Please either decrease the number of ops being profiled or "
@@ -67,7 +64,6 @@ PerfData = dict[int, list[ProgramAnalysisData]]
 _buffers: dict[int, list[Run]] = {}
 _read: list[Run] = []
 _latest: PerfData = {}
-_everything: PerfData = {}
 
 
 def keep(run: Run) -> None:
@@ -82,7 +78,6 @@ def read(device: MeshDevice, *, closing: bool = False) -> None:
     context = _machine.existing()
     if context is None or not context.profiled:
         return
-    context.reach("read profiler")
     for chip in device.chips:
         found = _buffers.pop(chip, [])
         room = context.options.get("TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT", _DEFAULT_PROGRAMS)
@@ -101,26 +96,17 @@ def _is_on(context: _machine.Context, name: str) -> bool:
 
 
 def _work_up(context: _machine.Context, chips: tuple[int, ...], runs: list[Run]) -> None:
-    to_files = not _is_on(context, "TT_METAL_PROFILER_DISABLE_DUMP_TO_FILES")
-    script = context.script
-    cores = script.grid[0] * script.grid[1]
-    if to_files and runs:
-        title = f"ARCH: {script.arch}, CHIP_FREQ[MHz]: {script.clock_mhz}"
-        header = f"{title}, Max Compute Cores: {cores}\n{_LOG_COLUMNS}\n"
-        _append("profile_log_device.csv", header, map(_markers, runs))
     if not _is_on(context, "TT_METAL_PROFILER_CPP_POST_PROCESS"):
         return
     _latest.update({chip: [] for chip in chips})
     for run in sorted(runs, key=lambda run: (run.runtime_id, run.replay or 0)):
-        data = _analysed(run, cores)
-        _latest.setdefault(run.chip, []).append(data)
-        _everything.setdefault(run.chip, []).append(data)
-    if to_files and runs:
-        rows = (_report_row(run, script.arch, cores) for run in runs)
+        _latest.setdefault(run.chip, []).append(_analysed(run))
+    if runs:
+        rows = (_report_row(run, context.script.arch) for run in runs)
         _append("cpp_device_perf_report.csv", ",".join(_COLUMNS) + "\n", rows)
 
 
-def _analysed(run: Run, cores: int) -> ProgramAnalysisData:
+def _analysed(run: Run) -> ProgramAnalysisData:
     kernel = ProgramSingleAnalysisResult(round(run.ns), run.start, run.end)
     firmware = ProgramSingleAnalysisResult(round(run.ns) + _FW_NS, run.start, run.end + _FW_NS)
     no_trace = INVALID if run.trace is None else run.trace
@@ -129,35 +115,23 @@ def _analysed(run: Run, cores: int) -> ProgramAnalysisData:
         ProgramExecutionUID(run.call_count, no_trace, no_replay),
         {"DEVICE KERNEL DURATION [ns]": kernel, "DEVICE FW DURATION [ns]": firmware},
         run.cores,
-        cores,
+        _CORES,
     )
 
 
-def _report_row(run: Run, arch: str, cores: int) -> str:
+def _report_row(run: Run, arch: str) -> str:
     trace = ("" if run.trace is None else run.trace, "" if run.replay is None else run.replay)
     row = (
-        run.call_count, *trace, run.chip, arch, run.code, run.cores, cores,
+        run.call_count, *trace, run.chip, arch, run.code, run.cores, _CORES,
         round(run.ns) + _FW_NS, run.start, run.end + _FW_NS, round(run.ns), run.start, run.end,
         round(run.gap_ns), round(run.gap_ns),
     )  # fmt: skip
     return ",".join(map(str, row)) + "\n"
 
 
-def _markers(run: Run) -> str:
-    trace = "," if run.trace is None else f"{run.trace},{run.replay}"
-    line = "{},1,1,BRISC,24300,{},0,{},{},BRISC-KERNEL,{},1,kernel.cpp,\n"
-    ends = ((run.start, "ZONE_START"), (run.end, "ZONE_END"))
-    return "".join(line.format(run.chip, at, run.call_count, trace, kind) for at, kind in ends)
-
-
 def latest_perf_data() -> PerfData:
     """Return what the last read of each chip gave; nothing where nothing was profiled."""
     return dict(_latest)
-
-
-def all_perf_data() -> PerfData:
-    """Return what all reads so far gave."""
-    return {chip: list(data) for chip, data in _everything.items()}
 
 
 def folder() -> Path:

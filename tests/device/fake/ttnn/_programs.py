@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 #: What each function runs where the script says nothing else.
 USUAL = {
-    "add": "BinaryNgDeviceOperation", "multiply": "BinaryNgDeviceOperation",
+    "add": "BinaryNgDeviceOperation",
     "relu": "UnaryDeviceOperation", "matmul": "MatmulDeviceOperation",
     "linear": "MatmulDeviceOperation", "conv2d": "Conv2dDeviceOperation",
-    "to_memory_config": "ReshardDeviceOperation", "to_layout": "TilizeDeviceOperation",
+    "to_memory_config": "ReshardDeviceOperation",
 }  # fmt: skip
 _USUAL_NS = 1000.0
 #: What a captured program takes of the trace region.
@@ -31,7 +31,7 @@ _BYTES_PER_TRACED_PROGRAM = 1024
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution on one chip; times in cycles of its clock unless named otherwise."""
+    """One execution on one chip, whose clock ticks once per nanosecond."""
 
     code: str
     chip: int
@@ -66,13 +66,12 @@ class _State:
 
 
 _clocks: Counter[int] = Counter()
-_runs: Counter[tuple[str, int]] = Counter()
 
 
 def scripted(by: str) -> Iterator[Any]:
     """Iterate over the programs of one call, with a number that tells them apart."""
     found = [op for op in _script().ops if op.by == by]
-    usual = SimpleNamespace(ns=_USUAL_NS, code="", cores=1, chips=(), gap_ns=500.0, fidelity="")
+    usual = SimpleNamespace(ns=_USUAL_NS, code="", cores=1, chips=(), gap_ns=500.0)
     for number, op in enumerate(found or [usual]):
         yield SimpleNamespace(**{**vars(op), "code": op.code or USUAL[by], "key": (by, number)})
 
@@ -86,7 +85,7 @@ def launch(device: MeshDevice, by: str, tensor: dict[str, str]) -> list[tuple[An
         launched.append((op, _State.runtime_id))
         trace = device.capture
         for chip in _chips(device, op):
-            known = {"code": op.code, "fidelity": op.fidelity, **tensor}
+            known = {"code": op.code, "fidelity": "HiFi2", **tensor}
             number = _State.runtime_id << 10 | chip
             _profiler.host_event("op", id=number, chip=chip, captured=trace, **known)
         if trace is None:
@@ -97,7 +96,7 @@ def launch(device: MeshDevice, by: str, tensor: dict[str, str]) -> list[tuple[An
 
 
 def _cache(device: MeshDevice, op: Any) -> None:
-    if op.key in device.cache and not _script().cache_misses:
+    if op.key in device.cache:
         return
     if device.capture is not None:
         info = (
@@ -117,33 +116,21 @@ def _compile(code: str) -> None:
     build = "1418828801698136319" if context.profiled else "4639604641036353796"
     kernel = root / "tt-metal-cache" / build / "kernels" / code
     if not kernel.exists():
-        time.sleep(context.script.compile_s)
         kernel.mkdir(parents=True, exist_ok=True)
 
 
 def _execute(device: MeshDevice, op: Any, runtime_id: int, trace: int | None = None) -> None:
     context = _context()
-    context.reach("op")
-    ns = op.ns * _factor(context, op)
-    _runs[op.key] += 1
-    _State.busy_ns += op.gap_ns + ns
+    context.reach_program()
+    _State.busy_ns += op.gap_ns + op.ns
     replay = None if trace is None else device.traces[trace].replays
     for chip in _chips(device, op):
-        per_ns = context.script.clock_mhz / 1000
-        start = _clocks[chip] + round(op.gap_ns * per_ns)
-        end = _clocks[chip] = start + round(ns * per_ns)
-        times = (start, end, ns, op.gap_ns)
+        start = _clocks[chip] + round(op.gap_ns)
+        end = _clocks[chip] = start + round(op.ns)
+        times = (start, end, op.ns, op.gap_ns)
         run = Run(op.code, chip, runtime_id, op.cores, *times, trace, replay)
         _profiler.keep(run)
         _realtime.emit(run)
-
-
-def _factor(context: _machine.Context, op: Any) -> float:
-    factor = 1.0
-    for slower in context.script.slower:
-        concerns = slower.code in {"", op.code} and _runs[op.key] >= slower.call
-        factor *= slower.factor if concerns and context.applies(slower) else 1.0
-    return factor
 
 
 def _chips(device: MeshDevice, op: Any) -> list[int]:

@@ -16,16 +16,19 @@ if TYPE_CHECKING:
 
     from ._programs import Run
 
+#: How late records come.
+_DELAY_S = 0.02
+
 
 class Record:
     """A program that ran; its sources can be read until the callback returns."""
 
-    def __init__(self, run: Run, frequency: float) -> None:
+    def __init__(self, run: Run) -> None:
         self.runtime_id = run.runtime_id & 0xFFFF
         self.chip_id = run.chip
         self.start_timestamp = run.start
         self.end_timestamp = run.end
-        self.frequency = frequency
+        self.frequency = 1.0
         self._sources: list[str] | None = [f"ttnn/cpp/ttnn/operations/{run.code}/kernel.cpp"]
 
     @property
@@ -43,17 +46,17 @@ class Record:
 class Batch:
     """Records, oldest first."""
 
-    def __init__(self, records: list[Record], dropped: int) -> None:
+    dropped = 0
+
+    def __init__(self, records: list[Record]) -> None:
         self.records = records
-        self.dropped = dropped
 
 
 class _Listener(threading.Thread):
-    def __init__(self, callback: Callable[[Batch], object], dropped: int) -> None:
+    def __init__(self, callback: Callable[[Batch], object]) -> None:
         super().__init__(daemon=True, name="realtime profiler")
         self.queue: queue.SimpleQueue[tuple[float, Record] | None] = queue.SimpleQueue()
         self._callback = callback
-        self._dropped = dropped
 
     def run(self) -> None:
         while (first := self.queue.get()) is not None:
@@ -64,8 +67,7 @@ class _Listener(threading.Thread):
                 if following is None:
                     return
                 records.append(following[1])
-            self._callback(Batch(records, self._dropped))
-            self._dropped = 0
+            self._callback(Batch(records))
             for record in records:
                 record.release()
 
@@ -85,8 +87,8 @@ def opened() -> None:
 
 def register(callback: Callable[[Batch], object]) -> int:
     """Call back with the programs that run from now on; the first handle is 0."""
-    context = _after_open()
-    listener = _Listener(callback, context.script.realtime_dropped)
+    _after_open()
+    listener = _Listener(callback)
     handle = _State.handles
     _State.handles += 1
     _listeners[handle] = listener
@@ -106,21 +108,15 @@ def unregister(handle: int) -> None:
 def is_active() -> bool:
     """Return whether any chip sends records."""
     context = _after_open()
-    return any(_sends(context, chip) for chip in range(len(context.chips)))
+    return any(map(context.is_local, range(len(context.chips))))
 
 
 def emit(run: Run) -> None:
     context = _machine.existing()
-    if context is not None and _sends(context, run.chip):
-        script = context.script
-        due = time.monotonic() + script.realtime_delay_s
+    if context is not None and context.is_local(run.chip):
+        due = time.monotonic() + _DELAY_S
         for listener in _listeners.values():
-            listener.queue.put((due, Record(run, script.clock_mhz / 1000)))
-
-
-def _sends(context: _machine.Context, chip: int) -> bool:
-    script = context.script
-    return bool(script.realtime and context.is_local(chip) and chip not in script.realtime_missing)
+            listener.queue.put((due, Record(run)))
 
 
 def _after_open() -> _machine.Context:

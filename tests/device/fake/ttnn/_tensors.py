@@ -90,11 +90,6 @@ class Tensor:
     def to_numpy(self) -> Any:
         return self.cpu().data
 
-    def to_torch(self) -> Any:
-        import torch
-
-        return torch.from_numpy(self.to_numpy())
-
     def described(self) -> dict[str, str]:
         """Return what the profiler's table says of the tensor."""
         extents = [1] * (4 - len(self.shape)) + [*self.shape]
@@ -133,18 +128,6 @@ def from_torch(
     return Tensor(tensor, dtype, device, layout, memory_config)
 
 
-def to_torch(tensor: Tensor, **_options: object) -> Any:
-    return tensor.to_torch()
-
-
-def to_device(tensor: Tensor, device: MeshDevice, **_options: object) -> Tensor:
-    return from_torch(tensor.data, tensor.dtype, layout=tensor.layout, device=device)
-
-
-def from_device(tensor: Tensor) -> Tensor:
-    return tensor.cpu()
-
-
 def copy_host_to_device_tensor(host: Tensor, target: Tensor, cq_id: int = 0) -> None:  # noqa: ARG001
     device = target.device()
     assert device is not None
@@ -160,36 +143,22 @@ def _run(
     if device is None or not device.is_open:
         info = "Input tensor A must be on device, got storage type: StorageType::HOST"
         raise _machine.fatal("../ttnn/operations/device_operation.hpp:412", "on_device", info)
-    launched = [] if graph.is_dry() else _programs.launch(device, by, first.described())
+    launched = _programs.launch(device, by, first.described())
     memory, layout = first.memory_config(), first.layout
     for other in others.values():
         memory = other if isinstance(other, MemoryConfig) else memory
         layout = other if isinstance(other, Layout) else layout
     output = Tensor(compute(), first.dtype, device, layout, memory)
-    _disturb(output)
     if device.capture is not None:
         # Nothing has run: the sums are done when the trace is.
         output.data[...] = 0
-        device.traces[device.capture].sums.append(lambda: _again(output, compute))
+        device.traces[device.capture].sums.append(lambda: _repeat(output, compute))
     graph.record(f"ttnn.{by}", launched, inputs, output, others)
     return output
 
 
-def _again(output: Tensor, compute: Callable[[], Any]) -> None:
+def _repeat(output: Tensor, compute: Callable[[], Any]) -> None:
     output.data[...] = _rounded(compute(), output.dtype)
-    _disturb(output)
-
-
-def _disturb(output: Tensor) -> None:
-    import numpy as np
-
-    context = _machine.existing()
-    noise = 0.0 if context is None else float(context.script.noise)
-    if noise != noise:  # noqa: PLR0124 (NaN)
-        output.data.flat[0] = noise
-    elif noise:
-        random = np.random.default_rng(output.data.size)
-        output.data *= 1 + noise * random.standard_normal(output.data.shape)
 
 
 def _function(by: str, compute: Callable[..., Any]) -> Callable[..., Tensor]:
@@ -205,14 +174,8 @@ def _function(by: str, compute: Callable[..., Any]) -> Callable[..., Tensor]:
 
 
 add = _function("add", lambda a, b: a + b)
-multiply = _function("multiply", lambda a, b: a * b)
 relu = _function("relu", lambda a: a.clip(0))
 matmul = _function("matmul", lambda a, b: a @ b)
 linear = _function("linear", lambda a, b, bias=0: a @ b + bias)
 conv2d = _function("conv2d", lambda a, b, bias=0: a @ b + bias)  # of a window of one by one
 to_memory_config = _function("to_memory_config", lambda a: a.copy())
-to_layout = _function("to_layout", lambda a: a.copy())
-
-
-def deallocate(tensor: Tensor, force: bool = True) -> None:  # noqa: ARG001
-    tensor._device = None

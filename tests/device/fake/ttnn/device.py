@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +11,13 @@ from . import _machine, _profiler, _programs
 from . import _realtime as realtime
 from .types import (
     Arch,
-    BufferType,
     CoreCoord,
     DispatchCoreConfig,
-    MemoryView,
     MeshShape,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 DEFAULT_L1_SMALL_SIZE = 0
 DEFAULT_TRACE_REGION_SIZE = 0
@@ -37,7 +34,6 @@ class MeshDevice:
 
     def __init__(self, ids: Sequence[int], shape: MeshShape, options: Mapping[str, Any]) -> None:
         context = _machine.context()
-        context.reach("open")
         self._context = context
         self._id = next(_ids)
         self._ids = list(ids)
@@ -52,7 +48,6 @@ class MeshDevice:
         self.is_open = True
         _programs.write_logs()
         realtime.opened()
-        _print_garbage(context)
 
     def __repr__(self) -> str:
         grid = "x".join(map(str, self.shape))
@@ -71,35 +66,16 @@ class MeshDevice:
         return len(self._ids)
 
     def compute_with_storage_grid_size(self) -> CoreCoord:
-        return CoreCoord(*self._context.script.grid)
-
-    def dram_grid_size(self) -> CoreCoord:
-        return CoreCoord(self._context.script.memory.DRAM.banks, 1)
+        return CoreCoord(8, 8)
 
     def num_program_cache_entries(self) -> int:
         return self.cache_entries
 
-    def enable_program_cache(self) -> None:
-        """Do nothing: it is on from the beginning."""
-
-    def clear_program_cache(self) -> None:
-        self.cache.clear()
-        self.cache_entries = 0
-
-    disable_and_clear_program_cache = clear_program_cache
-
     def close(self) -> None:
         if self.is_open:
-            self._context.reach("close")
             _profiler.read(self, closing=True)
-            _print_garbage(self._context)
             _open.pop(tuple(self._ids), None)
         self.is_open = False
-
-
-def _print_garbage(context: _machine.Context) -> None:
-    for descriptor in (1, 2) if context.script.garbage else ():
-        _machine.write(descriptor, context.script.garbage)
 
 
 def opened(ids: Sequence[int], shape: MeshShape, options: Mapping[str, Any]) -> MeshDevice:
@@ -138,29 +114,6 @@ def CreateDevice(
     return opened([device_id], MeshShape(1, 1), locals())
 
 
-def CreateDevices(
-    device_ids: Sequence[int],
-    num_command_queues: int = 1,
-    l1_small_size: int = DEFAULT_L1_SMALL_SIZE,
-    trace_region_size: int = DEFAULT_TRACE_REGION_SIZE,
-    dispatch_core_config: DispatchCoreConfig | None = None,
-    *,
-    worker_l1_size: int = DEFAULT_WORKER_L1_SIZE,
-) -> dict[int, MeshDevice]:
-    options = dict(locals())
-    return {id_: opened([id_], MeshShape(1, 1), options) for id_ in device_ids}
-
-
-@contextmanager
-def manage_device(device_id: int) -> Iterator[MeshDevice]:
-    """Open a chip for a while."""
-    device = open_device(device_id=device_id)
-    try:
-        yield device
-    finally:
-        close_device(device)
-
-
 def close_device(device: MeshDevice) -> None:
     """Wait for the device, unless that fails, and close it."""
     try:
@@ -172,11 +125,6 @@ def close_device(device: MeshDevice) -> None:
 
 def CloseDevice(device: MeshDevice) -> None:
     device.close()
-
-
-def CloseDevices(devices: Mapping[int, MeshDevice]) -> None:
-    for device in list(devices.values()):
-        device.close()
 
 
 def synchronize_device(
@@ -193,12 +141,6 @@ def ReadDeviceProfiler(device: MeshDevice) -> None:
     """Read what the device profiler has; never inside a capture, which it would spoil."""
     _programs.refuse_capture(device, "Reads are not supported during trace capture.")
     _profiler.read(device)
-
-
-def get_memory_view(device: MeshDevice, buffer_type: BufferType) -> MemoryView:
-    memory = getattr(device._context.script.memory, buffer_type.name)
-    free = memory.bytes_per_bank - memory.used_per_bank
-    return MemoryView(memory.banks, memory.bytes_per_bank, memory.used_per_bank, free, free, [])
 
 
 def SetDefaultDevice(device: MeshDevice | None = None) -> None:

@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _machine
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -37,7 +35,6 @@ _TABLES = {
 
 class RunMode(enum.Enum):
     NORMAL = 0
-    NO_DISPATCH = 1
 
 
 class _State:
@@ -55,15 +52,6 @@ def begin_graph_capture(run_mode: RunMode = RunMode.NORMAL) -> None:
     _node("capture_start", 0)
 
 
-def is_graph_capture_active() -> bool:
-    return _State.mode is not None
-
-
-def is_dry() -> bool:
-    """Return whether ops are only recorded."""
-    return _State.mode is RunMode.NO_DISPATCH
-
-
 def end_graph_capture() -> list[_Row]:
     _node("capture_end", 0)
     _State.mode = None
@@ -73,11 +61,9 @@ def end_graph_capture() -> list[_Row]:
 def end_graph_capture_to_file(report_path: str | Path) -> _Row:
     """Write the graph, and beside it what only Python knows of the calls."""
     path = Path(report_path)
-    context = _machine.context()
-    x, y = context.script.grid
-    device = {"device_id": 0, "num_compute_cores": x * y, "num_x_compute_cores": x,
-              "num_y_compute_cores": y, "worker_l1_size": 1_499_136, "l1_num_banks": x * y,
-              "l1_bank_size": _L1_BANK, "total_l1_memory": x * y * 1_499_136,
+    device = {"device_id": 0, "num_compute_cores": 64, "num_x_compute_cores": 8,
+              "num_y_compute_cores": 8, "worker_l1_size": 1_499_136, "l1_num_banks": 64,
+              "l1_bank_size": _L1_BANK, "total_l1_memory": 64 * 1_499_136,
               "total_l1_for_tensors": 0, "cb_limit": _L1_BANK}  # fmt: skip
     report = {
         "cluster_descriptor": "",

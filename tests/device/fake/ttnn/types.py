@@ -19,13 +19,6 @@ class Arch(enum.Enum):
     QUASAR = 4
 
 
-class BufferType(enum.Enum):
-    DRAM = 0
-    L1 = 1
-    L1_SMALL = 3
-    TRACE = 4
-
-
 class DispatchCoreType(enum.Enum):
     WORKER = 0
     ETH = 1
@@ -83,13 +76,3 @@ class MeshShape:
 class CoreCoord:
     x: int
     y: int
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryView:
-    num_banks: int
-    total_bytes_per_bank: int
-    total_bytes_allocated_per_bank: int
-    total_bytes_free_per_bank: int
-    largest_contiguous_bytes_free_per_bank: int
-    block_table: list[dict[str, str]]

@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import _machine, device
 from ..types import MeshShape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ..device import MeshDevice
     from ..types import DispatchCoreConfig
@@ -52,13 +51,3 @@ def open_mesh_device(
 
 def close_mesh_device(mesh_device: MeshDevice) -> None:
     mesh_device.close()
-
-
-@contextmanager
-def create_mesh_device(*args: Any, **options: Any) -> Iterator[MeshDevice]:
-    """Open a mesh for a while."""
-    mesh_device = open_mesh_device(*args, **options)
-    try:
-        yield mesh_device
-    finally:
-        close_mesh_device(mesh_device)
