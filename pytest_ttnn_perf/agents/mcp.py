@@ -211,68 +211,55 @@ def _cut(value: object, length: int, places: dict[str, str], place: str = "") ->
 #: Longer than any id or path that is meant, and more tests than are named one by one.
 _LONGEST_TEXT: Final = 1000
 _MOST_TEXTS: Final = 100
+_TEXT: Final[Message] = {"type": "string", "minLength": 1, "maxLength": _LONGEST_TEXT}
 
 
-class Argument(Struct, frozen=True):
-    """One text, or with ``many`` a list of them.
+def _text(meaning: str) -> Message:
+    """Return the schema of an argument that is one text."""
+    return {**_TEXT, "description": meaning}
 
-    ``is_free``: whatever it begins with, it stands where no option could.
-    """
 
-    name: str
-    meaning: str
-    required: bool = False
-    many: bool = False
-    is_free: bool = False
+def _texts(meaning: str, **least: int) -> Message:
+    """Return the schema of an argument that is a list of texts."""
+    array = {"type": "array", "items": _TEXT, **least, "maxItems": _MOST_TEXTS}
+    return {**array, "description": meaning}
 
-    def schema(self) -> Message:
-        """Return its JSON Schema."""
-        text: Message = {"type": "string", "minLength": 1, "maxLength": _LONGEST_TEXT}
-        if not self.many:
-            return {**text, "description": self.meaning}
-        least = {"minItems": 1} if self.required else {}
-        limits = {**least, "maxItems": _MOST_TEXTS}
-        return {"type": "array", "items": text, **limits, "description": self.meaning}
 
-    def read(self, value: Any) -> tuple[str, ...]:
-        """Return the texts of a value; refuse others."""
-        if value is None:
-            return ()
-        values = value if self.many else [value]
-        if not isinstance(values, list) or len(values) > _MOST_TEXTS:
-            found = f"{len(values)}" if isinstance(values, list) else _shown(values)
-            problems = [f"expected a list of at most {_MOST_TEXTS} texts, found {found}"]
-        elif self.required and not values:
-            problems = ["expected at least one, found none"]
-        else:
-            problems = [problem for text in values if (problem := self._problem(text))]
-        if problems:
-            raise UsageError(f"{self.name}: {problems[0]}")
-        return tuple(values)
-
-    def _problem(self, value: object) -> str | None:
-        if not isinstance(value, str) or not value.strip():
-            return f"expected a text, found {_shown(value)}"
-        if len(value) > _LONGEST_TEXT:
-            return f"expected at most {_LONGEST_TEXT} characters, found {len(value)}"
-        if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-            return f"expected text without NUL and half characters, found {_shown(value)}"
-        # pytest would take "@file" for a file of options.
-        if not self.is_free and value.startswith(("-", "@")):
-            return f"expected a file or a test, found {_shown(value)}: write ./{value}"
-        return None
+def _problem(schema: Message, value: object, *, is_free: bool) -> str | None:
+    """Return what is wrong with an argument; a free text may begin as an option does."""
+    if schema["type"] == "array":
+        if not isinstance(value, list) or len(value) > _MOST_TEXTS:
+            found = len(value) if isinstance(value, list) else _shown(value)
+            return f"expected a list of at most {_MOST_TEXTS} texts, found {found}"
+        if len(value) < schema.get("minItems", 0):
+            return "expected at least one, found none"
+        problems = (_problem(_TEXT, each, is_free=is_free) for each in value)
+        return next(filter(None, problems), None)
+    if not isinstance(value, str) or not value.strip():
+        return f"expected a text, found {_shown(value)}"
+    if len(value) > _LONGEST_TEXT:
+        return f"expected at most {_LONGEST_TEXT} characters, found {len(value)}"
+    if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+        return f"expected text without NUL and half characters, found {_shown(value)}"
+    # pytest would take "@file" for a file of options.
+    if not is_free and value.startswith(("-", "@")):
+        return f"expected a file or a test, found {_shown(value)}: write ./{value}"
+    return None
 
 
 class Tool(Struct, frozen=True):
-    """A command for agents, with places ``<name>`` for texts.
+    """A command for agents, with places ``<name>`` for texts, and the schemas of these.
 
-    ``changes``: it writes something; ``replaces``: it changes baselines.
+    Texts in ``free`` stand where no option could, whatever they begin with. ``changes``: it writes
+    something; ``replaces``: it changes baselines.
     """
 
     name: str
     meaning: str
     command: str
-    arguments: tuple[Argument, ...] = ()
+    arguments: Mapping[str, Message] = {}
+    required: tuple[str, ...] = ()
+    free: frozenset[str] = frozenset()
     changes: bool = False
     replaces: bool = False
 
@@ -283,8 +270,8 @@ class Tool(Struct, frozen=True):
             "description": self.meaning,
             "inputSchema": {
                 "type": "object",
-                "properties": {each.name: each.schema() for each in self.arguments},
-                "required": [each.name for each in self.arguments if each.required],
+                "properties": self.arguments,
+                "required": self.required,
                 "additionalProperties": False,
             },
             "annotations": {
@@ -296,17 +283,22 @@ class Tool(Struct, frozen=True):
 
     def command_line(self, given: Mapping[str, object]) -> tuple[str, ...]:
         """Return the arguments of ``ttnn-perf``; refuse others than the tool has."""
-        known = {each.name: each for each in self.arguments}
+        known = self.arguments
         for name in given:
             if name not in known:
                 expected = ", ".join(known) or "no arguments"
                 message = f"{self.name}: expected {expected}, found the unknown {_shown(name)}"
                 raise UsageError(message)
-        for each in self.arguments:
-            if each.required and given.get(each.name) is None:
-                raise UsageError(f"{self.name}: {each.name} is missing: {each.meaning}")
-        texts = {name: each.read(given.get(name)) for name, each in known.items()}
-        texts["json"] = ("--format", "json")
+        texts: dict[str, list[str]] = {"json": ["--format", "json"]}
+        for name, schema in known.items():
+            value = given.get(name)
+            if value is None and name in self.required:
+                raise UsageError(f"{self.name}: {name} is missing: {schema['description']}")
+            if value is not None and (
+                problem := _problem(schema, value, is_free=name in self.free)
+            ):
+                raise UsageError(f"{name}: {problem}")
+            texts[name] = [] if value is None else [value] if isinstance(value, str) else value
         words: list[str] = []
         for word in self.command.split():
             before, _, name = word.rstrip(">").partition("<")
@@ -321,28 +313,28 @@ TOOLS: Final = (
          "doctor <json>"),
     Tool("plan", "What could be faster, in order: what each step saves, what is left, whether a "
          "target is in reach.", "plan <json> <of>",
-         (Argument("of", "captures, or a run record and tests; default: the last run",
-                   many=True),)),
+         {"of": _texts("captures, or a run record and tests; default: the last run")}),
     # In one word with its option: whatever the message begins with, it is no option.
     Tool("try", "Measure the working tree against the last kept state: KEEP, REVERT, CANNOT_TELL "
          "or NOT_COMPARABLE. Takes minutes, and the devices.", "try -m<message> <json> <tests>",
-         (Argument("message", "the one thing that was changed", required=True, is_free=True),
-          Argument("tests", "ids, files or folders of tests; default: all", many=True)),
-         changes=True),
+         {"message": _text("the one thing that was changed"),
+          "tests": _texts("ids, files or folders of tests; default: all")},
+         required=("message",), free=frozenset({"message"}), changes=True),
     Tool("explain", "What is known of a rule, a test of the last run, a run record or a capture.",
          "explain <json> <what>",
-         (Argument("what", "a code such as TTP203, a test id, or a file", required=True),)),
+         {"what": _text("a code such as TTP203, a test id, or a file")}, required=("what",)),
     Tool("journal", "Every change that was tried, and what it did.", "journal <json>"),
     Tool("compare", "What changed between two run records, or which ops between two captures. No "
          "verdict.", "compare <json> <before> <after>",
-         (Argument("before", "a run record or a capture", required=True),
-          Argument("after", "a file of the same kind", required=True))),
+         {"before": _text("a run record or a capture"), "after": _text("a file of the same kind")},
+         required=("before", "after")),
     # Behind the two dashes, a word is the id of a test, whatever it looks like.
     Tool("accept", "Make results of a recorded run the baselines of tests, even worse ones. Ask a "
          "person.", "baseline accept <json> <record> --reason=<reason> -- <tests>",
-         (Argument("record", "the run record, as status names it", required=True),
-          Argument("tests", "exact ids of tests", required=True, many=True, is_free=True),
-          Argument("reason", "why this is right; stored", required=True, is_free=True)),
+         {"record": _text("the run record, as status names it"),
+          "tests": _texts("exact ids of tests", minItems=1),
+          "reason": _text("why this is right; stored")},
+         required=("record", "tests", "reason"), free=frozenset({"tests", "reason"}),
          changes=True, replaces=True),
 )  # fmt: skip
 
@@ -387,9 +379,7 @@ class Call:
         self._sent += 1
         params = {"progressToken": self._token, "progress": self._sent}
         params["message"] = bounded(line, 600)
-        # That a client is gone is seen on stdin; the command must not be lost for that.
-        with contextlib.suppress(_ClientGoneError):
-            self._send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        self._send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
     def run(self) -> Message | None:
         """Run the command; return its answer, None if it was cancelled."""
@@ -425,10 +415,6 @@ class Call:
         return fitted(self.request.answer, head, answer)
 
 
-class _ClientGoneError(Exception):
-    """The client has disconnected."""
-
-
 #: Time for a running command to end by itself when the client goes.
 _LAST_S: Final = 90.0
 
@@ -451,7 +437,7 @@ class Server:
         caller = threading.Thread(target=self._run_calls, daemon=True)
         caller.start()
         try:
-            with contextlib.suppress(KeyboardInterrupt, _ClientGoneError), signals_interrupt():
+            with contextlib.suppress(KeyboardInterrupt), signals_interrupt():
                 for line in self._lines():
                     try:
                         self._take(line)
@@ -490,7 +476,7 @@ class Server:
             return
         try:
             self._answer(request)
-        except (ProtocolError, _ClientGoneError):
+        except ProtocolError:
             raise
         except Exception as error:  # one request must not cost the client all others
             raise ProtocolError(INTERNAL_ERROR, _defect(error), request.id) from error
@@ -532,19 +518,18 @@ class Server:
         name, given = request.params.get("name"), request.params.get("arguments")
         tool = next((tool for tool in TOOLS if tool.name == name), None)
         token = request.meta.get("progressToken")
+
+        def refusal(expected: str, found: object, code: int = BAD_PARAMS) -> ProtocolError:
+            return ProtocolError(code, f"expected {expected}, found {_shown(found)}", request.id)
+
         if tool is None:
-            known = ", ".join(tool.name for tool in TOOLS)
-            text = f"expected a tool of {known}, found {_shown(name)}"
-            raise ProtocolError(BAD_PARAMS, text, request.id)
+            raise refusal(f"a tool of {', '.join(tool.name for tool in TOOLS)}", name)
         if given is not None and not isinstance(given, dict):
-            text = f"expected arguments as an object, found {_shown(given)}"
-            raise ProtocolError(BAD_PARAMS, text, request.id)
+            raise refusal("arguments as an object", given)
         if request.id in self._calls:
-            text = f"expected an id that is not in use, found {_shown(request.id)}"
-            raise ProtocolError(INVALID_REQUEST, text, request.id)
+            raise refusal("an id that is not in use", request.id, INVALID_REQUEST)
         if token is not None and not _is_id(token):
-            expected = "expected a progressToken that is a short text or a whole number"
-            raise ProtocolError(BAD_PARAMS, f"{expected}, found {_shown(token)}", request.id)
+            raise refusal("a progressToken that is a short text or a whole number", token)
         try:
             if tool.replaces and self._forbidden is not None:
                 message = f"{tool.name} is forbidden here: {self._forbidden}; ask "
@@ -566,17 +551,14 @@ class Server:
                 answer = call.request.answer(as_error(_defect(error)))
             del self._calls[call.request.id]
             if answer is not None:
-                with contextlib.suppress(_ClientGoneError):  # as for progress
-                    self._send(answer)
+                self._send(answer)
 
     def _send(self, message: Message) -> None:
         rest = memoryview(encoded(message))
-        try:
-            with self._writing:
-                while rest:
-                    rest = rest[self._stdout.write(rest) :]
-        except OSError as error:
-            raise _ClientGoneError from error
+        # That a client is gone is seen on stdin; no command must be lost for that.
+        with self._writing, contextlib.suppress(OSError):
+            while rest:
+                rest = rest[self._stdout.write(rest) :]
 
 
 def _defect(error: Exception) -> str:
