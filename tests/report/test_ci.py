@@ -58,13 +58,6 @@ def test_everything_that_failed_a_test_is_one_annotation() -> None:
     ]
 
 
-@pytest.mark.parametrize(("missing", "found"), [(Missing.WARN, 1), (Missing.IGNORE, 0)])
-def test_missing_baselines_follow_the_setting(missing: Missing, found: int) -> None:
-    run = told(judged("a.py::a", verdict(Outcome.NO_BASELINE)), passes=True, missing=missing)
-    lines = list(annotation_lines(run))
-    assert [line.partition(" ")[0] for line in lines] == ["::warning"] * found
-
-
 def test_no_more_than_github_shows_and_the_rest_is_counted() -> None:
     tests = [
         *(judged(f"a.py::slow{n}", verdict(Outcome.REGRESSED)) for n in range(13)),

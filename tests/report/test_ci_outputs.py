@@ -14,7 +14,7 @@ from tests.harness.golden import assert_golden
 from tests.harness.project import clean
 
 if TYPE_CHECKING:
-    from tests.harness.project import Project, Ran
+    from tests.harness.project import Project
 
 HOSTILE = "e|<b>`x`"
 
@@ -45,20 +45,9 @@ def settled(project: Project, text: str) -> str:
     return re.sub(r"pytest-ttnn-perf [\d.]+", "pytest-ttnn-perf VERSION", text)
 
 
-def gate(project: Project, isolate: str, *arguments: str) -> Ran:
-    """Run the gate; nothing is measured again, so all modes agree."""
-    return project.pytest("--ttnn-perf", "--ttnn-perf-isolate", isolate, *arguments)
-
-
-@pytest.mark.parametrize("isolate", ["process", "inline"])
-def test_everything_that_ci_is_told(project: Project, isolate: str) -> None:
-    ran = gate(
-        project,
-        isolate,
-        "--ttnn-perf-markdown=report.md",
-        "--ttnn-perf-gitlab=quality.json",
-        "--junitxml=junit.xml",
-    )
+def test_everything_that_ci_is_told(project: Project) -> None:
+    reports = ("--ttnn-perf-markdown=report.md", "--ttnn-perf-gitlab=quality.json")
+    ran = project.pytest("--ttnn-perf", *reports, "--junitxml=junit.xml")
     assert ran.code == 1
     report = (project.path / "report.md").read_text()
     assert_golden("ci_markdown", settled(project, report))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tabulate import tabulate
 
 from pytest_ttnn_perf.core.text import inert
 from pytest_ttnn_perf.report.tables import (
@@ -26,7 +25,6 @@ from tests.properties.strategies import SOME
 if TYPE_CHECKING:
     from pytest_ttnn_perf.report.tables import Block
 
-_CELLS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12)
 #: Wide and combining letters, line breaks, colours of a terminal, and words that fill a line.
 _HOSTILE = st.text(st.sampled_from("a é漢字ё\u0301\n\t\x1b…[]:-/#"), max_size=200) | st.text(
     max_size=60
@@ -48,24 +46,6 @@ def tables(draw: st.DrawFn, cells: st.SearchStrategy[str]) -> tuple[list[str], l
     columns = draw(st.integers(1, 4))
     row = st.lists(cells, min_size=columns, max_size=columns)
     return draw(row), draw(st.lists(row, min_size=1, max_size=5))
-
-
-@SOME
-@given(tables(_CELLS), st.sets(st.integers(0, 3)))
-def test_a_table_looks_as_tabulate_lays_it_out(
-    table: tuple[list[str], list[list[str]]], right: set[int]
-) -> None:
-    headings, *rows = [[inert(cell) for cell in row] for row in (table[0], *table[1])]
-    align = ["right" if index in right else "left" for index in range(len(headings))]
-    expected = tabulate(
-        rows, headers=headings, tablefmt="simple", disable_numparse=True, colalign=align
-    )
-    found = table_of(headings, rows, right=frozenset(right)).lines()
-    lines = [line.rstrip() for line in expected.split("\n")]
-    while lines and not lines[-1]:
-        lines.pop()  # a last row without a word is no line of the one, and a line of the other
-    assert found[: len(lines)] == lines
-    assert not any(found[len(lines) :])
 
 
 @SOME
