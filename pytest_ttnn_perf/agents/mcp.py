@@ -226,7 +226,7 @@ def _texts(meaning: str, **least: int) -> Message:
 
 
 def _problem(schema: Message, value: object, *, is_free: bool) -> str | None:
-    """Return what is wrong with an argument; a free text may begin as an option does."""
+    """Return the problem of an argument; a free one may begin anyhow."""
     if schema["type"] == "array":
         if not isinstance(value, list) or len(value) > _MOST_TEXTS:
             found = len(value) if isinstance(value, list) else _shown(value)
@@ -248,10 +248,10 @@ def _problem(schema: Message, value: object, *, is_free: bool) -> str | None:
 
 
 class Tool(Struct, frozen=True):
-    """A command for agents, with places ``<name>`` for texts, and the schemas of these.
+    """A command for agents, with places ``<name>`` for texts.
 
-    Texts in ``free`` stand where no option could, whatever they begin with. ``changes``: it writes
-    something; ``replaces``: it changes baselines.
+    ``arguments`` are the schemas of these. Those in ``free`` stand where no option could, whatever
+    they begin with. ``changes``: it writes something; ``replaces``: it changes baselines.
     """
 
     name: str
@@ -281,7 +281,7 @@ class Tool(Struct, frozen=True):
             },
         }
 
-    def command_line(self, given: Mapping[str, object]) -> tuple[str, ...]:
+    def command_line(self, given: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the arguments of ``ttnn-perf``; refuse others than the tool has."""
         known = self.arguments
         for name in given:
