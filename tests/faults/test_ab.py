@@ -176,15 +176,6 @@ def test_temporary_folder_in_the_repository_is_refused(
     assert ran.errors == f"{found}: set TMPDIR to another\n"
 
 
-@pytest.mark.parametrize("rounds", ["2", "x"])
-def test_number_of_rounds_that_is_none_is_refused(rounds: str) -> None:
-    ran = run_command("ab", "HEAD", f"--rounds={rounds}")
-    assert ran.code == 2
-    assert ran.errors.splitlines()[-1].endswith(
-        f"argument --rounds: expected a whole number from 3 to 50, found {rounds!r}"
-    )
-
-
 def test_checkout_that_fails_half_way_leaves_nothing(inside: Versions) -> None:
     """A filter that fails, as where the server of git-lfs is away: files were written already.
 

@@ -70,13 +70,3 @@ def test_whatever_records_say_all_runs_are_there_and_git_decides(
     assert sorted(ordered) == sorted(int(run.commit or "", 16) for run in runs)
     places = [known.index(commit) for commit in ordered if commit in known]
     assert places == sorted(places)
-
-
-@SOME
-@given(st.data(), st.integers(1, 10))
-def test_without_anything_else_clocks_decide(data: st.DataObject, count: int) -> None:
-    clocks = data.draw(st.lists(CLOCKS, min_size=count, max_size=count, unique=True))
-    runs = [recorded(number, number, clock=clock) for number, clock in enumerate(clocks)]
-    ordered, guessed = in_order(data.draw(st.permutations(runs)))
-    assert [run.at for run in ordered] == sorted(run.at for run in runs)
-    assert guessed == count

@@ -23,13 +23,6 @@ from tests.properties.strategies import FEW, SOME
 
 SOURCE = RecordFile(Path("-"))
 KEY = "wormhole_b0-n150-1x1"
-LEVELS = st.floats(-20, 20)
-
-
-@SOME
-@given(LEVELS, st.integers(0, 60))
-def test_a_constant_series_has_no_step(level: float, n: int) -> None:
-    assert find_steps(winsorised([level] * n)) == []
 
 
 @SOME
