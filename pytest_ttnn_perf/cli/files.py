@@ -556,15 +556,17 @@ def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> 
         "",
     ]
     lines += [*_RUN_METRICS.table(pairs), ""] if pairs else []
-    lines += [f"{trouble.run}: {trouble.test}: {trouble.what}" for trouble in comparison.troubles]
-    lines += [f"{change.test} by op: {change.sentence}" for change in comparison.by_op]
+    lines += [": ".join(trouble) for trouble in comparison.troubles]
+    lines += [f"{test} by op: {sentence}" for test, sentence in comparison.by_op.items()]
     document = {
         "before": _run_document(before),
         "after": _run_document(after),
         "metrics": _RUN_METRICS.objects(pairs),
         "environment": [to_builtins(difference) for difference in comparison.environment],
-        "troubles": [to_builtins(trouble) for trouble in comparison.troubles],
-        "by_op": [to_builtins(change) for change in comparison.by_op],
+        "troubles": [
+            {"run": run, "test": test, "what": what} for run, test, what in comparison.troubles
+        ],
+        "by_op": [{"test": test, "sentence": text} for test, text in comparison.by_op.items()],
     }
     lines += [_count_line(pairs), _NO_GATE]
     return Listing(tuple(lines), document, _RUN_METRICS.names, _RUN_METRICS.rows(pairs))

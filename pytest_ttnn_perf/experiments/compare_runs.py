@@ -73,30 +73,19 @@ class Pair(Struct, frozen=True):
         return change if isfinite(change) else None
 
 
-class Trouble(Struct, frozen=True):
-    """The reason why a run (``before`` or ``after``) may lack metrics."""
-
-    run: str
-    test: str
-    what: str
-
-
-class ByOp(Struct, frozen=True):
-    """The ops behind the change of a test's times, in a sentence."""
-
-    test: str
-    sentence: str
-
-
 class RunComparison(Struct, frozen=True):
-    """Two runs, metric by metric, with differences and troubles."""
+    """Two runs, metric by metric, with what else differs.
+
+    ``troubles`` are the run (``before`` or ``after``), the test, and why it may lack metrics.
+    ``by_op`` has the ops behind the change of a test's times, in a sentence.
+    """
 
     before: Run
     after: Run
     pairs: tuple[Pair, ...]
     environment: tuple[Difference, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
-    by_op: tuple[ByOp, ...] = ()
+    troubles: tuple[tuple[str, str, str], ...] = ()
+    by_op: dict[str, str] = {}
 
 
 #: What differs between any two runs, or any two commits, and says nothing.
@@ -108,7 +97,7 @@ _FLEETING: Final = frozenset(
 def compare_runs(before: Run, after: Run) -> RunComparison:
     """Join two runs; what only the second has comes last."""
     pairs: list[Pair] = []
-    by_op: list[ByOp] = []
+    by_op: dict[str, str] = {}
     for test in dict.fromkeys([*before.tests, *after.tests]):
         first, second = (_observation(run, test) for run in (before, after))
         hardware = _other_hardware(
@@ -124,7 +113,7 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
             pairs.append(Pair(test, name, then, now, in_the_way))
         if test in before.tests and hardware is None:
             sentence = observed_change_by_op(first, second)
-            by_op += [ByOp(test, sentence)] if sentence is not None else []
+            by_op |= {test: sentence} if sentence is not None else {}
     environment = (
         Difference(name, then, now)
         for name in Environment.__struct_fields__
@@ -133,7 +122,7 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
         if then != now
     )
     troubles = (*_troubles("before", before), *_troubles("after", after))
-    return RunComparison(before, after, tuple(pairs), tuple(environment), troubles, tuple(by_op))
+    return RunComparison(before, after, tuple(pairs), tuple(environment), troubles, by_op)
 
 
 def _observation(run: Run, test: str) -> Observation:
@@ -159,12 +148,12 @@ def _other_metric(before: Metric, after: Metric) -> Difference | None:
     return None
 
 
-def _troubles(name: str, run: Run) -> Iterator[Trouble]:
+def _troubles(name: str, run: Run) -> Iterator[tuple[str, str, str]]:
     for test, judged in run.tests.items():
         observation = judged.observation
         if observation.ended:
-            yield Trouble(name, test, observation.ended)
+            yield name, test, observation.ended
         elif observation.unconfirmed is not None:
-            yield Trouble(name, test, f"could not be confirmed: {observation.unconfirmed}")
+            yield name, test, f"could not be confirmed: {observation.unconfirmed}"
         elif not observation.metrics:
-            yield Trouble(name, test, "the test recorded no metric")
+            yield name, test, "the test recorded no metric"

@@ -493,7 +493,7 @@ class _TestRounds:
         sides = (then.metrics, self.now.metrics)
         runs = (Run(None, {test: JudgedTest(side)}) for side in (then, self.now))
         comparison = compare_runs(*runs)
-        self.by_op = comparison.by_op[0].sentence if comparison.by_op else None
+        self.by_op = comparison.by_op.get(test)
         self.gated = [
             pair
             for pair in comparison.pairs

@@ -443,11 +443,6 @@ class Sides(Struct, frozen=True):
         """The tests whose times are not judged: one round is enough."""
         return [test for test, then, now in self.both if is_exact([then], [now])]
 
-    @property
-    def names(self) -> set[tuple[str, str]]:
-        """The tests and metrics that were compared."""
-        return {(each.test, each.verdict.metric.name) for each in self.result.compared}
-
 
 def decide(
     sides: Sides, refusals: Sequence[Refusal], *, edited: bool
@@ -511,7 +506,7 @@ def _open_questions(sides: Sides) -> Iterator[str]:
         yield f"{test} is not measured any more"
     for compared in result.compared:
         unknown = compared.outcome in _UNKNOWN and not _holds_its_limit(compared)
-        if compared.is_undecided or (unknown and not _only_explains(compared, sides.names)):
+        if compared.is_undecided or (unknown and not _only_explains(compared, result)):
             yield _sentence(compared, result)
     if not result.compared and result.whole >= least:
         yield "no metric could be compared"
@@ -563,13 +558,14 @@ def _no_gain(result: AbResult) -> str:
     )
 
 
-def _only_explains(compared: Comparison, names: set[tuple[str, str]]) -> bool:
+def _only_explains(compared: Comparison, result: AbResult) -> bool:
     """Check that a metric only explains another.
 
     A part that only one side has is of ops that came or went.
     """
     verdict = compared.verdict
-    is_part = any((compared.test, total) in names for total in verdict.metric.totals)
+    of_test = {c.verdict.metric.name for c in result.compared if c.test == compared.test}
+    is_part = not of_test.isdisjoint(verdict.metric.totals)
     came_or_went = verdict.reason in {Reason.NEW_METRIC, Reason.NOT_RECORDED}
     quiet = compared.outcome is Outcome.WITHIN or came_or_went
     return verdict.reason is Reason.EXPLAINS or (is_part and quiet)
@@ -577,10 +573,9 @@ def _only_explains(compared: Comparison, names: set[tuple[str, str]]) -> bool:
 
 def effects_of(result: AbResult) -> tuple[Effect, ...]:
     """Return the effects on gated metrics, without parts that explain one."""
-    names = Sides(result, Sessions(0), Sessions(0)).names
     found = []
     for compared in result.compared:
-        if _only_explains(compared, names):
+        if _only_explains(compared, result):
             continue
         verdict, limits = compared.verdict, compared.limits
         metric = verdict.metric
