@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.harness.git import git_in
 from tests.harness.golden import assert_golden
 from tests.harness.histories import TEST, Histories, document, edited, wobbled
 
@@ -151,7 +152,7 @@ def test_where_git_does_not_know_a_commit_its_record_tells_the_branch(
     histories.record("b" * 40, {TEST: 2.0}, day=3)
     whole = [row["value"] for row in document(project, "history", TEST)["runs"]]
     source = histories.path.rename(histories.path.with_name("whole"))
-    histories.git_in(source.parent, "clone", "-q", "--depth=1", f"file://{source}", project.path)
+    git_in(source.parent, "clone", "-q", "--depth=1", f"file://{source}", project.path)
     (source / ".ttnn_perf").rename(project.path / ".ttnn_perf")
     found = document(project, "history", TEST)
     assert [row["value"] for row in found["runs"]] == whole == [10.0, 11.0, 12.0, 13.0, 14.0]

@@ -37,7 +37,6 @@ HONEST = (
 #: What decides a measurement: the file, its edit, and the name of the reason.
 UNLIKE = {
     "loosened tolerance": ("tuning.py", "0.02", "0.5", Edit.TOLERANCE),
-    "lowered PCC limit": ("tuning.py", "PCC = 0.99", "PCC = 0.5", Edit.LIMIT),
     "edited test": ("test_model.py", "(ROWS, 32)", "(ROWS, 32)[:]", Edit.TEST),
     "edited conftest": ("conftest.py", "", "collect_ignore = []\n", Edit.CONFTEST),
     "edited configuration": ("pyproject.toml", '"true"', '"false"', Edit.CONFIGURATION),

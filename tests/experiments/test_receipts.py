@@ -21,7 +21,11 @@ BEFORE = Observation(
     },
     conditions={"wall_time": WALL},
 )
-LIMITED = replace(BEFORE.metrics["wall_time"], limits=Limits(tolerance=0.5))
+
+
+def limited(limits: Limits) -> Observation:
+    wall = replace(BEFORE.metrics["wall_time"], limits=limits)
+    return replace(BEFORE, metrics={**BEFORE.metrics, "wall_time": wall})
 
 
 def edits(after: Observation) -> list[str]:
@@ -39,7 +43,8 @@ def measured(**conditions: object) -> Observation:
         (measured(iterations=2), Edit.ITERATIONS),
         (measured(depth=4), Edit.ITERATIONS),
         (measured(inputs=("4x8",)), Edit.INPUTS),
-        (replace(BEFORE, metrics={**BEFORE.metrics, "wall_time": LIMITED}), Edit.TOLERANCE),
+        (limited(Limits(tolerance=0.5)), Edit.TOLERANCE),
+        (limited(Limits(at_least=0.5)), Edit.LIMIT),
         (replace(BEFORE, waived={"TTP305": "later"}), Edit.WAIVER),
         (replace(BEFORE, metrics={KERNEL_TIME: BEFORE.metrics[KERNEL_TIME]}), Edit.METRICS),
     ],

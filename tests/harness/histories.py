@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from tests.harness.git import git_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,22 +50,8 @@ class Histories:
     made: list[Path] = field(default_factory=list)
 
     def git(self, *words: str) -> str:
-        """Run git with settings and dates of its own, so that commits have the same names."""
-        return self.git_in(self.path, *words)
-
-    def git_in(self, folder: Path, *words: str | Path) -> str:
-        """Run it in another folder."""
-        environment = {
-            "PATH": os.environ["PATH"], "HOME": str(self.path), "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
-               (("NAME", "Ada"), ("EMAIL", "ada@example.org"), ("DATE", "2026-11-01T12:00:00Z"))},
-        }  # fmt: skip
-        done = subprocess.run(
-            ["git", *words], cwd=folder, env=environment, capture_output=True, text=True,
-            check=True,
-        )  # fmt: skip
-        return done.stdout.strip()
+        """Run git."""
+        return git_in(self.path, *words).strip()
 
     def commits(self, count: int) -> list[str]:
         """Make commits on the branch that is checked out; the first call makes the repository."""

@@ -12,6 +12,7 @@ from pprint import pformat
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
+from tests.harness.git import git_in
 from tests.harness.project import Ran, clean
 
 if TYPE_CHECKING:
@@ -82,16 +83,8 @@ class Versions:
         return self.path / "project"
 
     def git(self, *words: str) -> str:
-        """Run git as somebody, whatever this machine is set up for."""
-        who = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
-        # The same commits have the same names whenever the tests run.
-        dates = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2026-11-16T10:00:00Z")
-        environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, **dates}
-        command = ["git", *who, *words]
-        done = subprocess.run(
-            command, cwd=self.root, env=environment, capture_output=True, text=True, check=True
-        )
-        return done.stdout
+        """Run git."""
+        return git_in(self.root, *words, date="2026-11-16T10:00:00Z")
 
     def write(self, file: str, text: str) -> None:
         place = self.root / file

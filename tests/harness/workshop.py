@@ -7,10 +7,8 @@ whole session of steps takes seconds. The machine is noisy, and gets slower all 
 from __future__ import annotations
 
 import importlib
-import os
 import random
 import shutil
-import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +25,7 @@ from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions, _flaw, aft
 from pytest_ttnn_perf.experiments.try_change import try_change
 from pytest_ttnn_perf.measure.observer import Observer
 from pytest_ttnn_perf.plugin.worker import checked
+from tests.harness.git import git_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -151,14 +150,8 @@ class Workshop:
         self.git("commit", "--quiet", "-m", subject)
 
     def git(self, *words: str) -> str:
-        """Run git as somebody, whatever this machine is set up for."""
-        who = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
-        environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
-        command = ["git", *who, *words]
-        done = subprocess.run(
-            command, cwd=self.root, env=environment, capture_output=True, text=True, check=True
-        )
-        return done.stdout
+        """Run git."""
+        return git_in(self.root, *words)
 
     def attempt(self, message: str, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> TryResult:
         """Try what is in the working tree, with workers that are none."""
