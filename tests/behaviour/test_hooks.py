@@ -90,31 +90,18 @@ def test_a_rule_of_a_conftest_fails_a_test(project: Project) -> None:
     assert findings_of(project)["ACM901"]["outcome"] == "FOUND"
 
 
-@pytest.mark.parametrize("option", ["--ttnn-perf-ignore=ACM", "--ttnn-perf-ignore=ACM901"])
-def test_it_can_be_ignored(project: Project, option: str) -> None:
+def test_it_is_selected_ignored_and_weighed_as_ours_are(project: Project) -> None:
     project.write(conftest=RULES, test_model=MODEL)
-    assert counts_of(gate(project, option)) == "1 passed"
-
-
-def test_it_can_be_selected_alone(project: Project) -> None:
-    project.write(conftest=RULES, test_model=MODEL)
-    gate(project, "--ttnn-perf-select=ACM")
+    message = refusal_of(gate(project, "--ttnn-perf-select=ABC1"))
+    assert message == "select: no rule begins with 'ABC1'; `ttnn-perf rules` lists them"
+    assert counts_of(gate(project, "--ttnn-perf-select=ACM")) == "1 failed"
     assert list(findings_of(project)) == ["ACM901"]
-
-
-def test_it_is_waived_and_weighed_as_ours_are(project: Project) -> None:
-    project.write(conftest=RULES, test_model=MODEL)
+    assert counts_of(gate(project, "--ttnn-perf-ignore=ACM")) == "1 passed"
     settings = '[tool.ttnn_perf.rules.ACM901]\nseverity = "warning"\n'
     (project.path / "pyproject.toml").write_text(settings)
     assert counts_of(gate(project)) == "1 passed"
     # The command line loads no conftest: it does not know the rule, and does not mind it.
     assert project.cli("baseline", "list").code == 0
-
-
-def test_a_code_that_nobody_has_is_refused_still(project: Project) -> None:
-    project.write(conftest=RULES, test_model=MODEL)
-    message = refusal_of(gate(project, "--ttnn-perf-select=ABC1"))
-    assert message == "select: no rule begins with 'ABC1'; `ttnn-perf rules` lists them"
 
 
 def test_a_rule_that_raises_fails_the_test_and_costs_no_other_finding(project: Project) -> None:
@@ -132,23 +119,12 @@ def test_a_rule_that_raises_fails_the_test_and_costs_no_other_finding(project: P
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("raise ValueError('no')", "raised ValueError: no"),
         ("import pytest; pytest.skip('not here')", "raised Skipped: not here"),
-        ("return 3", "returned int: expected a list of CustomRule"),
         ("return [3]", "returned a list with 3 in it: expected CustomRule"),
         (
             "return [CustomRule('TTP001', 'x', Severity.INFO, print)]",
             "returned something that cannot be used: TTP001: codes that begin with TTP are "
             "those of ttnn-perf",
-        ),
-        (
-            "return [CustomRule('acme', 'x', Severity.INFO, print)]",
-            "returned something that cannot be used: a code is three capital letters and three "
-            "digits, found 'acme'",
-        ),
-        (
-            "return [CustomRule('ACM001', 'x', 'error', print)]",
-            "returned something that cannot be used: ACM001: expected a severity, found 'error'",
         ),
         (
             "return [CustomRule('ACM001', 'x', Severity.INFO, print)] * 2",
@@ -232,7 +208,6 @@ def test_hardware_that_we_do_not_know_is_told(project: Project) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("raise OSError('no tool')", "raised OSError: no tool"),
         ("return 'n150'", "returned 'n150': expected Hardware(arch, board, mesh)"),
         (
             "return Hardware('a', '')",

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     ("file", "text"),
     [
         ("pyproject.toml", '[tool.pytest.ini_options]\nminversion = "7.4"\n'),
-        ("pyproject.toml", "[tool.ttnn_perf]\nwarmup = 1\n"),
         ("ttnn_perf.toml", "warmup = 1\n"),
         ("pytest.ini", "[pytest]\n"),
-        ("tox.ini", "[pytest]\n"),
         ("setup.cfg", "[tool:pytest]\n"),
         ("setup.py", ""),
     ],

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.behaviour.model import counts_of, entry_of, outcomes, record_of
+from tests.behaviour.model import counts_of, entry_of, record_of
 from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 
 if TYPE_CHECKING:
@@ -30,28 +30,41 @@ def executed(project: Project, *names: str) -> list[int]:
     return [int((project.path / f"{name}.turn").read_text()) for name in names]
 
 
-def test_failures_and_suspects_end_as_they_would_in_one_process(project: Project) -> None:
-    names = ("slow", "cleared", "broken", "fine", "worse", "new")
-    write_turns(project, **{name: latencies(10) for name in names[:-1]})
+def test_failures_suspects_and_crashes_end_as_they_would_in_one_process(project: Project) -> None:
+    names = ("slow", "cleared", "broken", "fine", "new", "lost", "lost_and_new", "after")
+    known = [name for name in names if "new" not in name]
+    write_turns(project, **dict.fromkeys(known, latencies(10)))
     project.pytest("--ttnn-perf-update=new")
-    numbers = {"slow": (20,), "cleared": (20, 10), "fine": (10,), "worse": (30,), "new": (10,)}
-    later = {name: latencies(*values) for name, values in numbers.items()}
-    write_turns(project, broken=["assert False"], **later)
+    numbers = {"slow": (20,), "cleared": (20, 10), "fine": (10,), "new": (10,), "after": (10,)}
+    later: dict[str, list[Turn]] = {name: latencies(*ms) for name, ms in numbers.items()}
+    dying: list[Turn] = ["import os; os._exit(3)"]
+    later |= {"broken": ["assert False"], "lost": dying, "lost_and_new": dying}
+    write_turns(project, **{name: later[name] for name in names})
 
-    ran = gate(project, "-n", "2")
+    ran = gate(project, "-n", "2", "--junitxml=junit.xml", "--ttnn-perf-confirm=1")
 
-    assert (ran.code, counts_of(ran)) == (1, "4 failed, 2 passed")
-    assert executed(project, *names) == [3, 2, 1, 3, 3, 1]  # what is fine is a control
-    found = [outcomes(project, id_of(name)) for name in names]
-    assert [outcome for each in found for outcome in each.values()] == [
-        "REGRESSED", "WITHIN", "NO_DATA", "WITHIN", "REGRESSED", "NO_BASELINE"
-    ]  # fmt: skip
-    assert entry_of(project, id_of("worse"))["verdicts"]["latency"]["confirmed"] == [30, 30]
-    headings = [line for line in ran.text.splitlines() if "confirm pass " in line]
-    assert headings == [
-        "ttnn-perf: confirm pass 1 of 2: measuring 3 tests and 1 control again in a fresh process",
-        "ttnn-perf: confirm pass 2 of 2: measuring 2 tests and 1 control again in a fresh process",
-    ]
+    assert (ran.code, counts_of(ran)) == (1, "5 failed, 3 passed")
+    assert executed(project, "slow", "cleared", "broken", "new") == [2, 2, 1, 1]
+    record = record_of(project)
+    assert entry_of(project, id_of("slow"))["verdicts"]["latency"]["confirmed"] == [20]
+    found = {
+        name: next(iter(record["tests"][id_of(name)]["verdicts"].values()))["outcome"]
+        for name in names
+        if name != "lost_and_new"
+    }
+    assert found == {
+        "slow": "REGRESSED", "cleared": "WITHIN", "broken": "NO_DATA", "fine": "WITHIN",
+        "new": "NO_BASELINE", "lost": "NO_DATA", "after": "WITHIN",
+    }  # fmt: skip
+    (heading,) = [line for line in ran.text.splitlines() if "confirm pass " in line]
+    said = "confirm pass 1 of 1: measuring 2 tests and 2 controls again in a fresh process"
+    assert heading == f"ttnn-perf: {said}"
+    (suite,) = ET.parse(project.path / "junit.xml").getroot()
+    assert suite.attrib["tests"] == "8"
+    for name in ("lost", "lost_and_new"):
+        assert f"crashed while running '{id_of(name)}'" in ran.text
+    # What no process told of is known to be measured by its baseline alone.
+    assert id_of("lost_and_new") not in record["tests"]
 
 
 #: Notes which process of pytest-xdist's a test ran in, and what of ours its children would inherit.
@@ -182,36 +195,6 @@ def test_timed_sections_take_turns_and_nothing_else_does(project: Project) -> No
     one, other = timed(project).values()
     assert len(one) == len(other) == 4 + 5 + 1 + 3
     assert all(end <= begin or finish <= start for start, end in one for begin, finish in other)
-
-
-CRASH = """
-    import os
-    import pytest
-
-    @pytest.mark.parametrize("name", ["a", "known", "b", "new", "c"])
-    def test_model(ttnn_perf, name):
-        ttnn_perf.record("latency", 10.0, unit="ms")
-        if name in ("known", "new") and os.path.exists("crash"):
-            os._exit(3)
-"""
-
-
-def test_process_that_crashes_costs_its_test_alone(project: Project) -> None:
-    project.write(test_model=CRASH)
-    project.pytest("--ttnn-perf-update=new", "-k", "not new")
-    (project.path / "crash").touch()
-
-    ran = gate(project, "-n", "2", "--junitxml=junit.xml")
-
-    assert (ran.code, counts_of(ran)) == (1, "2 failed, 3 passed")
-    (suite,) = ET.parse(project.path / "junit.xml").getroot()
-    assert suite.attrib["tests"] == "5"
-    for name in ("known", "new"):
-        assert f"crashed while running '{id_of(name)}'" in ran.text
-    # What no process told of is known to be measured by its baseline alone.
-    assert sorted(record_of(project)["tests"]) == [id_of(name) for name in ("a", "b", "c", "known")]
-    (verdict,) = entry_of(project, id_of("known"))["verdicts"].values()
-    assert (verdict["outcome"], verdict["reason"]) == ("NO_DATA", "lost")
 
 
 @pytest.mark.long

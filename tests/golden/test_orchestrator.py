@@ -55,25 +55,16 @@ def mixed(project: Project) -> Project:
     ("name", "options"),
     [
         ("usual", []),
-        ("verbose_uncaptured", ["-vvs"]),
+        pytest.param("verbose_uncaptured", ["-vvs"], marks=pytest.mark.long),
+        # Classic: whether it stopped at 100 % of the tests differs between versions of pytest.
+        (
+            "stopped_by_a_verdict",
+            ["-x", "test_model.py", "test_more.py::test_plain", "-oconsole_output_style=classic"],
+        ),
     ],
 )
 def test_results_come_as_they_are_known(mixed: Project, name: str, options: list[str]) -> None:
     ran = run(mixed, *options)
-    assert ran.code == 1
-    matches(name, mixed, ran)
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("stopped_by_a_verdict", ["-x", "test_model.py", "test_more.py::test_plain"]),
-        ("stopped_at_the_second", ["--maxfail=2", "-k", "as_ever or test_more"]),
-    ],
-)
-def test_run_that_is_to_stop_early(mixed: Project, name: str, options: list[str]) -> None:
-    # Classic: whether it stopped at 100 % of the tests differs between versions of pytest.
-    ran = run(mixed, *options, "-o", "console_output_style=classic")
     assert ran.code == 1
     matches(name, mixed, ran)
 
@@ -115,46 +106,3 @@ def test_recording_and_accepting(mixed: Project) -> None:
     ran = run(mixed, "--ttnn-perf-update=new")
     assert ran.code == 0
     matches("recorded", mixed, ran)
-
-
-def test_worker_that_dies(mixed: Project) -> None:
-    mixed.write(
-        test_more="""
-            import os
-
-            def test_before(): pass
-            def test_crash(ttnn_perf): os.write(1, b"to its log"); os._exit(7)
-            def test_after(): pass
-        """
-    )
-    ran = run(mixed, "-vs", "-k", "as_ever or test_more")
-    assert ran.code == 1
-    matches("worker_lost", mixed, ran)
-
-
-def test_run_that_a_test_ends(mixed: Project) -> None:
-    mixed.write(
-        test_more="""
-            import pytest
-
-            def test_exit(): pytest.exit("the board is on fire", returncode=7)
-            def test_after(): pass
-        """
-    )
-    ran = run(mixed)
-    assert ran.code == 7
-    matches("exited", mixed, ran)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "code"),
-    [
-        ("not_collected", ["--tb=no"], 2),
-        ("collected_in_part", ["--tb=no", "--continue-on-collection-errors", "-k", "as_ever"], 1),
-    ],
-)
-def test_selection_that_fails(mixed: Project, name: str, options: list[str], code: int) -> None:
-    mixed.write(test_broken="import warnings\nwarnings.warn('odd')\nimport no_such_module")
-    ran = run(mixed, *options)
-    assert ran.code == code
-    matches(name, mixed, ran)

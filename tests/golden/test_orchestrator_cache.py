@@ -24,11 +24,12 @@ def remembered(project: Project, name: str) -> Any:
     return json.loads((project.path / ".pytest_cache/v/cache" / name).read_text())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "second"),
     [
         (["--sw"], ["--sw", "-v"]),
-        pytest.param(["test_b.py"], ["--nf", "-v"], marks=pytest.mark.long),
+        (["test_b.py"], ["--nf", "-v"]),
     ],
     ids=str,
 )
@@ -67,7 +68,7 @@ def test_failed_verdicts_are_remembered(project: Project) -> None:
     write_model(project, "as_ever", "first", "second")
     write_numbers(project, as_ever=[10], first=[20], second=[20])
 
-    ran = project.pytest(*GATED, "-q", "--sw")
+    ran = project.pytest(*GATED, "--ttnn-perf-confirm=1", "-q", "--sw")
 
     assert ran.code == 2
     failed = [f"test_model.py::test_model[{name}]" for name in ("first", "second")]

@@ -63,10 +63,15 @@ def test_session_that_a_test_ends(project: Project, statement: str, code: int) -
     ("statements", "options", "code"),
     [
         ({"in_teardown": "pytest.exit('at last', returncode=9)"}, ["--junitxml=junit.xml"], 9),
-        ({"at_import": "import no_such_module"}, ["--continue-on-collection-errors"], 1),
+        ({"at_import": "import no_such_module"}, [], 2),
+        pytest.param(
+            {"at_import": "import no_such_module"},
+            ["--continue-on-collection-errors"],
+            1,
+            marks=pytest.mark.long,
+        ),
         ({}, ["-k", "nothing"], 5),
         ({}, ["test_ending.py::test_nowhere"], 4),
-        ({}, ["--no-such-option"], 4),
     ],
     ids=str,
 )
@@ -108,39 +113,7 @@ def test_internal_error_of_a_worker_is_shown_as_one(project: Project) -> None:
         assert "RuntimeError: a plugin is broken</error>" in report
 
 
-def test_tests_that_no_worker_came_to_run_are_named_as_others_are(project: Project) -> None:
-    project.write(
-        conftest="""
-            import os
-
-            import pytest
-
-            @pytest.hookimpl(tryfirst=True)
-            def pytest_runtest_protocol(item):
-                if "batch" in item.name:
-                    os._exit(7)
-        """,
-        test_model="""
-            import pytest
-
-            class TestModel:
-                def test_first(self): pass
-
-                @pytest.mark.parametrize("batch", ["1::2"])
-                def test_batch(self, batch): pass
-        """,
-    )
-
-    ran = project.pytest(*GATED, "-v")
-
-    lines = ran.text.splitlines()
-    assert ran.code == 1
-    assert "___ ERROR at setup of TestModel.test_batch[1::2] ___" in lines
-    assert any(
-        line.startswith("test_model.py::TestModel::test_batch[1::2] ERROR") for line in lines
-    )
-
-
+@pytest.mark.long
 def test_more_tests_than_a_command_line_names_go_on_after_a_crash(project: Project) -> None:
     project.write(
         test_many="""

@@ -131,7 +131,6 @@ def everything(project: Project) -> Project:
     "options",
     [
         ["-vv", "-rA", "--durations=0"],
-        pytest.param(["-vvs", "--tb=short"], marks=pytest.mark.long),
         pytest.param(["--capture=tee-sys", "--tb=line"], marks=pytest.mark.long),
         pytest.param(
             ["--color=yes", "-rA", "-k", "not doc and not unknown_fixture"], marks=pytest.mark.long
@@ -140,7 +139,10 @@ def everything(project: Project) -> Project:
         ["--log-cli-level=INFO", "--tb=no", "-o", "console_output_style=classic"],
         ["-p", "no:terminal", "-q"],
         pytest.param(["--maxfail=3", "-v", "--no-header"], marks=pytest.mark.long),
-        ["-k", "TestBoard or xfail", "--deselect=test_outcomes.py::TestBoard::test_id[[x]]"],
+        pytest.param(
+            ["-k", "TestBoard or xfail", "--deselect=test_outcomes.py::TestBoard::test_id[[x]]"],
+            marks=pytest.mark.long,
+        ),
     ],
     ids=str,
 )

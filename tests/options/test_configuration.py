@@ -24,8 +24,9 @@ KNOWN = ", ".join(sorted(Settings.__struct_fields__))
 TABLES = {"pyproject.toml": "[tool.ttnn_perf] ", "ttnn_perf.toml": ""}
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-@pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
+@pytest.mark.parametrize(
+    ("file", "arguments"), [*zip(CONFIG_FILES, ([], ["--ttnn-perf"]), strict=True)]
+)
 def test_unknown_setting_is_refused_with_the_known_ones(
     project: Project, file: str, arguments: list[str]
 ) -> None:
@@ -40,16 +41,15 @@ def test_unknown_setting_is_refused_with_the_known_ones(
     )
 
 
-@pytest.mark.parametrize("arguments", [[]], ids=["idle"])
 @pytest.mark.parametrize("key", ["ttnn_perf_warmup", "ttnn-perf-warmup"])
 def test_setting_among_the_options_of_pytest_is_refused_with_its_place(
-    project: Project, key: str, arguments: list[str]
+    project: Project, key: str
 ) -> None:
     write_latency(project, 12.5)
     file = project.path / "pyproject.toml"
     file.write_text(f"[tool.pytest.ini_options]\n{key} = 3\n")
 
-    assert refusal_of(project.pytest(*arguments)) == (
+    assert refusal_of(project.pytest()) == (
         f"{file}: [tool.pytest.ini_options] {key}: expected warmup in [tool.ttnn_perf], "
         "found it among the options of pytest"
     )
@@ -102,8 +102,7 @@ def test_table_that_is_none_is_refused(project: Project) -> None:
     )
 
 
-@pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
-def test_settings_in_both_files_are_refused(project: Project, arguments: list[str]) -> None:
+def test_settings_in_both_files_are_refused(project: Project) -> None:
     write_latency(project, 12.5)
     configure(project, "enabled = true", file="pyproject.toml")
     configure(project, 'label = "own"', file="ttnn_perf.toml")
@@ -112,7 +111,7 @@ def test_settings_in_both_files_are_refused(project: Project, arguments: list[st
         "beside ttnn_perf.toml: remove one of the two"
     )
 
-    assert refusal_of(project.pytest(*arguments)) == refused
+    assert refusal_of(project.pytest()) == refused
     asked = project.cli("baseline", "list")
     assert (asked.code, asked.errors) == (3, f"ttnn-perf: {refused}")
 
@@ -156,8 +155,9 @@ def test_a_table_of_another_name_is_refused(project: Project, table: str) -> Non
     assert (asked.code, asked.errors) == (3, f"ttnn-perf: {refused}")
 
 
-@pytest.mark.parametrize("name", ["TTNN_PERF.toml", "pytest_ttnn_perf.toml"])
-@pytest.mark.parametrize("beside", ["", "ttnn_perf.toml"])
+@pytest.mark.parametrize(
+    ("name", "beside"), [("TTNN_PERF.toml", ""), ("pytest_ttnn_perf.toml", "ttnn_perf.toml")]
+)
 def test_a_file_of_another_name_is_refused(project: Project, name: str, beside: str) -> None:
     write_latency(project, 12.5)
     (project.path / name).write_text("enabled = true\n")
@@ -181,15 +181,12 @@ def test_own_file_that_cannot_be_read_is_refused(project: Project) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[project]\nname = "x"\nversion = "1"\ndependencies = ["ttnn", "pytest-ttnn-perf>=0.1"]\n',
-        '[dependency-groups]\ntest = [\n  "pytest-ttnn-perf",\n]\n',
-        '[project]\nname = "ttnn-models"\nversion = "1"\n',
-    ],
-)
-def test_a_project_that_only_depends_on_us_costs_nothing(project: Project, text: str) -> None:
+def test_a_project_that_only_depends_on_us_costs_nothing(project: Project) -> None:
+    text = (
+        '[project]\nname = "ttnn-models"\nversion = "1"\n'
+        'dependencies = ["ttnn", "pytest-ttnn-perf>=0.1"]\n'
+        '[dependency-groups]\ntest = [\n  "pytest-ttnn-perf",\n]\n'
+    )
     project.write(
         test_model="""
             import sys

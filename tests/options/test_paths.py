@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.core.options import option_of
-from tests.behaviour.model import configure, refusal_of, write_latency
+from tests.behaviour.model import configure, write_latency
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -58,17 +58,3 @@ def test_settings_start_at_the_root_and_options_where_the_user_stands(below: Pro
 
     assert places(below, "below/mine") == set(WRITTEN)
     assert "ttnn-perf: gate on, key host-ARCH, baselines mine/baselines, update new" in ran.text
-
-
-@pytest.mark.parametrize(
-    ("name", "what"),
-    [("json", "run record"), ("markdown", "report"), ("gitlab", "code quality report")],
-)
-def test_folder_in_the_place_of_a_file_is_refused(project: Project, name: str, what: str) -> None:
-    write_latency(project, 12.5)
-    (project.path / "taken").mkdir()
-
-    ran = project.pytest("--ttnn-perf-update=new", f"--ttnn-perf-{name}=taken")
-
-    place = project.path / "taken"
-    assert refusal_of(ran) == f"{place}: expected a file for the {what}, found a folder"

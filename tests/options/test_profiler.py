@@ -52,34 +52,30 @@ def test_twin(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "message"),
+    ("value", "variables", "message"),
     [
         (
-            {"TT_METAL_WATCHER": "1"},
-            "TT_METAL_WATCHER=1 makes the kernels report to a watcher, even if 0: unset "
-            "TT_METAL_WATCHER",
-        ),
-        (
+            "off",
             {"TT_METAL_DEVICE_PROFILER": "0"},
             "TT_METAL_DEVICE_PROFILER=0 instruments the kernels, and a ttnn without "
             "Tracy refuses every device call, even if 0: unset TT_METAL_DEVICE_PROFILER",
         ),
         (
+            "auto",
             {"TTNN_OP_PROFILER": "1", "TT_METAL_SLOW_DISPATCH_MODE": "1"},
             "TTNN_OP_PROFILER=1 records every operation: unset TTNN_OP_PROFILER; "
             "TT_METAL_SLOW_DISPATCH_MODE=1 sends every program by itself, even if 0: unset "
             "TT_METAL_SLOW_DISPATCH_MODE",
         ),
     ],
-    ids=["watcher", "profiler", "several"],
+    ids=["off", "auto"],
 )
-@pytest.mark.parametrize("value", ["auto", "off"])
 def test_variables_in_the_way_are_refused_where_there_is_a_ttnn(
     project: Project,
     monkeypatch: pytest.MonkeyPatch,
+    value: str,
     variables: dict[str, str],
     message: str,
-    value: str,
 ) -> None:
     write_latency(project, 12.5)
     for name, text in variables.items():

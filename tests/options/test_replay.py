@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.behaviour.model import configure, counts_of, record_of, refusal_of
+from tests.behaviour.model import configure, counts_of, record_of
 from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
@@ -136,16 +136,6 @@ def test_without_artifacts_there_is_no_data(
     said = next(line for line in ran.text.splitlines() if line.startswith("NO_DATA: "))
     assert said.startswith("NO_DATA: device_kernel_time has no samples: ")
     assert problem in said
-
-
-@pytest.mark.parametrize(("place", "found"), [("nowhere", "nothing"), ("conftest.py", "a file")])
-def test_what_is_no_folder_is_refused(models: Project, place: str, found: str) -> None:
-    models.write(conftest="")
-
-    ran = models.pytest("--ttnn-perf-replay", place)
-
-    expected = f"expected a folder of recorded artifacts, found {found}"
-    assert refusal_of(ran) == f"{models.path}/{place}: {expected}"
 
 
 def test_replay_has_its_twin(models: Project) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,78 +11,45 @@ from tests.behaviour.model import configure, entry_of
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
+#: A test that says nothing, one with a marker, one with an argument.
+TESTS = """
+    import pytest
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """One of the two options; ``recorded`` is where the record keeps such calls."""
+    def test_silent(ttnn_perf): ttnn_perf.measure(int)
 
-    name: str
-    default: int
-    least: int
-    recorded: str
+    @pytest.mark.ttnn_perf({name}=6)
+    def test_marked(ttnn_perf): ttnn_perf.measure(int)
 
-    def write_tests(self, project: Project) -> None:
-        """Write a test that says nothing, one with a marker, one with an argument."""
-        project.write(
-            test_model=f"""
-                import pytest
-
-                def test_silent(ttnn_perf):
-                    ttnn_perf.measure(int)
-
-                @pytest.mark.ttnn_perf({self.name}=6)
-                def test_marked(ttnn_perf):
-                    ttnn_perf.measure(int)
-
-                @pytest.mark.ttnn_perf({self.name}=6)
-                def test_argued(ttnn_perf):
-                    ttnn_perf.measure(int, {self.name}=7)
-            """
-        )
-
-    def calls(self, project: Project) -> list[int]:
-        """Return how many such calls each test recorded in the newest run."""
-        names = ("test_silent", "test_marked", "test_argued")
-        entries = (entry_of(project, f"test_model.py::{name}") for name in names)
-        return [len(entry["metrics"]["wall_time"][self.recorded]) for entry in entries]
+    @pytest.mark.ttnn_perf({name}=6)
+    def test_argued(ttnn_perf): ttnn_perf.measure(int, {name}=7)
+"""
 
 
-WARMUP = Count("warmup", default=3, least=0, recorded="warmup")
-ITERATIONS = Count("iterations", default=10, least=1, recorded="samples")
-
-both = pytest.mark.parametrize("count", [WARMUP, ITERATIONS], ids=lambda count: count.name)
-
-
-@both
-def test_nearest_word_wins(project: Project, count: Count) -> None:
-    count.write_tests(project)
-    for arguments, expected in (
-        ([], count.default),
-        ([f"--ttnn-perf-{count.name}=4"], 4),
-        ([f"--ttnn-perf-{count.name}", "5"], 5),
+@pytest.mark.parametrize(
+    ("name", "recorded", "default"), [("warmup", "warmup", 3), ("iterations", "samples", 10)]
+)
+def test_nearest_word_wins(project: Project, name: str, recorded: str, default: int) -> None:
+    project.write(test_model=TESTS.format(name=name))
+    for settings, arguments, expected in (
+        ([], [], default),
+        ([f"{name} = 2"], [], 2),
+        ([f"{name} = 2"], [f"--ttnn-perf-{name}", "5"], 5),
     ):
+        configure(project, *settings)
         project.pytest("--ttnn-perf", *arguments)
-        assert count.calls(project) == [expected, 6, 7]
-
-
-@both
-def test_twin(project: Project, count: Count) -> None:
-    count.write_tests(project)
-    configure(project, f"{count.name} = 2")
-
-    project.pytest("--ttnn-perf")
-    assert count.calls(project) == [2, 6, 7]
-
-    project.pytest("--ttnn-perf", f"--ttnn-perf-{count.name}=4")
-    assert count.calls(project) == [4, 6, 7]
+        tests = [
+            entry_of(project, f"test_model.py::test_{n}") for n in ("silent", "marked", "argued")
+        ]
+        calls = [len(entry["metrics"]["wall_time"][recorded]) for entry in tests]
+        assert calls == [expected, 6, 7]
 
 
 def test_no_warm_up_leaves_the_first_calls_among_the_samples(project: Project) -> None:
-    WARMUP.write_tests(project)
+    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.measure(int)")
 
-    project.pytest("--ttnn-perf", "--ttnn-perf-warmup=0", "-k", "silent")
+    project.pytest("--ttnn-perf", "--ttnn-perf-warmup=0")
 
-    metrics = entry_of(project, "test_model.py::test_silent")["metrics"]
+    metrics = entry_of(project)["metrics"]
     assert "warmup" not in metrics["wall_time"]
     first_two = metrics["first_call_time"]["samples"] + metrics["second_call_time"]["samples"]
     assert metrics["wall_time"]["samples"][:2] == first_two

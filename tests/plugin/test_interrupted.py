@@ -182,7 +182,9 @@ INTERRUPTED = """
 """
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment", ["its report is made", pytest.param("it is judged", marks=pytest.mark.long)]
+)
 def test_ctrl_c_when_a_test_has_been_measured_keeps_its_result(
     project: Project, moment: str
 ) -> None:

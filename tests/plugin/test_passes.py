@@ -145,7 +145,7 @@ def test_runs_at_the_same_time_do_not_take_folders_from_each_other(tmp_path: Pat
     def make_and_discard(name: str) -> None:
         folder = tmp_path / "passes" / name
         workers = Workers(Settings(), lambda _: [], tmp_path / "nowhere", folder, print)
-        for _ in range(200):
+        for _ in range(50):
             # There is no such folder to start it in: its own is discarded again.
             with pytest.raises(UsageError):
                 workers.start(PassKind.WALL, None)

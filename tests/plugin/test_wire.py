@@ -10,7 +10,7 @@ import pytest
 from pytest_ttnn_perf.plugin.emit import interruption
 from tests.behaviour.model import counts_of, failure_of
 from tests.faults.refusals import PYTEST_USAGE, assert_no_traceback, assert_refused
-from tests.faults.workers import CONFIRMED, outcome_of, run, store, the_record, told, write_tests
+from tests.faults.workers import outcome_of, run, the_record, told, write_tests
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -134,56 +134,46 @@ def test_an_observation_that_arrives_damaged_is_no_data(project: Project) -> Non
     assert project.cli("gate", str(record), "--missing=ignore").code == 1
 
 
-#: A test that reaches for the channel of its worker, between two that do not.
+#: Tests that reach for the channel of their worker, between two that do not.
 REACHING = """
-    import os, time
+    import pytest
 
-    def test_before(ttnn_perf):
-        ttnn_perf.record("latency", 1.0, unit="ms")
+    COLLECTED = {"$report_type": "CollectReport", "nodeid": "a.py", "outcome": "failed"}
+    REPORT = {
+        "nodeid": "test_model.py::test_unread",
+        "location": ["test_model.py", 1, "x"],
+        "$report_type": "TestReport",
+    }
 
-    def test_reaches(ttnn_perf, request):
+    @pytest.fixture(autouse=True)
+    def link(ttnn_perf, request):
         ttnn_perf.record("latency", 1.0, unit="ms")
-        stream = request.config.pluginmanager.get_plugin("ttnn_perf_stream")
-        channel = stream.link.channel._socket
-        {act}
+        return request.config.pluginmanager.get_plugin("ttnn_perf_stream").link
 
-    def test_after(ttnn_perf):
-        ttnn_perf.record("latency", 1.0, unit="ms")
+    def test_before(): pass
+    def test_closed(link): link.channel._socket.close()
+    def test_unread(link): link.send("reported", report=REPORT)
+
+    def test_too_many(link):
+        link.send("finished", test="a", location=["a.py", 1, "b"], apart=False)
+        link.send("reported", report=COLLECTED)
+        link.send("opened")
+
+    def test_after(): pass
 """
-REPORT = {
-    "nodeid": "test_model.py::test_reaches",
-    "location": ["test_model.py", 1, "x"],
-    "$report_type": "TestReport",
-}
-UNREADABLE = "sent a message that cannot be read, killed"
-#: What a test does to the channel, and how its worker is said to have ended.
-DAMAGE = {
-    "closed": ("channel.close()", "ended with exit code 2"),
-    "no report": (f"stream.link.send('reported', report={REPORT!r})", UNREADABLE),
-}
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_stream_costs_the_test_that_was_running(project: Project, damage: str) -> None:
-    act, how = DAMAGE[damage]
-    write_tests(project, REACHING.format(act=act))
+def test_a_damaged_stream_costs_the_test_that_was_running(project: Project) -> None:
+    write_tests(project, REACHING)
     ran = run(project)
-    said = told(failure_of(ran, "test_reaches"), project).splitlines()[0]
-    assert said == f"its worker {how}; log: HERE/.ttnn_perf/passes/RUN-ID/1-wall/worker.log"
-    assert (counts_of(ran), ran.code) == ("1 failed, 2 passed", 1)
-    assert outcome_of(the_record(project), "test_reaches") == "NO_DATA"
-    assert_no_traceback(ran)
-
-
-def test_messages_too_many_change_nothing(project: Project) -> None:
-    collected = {"$report_type": "CollectReport", "nodeid": "a.py", "outcome": "failed"}
-    act = (
-        "stream.link.send('finished', test='a', location=['a.py', 1, 'b'], apart=False); "
-        f"stream.link.send('reported', report={collected!r}); stream.link.send('opened')"
-    )
-    write_tests(project, REACHING.format(act=act))
-    ran = run(project)
-    assert (counts_of(ran), ran.code) == ("3 passed", 0)
+    damaged = ("ended with exit code 2", "sent a message that cannot be read, killed")
+    for number, (name, how) in enumerate(zip(("closed", "unread"), damaged, strict=True), start=1):
+        said = told(failure_of(ran, f"test_{name}"), project).splitlines()[0]
+        log = f"HERE/.ttnn_perf/passes/RUN-ID/{number}-wall/worker.log"
+        assert said == f"its worker {how}; log: {log}"
+        assert outcome_of(the_record(project), f"test_{name}") == "NO_DATA"
+    # Messages too many change nothing.
+    assert (counts_of(ran), ran.code) == ("2 failed, 3 passed", 1)
     assert_no_traceback(ran)
 
 
@@ -201,14 +191,10 @@ def test_text_that_is_no_text_comes_through(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "utf-8:backslashreplace")
-    store(project, "test_known")
     write_tests(
         project,
         r"""
         import os, sys, pytest
-
-        def test_known(ttnn_perf):
-            ttnn_perf.record("latency", [2.0] * 3, unit="ms")
 
         @pytest.mark.parametrize("x", [1, 2], ids=["caf\u00e9", "lone\udcff"])
         def test_ids(ttnn_perf, x):
@@ -220,10 +206,9 @@ def test_text_that_is_no_text_comes_through(
     )
     # pytest's own cache cannot hold such an id.
     ini = "disable_test_id_escaping_and_forfeit_all_rights_to_community_support=true"
-    ran = run(project, *CONFIRMED, "-o", ini, "--junitxml=junit.xml", "-pno:cacheprovider")
+    ran = run(project, "-o", ini, "--junitxml=junit.xml", "-pno:cacheprovider")
     assert_no_traceback(ran)
-    assert (counts_of(ran), ran.code) == ("3 failed", 1)
-    assert "confirm passes: 2.000 ms, 2.000 ms" in failure_of(ran, "test_known")
+    assert (counts_of(ran), ran.code) == ("2 failed", 1)
     assert "bytes \ufffd\ufffd" in ran.text
     names = [json.dumps(name) for name in the_record(project)["tests"]]
     assert r'"test_model.py::test_ids[caf\u00e9]"' in names
