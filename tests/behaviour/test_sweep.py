@@ -66,68 +66,39 @@ def test_every_point_is_a_test_with_a_baseline_of_its_own(swept: Project) -> Non
     assert counts_of(swept.pytest("--ttnn-perf")) == "7 passed, 1 skipped"
 
 
-IN_THE_SETUP = """
-    import pytest
-
-    @pytest.fixture
-    def model(batch):
-        if batch > 2:
-            raise RuntimeError("Out of Memory: Not enough space to allocate 9 B")
-        return batch
-
-    @pytest.mark.ttnn_perf(sweep={"batch": [1, 2, 4]})
-    def test_model(ttnn_perf, model):
-        ttnn_perf.record("wall_time", model, unit="ms")
-"""
-OTHER_ERROR = """
-    import pytest
-
-    @pytest.mark.ttnn_perf(sweep={"batch": [1, 2]})
-    def test_model(ttnn_perf, batch):
-        if batch == 2:
-            raise ValueError("out of memory, said somebody else")
-        ttnn_perf.record("wall_time", 1.0, unit="ms")
-"""
-
-
-@pytest.mark.parametrize(
-    ("model", "counts", "states"),
-    [
-        (IN_THE_SETUP, "2 passed, 1 skipped", ["measured", "measured", "out of memory"]),
-        (OTHER_ERROR, "1 failed, 1 passed", ["measured", "failed"]),
-    ],
-)
-def test_how_points_end(project: Project, model: str, counts: str, states: list[str]) -> None:
-    project.write(test_model=model)
-    assert counts_of(project.pytest("--ttnn-perf-update=new")) == counts
-    assert [point["state"] for point in sweep_of(project)["points"]] == states
-
-
-def test_a_point_that_is_lost_with_its_worker_stays_in_the_sweep(project: Project) -> None:
+def test_how_points_end_and_stay_in_the_sweep_even_without_their_worker(project: Project) -> None:
     project.write(
         test_model="""
             import os
 
             import pytest
 
-            @pytest.mark.ttnn_perf(sweep={"batch": [1, 2, 4]})
-            def test_model(ttnn_perf, batch):
-                if batch == 2:
+            @pytest.fixture
+            def model(batch):
+                if batch == 8:
+                    raise RuntimeError("Out of Memory: Not enough space to allocate 9 B")
+                return batch
+
+            @pytest.mark.ttnn_perf(sweep={"batch": [1, 2, 4, 8, 16]})
+            def test_model(ttnn_perf, model):
+                if model == 2:
                     os._exit(3)
-                ttnn_perf.record("wall_time", 10.0 + batch, unit="ms")
+                if model == 4:
+                    raise ValueError("out of memory, said somebody else")
+                ttnn_perf.record("wall_time", 10.0 + model, unit="ms")
         """
     )
     ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-isolate=process")
-    assert counts_of(ran) == "1 failed, 2 passed"
-    assert "over batch: 3 points; 1 failed" in ran.text
+    assert counts_of(ran) == "2 failed, 2 passed, 1 skipped"
+    assert "over batch: 5 points; " in ran.text
     states = [point["state"] for point in sweep_of(project)["points"]]
-    assert states == ["measured", "failed", "measured"]
+    assert states == ["measured", "failed", "failed", "out of memory", "measured"]
 
 
 IDLE_AXIS = """
     import pytest
 
-    @pytest.mark.ttnn_perf(sweep={"batch": [1, 2], "weights": ["bf16", "bfp8"]}, waive=%s)
+    @pytest.mark.ttnn_perf(sweep={"batch": [1, 2], "weights": ["bf16", "bfp8"]})
     def test_model(ttnn_perf, batch, weights):
         ttnn_perf.facts(weights=weights)
         ttnn_perf.record("wall_time", [batch * 10.0, batch * 10.1], unit="ms")
@@ -139,7 +110,7 @@ IDLE = "axis-without-effect (warning): axis weights changed nothing that was obs
 def test_an_axis_that_is_not_passed_on_is_a_finding(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project.write(test_model=IDLE_AXIS % {})
+    project.write(test_model=IDLE_AXIS)
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
     assert counts_of(ran) == "4 passed"
@@ -151,7 +122,7 @@ def test_an_axis_that_is_not_passed_on_is_a_finding(
 
 
 def test_an_axis_that_must_take_effect_fails_the_run_and_stores_nothing(project: Project) -> None:
-    project.write(test_model=IDLE_AXIS % {})
+    project.write(test_model=IDLE_AXIS)
     configure(project, "[tool.ttnn_perf.rules.TTP013]", 'severity = "error"')
     ran = project.pytest("--ttnn-perf-update=new")
     assert (ran.code, counts_of(ran)) == (1, "1 failed, 4 passed")
