@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from math import prod
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.analysis.ops.regions import step_of
-from pytest_ttnn_perf.core.finding import RuleOutcome
-from tests.analysis.rules.answers import Ask, clean
+from tests.analysis.rules.answers import Ask
 from tests.analysis.rules.captures import (
-    KERNEL,
     device_rows,
-    ops_of,
     region_of,
     report_of,
-    rows_of,
     without_chip,
 )
 
@@ -33,7 +28,6 @@ BYTES = {
 EXCHANGES = re.compile("AllGather|ReduceScatter")
 MOVES = re.compile("Reshard|InterleavedTo|ShardedTo")
 CLIP, FALCON = "blackhole_clip_encoder.csv", "falcon3_7b_tp4.csv"
-GAP = "OP TO OP LATENCY [ns]"
 REPLAY = ("DEVICE ID", "METAL TRACE ID", "METAL TRACE REPLAY SESSION ID")
 
 
@@ -102,31 +96,6 @@ def test_reshards() -> None:
     moved = sum(op.kernel_ns for op in (*moves, *copies))
     answer = Ask("TTP302").with_limits(share=0)(region_of(FALCON, "multichip_decode"))
     assert answer.value == pytest.approx(moved / sum(op.kernel_ns for op in ops))
-
-
-def replays(name: str) -> list[list[Row]]:
-    """Return the ops of every replay, as the device began them."""
-    found: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    for row in rows_of(name):
-        if row[REPLAY[1]] and row[KERNEL]:
-            found[tuple(row[part] for part in REPLAY)].append(row)
-    return [
-        sorted(each, key=lambda row: int(row["DEVICE FW START CYCLE"])) for each in found.values()
-    ]
-
-
-def waiting(sequences: list[list[Row]]) -> float:
-    gaps = sum(float(row[GAP]) for sequence in sequences for row in sequence[1:])
-    return gaps / (gaps + sum(float(row[KERNEL]) for sequence in sequences for row in sequence))
-
-
-@pytest.mark.parametrize("name", ["gemma_31b_fused_final.csv", FALCON])
-def test_gaps_inside_replays(name: str) -> None:
-    share = waiting(replays(name))
-    answer = Ask("TTP401").with_limits(share=share * 1.01)(ops_of(name))
-    assert answer == clean(answer.value, limit=share * 1.01, unit="of the time")
-    assert answer.value == pytest.approx(share)
-    assert Ask("TTP401").with_limits(share=share * 0.99)(ops_of(name)).outcome is RuleOutcome.FOUND
 
 
 def test_a_small_vision_model() -> None:

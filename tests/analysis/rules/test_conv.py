@@ -161,3 +161,10 @@ def test_far_from_the_roofline() -> None:
         "143.5 µs − 57.4 µs at 50.0 % of the roofline",
     )
     assert slow.with_limits(efficiency=0.2)(ops=ops).value == pytest.approx(0.0)
+
+
+def test_an_ideal_of_the_profiler_counts_for_the_cores_in_use() -> None:
+    """PM IDEAL is that of all cores of a chip; on 16, none is faster than those of Blackhole."""
+    row = conv(pixels=LARGE, ns=2_000_000.0)._replace(fidelity="HiFi4", cores=16, ideal_ns=1_000.0)
+    least = 2 * LARGE * 64 * 288 / (16 * 5.5296 / 4 * 1000)
+    assert slow.saving(ops=table(row, arch=None))[0] == pytest.approx(2_000_000 - 2 * least)

@@ -13,7 +13,7 @@ from tests.analysis.rules.answers import (
     not_applicable,
 )
 from tests.analysis.rules.captures import region_of
-from tests.analysis.rules.tables import Op, OpTable, Tensor, op, table, tensor
+from tests.analysis.rules.tables import Op, Tensor, op, table, tensor
 
 ttp305 = Ask("TTP305")
 LIMIT = limit(0.02, "of a step")
@@ -46,6 +46,20 @@ def test_an_op_does_not_get_shorter_than_launching_or_reading_takes() -> None:
         matmul = op("MatmulDeviceOperation", [tall, weights], [tall], ns=200_000.0, cores=1)
         saved = 200_000 - size * 2048**2 / 288 / part - 5_000
         assert ttp305.saving(ops=table(matmul)).ns == pytest.approx(saved)
+
+
+def rotary(width: int, memory: str = "DRAM_INTERLEAVED", rows: int = 32) -> Op:
+    operand = tensor(1, 1, rows, width, memory=memory)
+    return op("RotaryEmbeddingDeviceOperation", [operand], [operand], ns=15_000.0, cores=1)
+
+
+def test_a_rotary_embedding_of_many_rows_takes_them_without_shards() -> None:
+    assert ttp305.fix(ops=table(rotary(128, rows=1024))) == (
+        "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`."
+    )
+    assert ttp305.fix(ops=table(rotary(512, rows=1024))) == (
+        "RotaryEmbedding: `rotary_embedding_hf`, which takes heads of more than 256."
+    )
 
 
 def test_a_conversion_on_one_core_that_another_of_its_kind_does_not_need() -> None:
@@ -130,7 +144,6 @@ def test_one_core_does_the_work_of_others() -> None:
 
 
 ttp307 = Ask("TTP307")
-LIMIT_307 = limit(0.05, "of a step")
 
 
 def fix_of(*rows: Op) -> str:
@@ -156,22 +169,6 @@ def test_heads_are_made_and_merged_in_one_op() -> None:
     merge = op("ReshapeDeviceOperation", [split], [product], ns=500.0)
     merging = fix_of(matmul, attention, back, merge, matmul)
     assert merging == "Merge the heads in one op: `ttnn.transformer.concatenate_heads`."
-
-
-def test_an_input_of_the_host_has_to_be_rearranged_unless_that_is_slow() -> None:
-    rows = tensor(1, 1, 1200, 1200, layout="ROW_MAJOR")  # 2.88 MB: 20 µs to read and write it
-
-    def with_input(ns: float) -> OpTable:
-        permute = op("PermuteDeviceOperation", [rows], [rows], ns=ns)
-        return table(op("Matmul", [INPUT], [INPUT], ns=5e4), permute, op("Matmul", ns=5e4))
-
-    assert ttp307(ops=with_input(200_000.0)) == LIMIT_307.clean(0.0)
-    answer = ttp307(ops=with_input(300_000.0))
-    assert answer.reason == (
-        "60.0 % of a step only rearranges data, in 1 op, 1 slow input conversion among them"
-    )
-    assert answer.evidence[0].subject == "Permute 1x1x1200x1200, a slow input conversion"
-    assert answer.evidence[0].value == pytest.approx(300_000 - 3 * 20_000)
 
 
 ttp308 = Ask("TTP308")
@@ -211,18 +208,6 @@ def test_the_largest_value_and_its_place_of_one_tensor() -> None:
     assert ttp308(ops=table(MATMUL, value._replace(kernel_ns=20_000.0))) == LIMIT.clean(0.0)
 
 
-def test_a_real_decode_step_mostly_samples() -> None:
-    decode = region_of("falcon3_full.csv", "decode")
-    answer = ttp308(decode)
-    assert answer.reason == "2 searches along rows take 626.9 µs; sampling is 61.7 % of a step"
-    assert [each.subject for each in answer.evidence] == [
-        "ArgMax 1x1x32x32768 on 110 cores, 34 ns for each element of a core; "
-        "31 of 32 rows are padding",
-        "Reduce MAX 1x1x32x32768 on 1 of 103 cores, of what ArgMax searches too",
-    ]
-    assert ttp308.saving(decode).ns == pytest.approx(327_900 * 31 / 32 + 299_100, abs=500)
-
-
 ttp309 = Ask("TTP309")
 CACHE, USER = tensor(32, 8, 128, 128), tensor(1, 8, 32, 128)
 MATMUL_309 = op("Matmul", [USER], [USER], ns=200_000.0)
@@ -239,13 +224,6 @@ def test_what_is_no_loop_of_small_ops() -> None:
     apart = [row for _ in range(32) for row in (MATMUL_309, *TURN)]
     for rows in (few_turns, layer * 40, long * 40, apart):
         assert ttp309(ops=table(*rows)) == LIMIT.clean(0.0)
-
-
-def test_a_real_prefill_fills_the_caches_of_its_users_one_by_one() -> None:
-    prefill = region_of("qwen3_32b_fused_prefill.csv")
-    assert ttp309(prefill).evidence == ()  # much else is slower in it
-    subject = ttp309.with_limits(share=0.0)(prefill).evidence[0].subject
-    assert subject == "32 runs of 2 x Slice, 2 x UpdateKVCache"
 
 
 LIMIT_315 = limit(0.15, "of a step")
@@ -314,12 +292,6 @@ def test_what_the_router_does_not_choose_is_computed_for_nothing() -> None:
         70_000.0,
         "80.0 µs − 10.0 µs for the experts that are chosen by 1 token",
     )
-
-
-def test_many_tokens_choose_all_experts() -> None:
-    """What is left is reading the weights, and what 32 matrices of 64 rows take from DRAM."""
-    read = 32 * (512 * 512 + 2 * 64 * 512) * 2 / 288
-    assert ttp320.saving(ops=table(*step(tokens=64)))[0] == pytest.approx(DENSE_NS - read)
 
 
 @pytest.mark.parametrize(

@@ -61,18 +61,6 @@ def test_programs_that_hardly_move_anything_count_nowhere() -> None:
     )
 
 
-ONE_CORE = limit(0.1, "of the time")
-
-
-@pytest.mark.parametrize("there", [0, None])
-def test_a_grid_of_one_core_is_found_on_a_chip_that_is_not_known(there: int | None) -> None:
-    assert ttp801(printed(program(cores=1), cores=there)) == ONE_CORE.found(
-        1.0,
-        "100.0 % of the time goes into 1 program on a grid of 1x1",
-        [Evidence("program 1024 (kernel) on 1 core", 1000.0, "ns")],
-    )
-
-
 @pytest.mark.parametrize(
     ("made", "saved"),
     [
@@ -103,15 +91,6 @@ def test_one_barrier_on_each_core_is_not_waiting_often() -> None:
     assert ttp803(printed(made)) == LIMIT_803.clean(0.0)
 
 
-def test_few_transfers_raise_no_question() -> None:
-    assert ttp803(printed(program(sizes={2048: 63}))) == not_applicable(
-        "there are few transfers: 63"
-    )
-    assert ttp803(printed(program(reads=0, writes=0))) == not_applicable(
-        "there are few transfers: 0"
-    )
-
-
 ttp804 = Ask("TTP804")
 LIMIT_804 = limit(0.1, "of the longer work")
 THREADS = (ThreadWork("NCRISC", 1400, 621, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
@@ -134,16 +113,6 @@ def test_what_bounds_a_kernel_is_said() -> None:
     )
 
 
-def test_where_every_thread_waits_neither_side_binds() -> None:
-    threads = (ThreadWork("NCRISC", 1906, 1127, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
-    line = replace(roofline("memory", 18), threads=threads)
-    assert ttp804(printed(roofline=line)) == not_applicable(
-        "every thread waits for 59.1 % or more of its cycles (TTP808): neither moving data nor "
-        "computing binds"
-    )
-    assert ttp804.with_limits(waiting=0.6)(printed(roofline=line)).value == 0.18
-
-
 ttp805 = Ask("TTP805")
 LIMIT_805 = limit(2, "transfers per barrier")
 
@@ -161,11 +130,6 @@ def test_a_barrier_after_each_transfer_is_found() -> None:
             Evidence("writes of program 1 (kernel)", 1.5, LIMIT_805.unit),
         ],
     )
-
-
-def test_the_limit_itself_is_clean_805() -> None:
-    subject = printed(program(cores=4, read_barriers=128, write_barriers=16))
-    assert ttp805(subject) == LIMIT_805.clean(2.0)
 
 
 @pytest.mark.parametrize("barriers", [None, 0, 256])

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.report_db import (
     BufferType,
     CoreRange,
     Device,
-    OperationError,
-    Reshard,
     Shard,
 )
 from tests.analysis.rules.answers import (
@@ -45,17 +42,6 @@ def test_a_report_without_a_table() -> None:
         "1 of 1 activation that ops read lie interleaved in L1, 100.0 % of the bytes",
         [Evidence("ttnn.relu → ttnn.gelu 1x1x1x20", 2048.0, "B")],
     )
-
-
-def test_what_failed_hands_nothing_on() -> None:
-    operations = [
-        Operation(1, "ttnn.relu", outputs=(1,), device_operations=("Unary",)),
-        Operation(2, "ttnn.gelu", inputs=(1,), device_operations=("Unary",)),
-    ]
-    made = report(operations, [record(1, 32, 32, memory="L1_INTERLEAVED")], [(1, 1, 2)])
-    failed = replace(made, errors=(OperationError(2, "ttnn.gelu", None, "no room"),))
-    assert ttp301(report=made).value == 1.0
-    assert ttp301(report=failed) == not_applicable("no op reads what another one made")
 
 
 def test_inputs_that_do_not_tell() -> None:
@@ -105,11 +91,6 @@ def test_a_move_without_a_graph_is_told_by_its_tensors() -> None:
     assert ttp302(kept) == ttp302(spread) == unavailable
 
 
-def test_a_report_without_reshards() -> None:
-    asked = Subject(report=report([Operation(1, "ttnn.relu", reshard=Reshard.NONE)]))
-    assert ttp302(asked) == clean(0.0, limit=0, unit="reshards")
-
-
 ttp303 = Ask("TTP303")
 LIMIT_303 = limit(0.02, "of a step")
 INPUT_303 = tensor(1, 1, 64, 64)
@@ -142,22 +123,6 @@ def test_what_is_written_and_read_again() -> None:
         18_000.0,
         "5.493 MiB ÷ 288 GB/s, less a tenth, but not below each op's minimum: 18.0 µs",
     )
-
-
-def test_where_a_result_goes_is_not_read() -> None:
-    def following(code: str, inputs: int, attributes: str = "") -> OpTable:
-        made = op("UnaryDeviceOperation", [INPUT_303], [FAR], ns=26_000.0)
-        taken = op(code, [FAR] * inputs, [GIVEN], ns=24_000.0, attributes=attributes)
-        return table(made, taken)
-
-    read_ns = 9_000.0
-    assert ttp303.saving(ops=following("UnaryDeviceOperation", 2)).ns == pytest.approx(read_ns)
-    scalar = following("BinaryNgDeviceOperation", 3, "{'scalar': '2.5'}")
-    assert ttp303.saving(ops=scalar).ns == pytest.approx(read_ns)
-    # Both operands would be 18 µs, of which computing leaves less.
-    both = following("BinaryNgDeviceOperation", 3, "{'scalar': 'std::nullopt'}")
-    tiles_of_a_core = -(-1200 * 1216 // 1024 // 64)
-    assert ttp303.saving(ops=both).ns == pytest.approx(24_000 - 650 * tiles_of_a_core)
 
 
 COPY = ("CopyDeviceOperation",)

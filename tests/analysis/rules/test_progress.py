@@ -85,12 +85,6 @@ def test_a_step_is_done_only_if_a_rule_that_looks_at_it_could_tell(
     assert progress.steps[number - 1].state is states[state]
 
 
-def test_a_step_is_not_done_beside_what_is_printed_for_information() -> None:
-    found = [finding(601, CLEAN), finding(602, FOUND, Severity.INFO)]
-    step = progress_of(found, has_baseline=True).steps[5]
-    assert step == Step("convolutions", State.OPEN, ("TTP602",))
-
-
 def test_nothing_is_known_of_nothing() -> None:
     progress = progress_of([], has_baseline=None)
     assert {step.state for step in progress.all} == {State.NOT_MEASURED}
@@ -178,13 +172,6 @@ def test_what_saves_most_comes_first_and_the_path_breaks_ties() -> None:
     assert first_of(*found, saving(602, 9e9, Severity.INFO)) == "TTP305"
     assert first_of(saving(203, None), saving(401, None)) == "TTP203"
     assert first_of(saving(602, 9e9, Severity.INFO)) == "TTP602"
-
-
-def test_what_it_adds_counts_not_what_it_would_save_alone() -> None:
-    larger = saving(305, 900.0, adds_ns=100.0, region="prefill", step_ns=2000.0)
-    smaller = saving(311, 400.0, adds_ns=400.0, region="decode", step_ns=1000.0)
-    progress = progress_of([larger, smaller], has_baseline=None)
-    assert progress.first == First("TTP311", "name", "decode", 400.0, 1000.0)
 
 
 def test_of_two_regions_where_a_rule_saves_as_much_the_shorter_comes_first() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
@@ -188,21 +186,6 @@ def test_a_rule_of_another_project(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(runner._REGISTERED, "ABC301", many_facts)
     (group,) = select_rules(("ABC",), (), {"ABC301": RuleSettings(limits={"most": 3})})
     assert [each.limits["most"].value for each in group.rules] == [3]
-
-
-IMPORTED = """
-import sys
-from pytest_ttnn_perf.analysis.checklist.runner import ask_rules, select_rules
-from pytest_ttnn_perf.core.finding import Subject
-from pytest_ttnn_perf.core.observation import Observation
-ask_rules(select_rules(sys.argv[1:], (), {}), Subject(observation=Observation("test")))
-print(*sorted(name.rpartition(".")[2] for name in sys.modules if ".rules" in name))
-"""
-
-
-def test_rules_without_inputs_are_not_imported() -> None:
-    command = [sys.executable, "-c", IMPORTED, "TTP70", "TTP903", "TTP905"]
-    assert subprocess.check_output(command, text=True).strip() == "rules_on_numbers"
 
 
 @rule("TTP396", "removes-the-first-op", Severity.WARNING, Input.OPS)
