@@ -16,7 +16,6 @@ addopts = --import-mode=importlib -vvs -rA --durations=25
 empty_parameter_set_mark = skip
 markers =
     models_performance_bare_metal: mark model for performance on bare metal
-    use_module_device: share one device between the tests of a module
 """
 
 _CONFTEST = """\
@@ -66,17 +65,9 @@ def opened(request, device_params):
     ttnn.close_device(device)
 
 
-@pytest.fixture(scope="module")
-def _device_module_impl(request):
-    yield from opened(request, {})
-
-
 @pytest.fixture(scope="function")
 def device(request, device_params):
-    if request.node.get_closest_marker("use_module_device"):
-        yield request.getfixturevalue("_device_module_impl")
-    else:
-        yield from opened(request, device_params)
+    yield from opened(request, device_params)
 
 
 @pytest.fixture(scope="function")
@@ -206,28 +197,12 @@ def test_mlp_traced(ttnn_perf, device):
     ttnn.release_trace(device, trace)
 """
 
-_TEST_MODULE_DEVICE = """\
-import pytest
-
-from models.mlp.tt.mlp import Mlp
-
-pytestmark = pytest.mark.use_module_device
-
-
-@pytest.mark.ttnn_perf(warmup=1, iterations=5)
-@pytest.mark.parametrize("batch", [8, 32])
-def test_mlp_on_the_device_of_the_module(ttnn_perf, device, batch):
-    model = Mlp(device, batch)
-    ttnn_perf.measure(model, model.input)
-"""
-
 FILES = {
     "pytest.ini": _PYTEST_INI,
     "conftest.py": _CONFTEST,
     "models/mlp/tt/mlp.py": _MODEL,
     "models/mlp/tests/test_mlp.py": _TEST_MLP,
     "models/mlp/tests/test_mlp_traced.py": _TEST_TRACED,
-    "models/mlp/tests/test_mlp_module_device.py": _TEST_MODULE_DEVICE,
 }
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import counts_of, failure_of
-from tests.device.rig import CONFTEST, DENSE, MODELS, OPS, SILENCE, SUM, UPDATE, Rig, play, said
-from tests.device.script import Fault, Op
+from tests.device.rig import CONFTEST, DENSE, MODELS, SILENCE, SUM, UPDATE, Rig, play, said
+from tests.device.script import Fault
 from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
@@ -66,32 +66,6 @@ def test_dropped_markers_are_given_more_room_and_a_test_that_still_lacks_it_fail
     room = [each["variables"].get(MORE_ROOM) for each in rig.machine.journal()]
     assert rig.workers() == ["1-device", "2-device", "3-wall"]
     assert room == [None, "10000", None]
-
-
-TOO_LARGE = (
-    "device_kernel_time has no samples: one call runs about 10,002 programs, and the profiler has "
-    "room for 10,000: measure fewer layers, or parts of the model by themselves, or do without: "
-    "--ttnn-perf-passes=wall"
-)
-TEN_THOUSAND = (*[Op("matmul", 1e3)] * 10_001, *OPS[1:])
-
-
-@pytest.mark.long
-def test_a_model_that_fits_into_no_profiler_is_refused_by_name_and_not_tried_again(
-    tmp_path: Path,
-) -> None:
-    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
-
-    ran = rig.pytest(play(ops=TEN_THOUSAND), *UPDATE)
-
-    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
-    assert f"NO_DATA: {TOO_LARGE}" in ran.text.splitlines()
-    assert "TTP001" not in ran.text, "nothing was lost: nothing was profiled"
-    assert "with more room" not in ran.text
-    assert rig.workers() == ["1-device", "2-wall"]
-    assert rig.outcomes(DENSE)["device_kernel_time"] == "NO_DATA"
-    (file,) = (rig.project / "baselines").rglob("*.json")
-    assert list(json.loads(file.read_text())["tests"]) == ["test_sum"]
 
 
 def test_a_crash_under_the_profiler_costs_one_test_its_device_metrics(rig: Rig) -> None:

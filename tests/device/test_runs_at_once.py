@@ -8,10 +8,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.behaviour.model import counts_of
-from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
+from tests.device.rig import CONFTEST, Rig, play
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,41 +84,3 @@ def test_two_runs_in_one_checkout_read_what_they_have_captured_themselves(tmp_pa
     (file,) = (rig.project / "baselines").rglob("test_side.json")
     stored = json.loads(file.read_text())["tests"]["test_side"]["metrics"]
     assert [session[:3] for session in stored["report_op_count"]["sessions"]] == [[2, 0, 1]]
-
-
-#: A build whose import of captured graphs fails for one of the tests.
-FAILING = (
-    CONFTEST
-    + """
-    @pytest.fixture(autouse=True)
-    def broken_import(request, monkeypatch):
-        def import_report(*arguments):
-            raise RuntimeError("database is locked")
-
-        if "dense" in request.node.name:
-            monkeypatch.setattr(ttnn.graph, "import_report", import_report)
-    """
-)
-FAILED = (
-    "NO_DATA: report_op_count has no samples: the graph capture failed: "
-    "RuntimeError: database is locked; do without with --ttnn-perf-profiler off"
-)
-
-
-@pytest.mark.long
-def test_a_capture_that_failed_is_said_by_test_and_nothing_is_stored_without_it(
-    tmp_path: Path,
-) -> None:
-    rig = Rig(tmp_path).write(conftest=FAILING, test_models=MODELS)
-
-    ran = rig.pytest(play(tracy=False), *UPDATE)
-
-    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
-    assert FAILED in " ".join(ran.text.split())
-    (file,) = (rig.project / "baselines").rglob("test_models.json")
-    assert list(json.loads(file.read_text())["tests"]) == ["test_sum"]
-
-    without = rig.pytest(None, *UPDATE, "--ttnn-perf-profiler=off")
-
-    assert (without.code, counts_of(without)) == (0, "2 passed"), without.text
-    assert sorted(json.loads(file.read_text())["tests"]) == ["test_dense", "test_sum"]

@@ -15,6 +15,7 @@ from pytest_ttnn_perf.machine.ttnn import OpenDevices
 from pytest_ttnn_perf.measure.devices import BesideDevices, Printing, Profiling, Signposting
 from pytest_ttnn_perf.measure.instruments import Instruments, Replaying
 from pytest_ttnn_perf.measure.observer import Observer
+from pytest_ttnn_perf.measure.profilers import CapturedGraph
 
 TEST = "models/test_llama.py::test_decode"
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.REPLAY)
@@ -55,3 +56,35 @@ def test_the_times_of_this_machine_are_left_out(tmp_path: Path) -> None:
         metrics={"pcc": PCC, TIME.name: replayed},
         hardware=Hardware("blackhole", "unknown", "1x4"),
     )
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_a_capture_that_failed_is_no_data_where_it_is_needed(*, needed: bool) -> None:
+    beside = BesideDevices(OpenDevices(), needed=needed)
+    found = beside._read_capture(CapturedGraph(problem="RuntimeError: database is locked"))
+    why = (
+        "the graph capture failed: RuntimeError: database is locked; do without with "
+        "--ttnn-perf-profiler off"
+    )
+    told = [(each.metric.name, each.samples, each.note) for each in found.metrics]
+    assert told == ([("report_op_count", (), why)] if needed else [])
+
+
+def test_kernels_that_print_nothing_are_no_data() -> None:
+    (found,) = Printing(OpenDevices()).read_output("of the kernel").metrics
+    why = "tt-lang printed no profile: no kernel of its own ran"
+    assert (found.metric.name, found.samples, found.note) == ("kernel_time", (), why)
+
+
+@pytest.mark.parametrize(("programs", "again"), [(5_000, True), (10_002, False)])
+def test_a_call_that_is_too_large_is_refused_and_profiled_again_if_it_fits(
+    programs: int, *, again: bool
+) -> None:
+    profiling = Profiling(OpenDevices())
+    (found,) = profiling._refuse(programs).metrics
+    assert (found.samples, found.note) == (
+        (),
+        f"one call runs about {programs:,} programs, and the profiler has room for 10,000: measure "
+        "fewer layers, or parts of the model by themselves, or do without: --ttnn-perf-passes=wall",
+    )
+    assert profiling._dropped is again

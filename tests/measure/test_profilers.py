@@ -14,6 +14,8 @@ import pytest
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.machine.ttnn import OpenDevices, Runtime, UsedDevice
 from pytest_ttnn_perf.measure import profilers
+from pytest_ttnn_perf.measure.devices import BesideDevices
+from pytest_ttnn_perf.measure.instruments import Plan
 from pytest_ttnn_perf.measure.profilers import (
     Chips,
     ProfilerError,
@@ -24,6 +26,7 @@ from pytest_ttnn_perf.measure.profilers import (
     ran_out_of_memory,
     trace_report,
 )
+from pytest_ttnn_perf.measure.timing import Timings, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -278,6 +281,19 @@ def test_where_it_is_not_there_it_says_why(realtime: Realtime) -> None:
         with pytest.raises(ProfilerError, match=f"^{why}$"):
             profiler.begin()
     assert realtime.heard_by == {}
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_one_that_is_not_there_is_no_data_only_where_it_was_asked_for(
+    realtime: Realtime, *, required: bool
+) -> None:
+    realtime.active = False
+    beside = BesideDevices(realtime.profiler().devices, realtime=True, required=required)
+    _, found = beside.run(Workload(int), Timings(), Plan(warmup=0, iterations=1))
+    why = "the real-time profiler is not active on this system"
+    notes = [(each.metric.name, each.samples, each.note) for each in found.metrics]
+    assert notes == ([("device_kernel_time", (), why)] if required else [])
+    assert beside._facts.get("realtime_profiler") == (None if required else why)
 
 
 USUAL = Path("generated/profiler/reports/2026_01_01")

@@ -216,3 +216,13 @@ def test_a_report_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
     found, (said,) = run_pass(workers)
     assert found == {}
     assert said.startswith(f"ttnn-perf: device pass: {file}: ")
+
+
+def test_tracy_that_ends_without_a_report_is_said_and_its_folder_kept(tmp_path: Path) -> None:
+    workers = WorkerLauncher(tmp_path)
+    found, (said,) = run_pass(workers)
+    assert (found, workers.kept) == ({}, True)
+    assert said == (
+        "ttnn-perf: device pass: Tracy ended with exit code 1 without a report; see "
+        f"{tmp_path / '1-device'}"
+    )
