@@ -721,25 +721,18 @@ NOISE_NS: Final = 250.0
 _MEDIANS: Final = 10.0
 
 
-class Noise(Struct, frozen=True):
-    """The noise of a comparison: ``factor`` times the usual, at most 1."""
+def _noise_between(times_ns: Sequence[tuple[float, float]]) -> float:
+    """Return the noise of ops without a cause; 1 is usual."""
+    ratios = [abs(now - then) / _usual(max(then, now)) for then, now in times_ns]
+    return min(1.0, _MEDIANS * median_low(ratios)) if ratios else 1.0
 
-    factor: float = 1.0
 
-    @classmethod
-    def between(cls, times_ns: Sequence[tuple[float, float]]) -> Noise:
-        """Return the noise of ops without a cause, from their times."""
-        if not times_ns:
-            return cls()
-        ratios = [abs(now - then) / _usual(max(then, now)) for then, now in times_ns]
-        return cls(min(1.0, _MEDIANS * median_low(ratios)))
-
-    def covers(self, before_ns: float, after_ns: float, *, count: int = 1) -> bool:
-        """Return whether so many ops may differ by chance."""
-        change = abs(after_ns - before_ns)
-        each = _usual(max(before_ns, after_ns) / count)
-        # Chance goes both ways: of n ops it adds up to √n, not n, times that of one.
-        return not change or change < self.factor * math.sqrt(count) * each
+def is_chance(before_ns: float, after_ns: float, *, count: int = 1, noise: float = 1.0) -> bool:
+    """Return whether so many ops may differ by chance."""
+    change = abs(after_ns - before_ns)
+    each = _usual(max(before_ns, after_ns) / count)
+    # Chance goes both ways: of n ops it adds up to √n, not n, times that of one.
+    return not change or change < noise * math.sqrt(count) * each
 
 
 def _usual(kernel_ns: float) -> float:
@@ -792,7 +785,7 @@ def _changed_groups(changes: Iterable[Change], *, unit_ns: float) -> list[list[C
     for change in changes:
         groups[change.kind].append(change)
     unexplained = [own for kind, own in groups.items() if not kind.causes]
-    noise = Noise.between([
+    noise = _noise_between([
         (change.before * change.unit_ns, change.after * change.unit_ns)
         for own in unexplained
         for change in own
@@ -801,7 +794,8 @@ def _changed_groups(changes: Iterable[Change], *, unit_ns: float) -> list[list[C
     def is_noise(*groups: list[Change]) -> bool:
         before = sum(change.before for group in groups for change in group) * unit_ns
         after = sum(change.after for group in groups for change in group) * unit_ns
-        return noise.covers(before, after, count=sum(map(_most_on_a_lane, groups)))
+        count = sum(map(_most_on_a_lane, groups))
+        return is_chance(before, after, count=count, noise=noise)
 
     found = [
         own for kind, own in groups.items() if kind.listed or (kind.causes and not is_noise(own))
@@ -810,7 +804,8 @@ def _changed_groups(changes: Iterable[Change], *, unit_ns: float) -> list[list[C
         ways: dict[int, list[Change]] = {1: [], -1: [], 0: []}
         for change in own:
             then, now = change.before * change.unit_ns, change.after * change.unit_ns
-            ways[0 if noise.covers(then, now) else 1 if now > then else -1].append(change)
+            chance = is_chance(then, now, noise=noise)
+            ways[0 if chance else 1 if now > then else -1].append(change)
         # Where some of a kind got slower and others faster, and it comes to nothing, that is noise.
         if not (ways[1] and ways[-1] and is_noise(*ways.values())):
             found += filter(None, (ways[1], ways[-1]))

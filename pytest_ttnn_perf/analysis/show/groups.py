@@ -135,7 +135,6 @@ class AnalysisKind(Struct, frozen=True):
     title: str
     needs: tuple[Input, ...]
     look: Look
-    why: str
 
     def analysis(self, subject: Subject) -> Analysis:
         """Analyse a subject; empty sections are left out."""
@@ -147,8 +146,7 @@ class AnalysisKind(Struct, frozen=True):
         else:
             needed = " or ".join(each.value for each in self.needs)
             reasons = [subject.absent[each] for each in self.needs if each in subject.absent]
-            reasons.append(f"needs {needed}: {self.why}" if self.why else f"needs {needed}")
-            parts = [Answer.not_measured(reasons[0])]
+            parts = [Answer.not_measured(next(iter(reasons), f"needs {needed}"))]
         figures = tuple(each for each in parts if isinstance(each, Figure))
         sections = tuple(each for each in parts if isinstance(each, Section) and each.rows)
         notes = [each for each in parts if isinstance(each, str)]
@@ -168,11 +166,11 @@ class AnalysisKind(Struct, frozen=True):
 ANALYSES: Final[dict[str, AnalysisKind]] = {}
 
 
-def _analysis(name: str, title: str, *needs: Input, why: str = "") -> Callable[[Look], None]:
+def _analysis(name: str, title: str, *needs: Input) -> Callable[[Look], None]:
     """Make an analysis of the function that looks at a subject."""
 
     def make(look: Look) -> None:
-        ANALYSES[name] = AnalysisKind(name, title, needs, look, why)
+        ANALYSES[name] = AnalysisKind(name, title, needs, look)
 
     return make
 
@@ -440,10 +438,7 @@ def _trace(subject: Subject) -> Iterator[Part]:
     yield Section("executions, median time of one", "ns", tuple(repeated))
 
 
-@_analysis(
-    "queues", "transfers between host and device, and command queues", Input.REPORT,
-    why="op tables have no transfers or command queues",
-)  # fmt: skip
+@_analysis("queues", "transfers between host and device, and command queues", Input.REPORT)
 def _queues(subject: Subject) -> Iterator[Part]:
     assert subject.report is not None
     transfers = crossings(subject.report)
@@ -852,9 +847,6 @@ def _not_made(analyses: Iterable[Analysis]) -> Iterator[str]:
     names: dict[tuple[str, str], list[str]] = defaultdict(list)
     for each in analyses:
         if each.reason is not None:
-            # Why nothing else than what is needed will do is said by the analysis itself.
-            needs = each.reason.startswith("needs ")
-            short = each.reason.partition(":")[0] if needs else each.reason
-            names[each.outcome.value, short].append(each.name)
+            names[each.outcome.value, each.reason].append(each.name)
     for (outcome, reason), own in names.items():
         yield f"{outcome} {', '.join(own)}: {reason}"

@@ -11,10 +11,10 @@ from pytest_ttnn_perf.analysis.ops.align import (
     NOISE_NS,
     Attribution,
     ChangeKind,
-    Noise,
     Variant,
     attribute,
     causes_between,
+    is_chance,
 )
 from pytest_ttnn_perf.core.ops import HOST, Op, Signature
 from tests.analysis.ops.tables import ACTIVATION, MATMUL, NORM, RESHARD, op, retyped, table
@@ -122,12 +122,11 @@ def test_ups_and_downs_of_one_kind_that_come_to_nothing_are_noise() -> None:
 
 @pytest.mark.parametrize("count", [1, 25])
 def test_the_limit_from_both_sides(count: int) -> None:
-    noise = Noise()
     before = 50_000.0 * count
     # What chance adds to 25 ops is five times what it adds to one.
     limit = count**0.5 * (NOISE_NS + NOISE_FRACTION * 50_000)
-    assert noise.covers(before, before - 0.99 * limit, count=count)
-    assert not noise.covers(before, before - 1.01 * limit, count=count)
+    assert is_chance(before, before - 0.99 * limit, count=count)
+    assert not is_chance(before, before - 1.01 * limit, count=count)
 
 
 def variant(**fields: object) -> Variant:

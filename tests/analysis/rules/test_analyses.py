@@ -428,8 +428,6 @@ ONE_DEVICE = linear(1, placed("1", COPY), placed("1", COPY))
     [
         (NAMES, Subject(), NOT_MEASURED, "needs "),
         ("dtype", Subject(), NOT_MEASURED, "needs an op table or a report database"),
-        ("queues", Subject(), NOT_MEASURED,
-         "needs a report database: op tables have no transfers or command queues"),
         ("queues mesh l1", of_op(), NOT_MEASURED, "needs a report database"),
         ("dtype", Subject(absent={Input.OPS: "it is off"}), NOT_MEASURED, "it is off"),
         ("dtype layout sharding memory padding dram", of_op(), NOT_MEASURED,
