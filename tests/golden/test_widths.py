@@ -9,7 +9,8 @@ import pytest
 
 from pytest_ttnn_perf.report.tables import columns_of
 from tests.golden.test_checklist import CNN, LLM
-from tests.golden.test_command_line import BASELINE
+from tests.golden.test_command_line import PCC, RESNET, TIME
+from tests.harness.baselines import Desk, stored
 from tests.harness.captures import capture, op
 from tests.harness.golden import assert_golden
 from tests.harness.terminal import Terminal
@@ -99,9 +100,7 @@ def test_commands(
 ) -> None:
     for file, rows in (("cnn", CNN), ("slower", SLOWER)):
         (project.path / f"{file}.csv").write_text(capture(*rows))
-    folder = project.path / "baselines" / "wormhole_b0-n150-1x1" / "models"
-    folder.mkdir(parents=True)
-    (folder / "test_resnet.json").write_text(BASELINE)
+    Desk(project.path).store(RESNET, stored(TIME, PCC))
     for width in WIDTHS:
         text = Terminal(project, monkeypatch, width=width).cli(*command)
         assert_golden(f"widths/{name}_{width}", fits(text, width))
