@@ -340,18 +340,11 @@ class Emitter:
 
     def __init__(self, session: pytest.Session) -> None:
         self.session = session
+        self.hook: Any = session.config.hook
+        #: The terminal reporter; None without one.
+        self.terminal: Any = session.config.pluginmanager.get_plugin("terminalreporter")
         #: Where progress is shown on a terminal; None in a log.
         self.live = live_line(session.config)
-
-    @property
-    def hook(self) -> Any:
-        """The hooks of all plugins."""
-        return self.session.config.hook
-
-    @property
-    def terminal(self) -> Any:
-        """The terminal reporter; None without one."""
-        return self.session.config.pluginmanager.get_plugin("terminalreporter")
 
     def print_line(self, text: str) -> None:
         """Print a line between the results."""

@@ -80,6 +80,7 @@ class Relay:
     def __init__(self, session: pytest.Session, run: RunReport, collection: TestCollection) -> None:
         self.session, self.run, self.gate, self.collection = session, run, run.gate, collection
         self.emitter = Emitter(session)
+        self._hook: Any = session.config.hook
         #: What ended the workers before their time, to be raised at the end of this session's loop.
         self.ended_by: BaseException | None = None
         self._collected = False
@@ -104,10 +105,6 @@ class Relay:
         """Why this session wants no more tests."""
         why = self.session.shouldfail or self.session.shouldstop
         return str(why) if why else None
-
-    @property
-    def _hook(self) -> Any:
-        return self.emitter.hook
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -172,7 +169,7 @@ class Relay:
                     fail_report(report, text)
                 self._emit(report)
             location = self._locations[test]
-            self.emitter.hook.pytest_runtest_logfinish(nodeid=test, location=location)
+            self._hook.pytest_runtest_logfinish(nodeid=test, location=location)
 
     def close(self) -> None:
         """End this session's loop as pytest's own would have ended."""
@@ -252,7 +249,7 @@ class Relay:
             self._held[report.nodeid].append(report)
         else:
             add_properties(report, self.run)
-            self.emitter.hook.pytest_runtest_logreport(report=report)
+            self._hook.pytest_runtest_logreport(report=report)
 
     def _is_measured(self, test: str) -> bool:
         if self._measured is None:  # distributed: only its baseline tells
