@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.behaviour.model import counts_of, record_of
+from tests.behaviour.model import counts_of, failure_of, record_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -106,27 +106,30 @@ def test_modes_have_metrics_of_their_own(project: Project) -> None:
     assert "teacher_forced_time_to_first_token" not in metrics
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        ('tokens(mode="x")', "mode is one of teacher_forced, token_out, serving, found 'x'"),
-        ('tokens(mode="serving", users=0)', "users: expected a whole number of at least 1"),
-        ('tokens(mode="serving")', "nothing was marked: call first() and step() as tokens come"),
-        ('record_tokens(mode="serving", step_s=[0.1, -1])', "expected seconds above 0, found -1"),
-        ('record_tokens(mode="serving", step_s=[1, 1], first_token_s=[], prompt_tokens=8)',
-         "first_token_s: expected one number, found 0"),
-        ('record_tokens(mode="serving", step_s=[1, 1], first_token_s=1)',
-         "the time to a first token depends on its prompt: say prompt_tokens="),
-    ],
-)  # fmt: skip
+MISTAKES = {
+    'tokens(mode="x")': "mode is one of teacher_forced, token_out, serving, found 'x'",
+    'tokens(mode="serving", users=0)': "users: expected a whole number of at least 1",
+    'tokens(mode="serving")': "nothing was marked: call first() and step() as tokens come",
+    'record_tokens(mode="serving", step_s=[0.1, -1])': "expected seconds above 0, found -1",
+    'record_tokens(mode="serving", step_s=[1, 1], first_token_s=[], prompt_tokens=8)': (
+        "first_token_s: expected one number, found 0"
+    ),
+    'record_tokens(mode="serving", step_s=[1, 1], first_token_s=1)': (
+        "the time to a first token depends on its prompt: say prompt_tokens="
+    ),
+}
+
+
 @pytest.mark.parametrize("option", ["--ttnn-perf", "-v"])
-def test_mistakes_are_named(project: Project, call: str, message: str, option: str) -> None:
-    call = f"ttnn_perf.{call}"
-    body = f"with {call}: pass" if ".tokens" in call else call
-    project.write(test_model=f"def test_model(ttnn_perf):\n    {body}\n")
+def test_mistakes_are_named(project: Project, option: str) -> None:
+    calls = (f"ttnn_perf.{call}" for call in MISTAKES)
+    bodies = (f"with {call}: pass" if ".tokens" in call else call for call in calls)
+    tests = [f"def test_{at}(ttnn_perf):\n    {body}\n" for at, body in enumerate(bodies)]
+    project.write(test_model="\n".join(tests))
     ran = project.pytest(option)
-    assert counts_of(ran) == "1 failed"
-    assert message in ran.text
+    assert counts_of(ran) == f"{len(MISTAKES)} failed"
+    for at, message in enumerate(MISTAKES.values()):
+        assert message in failure_of(ran, f"test_{at}")
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,6 @@ def test_a_conftest_that_has_the_chips_is_named_and_nothing_waits(rig: Rig) -> N
         " took the chips, so no worker can use them: "
         "call it in a fixture, or use --ttnn-perf-isolate inline"
     )
-    assert rig.pytest(None, *UPDATE, "--ttnn-perf-isolate=inline").code == 0
 
 
 def test_more_processes_than_chips_are_refused_before_anything_runs(rig: Rig) -> None:
