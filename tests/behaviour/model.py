@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 #: The nodeid of the one test of the model.
 MODEL = "test_model.py::test_model"
-#: The two files in which a project may configure the gate.
-CONFIG_FILES = ("pyproject.toml", "ttnn_perf.toml")
 
 _SOURCE = """
     import json

@@ -14,21 +14,15 @@ WORMHOLE, BLACKHOLE = "wormhole_b0", "blackhole"
     [
         # model_targets.yaml
         ("wh_n150", WORMHOLE, "n150"),
-        ("wh_n300", WORMHOLE, "n300"),
         ("wh_llmbox", WORMHOLE, "t3k"),
-        ("wh_llmbox_perf", WORMHOLE, "t3k"),
         ("wh_galaxy_perf", WORMHOLE, "galaxy"),
-        ("bh_p100", BLACKHOLE, "p100"),
-        ("bh_p150", BLACKHOLE, "p150"),
         ("bh_p300", BLACKHOLE, "p300"),
         ("p300x2", BLACKHOLE, "p300_x2"),
         ("bh_quietbox_2", BLACKHOLE, "p300_x2"),
         ("bh_loudbox", BLACKHOLE, "p150_x8"),
-        ("bh_galaxy", BLACKHOLE, "blackhole_galaxy"),
         ("bh_galaxy_perf", BLACKHOLE, "blackhole_galaxy"),
         ("blackhole", BLACKHOLE, None),
         ("bh_p150_perf_civ2", BLACKHOLE, "p150"),
-        ("bh_p150b_civ2", BLACKHOLE, "p150"),
         # device names
         ("N150", WORMHOLE, "n150"),
         ("T3K", WORMHOLE, "t3k"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,12 +15,16 @@ import pytest
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-MODEL = """
-    def test_speed(ttnn_perf):
-        ttnn_perf.record("wall_time", [{samples}], unit="{unit}")
-"""
 #: Where not even root may write.
 FORBIDDEN = Path("/sys/kernel")
+
+
+def model(*, samples: str = "1000, 1010, 990", unit: str = "ns") -> str:
+    """Return a test, with what it records."""
+    return f"""
+        def test_speed(ttnn_perf):
+            ttnn_perf.record("wall_time", [{samples}], unit="{unit}")
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +43,6 @@ class Scene:
         """The record of the run that made the baseline."""
         return self.project.path / "run.json"
 
-    def write_model(self, *, samples: str = "1000, 1010, 990", unit: str = "ns") -> None:
-        """Write the test, with what it records."""
-        self.project.write(test_model=MODEL.format(samples=samples, unit=unit))
-
     def on_disk(self) -> dict[str, bytes | None]:
         """Return every file with its content, and every folder; caches apart."""
         root = self.project.path
@@ -49,13 +53,23 @@ class Scene:
         }
 
 
+@pytest.fixture(scope="session")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder as a project's first run leaves it."""
+    folder = tmp_path_factory.mktemp("first_run")
+    (folder / "test_model.py").write_text(dedent(model()))
+    words = ["--ttnn-perf-update=new", "--ttnn-perf-json=run.json", "--ttnn-perf-isolate=inline",
+             "--ttnn-perf-confirm=0", "-p", "no:cacheprovider"]  # fmt: skip
+    command = [sys.executable, "-B", "-m", "pytest", *words]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return folder
+
+
 @pytest.fixture
-def scene(project: Project) -> Scene:
+def scene(project: Project, first_run: Path) -> Scene:
     """Return a project after its first run."""
-    scene = Scene(project)
-    scene.write_model()
-    assert project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json").code == 0
-    return scene
+    shutil.copytree(first_run, project.path, dirs_exist_ok=True)
+    return Scene(project)
 
 
 @pytest.fixture

@@ -16,15 +16,14 @@ HUGE, ENDLESS = "1" + "0" * 400, "1" * 5000
 class Damage(NamedTuple):
     """What the file holds instead (a function of its text), and what the refusal says."""
 
-    content: str | bytes | None
+    content: str | bytes
     says: tuple[str, ...]
 
 
-#: What any reader must refuse, whatever the file should be; ``None`` is a folder.
+#: What any reader must refuse, whatever the file should be.
 ANY_FILE = {
     "empty": Damage("", (":1: ", "the file is empty")),
     "not UTF-8": Damage(b'{"format": 1, "x": "\xff"}', ("not a text file", "at byte 20")),
-    "a folder": Damage(None, ("expected a file, found a folder",)),
     "nested deeply": Damage(DEEP, ("nested too deeply",)),
     "a list": Damage("[1, 2]", (":1: ", "expected an object, found a list of 2")),
     "a byte-order mark": Damage(b"\xef\xbb\xbf{}", (":1: ", "not valid JSON", "BOM")),
@@ -36,15 +35,9 @@ ANY_FILE = {
 }  # fmt: skip
 
 
-def damage(file: Path, content: str | bytes | None) -> None:
+def damage(file: Path, content: str | bytes) -> None:
     """Put ``content`` in the place of ``file``."""
-    file.unlink(missing_ok=True)
-    if content is None:
-        file.mkdir()
-    elif isinstance(content, str):
-        file.write_text(content)
-    else:
-        file.write_bytes(content)
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def replaced(text: str, path: tuple[str | int, ...], literal: str | None) -> str:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.core.errors import InputError
+from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.faults.damage import ANY_FILE, HUGE, Damage, damage, replaced
 from tests.faults.refusals import PYTEST_USAGE, UNREADABLE, assert_refused
 from tests.harness.project import run_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.faults.conftest import Scene
 
 METRIC = ("tests", "test_speed", "metrics", "wall_time")
@@ -40,48 +40,36 @@ WRONG_VALUES: dict[str, tuple[tuple[str | int, ...], str | None, str]] = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def refuse(scene: Scene) -> Callable[..., None]:
-    """Return a check that readers of the damaged baseline refuse it, and change nothing."""
-
-    def check(wrong: Damage, *, run: bool = False) -> None:
-        damage(scene.baseline, wrong.content)
-        says = (str(scene.baseline), *wrong.says)
-        before = scene.on_disk()
-        for arguments in (("gate", "run.json"), ("baseline", "list")):
-            assert_refused(run_command(*arguments), code=UNREADABLE, says=says)
-        if run:
-            ran = scene.project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=x")
-            assert_refused(ran, code=PYTEST_USAGE, says=says)
-        assert scene.on_disk() == before
-
-    return check
+def refused(scene: Scene, wrong: Damage) -> None:
+    """Check that the reader refuses the file that holds this."""
+    damage(scene.baseline, wrong.content)
+    with pytest.raises(InputError) as raised:
+        list(BaselineStore(scene.project.path / "baselines").all_files())
+    for fragment in (str(scene.baseline), *wrong.says):
+        assert fragment in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ANY_FILE)
-def test_what_is_no_baseline_is_refused(refuse: Callable[..., None], name: str) -> None:
-    refuse(ANY_FILE[name])
-
-
-@pytest.mark.parametrize("name", WRONG_VALUES)
-def test_a_wrong_value_is_refused_by_its_place(
-    scene: Scene, refuse: Callable[..., None], name: str
-) -> None:
-    path, literal, says = WRONG_VALUES[name]
-    refuse(Damage(replaced(scene.baseline.read_text(), path, literal), (says,)))
-
-
-def test_a_truncated_baseline_is_refused(scene: Scene, refuse: Callable[..., None]) -> None:
+def test_what_is_no_baseline_or_holds_a_wrong_value_is_refused_by_its_place(scene: Scene) -> None:
     text = scene.baseline.read_text()
-    refuse(Damage(text[: len(text) // 2], ("not valid JSON",)), run=True)
-
-
-def test_a_test_that_stands_twice_is_refused(scene: Scene, refuse: Callable[..., None]) -> None:
     # As after a merge that kept both sides: one of the two would be dropped without a word.
-    text = scene.baseline.read_text()
     member = text[text.index('"test_speed"') : text.rindex("}\n  }\n}")] + "}"
     doubled = text.replace('"test_speed"', f'{member},\n    "test_speed"', 1)
-    refuse(Damage(doubled, ("test_speed",)))
+    refused(scene, Damage(doubled, ("test_speed",)))
+    for path, literal, says in WRONG_VALUES.values():
+        refused(scene, Damage(replaced(text, path, literal), (says,)))
+    for wrong in ANY_FILE.values():
+        refused(scene, wrong)
+
+
+def test_a_truncated_baseline_stops_whatever_reads_it_and_is_left_as_it_is(scene: Scene) -> None:
+    text = scene.baseline.read_text()
+    damage(scene.baseline, text[: len(text) // 2])
+    says, before = (f"{scene.baseline}:", "not valid JSON"), scene.on_disk()
+    for arguments in (("gate", "run.json"), ("baseline", "list")):
+        assert_refused(run_command(*arguments), code=UNREADABLE, says=says)
+    ran = scene.project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=x")
+    assert_refused(ran, code=PYTEST_USAGE, says=says)
+    assert scene.on_disk() == before
 
 
 def test_a_wrong_value_is_found_on_its_line(scene: Scene) -> None:
@@ -94,32 +82,37 @@ def test_a_wrong_value_is_found_on_its_line(scene: Scene) -> None:
     assert_refused(ran, code=UNREADABLE, says=(f"{scene.baseline}:{number}: ['tests']",))
 
 
-def test_a_baseline_that_became_unreadable_during_the_run_is_left_as_it_is(scene: Scene) -> None:
+def test_a_baseline_that_became_unreadable_is_left_as_it_is_and_not_called_written(
+    scene: Scene,
+) -> None:
     scene.project.write(
         test_model=f"""
         import pathlib
 
         def test_speed(ttnn_perf):
-            ttnn_perf.record("wall_time", [1000], unit="ns")
+            ttnn_perf.record("wall_time", [500], unit="ns")
             pathlib.Path({str(scene.baseline)!r}).write_text("mine")
         """
     )
-    ran = scene.project.pytest("--ttnn-perf-update")
+    ran = scene.project.pytest("--ttnn-perf-update", "--ttnn-perf-json=second.json")
     assert ran.code == 1
+    assert "not written: " in ran.text
     assert "test_model.json:1: not valid JSON" in ran.text
+    assert ", accepted" not in ran.text
+    assert "1 written" not in ran.text
+    assert '"written"' not in (scene.project.path / "second.json").read_text()
     assert scene.baseline.read_text() == "mine"
 
 
-@pytest.mark.parametrize("folder", ["absent", "a file"])
-def test_a_baselines_folder_that_is_none_is_refused(scene: Scene, folder: str) -> None:
+def test_a_baselines_folder_that_is_none_is_refused(scene: Scene) -> None:
     place = scene.project.path / "elsewhere"
-    if folder == "a file":
-        place.write_text("")
-    before = scene.on_disk()
-    for arguments in (("gate", "run.json"), ("baseline", "list")):
-        ran = run_command(*arguments, "--baselines", place)
-        assert_refused(ran, code=UNREADABLE, says=(f"{place}: expected a folder of baselines",))
-    assert scene.on_disk() == before
+    for prepare in (lambda: None, place.touch):
+        prepare()
+        before = scene.on_disk()
+        for arguments in (("gate", "run.json"), ("baseline", "list")):
+            ran = run_command(*arguments, "--baselines", place)
+            assert_refused(ran, code=UNREADABLE, says=(f"{place}: expected a folder of baselines",))
+        assert scene.on_disk() == before
 
 
 def test_a_long_value_is_abbreviated_in_its_refusal(scene: Scene) -> None:

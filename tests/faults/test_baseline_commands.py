@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from filelock import FileLock
 
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_bytes
 from pytest_ttnn_perf.core.ops import encode_groups
 from pytest_ttnn_perf.gate import store as store_module
-from tests.faults.test_writing import amending
 from tests.harness.baselines import ops, stored, timed, times
+from tests.harness.project import Ran
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,15 +27,17 @@ if TYPE_CHECKING:
 A, B = "test_m.py::test_a", "test_m.py::test_b"
 #: No file of this process may grow beyond so many bytes: what a full disk does to a write half way.
 FULL = """
-import resource, sys
+import json, os, resource, sys
+from tests.harness.project import run_command
 resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
-from pytest_ttnn_perf.cli.main import main
-sys.exit(main(sys.argv[1:]))
+for words in json.loads(sys.argv[1]):
+    ran = run_command("baseline", *words)
+    os.write(1, json.dumps([ran.code, ran.text, ran.errors]).encode() + b"\\n")
 """
 ACCEPT = ("accept", "run.json", "--update", "all", "--reason", "why")
 RENAME = ("rename", "test_m.py", "test_n.py")
 PRUNE = ("prune", "run.json", "--full")
-COMMANDS = pytest.mark.parametrize("words", [ACCEPT, RENAME, PRUNE], ids=lambda words: words[0])
+COMMANDS = (ACCEPT, RENAME, PRUNE)
 
 
 @pytest.fixture
@@ -44,37 +49,39 @@ def lived_in(desk: Desk) -> Desk:
     return desk
 
 
-def run(desk: Desk, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command on a full disk."""
+def on_full_disk(desk: Desk, *commands: Sequence[str]) -> list[Ran]:
+    """Run commands on a full disk."""
     # -B: what Python wrote of its own bytecode, cut off, would break every later import.
-    command = [sys.executable, "-B", "-c", FULL, "baseline", *words]
-    return subprocess.run(
-        command, cwd=desk.path, capture_output=True, text=True, timeout=300, check=False
-    )
+    command = [sys.executable, "-B", "-c", FULL, json.dumps(commands)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        command, cwd=desk.path, env=environment, stdout=subprocess.PIPE, text=True, timeout=300,
+        check=True,
+    )  # fmt: skip
+    return [Ran(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
-@COMMANDS
-def test_a_full_disk_is_said_and_loses_nothing(lived_in: Desk, words: Sequence[str]) -> None:
+def test_a_full_disk_is_said_and_loses_nothing(lived_in: Desk) -> None:
     before = lived_in.files()
-    done = run(lived_in, words)
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[-1][0].isdigit()  # the diff and its count, and no "wrote"
     place = lived_in.path / "baselines" / "wormhole_b0-n150-1x1"
-    assert done.stderr.startswith(f"ttnn-perf: not written: {place}")
-    assert done.stderr.endswith(": cannot write: File too large\n")
+    for ran in on_full_disk(lived_in, *COMMANDS):
+        assert ran.code == 1
+        assert ran.text.splitlines()[-1][0].isdigit()  # the diff and its count, and no "wrote"
+        assert ran.errors.startswith(f"ttnn-perf: not written: {place}")
+        assert ran.errors.endswith(": cannot write: File too large\n")
     assert lived_in.files() == before
 
 
-@COMMANDS
 def test_a_lock_that_another_run_holds_is_said(
-    lived_in: Desk, words: Sequence[str], monkeypatch: pytest.MonkeyPatch
+    lived_in: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "LOCK_TIMEOUT_S", 0.1)
     before = lived_in.files()
-    with amending("hold", lived_in.root):
-        ran = lived_in.run(*words)
-    assert ran.code == 1
-    assert "another run has held" in ran.errors
+    with FileLock(lived_in.root / ".lock"):
+        for words in COMMANDS:
+            ran = lived_in.run(*words)
+            assert ran.code == 1
+            assert "another run has held" in ran.errors
     assert lived_in.files() == before
 
 
@@ -86,16 +93,14 @@ def test_a_folder_that_cannot_be_written_is_said(desk: Desk, forbidden: Path) ->
     assert ran.errors.startswith(f"ttnn-perf: not written: {forbidden}")
 
 
-@COMMANDS
-def test_a_broken_baseline_is_refused_before_anything_is_written(
-    lived_in: Desk, words: Sequence[str]
-) -> None:
+def test_a_broken_baseline_is_refused_before_anything_is_written(lived_in: Desk) -> None:
     file = lived_in.root / "wormhole_b0-n150-1x1" / "test_m.json"
     file.write_text(file.read_text().replace('"since": 0', '"since": 9', 1))
     before = lived_in.files()
-    ran = lived_in.run(*words)
-    assert (ran.code, ran.text) == (3, "")
-    assert "expected an index into the 2 sessions, found 9" in ran.errors
+    for words in COMMANDS:
+        ran = lived_in.run(*words)
+        assert (ran.code, ran.text) == (3, "")
+        assert "expected an index into the 2 sessions, found 9" in ran.errors
     assert lived_in.files() == before
 
 
@@ -123,9 +128,9 @@ def test_a_merge_that_cannot_be_written_leaves_ours(desk: Desk) -> None:
         (stored_file,) = desk.root.rglob("test_m.json")
         Path(desk.path, f"{name}.json").write_text(stored_file.read_text())
     before = Path(desk.path, "ours.json").read_text()
-    done = run(desk, ("merge", "base.json", "ours.json", "theirs.json"))
-    assert done.returncode == 3
-    assert done.stderr == "ttnn-perf: ours.json: cannot write: File too large\n"
+    (ran,) = on_full_disk(desk, ("merge", "base.json", "ours.json", "theirs.json"))
+    assert ran.code == 3
+    assert ran.errors == "ttnn-perf: ours.json: cannot write: File too large\n"
     assert Path(desk.path, "ours.json").read_text() == before
 
 

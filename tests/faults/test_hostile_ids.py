@@ -7,9 +7,9 @@ import re
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
+    import pytest
+
     from tests.harness.project import Project
 
 #: As a project gets them that asks pytest not to escape ids, or makes them in a hook.
@@ -25,10 +25,7 @@ IDS = {
 }
 
 
-@pytest.mark.parametrize("isolate", ["process"])
-def test_reports_stay_whole(
-    project: Project, isolate: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reports_stay_whole(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write(
         test_model=f"""
         import pytest
@@ -43,7 +40,7 @@ def test_reports_stay_whole(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     options = ("--ttnn-perf-markdown=r.md", "--ttnn-perf-gitlab=q.json", "--junitxml=j.xml")
 
-    arguments = ("--ttnn-perf", "--ttnn-perf-isolate", isolate, "-o", RAW, *options)
+    arguments = ("--ttnn-perf", "--ttnn-perf-isolate=process", "-o", RAW, *options)
     ran = project.pytest_process(*arguments, "-p", "no:cacheprovider", "-rN")
 
     assert ran.code == 1, ran.text + ran.errors

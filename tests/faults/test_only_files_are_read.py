@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,9 +21,6 @@ from tests.harness.project import run_command
 from tests.harness.repository import Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from tests.harness.project import Project
 
 A = "test_m.py::test_a"
@@ -30,11 +28,13 @@ KEY = "wormhole_b0-n150-1x1"
 FILE = f"baselines/{KEY}/test_m.json"
 #: Runs commands in one process that is not waited for for ever, and has no memory to fill.
 RUNNING = """
-import json, resource, sys
+import json, os, resource, sys
 from tests.harness.project import run_command
 resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
 for line in sys.stdin:
-    ran = run_command(*json.loads(line))
+    folder, words = json.loads(line)
+    os.chdir(folder)
+    ran = run_command(*words)
     print(json.dumps([ran.code, ran.errors]), flush=True)
 """
 
@@ -92,85 +92,83 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     return desk
 
 
-def ran_all(desk: Desk, commands: list[list[str]]) -> list[tuple[int, str]]:
-    """Return exit code and errors of each command."""
+def ran_all(commands: list[tuple[Path, list[str]]]) -> list[tuple[int, str]]:
+    """Return exit code and errors of each command, given in its folder."""
+    lines = "".join(f"{json.dumps([str(folder), words])}\n" for folder, words in commands)
     done = subprocess.run(
-        [sys.executable, "-c", RUNNING], input="".join(f"{json.dumps(c)}\n" for c in commands),
-        cwd=desk.path, capture_output=True, text=True, timeout=300, check=False,
+        [sys.executable, "-c", RUNNING], input=lines,
+        capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_it_is_refused_in_the_place_of_a_record_or_a_capture(
-    desk: Desk, way: Callable[[Path], str]
-) -> None:
-    file = desk.path / "theirs.json"
-    found = way(file)
-    commands = [
-        ["gate", file.name], ["merge", "run.json", file.name], ["show", file.name],
-        ["compare", "run.json", file.name], ["baseline", "accept", file.name],
-        ["baseline", "prune", file.name], ["check", "--csv", file.name],
-        ["check", "--db", file.name], ["check", "--log", file.name],
-        ["analyze", "cores", "--csv", file.name], ["show", "--ops", file.name],
-        ["baseline", "merge", file.name, "run.json", "run.json"],
-        ["baseline", "merge", "run.json", file.name, "run.json"],
-    ]  # fmt: skip
-
-    for command, (code, errors) in zip(commands, ran_all(desk, commands), strict=True):
-        assert code == 3, (command, errors)
-        assert errors.startswith(f"ttnn-perf: {file.name}: expected a file"), command
-        assert errors.endswith(f", found {found}\n"), command
+#: Where it stands, and which commands would read it there.
+PLACES: dict[str, list[list[str]]] = {
+    "theirs.json": [
+        ["gate", "theirs.json"], ["show", "theirs.json"], ["merge", "run.json", "theirs.json"],
+        ["compare", "run.json", "theirs.json"], ["baseline", "accept", "theirs.json"],
+        ["baseline", "prune", "theirs.json"], ["check", "--csv", "theirs.json"],
+        ["check", "--db", "theirs.json"], ["check", "--log", "theirs.json"],
+        ["analyze", "cores", "--csv", "theirs.json"],
+        ["baseline", "merge", "theirs.json", "run.json", "run.json"],
+    ],
+    FILE: [
+        ["gate", "run.json"], ["baseline", "list"], ["baseline", "accept", "run.json"],
+        ["baseline", "rename", A, "test_m.py::test_b"],
+    ],
+    "ttnn_perf.toml": [["baseline", "list"]],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_it_is_refused_in_the_place_of_a_baseline(desk: Desk, way: Callable[[Path], str]) -> None:
-    file = desk.path / FILE
-    file.unlink()
-    found = way(file)
-    commands = [["gate", "run.json"], ["baseline", "list"],
-                ["baseline", "accept", "run.json"],
-                ["baseline", "rename", A, "test_m.py::test_b"]]  # fmt: skip
-    before = sorted(desk.path.rglob("*"))
+def test_it_is_refused_in_the_place_of_whatever_is_read(desk: Desk) -> None:
+    """All commands are given in one process: to start one takes longer than they all do."""
+    expected, commands = [], []
+    for way in WAYS:
+        for place, words_of in PLACES.items():
+            folder = desk.path.with_name(f"{way.__name__}-{Path(place).stem}")
+            shutil.copytree(desk.path, folder)
+            (folder / place).unlink(missing_ok=True)
+            found = way(folder / place)
+            if way is device and place == FILE:
+                found = "a link that leads out of it, to /dev/zero"
+            expected += [(words, Path(place).name, found) for words in words_of]
+            commands += [(folder, words) for words in words_of]
+        # Settings that are shared with others are none then.
+        folder = desk.path.with_name(f"{way.__name__}-pyproject")
+        shutil.copytree(desk.path, folder)
+        way(folder / "pyproject.toml")
+        commands.append((folder, ["baseline", "list"]))
+        expected.append((["baseline", "list"], "", ""))
+    before = sorted(desk.path.parent.rglob("*"))
 
-    for command, (code, errors) in zip(commands, ran_all(desk, commands), strict=True):
-        assert code == 3, (command, errors)
-        assert "/test_m.json: expected a file" in errors, command
-        what = "a link that leads out of it, to /dev/zero" if way is device else found
-        assert errors.endswith(f", found {what}\n"), command
-    assert sorted(desk.path.rglob("*")) == before
+    for (words, name, found), (code, errors) in zip(expected, ran_all(commands), strict=True):
+        if not name:
+            assert (code, errors) == (0, "")
+            continue
+        assert code == 3, (words, errors)
+        assert f"{name}: expected a file" in errors, words
+        assert errors.endswith(f", found {found}\n"), words
+    assert sorted(desk.path.parent.rglob("*")) == before
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_it_is_refused_in_the_place_of_settings(desk: Desk, way: Callable[[Path], str]) -> None:
-    found = way(desk.path / "ttnn_perf.toml")
-    ((code, errors),) = ran_all(desk, [["baseline", "list"]])
-    assert code == 3
-    assert "ttnn_perf.toml: expected a file" in errors
-    assert errors.endswith(f", found {found}\n")
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_settings_shared_with_others_are_none_then(desk: Desk, way: Callable[[Path], str]) -> None:
-    way(desk.path / "pyproject.toml")
-    assert ran_all(desk, [["baseline", "list"]]) == [(0, "")]
+def test_it_is_refused_beside_a_database(desk: Desk) -> None:
+    commands = []
+    for way in (pipe, device, loop, unix_socket):
+        file = desk.path / f"{way.__name__}.sqlite"
+        sqlite3.connect(file).execute("CREATE TABLE operations (id)").close()
+        way(file.with_name(f"{file.name}-wal"))
+        commands.append((desk.path, ["check", "--db", file.name]))
+    for code, errors in ran_all(commands):
+        assert code == 3
+        assert "Traceback" not in errors
 
 
 def test_a_run_does_not_wait_for_a_pipe_that_pytest_leaves_alone(project: Project) -> None:
     project.write(test_m="def test_a():\n    pass\n")
     os.mkfifo(project.path / "pyproject.toml")
     assert project.pytest_process("-p", "no:cacheprovider").code == 0
-
-
-@pytest.mark.parametrize("way", [pipe, device, loop, unix_socket])
-def test_it_is_refused_beside_a_database(desk: Desk, way: Callable[[Path], str]) -> None:
-    sqlite3.connect(desk.path / "db.sqlite").execute("CREATE TABLE operations (id)").close()
-    way(desk.path / "db.sqlite-wal")
-    ((code, errors),) = ran_all(desk, [["check", "--db", "db.sqlite"]])
-    assert code == 3
-    assert "Traceback" not in errors
 
 
 def test_a_baseline_is_not_written_through_a_link(desk: Desk, tmp_path: Path) -> None:
@@ -200,8 +198,7 @@ def test_a_baseline_is_not_written_through_a_link(desk: Desk, tmp_path: Path) ->
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", [".lock", ".gitignore"])
-@pytest.mark.parametrize("exists", [True, False])
+@pytest.mark.parametrize(("name", "exists"), [(".lock", True), (".gitignore", False)])
 def test_what_we_keep_beside_baselines_is_not_written_through_a_link(
     desk: Desk, tmp_path: Path, name: str, exists: bool
 ) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.conftest import model
 from tests.faults.refusals import PYTEST_USAGE, assert_no_traceback, assert_refused
 
 if TYPE_CHECKING:
@@ -91,27 +92,10 @@ def test_a_baseline_that_cannot_be_written_does_not_cost_those_of_other_files(
             pathlib.Path({str(scene.baseline.parent / "test_blocked.json")!r}).mkdir()
         """
     )
-    scene.write_model(samples="500, 501, 499")
+    scene.project.write(test_model=model(samples="500, 501, 499"))
     ran = scene.project.pytest("--ttnn-perf-update")
     assert_no_traceback(ran)
     assert ran.code == 1
     assert "not written: " in ran.text
     sessions = scene.project.stored()["test_speed"]["metrics"]["wall_time"]["sessions"]
     assert [median for median, _, _ in sessions] == [1000, 500]
-
-
-def test_a_result_that_could_not_be_written_is_not_called_written(scene: Scene) -> None:
-    scene.project.write(
-        test_model=f"""
-        import pathlib
-
-        def test_speed(ttnn_perf):
-            ttnn_perf.record("wall_time", [500], unit="ns")
-            pathlib.Path({str(scene.baseline)!r}).write_text("mine")
-        """
-    )
-    ran = scene.project.pytest("--ttnn-perf-update", "--ttnn-perf-json=second.json")
-    assert "not written: " in ran.text
-    assert ", accepted" not in ran.text
-    assert "1 written" not in ran.text
-    assert '"written"' not in (scene.project.path / "second.json").read_text()

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from filelock import FileLock
 
 from pytest_ttnn_perf.core.baseline import baseline_path
 from pytest_ttnn_perf.core.errors import WriteError
@@ -94,9 +95,9 @@ def test_a_lock_that_is_held_times_out_with_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "LOCK_TIMEOUT_S", 0.1)
-    with amending("hold", tmp_path), pytest.raises(WriteError) as raised:
-        BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
     lock = tmp_path / ".lock"
+    with FileLock(lock), pytest.raises(WriteError) as raised:
+        BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
     assert str(raised.value) == (f"{tmp_path}: cannot write: another run has held {lock} for 0 s")
     assert not baseline_path(tmp_path, HARDWARE, FILE).exists()
 
@@ -105,43 +106,36 @@ def test_a_lock_that_is_held_times_out_with_its_place(
     ("writers", "each"), [(3, 10), pytest.param(8, 20, marks=pytest.mark.long)]
 )
 def test_writers_at_once_lose_nothing(tmp_path: Path, writers: int, each: int) -> None:
-    with _started(tmp_path, writers, each) as processes:
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(
+                amending("append", tmp_path, f"own_{writer}", 100 * writer + 1, each)
+            )
+            for writer in range(writers)
+        ]
         for process in processes:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
         assert [process.wait(timeout=300) for process in processes] == [0] * writers
-    store = BaselineStore(tmp_path)
+    store, shared = BaselineStore(tmp_path), []
     for writer in range(writers):
-        own = range(100 * writer + 1, 100 * writer + 1 + each)
-        assert medians(store.find(HARDWARE, f"{FILE}::own_{writer}")) == list(own)
-    shared = medians(store.find(HARDWARE, f"{FILE}::shared"))
-    assert len(shared) == writers * each
-    assert sorted(shared) == [100 * w + 1 + n for w in range(writers) for n in range(each)]
+        own = list(range(100 * writer + 1, 100 * writer + 1 + each))
+        assert medians(store.find(HARDWARE, f"{FILE}::own_{writer}")) == own
+        shared += own
+    assert sorted(medians(store.find(HARDWARE, f"{FILE}::shared"))) == shared
     assert leftovers(tmp_path) == []
 
 
-@contextmanager
-def _started(root: Path, writers: int, each: int) -> Iterator[list[subprocess.Popen[str]]]:
-    """Start writers that all wait for a word on their stdin."""
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(amending("append", root, f"own_{writer}", 100 * writer + 1, each))
-            for writer in range(writers)
-        ]
-
-
-@pytest.mark.parametrize("before", ["a baseline", "nothing"])
-def test_a_full_disk_keeps_what_was_there(tmp_path: Path, before: str) -> None:
+def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
     file = baseline_path(tmp_path, HARDWARE, FILE)
-    if before == "a baseline":
-        BaselineStore(tmp_path).amend(HARDWARE, {TEST: appending(1)})
-    content = file.read_bytes() if file.exists() else None
+    BaselineStore(tmp_path).amend(HARDWARE, {TEST: appending(1)})
+    content = file.read_bytes()
     # -B: what Python wrote of its own bytecode, cut off, would break every later import.
     command = [sys.executable, "-B", amender.__file__, "fill_disk", str(tmp_path), "500"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout == f"{file}: cannot write: File too large\n"
-    assert (file.read_bytes() if file.exists() else None) == content
+    assert file.read_bytes() == content
     assert leftovers(tmp_path) == []
 
 

@@ -121,34 +121,31 @@ def test_only_one_call_of_git_more(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [call[0] for call in calls] == ["status", "--no-replace-objects"]
 
 
-@pytest.mark.parametrize(
-    ("variables", "expected"),
-    [
-        ({"GITHUB_REF": "refs/heads/release/1"}, ("release/1", None)),
-        ({"GITHUB_REF": "refs/heads/x", "GITHUB_SHA": COMMIT}, (None, None)),
-        ({"GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "x"}, ("x", None)),
-        ({"GITHUB_REF": "refs/tags/v1", "GITHUB_REF_NAME": "v1"}, (None, None)),
-        ({"GITHUB_REF": "refs/pull/17/merge", "GITHUB_HEAD_REF": "topic", "GITHUB_SHA": COMMIT,
-          "GITHUB_EVENT_NAME": "pull_request"}, ("topic", "17")),
-        ({"GITHUB_REF": "refs/heads/main", "GITHUB_HEAD_REF": "topic",
-          "GITHUB_EVENT_NAME": "pull_request_target"}, ("topic", "topic")),
-        ({"GITHUB_REF": "refs/heads/main", "GITHUB_EVENT_NAME": "pull_request_target"},
-         ("main", "pull_request_target")),
-        ({"CI_COMMIT_BRANCH": "main"}, ("main", None)),
-        ({"CI_COMMIT_BRANCH": "main", "CI_COMMIT_SHA": COMMIT}, (None, None)),
-        ({"CI_MERGE_REQUEST_IID": "5", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "topic"},
-         ("topic", "5")),
-        ({}, (None, None)),
-    ],
-    ids=["github", "another commit", "name", "tag", "pull request", "target", "no head", "gitlab",
-         "gitlab, another commit", "merge request", "nothing"],
-)  # fmt: skip
-def test_where_no_branch_is_checked_out_the_job_tells(
-    tmp_path: Path, variables: dict[str, str], expected: tuple[str | None, str | None]
-) -> None:
+#: What a job's variables tell of its branch and its pull request.
+JOBS: list[tuple[dict[str, str], tuple[str | None, str | None]]] = [
+    ({"GITHUB_REF": "refs/heads/release/1"}, ("release/1", None)),
+    ({"GITHUB_REF": "refs/heads/x", "GITHUB_SHA": COMMIT}, (None, None)),
+    ({"GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "x"}, ("x", None)),
+    ({"GITHUB_REF": "refs/tags/v1", "GITHUB_REF_NAME": "v1"}, (None, None)),
+    ({"GITHUB_REF": "refs/pull/17/merge", "GITHUB_HEAD_REF": "topic", "GITHUB_SHA": COMMIT,
+      "GITHUB_EVENT_NAME": "pull_request"}, ("topic", "17")),
+    ({"GITHUB_REF": "refs/heads/main", "GITHUB_HEAD_REF": "topic",
+      "GITHUB_EVENT_NAME": "pull_request_target"}, ("topic", "topic")),
+    ({"GITHUB_REF": "refs/heads/main", "GITHUB_EVENT_NAME": "pull_request_target"},
+     ("main", "pull_request_target")),
+    ({"CI_COMMIT_BRANCH": "main"}, ("main", None)),
+    ({"CI_COMMIT_BRANCH": "main", "CI_COMMIT_SHA": COMMIT}, (None, None)),
+    ({"CI_MERGE_REQUEST_IID": "5", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "topic"},
+     ("topic", "5")),
+    ({}, (None, None)),
+]  # fmt: skip
+
+
+def test_where_no_branch_is_checked_out_the_job_tells(tmp_path: Path) -> None:
     repository(tmp_path, 1)
     git(tmp_path, "checkout", "--detach")
-    assert told(tmp_path, **variables) == expected
+    for variables, expected in JOBS:
+        assert told(tmp_path, **variables) == expected
 
 
 def test_the_branch_that_is_checked_out_is_believed_before_the_job(tmp_path: Path) -> None:
@@ -182,11 +179,8 @@ def test_attempts_and_shards(
 
 
 def test_a_commit_with_an_impossible_time_has_none() -> None:
-    assert git_files.described_commit("committer a <b> 99999999999999999999 +0000\n\n") == (
-        None,
-        (),
-    )
-    assert git_files.described_commit("") == (None, ())
+    for text in ("committer a <b> 99999999999999999999 +0000\n\n", ""):
+        assert git_files.described_commit(text) == (None, ())
 
 
 def test_shards_of_a_run_share_where_they_are_from() -> None:

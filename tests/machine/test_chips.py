@@ -87,11 +87,11 @@ def _me(folder: Path) -> str:
     return f"pid {os.getpid()} ({told['command']}) since {told['since']}"
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"pid": 1}'])
-def test_a_holder_that_has_not_said_who_it_is(tmp_path: Path, damage: str) -> None:
+def test_a_holder_that_has_not_said_who_it_is(tmp_path: Path) -> None:
     with take([0], tmp_path, timeout_s=0, print_line=never):
-        (tmp_path / "chip-0.holder").write_text(damage)
-        assert holder_of(0, tmp_path) == "a process that has not said who it is"
+        for damage in ("", "{", "[]", '{"pid": 1}'):
+            (tmp_path / "chip-0.holder").write_text(damage)
+            assert holder_of(0, tmp_path) == "a process that has not said who it is"
 
 
 def test_one_worker_of_several_takes_the_first_free_chip(tmp_path: Path) -> None:
@@ -105,9 +105,6 @@ def test_one_worker_of_several_takes_the_first_free_chip(tmp_path: Path) -> None
         assert second.environment == {"TT_VISIBLE_DEVICES": "2"}
         with pytest.raises(UsageError, match=r"waited 0 s for chip 0: held by .*; chip 1: held by"):
             take_one(chips, tmp_path, timeout_s=0, print_line=never)
-        with pytest.raises(UsageError, match="chip 2: held by pid"):
-            take([2, 3], tmp_path, timeout_s=0, print_line=never)
-        assert holder_of(3, tmp_path) is None, "who does not get all chips keeps none"
         with pytest.raises(UsageError, match="chip 2: held by pid"):
             take([2, 3], tmp_path, timeout_s=0, print_line=never)
         assert holder_of(3, tmp_path) is None, "who does not get all chips keeps none"
@@ -148,7 +145,6 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         ({"TT_VISIBLE_DEVICES": "1"}, (1,)),
         ({"TT_VISIBLE_DEVICES": " 10 ,0,"}, (0, 10)),
         ({"TT_VISIBLE_DEVICES": "7"}, ()),
-        ({"TT_VISIBLE_DEVICES": "0000:01:00.0"}, (0, 1, 10)),
         ({"TT_VISIBLE_DEVICES": "0,0000:01:00.0"}, (0, 1, 10)),
         ({"TT_METAL_MOCK_CLUSTER_DESC_PATH": "n150.yaml"}, ()),
         ({"TT_METAL_SIMULATOR": "/sim.so"}, ()),
@@ -160,7 +156,6 @@ def test_the_chips_that_a_process_would_use(
     for name in ("0", "1", "10", "by-id"):
         (tmp_path / name).touch()
     assert visible_chips(variables, tmp_path) == chips
-    assert visible_chips(variables, tmp_path / "none") == ()
     assert visible_chips(variables, tmp_path / "none") == ()
 
 
@@ -193,9 +188,6 @@ def test_the_first_call_is_told_with_its_place(ttnn: ModuleType) -> None:
     again = watched()
     assert ttnn.cluster.get_cluster_type() == "P150"
     assert (again.by or "").startswith(f"ttnn.cluster.get_cluster_type in {__file__}:")
-    again = watched()
-    assert ttnn.cluster.get_cluster_type() == "P150"
-    assert (again.by or "").startswith(f"ttnn.cluster.get_cluster_type in {__file__}:")
 
 
 @pytest.mark.parametrize(
@@ -204,9 +196,7 @@ def test_the_first_call_is_told_with_its_place(ttnn: ModuleType) -> None:
         ({}, None),
         ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}, None),
         ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}, (0, 2)),
-        ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, (3, 4)),
         ({"PMI_RANK": "1", "PMI_SIZE": "2"}, (1, 2)),
-        ({"MV2_COMM_WORLD_RANK": "1", "MV2_COMM_WORLD_SIZE": "2"}, (1, 2)),
         ({"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}, (1, 2)),
         # In an allocation of several, a process that was started by hand is the only one.
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, None),

@@ -24,9 +24,7 @@ def variables(**environment: str) -> list[str]:
     ("variable", "value"),
     [
         ("TT_METAL_DEVICE_PROFILER", "1"),
-        ("TT_METAL_DEVICE_PROFILER", "0"),
         ("TT_METAL_DEVICE_PROFILER_NOC_EVENTS", "1"),
-        ("TT_METAL_DEVICE_PROFILER_DISPATCH", "1"),
         ("TT_METAL_PROFILE_PERF_COUNTERS", "31"),
         ("TT_METAL_PROFILER_ACCUMULATE", "1"),
         ("TT_METAL_PROFILER_MID_RUN_DUMP", "1"),
@@ -34,17 +32,13 @@ def variables(**environment: str) -> list[str]:
         ("TT_METAL_MEM_PROFILER", "1"),
         ("TTNN_OP_PROFILER", "1"),
         ("TT_METAL_WATCHER", "0"),
-        ("TT_METAL_WATCHER", "120"),
         ("TT_METAL_DPRINT_CORES", "all"),
-        ("TT_METAL_DPRINT_ETH_CORES", "(0,0)"),
         ("TT_METAL_SLOW_DISPATCH_MODE", "0"),
         ("TT_METAL_LLK_ASSERTS", "0"),
-        ("TT_METAL_LIGHTWEIGHT_KERNEL_ASSERTS", "1"),
         ("TT_METAL_NULL_KERNELS", "1"),
         ("TTLANG_PERF_DUMP", "1"),
         ("TTLANG_AUTO_PROFILE", "1"),
         ("TTLANG_SIGNPOST_PROFILE", "1"),
-        ("TTLANG_COMPILE_ONLY", "1"),
     ],
 )
 def test_a_variable_that_must_not_be_set(variable: str, value: str) -> None:
@@ -61,16 +55,12 @@ def test_a_variable_that_must_not_be_set(variable: str, value: str) -> None:
         ("TT_METAL_DEVICE_PROFILER_NOC_EVENTS", "0"),
         ("TT_METAL_PROFILER_SYNC", "0"),
         ("TT_METAL_PROFILE_PERF_COUNTERS", "0"),
-        ("TT_METAL_PROFILER_DIR", "/profiles"),
-        ("TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT", "10000"),
         ("TT_METAL_DPRINT_FILE", "prints.log"),
         ("TT_METAL_WATCHER_NOINLINE", "1"),
         ("TTLANG_PERF_DUMP", "0"),
-        ("TTLANG_AUTO_PROFILE", ""),
         ("TTNN_CONFIG_OVERRIDES", ""),
         ("TTNN_CONFIG_OVERRIDES", '{"enable_model_cache": true, "enable_logging": false}'),
         ("TTNN_CONFIG_OVERRIDES", '{"enable_fast_runtime_mode": true}'),
-        ("TT_METAL_CACHE", "/cache"),
     ],
 )
 def test_a_variable_that_may_be_set(variable: str, value: str) -> None:
@@ -81,8 +71,6 @@ def test_a_variable_that_may_be_set(variable: str, value: str) -> None:
     ("settings", "named"),
     [
         ('{"enable_logging": true}', "enable_logging"),
-        ('{"enable_comparison_mode": true}', "enable_comparison_mode"),
-        ('{"enable_graph_report": true}', "enable_graph_report"),
         ('{"enable_fast_runtime_mode": false}', "enable_fast_runtime_mode"),
         (
             '{"enable_detailed_buffer_report": true, "enable_logging": true}',
@@ -98,7 +86,7 @@ def test_settings_of_ttnn_that_slow_it_down(settings: str, named: str) -> None:
     assert conflict.remedy == f"take {named} out of TTNN_CONFIG_OVERRIDES"
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "1", '"enable_logging"', "[" * 10_000])
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 10_000])
 def test_settings_of_ttnn_that_are_none(text: str) -> None:
     (conflict,) = conflicts({"TTNN_CONFIG_OVERRIDES": text})
     assert (conflict.value, conflict.why) == (
@@ -129,11 +117,6 @@ def test_a_simulated_device_may_dispatch_slowly(name: str) -> None:
         (
             ("TTLANG_AUTO_PROFILE", "1"),
             ("TTLANG_PERF_DUMP", "1"),
-            "cannot be used together: each profiles the same kernels in its own way",
-        ),
-        (
-            ("TTLANG_AUTO_PROFILE", "1"),
-            ("TTLANG_SIGNPOST_PROFILE", "1"),
             "cannot be used together: each profiles the same kernels in its own way",
         ),
         (
@@ -173,11 +156,12 @@ GIVEN = {
 }
 
 
-@pytest.mark.parametrize("value", ["", "0", "/elsewhere"])
-@pytest.mark.parametrize("name", GIVEN)
-def test_what_the_user_has_set_stays(name: str, value: str) -> None:
-    others = {other: given for other, given in GIVEN.items() if other != name}
-    assert worker_variables({name: value}, FOLDER) == others
+def test_what_the_user_has_set_stays() -> None:
+    assert worker_variables({}, FOLDER) == GIVEN
+    for name in GIVEN:
+        others = {other: given for other, given in GIVEN.items() if other != name}
+        for value in ("", "/elsewhere"):
+            assert worker_variables({name: value}, FOLDER) == others
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,10 @@ def test_a_module_that_is_loaded_later_is_noticed_once_it_is_whole(site: Path) -
     assert importlib.import_module(NAME) is module
     assert len(noticed) == 1
 
+    vars(module)["VALUE"] = 7
+    assert importlib.reload(module) is module
+    assert (module.VALUE, len(noticed)) == (1, 1)
+
 
 def test_a_module_that_is_absent_may_come_later(site: Path, noticed: list[ModuleType]) -> None:
     for _ in range(2):
@@ -154,14 +158,6 @@ def test_the_module_can_still_be_looked_into(site: Path) -> None:
     assert loader.is_package(NAME) is True  # type: ignore[union-attr]
 
 
-def test_the_module_can_be_loaded_anew(site: Path, noticed: list[ModuleType]) -> None:
-    write_module(site)
-    module = importlib.import_module(NAME)
-    vars(module)["VALUE"] = 7
-    assert importlib.reload(module) is module
-    assert (module.VALUE, noticed) == (1, [module])
-
-
 NO_CHIPS = """\
 RuntimeError: TT_FATAL @ /project/tt_metal/llrt/tt_cluster.cpp:129: num_chips > 0
 info:
@@ -183,14 +179,12 @@ backtrace:
         ),
         ("TT_FATAL @ a.cpp:1: x\ninfo:\nwithout a backtrace", "without a backtrace"),
         ("TT_FATAL @ a.cpp:1: x > 0\ninfo:\nbacktrace:\n --- f()", "TT_FATAL @ a.cpp:1: x > 0"),
-        ("TT_FATAL @ a.cpp:1: x > 0\nbacktrace:\n --- f()", "TT_FATAL @ a.cpp:1: x > 0"),
         ("log\nlog\n" + NO_CHIPS + "log\n", "No chips detected in the cluster"),
         (
             "RuntimeError: Cluster descriptor file does not exist at path: /no.yaml\n"
             "Location: /project/umd/cluster_descriptor.cpp:125\n 1. f\n 2. g\n",
             "RuntimeError: Cluster descriptor file does not exist at path: /no.yaml",
         ),
-        ("ImportError: libcudnn.so.9: no such file", "ImportError: libcudnn.so.9: no such file"),
         ("ValueError: two\nlines", "ValueError: two\nlines"),
         ("info:\nnot of tt-metal\nbacktrace:", "info:\nnot of tt-metal\nbacktrace:"),
         ("", ""),
@@ -250,16 +244,14 @@ def device(**methods: object) -> Any:
     ("shape", "mesh"),
     [
         (Shape(1, 1), "1x1"),
-        (Shape(1, 8), "1x8"),
         (Shape(2, 2, 4), "2x2x4"),
         (Shape(), "1x1"),
-        ((8, 4), "8x4"),
         (Shown("MeshShape([1, 8])"), "1x8"),
         (Shown("MeshShape([4])"), "4"),
         (Shown("MeshShape([])"), "1x1"),
         (None, "1x1"),
     ],
-    ids=["chip", "row", "3-d", "empty", "tuple", "shown", "shown line", "shown empty", "none"],
+    ids=["chip", "3-d", "empty", "shown", "shown line", "shown empty", "none"],
 )
 def test_the_shape_of_a_mesh(shape: object, mesh: str) -> None:
     assert mesh_of(SimpleNamespace(shape=shape)) == mesh
@@ -282,11 +274,10 @@ def test_a_shape_that_tells_nothing_does_not_become_one() -> None:
     [
         ([0], (0,)),
         ([4, 0, 7], (4, 0, 7)),
-        ([], ()),
         (None, ()),
         (RuntimeError("closed"), ()),
     ],
-    ids=["one", "several", "none", "no list", "error"],
+    ids=["one", "several", "no list", "error"],
 )
 def test_the_chips_of_a_mesh(ids: object, chips: tuple[int, ...]) -> None:
     assert chips_of(device(get_device_ids=ids)) == chips
@@ -332,8 +323,8 @@ def test_the_grid_of_a_device(size: object, grid: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("entries", "total"),
-    [([], 0), ([0], 0), ([5], 5), ([5, 7], 12), ([5, RuntimeError("closed")], None)],
-    ids=["no device", "empty", "one", "two", "error"],
+    [([], 0), ([5, 7], 12), ([5, RuntimeError("closed")], None)],
+    ids=["no device", "two", "error"],
 )
 def test_the_programs_in_the_caches(entries: Sequence[object], total: int | None) -> None:
     devices = [device(num_program_cache_entries=number) for number in entries]

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import pytest
 
-from pytest_ttnn_perf.machine import processes as child_module
-from pytest_ttnn_perf.machine import processes as output_module
+from pytest_ttnn_perf.machine import processes
 from pytest_ttnn_perf.machine.processes import Output, Silence, WorkerProcess, tail
 from tests.machine.script import FOR_EVER, started
 
@@ -42,24 +41,21 @@ def heard(child: WorkerProcess, *, silence_s: float = PATIENCE_S) -> tuple[list[
         return documents, str(child.ending(patience_s=silence_s))
 
 
-def test_the_worker_waits_until_the_next_document_is_asked_for(tmp_path: Path) -> None:
+def test_the_worker_waits_until_the_next_document_is_asked_for_and_hears_why_to_stop(
+    tmp_path: Path,
+) -> None:
     went_on = tmp_path / "went on"
-    with started(tmp_path, "say(1)\nopen('went on', 'w').close()\nsay(2)") as child:
+    source = "answer = say(1)\nopen('went on', 'w').close()\nsay(answer)\nsay(say(2))"
+    with started(tmp_path, source) as child:
         documents = documents_of(child)
         assert next(documents) == 1
         time.sleep(0.1)
         assert not went_on.exists()
-        assert next(documents) == 2
+        assert next(documents) is None
         assert went_on.exists()
-
-
-def test_the_reason_to_stop_is_in_the_next_answer(tmp_path: Path) -> None:
-    with started(tmp_path, "say(say('first'))\nsay(say('then'))") as child:
-        said = []
-        for document in documents_of(child):
-            said.append(document)
-            child.stop = "enough" if document == "then" else None
-    assert said == ["first", None, "then", "enough"]
+        assert next(documents) == 2
+        child.stop = "enough"
+        assert list(documents) == ["enough"]
 
 
 def test_notes_of_a_worker_whose_child_keeps_the_channel_are_read(tmp_path: Path) -> None:
@@ -78,8 +74,8 @@ def test_whatever_it_sends_is_a_sign_of_life(
 ) -> None:
     # Two seconds from one to the next, by a clock that nothing else moves.
     now_s = 0.0
-    monkeypatch.setattr(child_module, "time", SimpleNamespace(monotonic=lambda: now_s))
-    monkeypatch.setattr(child_module, "_POLL_S", 0.01)  # it is looked for before each of them
+    monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr(processes, "_POLL_S", 0.01)  # it is looked for before each of them
     with started(tmp_path, f"for n in range(5): time.sleep(0.1); {send}(n)") as child:
         said = []
         for document in documents_of(child, silence_s=3):
@@ -91,7 +87,7 @@ def test_whatever_it_sends_is_a_sign_of_life(
         )
 
 
-@pytest.mark.parametrize("note", ["b'no JSON'", "b'\\xff'", "b' '"])
+@pytest.mark.parametrize("note", ["b'no JSON'", "b'\\xff'"])
 def test_a_note_that_is_no_document_ends_the_conversation(tmp_path: Path, note: str) -> None:
     source = f"say(1); note(2); send({note} + b'\\n'); note(3); {FOR_EVER}"
     said = "sent a message that cannot be read, killed"
@@ -144,7 +140,7 @@ DAEMON = f"""
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="daemons are found on Linux only")
-@pytest.mark.parametrize("end", ["", "os.abort()", "say(1); " + FOR_EVER])
+@pytest.mark.parametrize("end", ["os.abort()", "say(1); " + FOR_EVER])
 def test_a_daemon_ends_with_its_worker_and_other_children_of_ours_do_not(
     tmp_path: Path, end: str
 ) -> None:
@@ -190,9 +186,9 @@ class Stop(Exception):  # noqa: N818 (not an error)
 def test_a_worker_that_ignores_a_signal_gets_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ignored: str, code: int
 ) -> None:
-    monkeypatch.setattr(child_module, "_GRACE_S", 0.2)
+    monkeypatch.setattr(processes, "_GRACE_S", 0.2)
     # One that ends by the signal must have all the time it takes on a busy machine.
-    monkeypatch.setattr(child_module, "_LAST_GRACE_S", 0.2 if code == -9 else PATIENCE_S)
+    monkeypatch.setattr(processes, "_LAST_GRACE_S", 0.2 if code == -9 else PATIENCE_S)
     source = f"""
         for number in ({ignored},):
             signal.signal(number, signal.SIG_IGN)
@@ -277,8 +273,8 @@ def test_no_more_is_shown_at_once_than_was_printed_until_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A child of the worker that never stops printing must not hold us up.
-    monkeypatch.setattr(output_module, "_TAIL_BYTES", 1_000)
-    monkeypatch.setattr(output_module, "_PIPE", 5_000)
+    monkeypatch.setattr(processes, "_TAIL_BYTES", 1_000)
+    monkeypatch.setattr(processes, "_PIPE", 5_000)
     terminal = io.StringIO()
     with output(terminal, tmp_path / "log") as (found, writing):
         os.write(writing, b"x" * 8_000)
@@ -309,16 +305,14 @@ AFTER = ["", "Extension modules: numpy"]
     ("log", "lines", "expected"),
     [
         ([*map(str, range(100)), "", " ", ""], 3, ["97", "98", "99"]),
-        ([*map(str, range(100))], 20, [*map(str, range(80, 100))]),
         ([""], 20, []),
         (["\udcff\udcfe", ""], 20, ["\ufffd\ufffd"]),
-        (["a\r", "b"], 20, ["a", "b"]),
         (["early", "why", *CRASH, *FRAMES, *AFTER], 4, ["why", CRASH[0], *FRAMES[:2]]),
         (["why", *CRASH, *OTHER_THREAD, *FRAMES, *AFTER], 4, ["why", CRASH[0], *FRAMES[:2]]),
         (["before", "last", *CRASH, *FRAMES[:3]], 6, ["last", *CRASH, *FRAMES[:3]]),
         ([*CRASH, *(f"other {n}" for n in range(50))], 3, [*CRASH, "other 0"]),
     ],
-    ids=["last lines", "twenty", "empty", "no text", "line ends", "crash", "crash beside threads",
+    ids=["last lines", "empty", "no text", "crash", "crash beside threads",
          "crash that fits", "crash in another form"],
 )  # fmt: skip
 def test_the_tail_of_a_log(tmp_path: Path, log: list[str], lines: int, expected: list[str]) -> None:

@@ -62,19 +62,18 @@ def test_hooks_and_variables_of_the_user_have_no_part_in_it(
     assert not (versions.path / "hooked").exists()
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next(versions: Versions) -> None:
+@pytest.mark.parametrize("cleared", [True, False])
+def test_what_a_killed_process_left_is_removed_by_the_next(
+    versions: Versions, cleared: bool
+) -> None:
+    """Also where the system has cleared the folder away, and only git knows of it."""
     tree = versions.killed()
     assert tree.is_dir()
-    assert len(versions.left_behind()) == 2
+    if cleared:
+        shutil.rmtree(tree.parent)
+    assert len(versions.left_behind()) == (1 if cleared else 2)
     assert remove_leftovers(versions.root) == 1
     assert not tree.parent.exists()
-    assert versions.left_behind() == []
-
-
-def test_what_the_system_has_cleared_away_is_forgotten(versions: Versions) -> None:
-    shutil.rmtree(versions.killed().parent)
-    assert len(versions.left_behind()) == 1
-    assert remove_leftovers(versions.root) == 1
     assert versions.left_behind() == []
 
 

@@ -83,20 +83,3 @@ def test_a_capture_that_was_there_before_is_of_no_machine(model: Project) -> Non
     model.write(test_model="def test_model(ttnn_perf): ttnn_perf.attach('capture.csv')")
     model.pytest("--ttnn-perf-update=new")
     assert keys(model) == ["wormhole_b0-unknown-1x1"]
-
-
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ('key = ["board", "mesh", "hots"]',
-         "key.2: expected one of arch, board, mesh, host, found 'hots'"),
-        ('key = ["host"]', "key: expected at least board and mesh, without which boards would be"),
-        ('key = "host"', "key: expected a list"),
-    ],
-)  # fmt: skip
-def test_what_is_no_part_of_a_key_is_refused(project: Project, line: str, complaint: str) -> None:
-    write_latency(project, 10.0, 10.1)
-    configure(project, line)
-    ran = project.pytest("--ttnn-perf")
-    assert ran.code == 4
-    assert complaint in ran.errors
