@@ -220,21 +220,13 @@ class Commit(NamedTuple):
     parents: tuple[str, ...] = ()
 
 
-def _log(git: Git, *words: str) -> Iterator[tuple[Commit, list[str]]]:
-    """Yield commits, with the names of files if these are asked for."""
+def _log(git: Git, *words: str) -> Iterator[Commit]:
     safe = ("--no-show-signature", "--no-ext-diff", "--no-textconv")
-    fields = "--format=%x00%H%x00%h%x00%an%x00%aI%x00%P%x00%s"
+    fields = "--format=%H%x00%h%x00%an%x00%aI%x00%P%x00%s"
     parts = (git.ask("log", "-z", *safe, fields, *words) or "").split("\0")
-    # For each commit an empty part, six fields, and the names of files. Counted, as an author's
-    # name may hold anything but what stands between the parts.
-    position = 0
-    while position + 6 < len(parts):
-        commit, short, author, date, parents, subject = parts[position + 1 : position + 7]
-        position = begin = position + 7
-        while position < len(parts) and parts[position]:
-            position += 1
-        names = [name.removeprefix("\n") for name in parts[begin:position]]
-        yield Commit(commit, short, visible(subject), author, date, tuple(parents.split())), names
+    for at in range(0, len(parts) - 5, 6):
+        commit, short, author, date, parents, subject = parts[at : at + 6]
+        yield Commit(commit, short, visible(subject), author, date, tuple(parents.split()))
 
 
 # Versions of a file.
@@ -378,7 +370,7 @@ class Repository(Git):
             other = f"try the commit where they part: {common[:12]}" if common else "none is common"
             raise UsageError(f"{good.short} is not an ancestor of {bad.short}: {other}")
         words = ("--first-parent", "--reverse", f"{good.id}..{bad.id}", "--")
-        return [commit for commit, _ in _log(self, *words)]
+        return list(_log(self, *words))
 
     def merge_base(self) -> str | None:
         """Return where the branch began; None where that is HEAD."""
@@ -509,8 +501,7 @@ class Repository(Git):
         return self.ask("rev-parse", "--verify", "--quiet", name) or None
 
     def _described(self, commit: str) -> Commit:
-        found = (found for found, _ in _log(self, "-1", commit, "--"))
-        return next(found, Commit(commit, commit[:12], ""))
+        return next(_log(self, "-1", commit, "--"), Commit(commit, commit[:12], ""))
 
 
 # The order of commits, as git has it: clocks of machines and authors do not matter.

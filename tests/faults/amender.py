@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,15 +11,11 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import (
     Acceptance,
-    BaselineFile,
     MetricBaseline,
     Session,
     TestBaseline,
-    baseline_path,
-    encode_text,
 )
 from pytest_ttnn_perf.core.errors import WriteError
-from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.gate.store import BaselineStore
@@ -40,15 +34,6 @@ def stored(*medians: int) -> TestBaseline:
     return TestBaseline(Acceptance("now"), {METRIC.name: MetricBaseline(METRIC, sessions)})
 
 
-def text_of(sessions: int) -> str:
-    """Return the file of one test with so many sessions."""
-    return encode_text(BaselineFile(HARDWARE, {"test_a": stored(*range(1, sessions + 1))}))
-
-
-#: Far apart in size, so that neither can be mistaken for a part of the other.
-SMALL, LARGE = 10, 20_000
-
-
 def appending(median: int) -> Callable[[TestBaseline | None], TestBaseline]:
     """Return the change that adds a session."""
 
@@ -60,25 +45,6 @@ def appending(median: int) -> Callable[[TestBaseline | None], TestBaseline]:
         return replace(found, metrics={METRIC.name: longer})
 
     return change
-
-
-def nursery(root: Path) -> None:
-    """Fork a process that rewrites for each line that is read, and say its number.
-
-    A fork takes a millisecond where a new Python takes hundreds: so there can be many.
-    """
-    texts = (text_of(SMALL), text_of(LARGE))
-    path = baseline_path(root, HARDWARE, FILE)
-    write_text(path, texts[0])
-    _say("ready")
-    while sys.stdin.readline():
-        child = os.fork()
-        if not child:
-            for text in cycle(texts):
-                write_text(path, text)
-        _say(str(child))
-        os.waitpid(child, 0)
-        _say("gone")
 
 
 def append(root: Path, name: str, first: str, count: str) -> None:
@@ -117,7 +83,6 @@ def _say(text: str) -> None:
 
 if __name__ == "__main__":
     _modes: dict[str, Callable[..., None]] = {
-        "nursery": nursery,
         "append": append,
         "fill_disk": fill_disk,
         "hold": hold,

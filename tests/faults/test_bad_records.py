@@ -88,19 +88,15 @@ def test_another_unit_is_an_input_of_other_baselines(scene: Scene) -> None:
     says = ("run.json: test_model.py::test_speed: wall_time", "unit is 'ms', in the baseline 'ns'")
     assert_refused(ran, code=UNREADABLE, says=says)
     assert scene.on_disk() == before
-
-
-def test_another_unit_under_pytest_fails_the_test_by_name_and_writes_nothing(
-    scene: Scene,
-) -> None:
+    # Under pytest it fails its test by name.
     scene.project.write(test_model=model(unit="ms"))
-    before = scene.baseline.read_bytes()
+    stored = scene.baseline.read_bytes()
     ran = scene.project.pytest("--ttnn-perf-update", "--ttnn-perf-missing=ignore")
     assert_no_traceback(ran)
     assert ran.code == 1
     assert "FAILED test_model.py::test_speed" in ran.text
     assert "unit is 'ms', in the baseline 'ns'" in ran.text
-    assert scene.baseline.read_bytes() == before
+    assert scene.baseline.read_bytes() == stored
 
 
 def test_samples_that_are_not_finite_are_no_data_and_extreme_ones_are_judged(scene: Scene) -> None:

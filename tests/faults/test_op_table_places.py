@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pytest_ttnn_perf.gate.store import Change
     from tests.faults.conftest import Scene
 
 #: Reads tables in a process that is not waited for for ever.
@@ -135,29 +136,27 @@ def test_what_is_no_file_of_the_folder_is_never_opened(tmp_path: Path) -> None:
     assert refusals(*expected) == list(expected.values())
 
 
-@pytest.mark.parametrize("update", ["with a table", "removed"])
-@pytest.mark.parametrize("way", WAYS[:-1])
-def test_an_update_writes_and_removes_nothing_through_it(
-    root: Path, way: Callable[[Path], str], update: str
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_is_written_removed_or_moved_through_it(
+    root: Path, way: Callable[[Path], str]
 ) -> None:
     found = way(table_of(root))
     before = on_disk(root.parent)
-    anew = replace(stored(1), op_table=table(200.0)) if update == "with a table" else None
 
-    with pytest.raises(WriteError) as raised:
-        BaselineStore(root).amend(HARDWARE, {TEST: lambda _: anew})
-
-    assert str(raised.value).endswith(f", found {found}")
-    assert f"{FILE.removesuffix('.py')}.ops/test_a.csv: cannot " in str(raised.value)
-    assert on_disk(root.parent) == before
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_baseline_is_not_moved_with_it(root: Path, way: Callable[[Path], str]) -> None:
-    found = way(table_of(root))
-    before = on_disk(root.parent)
+    changes: tuple[Change, ...] = (
+        lambda _: replace(stored(1), op_table=table(200.0)),
+        lambda _: None,
+    )
+    for change in changes:
+        if way is WAYS[-1]:
+            break  # a file of its own, however large, may be replaced
+        with pytest.raises(WriteError) as raised:
+            BaselineStore(root).amend(HARDWARE, {TEST: change})
+        assert str(raised.value).endswith(f", found {found}")
+        assert f"{FILE.removesuffix('.py')}.ops/test_a.csv: cannot " in str(raised.value)
     words = ("baseline", "rename", TEST, f"{FILE}::test_b", "--baselines", root)
     assert_refused(run_command(*words), code=UNREADABLE, says=(f", found {found}",))
+
     assert on_disk(root.parent) == before
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
 import subprocess
 import sys
-import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,7 +15,7 @@ from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.gate import store as store_module
 from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.faults import amender
-from tests.faults.amender import FILE, HARDWARE, appending, stored, text_of
+from tests.faults.amender import FILE, HARDWARE, appending, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,30 +50,6 @@ def medians(baseline: TestBaseline | None) -> list[float]:
     """Return the medians of the one metric, in the order they are stored."""
     assert baseline is not None
     return [session.median for session in baseline.metrics["wall_time"].sessions]
-
-
-def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    file = baseline_path(tmp_path, HARDWARE, FILE)
-    whole = {text_of(amender.SMALL), text_of(amender.LARGE)}
-    moments = random.Random(1)
-    with amending("nursery", tmp_path) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for number in range(1000):  # on a busy machine it takes a while until one is caught at it
-            if number >= 50 and leftovers(tmp_path):
-                break
-            process.stdin.write("next\n")
-            process.stdin.flush()
-            child = int(process.stdout.readline())
-            time.sleep(moments.uniform(0, 0.03))
-            os.kill(child, signal.SIGKILL)
-            assert process.stdout.readline() == "gone\n"
-            assert file.read_text() in whole
-    # Killed in the middle of it, a writer leaves a part beside the file, which nobody reads.
-    assert leftovers(tmp_path)
-    assert [found.path for found in BaselineStore(tmp_path).all_files()] == [file]
-    BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
-    assert leftovers(tmp_path) == []
 
 
 def test_a_lock_ends_with_the_process_that_held_it(
