@@ -180,7 +180,10 @@ CUTS = {
 }
 
 
-@pytest.mark.parametrize(("cut", "isolate"), [("exit 0", "process"), ("ctrl-c", "inline")])
+@pytest.mark.parametrize(
+    ("cut", "isolate"),
+    [("exit 0", "process"), pytest.param("ctrl-c", "inline", marks=pytest.mark.long)],
+)
 def test_a_run_that_was_cut_short_is_not_complete_whatever_its_exit_code(
     project: Project, cut: str, isolate: str
 ) -> None:

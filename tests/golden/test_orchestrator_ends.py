@@ -62,7 +62,12 @@ def test_session_that_a_test_ends(project: Project, statement: str, code: int) -
 @pytest.mark.parametrize(
     ("statements", "options", "code"),
     [
-        ({"in_teardown": "pytest.exit('at last', returncode=9)"}, ["--junitxml=junit.xml"], 9),
+        pytest.param(
+            {"in_teardown": "pytest.exit('at last', returncode=9)"},
+            ["--junitxml=junit.xml"],
+            9,
+            marks=pytest.mark.long,
+        ),
         ({"at_import": "import no_such_module"}, [], 2),
         pytest.param(
             {"at_import": "import no_such_module"},

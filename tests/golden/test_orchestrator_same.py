@@ -137,7 +137,7 @@ def everything(project: Project) -> Project:
         ),
         # Classic: the terminal does not know how far into its line a worker has printed.
         ["--log-cli-level=INFO", "--tb=no", "-o", "console_output_style=classic"],
-        ["-p", "no:terminal", "-q"],
+        pytest.param(["-p", "no:terminal", "-q"], marks=pytest.mark.long),
         pytest.param(["--maxfail=3", "-v", "--no-header"], marks=pytest.mark.long),
         pytest.param(
             ["-k", "TestBoard or xfail", "--deselect=test_outcomes.py::TestBoard::test_id[[x]]"],
