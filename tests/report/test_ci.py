@@ -141,13 +141,3 @@ def test_issue_has_all_that_gitlab_asks_for() -> None:
 )
 def test_severity_follows_what_it_means(run: CiReport, severities: list[str]) -> None:
     assert [issue["severity"] for issue in issues(run)] == severities
-
-
-def test_same_trouble_in_two_runs_is_one() -> None:
-    first = told(judged("a.py::a", verdict(Outcome.REGRESSED), findings=(finding(),)))
-    later = told(
-        judged("a.py::a", verdict(Outcome.NO_DATA), line=99, findings=(finding(reason="13 %"),))
-    )
-    marks = [[issue["fingerprint"] for issue in issues(run)] for run in (first, later)]
-    assert marks[0] == marks[1]
-    assert len(set(marks[0])) == 2
