@@ -73,7 +73,10 @@ ROOMS = {
     ),
     "rules": Room(
         ("analysis/checklist/*.py", "analysis/rules/*.py", "gate/rules_on_numbers.py"),
-        ("analysis/rules/test_*.py", "behaviour/test_findings.py", "behaviour/test_waivers.py"),
+        (
+            "gate/test_rules.py", "analysis/rules/test_*.py", "behaviour/test_findings.py",
+            "behaviour/test_waivers.py",
+        ),
     ),
 }  # fmt: skip
 
