@@ -45,7 +45,6 @@ test-workers: $(READY)  ## what holds in one process, with every test in a worke
 test-all: test-workers test-plugins test-real test-ttnn test-matrix  ## the long sweeps too, every page, every Python, new examples
 	$(BIN)/python -m pytest -n auto --dist worksteal -m ""
 	$(BIN)/python -m pytest -n auto --dist worksteal tests/properties --hypothesis-profile=search
-	$(BIN)/python -m tests.faults.kill_sweep
 
 .plugins/.ready: pyproject.toml | .pip/.ready
 	$(PYTHON) -m venv --without-pip .plugins

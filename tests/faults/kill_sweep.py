@@ -1,8 +1,8 @@
 """Kills every command that changes baselines before each of its steps on disk, one try for each.
 
 After every kill the baselines are as before or as after, op tables included, the same command
-given again ends as it should, and nothing temporary stays. ``python -m tests.faults.kill_sweep``
-takes all steps and prints how many there were; the suite takes some.
+given again ends as it should, and nothing temporary stays. The suite takes some of the steps, and
+all of them with its long tests.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -222,23 +221,3 @@ class Sweep:
             return f"given again, it leaves {found}"
         left = [*folder.rglob("*.new"), *folder.rglob(".undo.json")]
         return f"given again, it leaves {', '.join(map(str, left))}" if left else None
-
-
-def main() -> int:
-    """Take all steps of all commands, and print the score."""
-    failed = 0
-    os.environ["TTNN_PERF_HOST"] = str(Path(__file__).parents[1] / "harness" / "idle_host")
-    for scene in SCENES:
-        with tempfile.TemporaryDirectory() as folder:
-            found = list(Sweep(scene, Path(folder)).failures())
-        wrong = [(number, text) for number, text in found if text is not None]
-        sys.stdout.write(f"{scene.name}: {len(found)} kills, {len(wrong)} failures\n")
-        for number, text in wrong:
-            sys.stdout.write(f"  before step {number}: {text}\n")
-        sys.stdout.flush()
-        failed += len(wrong)
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
