@@ -31,7 +31,7 @@ def test_what_is_not_known_after_the_last_round_is_no_pass(versions: Versions) -
     versions.commit("Start")
     versions.write("test_model.py", named.replace("100", "120"))
 
-    ran = versions.ab("HEAD", "--rounds", "3", "--format", "json")
+    ran = versions.command("ab", "HEAD", "--rounds", "3", "--format", "json")
 
     told = json.loads(ran.text)
     outcomes = [(each["test"][-3:], each["outcome"], each["rounds"]) for each in told["verdicts"]]

@@ -52,7 +52,7 @@ def test_ctrl_c_judges_the_rounds_that_are_whole(versions: Versions) -> None:
     versions.commit("Start")
     versions.model(slower={"latency": 15.0}, ends=SIGNAL.format(number=6, name="SIGINT"))
 
-    ran = versions.ab("HEAD", "--rounds", "9")
+    ran = versions.command("ab", "HEAD", "--rounds", "9")
 
     lines = ran.text.splitlines()
     assert "interrupted: 3 rounds of at most 9 are complete, and were judged" in lines
@@ -71,7 +71,7 @@ def test_sigterm_before_enough_rounds_judges_nothing(versions: Versions) -> None
     versions.model(ends=SIGNAL.format(number=1, name="SIGTERM"))
 
     shared = ("--same", "src/model.py", "--same", "test_model.py")
-    ran = versions.ab("HEAD", *shared, python_path=(versions.installed_editable(),))
+    ran = versions.command("ab", "HEAD", *shared, python_path=(versions.installed_editable(),))
 
     lines = ran.text.splitlines()
     assert lines[3:] == [
@@ -98,7 +98,7 @@ def test_code_that_is_installed_from_the_working_tree_is_not_compared_with_itsel
     versions.commit("Start")
     versions.model(a=RUN + "pass")
 
-    ran = versions.ab("HEAD", "-k", "a", python_path=(versions.installed_editable(),))
+    ran = versions.command("ab", "HEAD", "-k", "a", python_path=(versions.installed_editable(),))
 
     assert (ran.code, ran.text) == (2, "")
     assert ran.errors.splitlines()[-4:] == [
@@ -115,7 +115,7 @@ def test_code_that_is_installed_from_the_working_tree_is_not_compared_with_itsel
 def test_project_without_a_measured_test_is_refused(versions: Versions) -> None:
     versions.write("test_model.py", "def test_plain(): pass\n")
     versions.commit("Start")
-    ran = versions.ab("HEAD")
+    ran = versions.command("ab", "HEAD")
     assert (ran.code, ran.text) == (2, "")
     wrong = (
         "no test was measured: test_model.py::test_plain measures nothing: mark tests with "

@@ -80,7 +80,9 @@ def test_the_whole_story(versions: Versions) -> None:
     state = versions.state()
     found_first = ("src", versions.installed_editable())
 
-    ran = versions.ab("v1", "--rounds", "4", "--log-file=user.log", python_path=found_first)
+    ran = versions.command(
+        "ab", "v1", "--rounds", "4", "--log-file=user.log", python_path=found_first
+    )
 
     text = re.sub(r"\b[0-9a-f]{7,8}\b", "COMMIT", ran.text)
     text = re.sub(r"log: \S*/passes/ab-RUN-ID", "log: FOLDER", text)

@@ -118,10 +118,6 @@ class Versions:
             **variables,
         }
 
-    def ab(self, *words: str, python_path: tuple[str, ...] = ("src",), **variables: str) -> Ran:
-        """Run ``ttnn-perf ab``; without the time that is left, which is anyone's guess."""
-        return self.command("ab", *words, python_path=python_path, **variables)
-
     def command(
         self, *words: str, python_path: tuple[str, ...] = ("src",), **variables: str
     ) -> Ran:
