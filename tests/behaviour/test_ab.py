@@ -21,6 +21,7 @@ def versions(tmp_path: Path) -> Versions:
     return Versions(tmp_path)
 
 
+@pytest.mark.long
 def test_what_is_not_known_after_the_last_round_is_no_pass(versions: Versions) -> None:
     """Of two versions with other targets: the test that runs on does so in both of them."""
     source = (versions.root / "test_model.py").read_text()

@@ -46,6 +46,7 @@ def assert_nothing_left(versions: Versions, ran: Ran) -> None:
     assert_no_traceback(ran)
 
 
+@pytest.mark.long
 def test_ctrl_c_judges_the_rounds_that_are_whole(versions: Versions) -> None:
     """In the fourth: three are the fewest that say anything, and the exit code is theirs."""
     versions.model(slower={"latency": 10.0}, ends=SIGNAL.format(number=6, name="SIGINT"))

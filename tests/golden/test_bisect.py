@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
@@ -84,14 +83,9 @@ ENDS = {
 }
 
 
-def text(end: str, shape: str) -> str:
-    return bisect_listing(ENDS[end], ASKED, FILE).text(shape).rstrip("\n")
+def text(end: str) -> str:
+    return bisect_listing(ENDS[end], ASKED, FILE).text("table").rstrip("\n")
 
 
 def test_every_end() -> None:
-    assert_golden("bisect_ends", "\n\n".join(f"# {end}\n{text(end, 'table')}" for end in ENDS))
-
-
-@pytest.mark.parametrize("shape", ["json", "csv"])
-def test_what_programs_read(shape: str) -> None:
-    assert_golden(f"bisect_{shape}", text("found", shape))
+    assert_golden("bisect_ends", "\n\n".join(f"# {end}\n{text(end)}" for end in ENDS))
