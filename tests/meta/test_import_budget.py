@@ -1,4 +1,4 @@
-"""A gated run imports what it needs: modules of ours in the orchestrator and in its worker."""
+"""A gated run imports what it needs: modules and records of ours in orchestrator and worker."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-#: Without packages, which are folders.
-ORCHESTRATOR, WORKER = 53, 54
+#: Modules, without packages, which are folders; and records that both processes load. They only go
+#: down: a record stands for something that is named in the field, not for what a function returns.
+ORCHESTRATOR, WORKER, RECORDS = 43, 36, 94
 RULES = "pytest_ttnn_perf.analysis.rules."
 #: Rooms of the orchestrator, and the modules in them that a worker may use as well.
 JUDGING = ("pytest_ttnn_perf.gate.", "pytest_ttnn_perf.report.")
@@ -25,10 +26,16 @@ time.perf_counter_ns = itertools.count(0, 1_000_000).__next__
 role = "worker" if "LISTED" in os.environ else "orchestrator"
 os.environ["LISTED"] = "yes"
 def write():
-    ours = sorted(
-        name for name, module in sys.modules.items()
+    fields = ("__struct_fields__", "_fields", "__dataclass_fields__")
+    ours = {
+        name: [
+            f"{name}.{key}" for key, each in vars(module).items()
+            if isinstance(each, type) and each.__module__ == name
+            and any(hasattr(each, field) for field in fields)
+        ]
+        for name, module in sorted(sys.modules.items())
         if name.startswith("pytest_ttnn_perf") and not hasattr(module, "__path__")
-    )
+    }
     with open(role + ".json", "w") as file:
         json.dump(ours, file)
 atexit.register(write)
@@ -40,8 +47,8 @@ def test_c(ttnn_perf): ttnn_perf.measure(int)
 """
 
 
-def imported(project: Project, *options: str) -> dict[str, list[str]]:
-    """Return the modules of ours in each process of a run against stored baselines."""
+def imported(project: Project, *options: str) -> dict[str, dict[str, list[str]]]:
+    """Return modules and records of ours in each process of a run against stored baselines."""
     project.write(conftest=CONFTEST, test_model=TESTS)
     plugin = ("-p", "pytest_ttnn_perf.plugin", "--ttnn-perf", "--ttnn-perf-confirm=0")
     words = (sys.executable, "-m", "pytest", *plugin, "--ttnn-perf-isolate=process", *options)
@@ -66,5 +73,7 @@ def test_modules_of_ours_in_a_gated_run(
     assert len(found["worker"]) <= WORKER, found["worker"]
     if checklist == "off":
         assert not [name for name in found["worker"] if name.startswith(RULES)]
+    records = {each for modules in found.values() for names in modules.values() for each in names}
+    assert 0 < len(records) <= RECORDS, sorted(records)
     judging = {name for name in found["worker"] if name.startswith(JUDGING)}
     assert judging <= SHARED
