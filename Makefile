@@ -60,8 +60,9 @@ test-plugins: .plugins/.ready  ## beside the plugins that other projects use, in
 	$(PIP) --python .real/bin/python install --editable . --group test --group real
 	@touch $@
 
-# Chromium and PostgreSQL's server are packages of the system.
-REAL ?= tests/browser tests/mcp/test_official_client.py tests/postgresql tests/ttlang tests/measure/test_tensors.py
+# Chromium and PostgreSQL's server are packages of the system. The browser comes last: its driver
+# leaves a loop running, beside which the client cannot start one.
+REAL ?= tests/mcp/test_official_client.py tests/measure/test_tensors.py tests/ttlang tests/postgresql tests/browser
 
 test-real: .real/.ready  ## with the real parts, in an environment of their own
 	TTNN_PERF_TEST_REAL=required .real/bin/python -m pytest -p no:anyio -n auto --dist loadfile $(REAL)

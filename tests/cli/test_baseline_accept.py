@@ -17,6 +17,14 @@ A, B = "models/test_a.py::test_a", "models/test_b.py::test_b[8]"
 SLOW = timed([12.0, 12.1, 11.9], [12.1, 12.0], [12.0])
 FAST = timed([8.0, 8.1, 7.9], [8.1, 8.0], [8.0])
 LIMITED = {"metrics": {"pcc": {"unit": "", "kind": "accuracy", "samples": [0.9], "at_least": 0.99}}}
+TABLE = {
+    "time": "DEVICE KERNEL DURATION [ns]",
+    "columns": [
+        "op", "inputs", "outputs", "cores", "fidelity", "settings", "count", "total_ns",
+        "median_ns",
+    ],
+    "rows": [["Matmul", "1x1x32x32 TILE BFLOAT16 L1", "", 64, "HiFi2", "", 1, 1000, 1000]],
+}  # fmt: skip
 
 
 def test_new_tests_are_recorded_with_the_provenance_of_the_record(desk: Desk) -> None:
@@ -153,6 +161,27 @@ def test_every_hardware_has_its_own_key(desk: Desk) -> None:
     assert desk.run("accept", "run.json", "t3k.json").code == 0
     pairs = [(key, test) for key in (N150, T3K) for test in (A, B)]
     assert [bool(desk.find(test, key)) for key, test in pairs] == [True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("selector", "chosen"),
+    [(A, [A]), ("models/test_b.py", [B]), ("models", [A, B]), ("*::test_b[?]", [B])],
+)
+def test_tests_are_chosen(desk: Desk, selector: str, chosen: list[str]) -> None:
+    desk.record(tests={A: [10.0], B: [5.0]})
+    ran = desk.run("accept", "run.json", "models/test_a.py::test_aa")
+    assert (ran.code, desk.find(A)) == (2, None)
+    assert f"names no test in run.json; near to it: {A}" in ran.errors
+    assert desk.run("accept", "run.json", "--update", "new", selector).code == 0
+    assert [test for test in (A, B) if desk.find(test)] == chosen
+
+
+def test_the_op_table_is_stored_beside(desk: Desk) -> None:
+    desk.record(tests={A: timed([10.0], ops=TABLE)})
+    ran = desk.run("accept", "run.json")
+    place = "baselines/wormhole_b0-n150-1x1/models/test_a.ops/test_a.csv"
+    assert f"create {place}" in ran.text
+    assert (desk.path / place).read_text().splitlines()[1].startswith("Matmul,")
 
 
 def test_a_run_that_was_cut_short_is_taken_by_name_only(desk: Desk) -> None:
