@@ -92,7 +92,7 @@ def _run(row: Row, wheel: Path, tests: Sequence[str]) -> str:
     subprocess.run([interpreter, "-m", "venv", venv], check=True)
     python = str(venv / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    tools = ("hypothesis", "jsonschema", "pytest-xdist", "PyYAML")
+    tools = ("hypothesis", "jsonschema", "pytest-xdist", "PyYAML", "sqlalchemy")
     subprocess.run([*pip, *tools, str(wheel), *row.pins], check=True)
     # A copy without the package: what is tested is the wheel, not the working tree.
     tree = venv / "tree"
