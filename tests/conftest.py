@@ -46,6 +46,7 @@ for name in [*os.environ]:
         "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
     }:  # fmt: skip
         del os.environ[name]
+os.environ.pop("PYTHONUNBUFFERED", None)  # which hides what is printed too late
 os.environ["COLUMNS"] = "80"  # as wide as without a terminal
 
 # Nor on what else this machine does.

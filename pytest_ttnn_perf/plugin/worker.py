@@ -735,7 +735,7 @@ class SessionForwarder:
         self._send("stopped", cause=cause, text=text, code=code)
 
     def _send(self, kind: str, *, wait: bool = True, **data: object) -> None:
-        if wait:  # what was printed before comes before
+        if wait or self.link.assignment.shown:  # what was printed before comes before
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
         stop = self.link.send(kind, wait=wait, **data)
