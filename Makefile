@@ -60,12 +60,14 @@ test-plugins: .plugins/.ready  ## beside the plugins that other projects use, in
 	$(PIP) --python .real/bin/python install --editable . --group test --group real
 	@touch $@
 
-# Chromium and PostgreSQL's server are packages of the system. The browser comes last: its driver
-# leaves a loop running, beside which the client cannot start one.
+# Chromium and PostgreSQL's server are packages of the system. The driver of the browser leaves a loop
+# running, beside which the client cannot start one: each has a process.
 REAL ?= tests/mcp/test_official_client.py tests/measure/test_tensors.py tests/ttlang tests/postgresql tests/browser
 
+test-real: export TTNN_PERF_TEST_REAL := required
 test-real: .real/.ready  ## with the real parts, in an environment of their own
-	TTNN_PERF_TEST_REAL=required .real/bin/python -m pytest -p no:anyio -n auto --dist loadfile $(REAL)
+	.real/bin/python -m pytest -p no:anyio $(filter-out tests/browser,$(REAL))
+	$(if $(filter tests/browser,$(REAL)),.real/bin/python -m pytest -p no:anyio tests/browser)
 
 .ttnn/.ready: pyproject.toml
 	$(PYTHON) -m tests.ttnn.environments install
