@@ -98,7 +98,6 @@ class Timings(Struct):
 
 
 def warm_up(workload: Workload, timings: Timings, *, count: int) -> None:
-    """Call a model without taking samples."""
     _time_calls(workload, timings.warmup_ns, count=count)
 
 
@@ -213,7 +212,6 @@ def _nothing() -> None: ...
 
 @contextmanager
 def garbage_collection_off() -> Iterator[None]:
-    """Keep the garbage collector out of the timed section."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -291,20 +289,17 @@ class Tee:
         self._room = _MOST_KEPT
 
     def write(self, text: str) -> int:
-        """Write to the stream, and keep it."""
         if self._room > 0:
             self._kept.append(text)
             self._room -= len(text)
         return self._stream.write(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write lines, and keep them."""
         for line in lines:
             self.write(line)
 
     @property
     def kept(self) -> str:
-        """The text that was written, from its beginning on."""
         return "".join(self._kept)
 
     def __getattr__(self, name: str) -> Any:
@@ -313,7 +308,6 @@ class Tee:
 
 @contextmanager
 def kept_output() -> Iterator[Tee]:
-    """Keep the output of this process through ``sys.stdout`` meanwhile."""
     stream = sys.stdout
     sys.stdout = tee = Tee(stream)
     try:
