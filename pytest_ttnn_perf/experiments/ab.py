@@ -137,7 +137,6 @@ def _limit_text(compared: Comparison, verdict: Verdict) -> str:
 
 
 def ab_listing(result: AbResult) -> Listing:
-    """Lay out a comparison."""
     columns = ab_columns(result.ref)
     document = {
         "ref": {"name": result.ref, **commit_object(result.before)},
@@ -200,17 +199,14 @@ def _lines(result: AbResult) -> Iterator[Block]:
 
 
 def commit_text(commit: Commit) -> str:
-    """Return a commit for people."""
     return f"{commit.short} {commit.subject}".rstrip()
 
 
 def commit_object(commit: Commit | None) -> dict[str, object]:
-    """Return a commit for programs."""
     return {"commit": commit and commit.id, "subject": commit and commit.subject}
 
 
 def ab_columns(ref: str) -> Columns[Comparison]:
-    """Return the columns of a comparison with the commit ``ref``."""
     return Columns(
         id_column(lambda c: c.test),
         Column("metric", lambda c: c.verdict.metric.name, "metric", fit=METRIC),
@@ -268,7 +264,6 @@ def _count_line(result: AbResult) -> str:
 
 
 def ab(asked: Experiment, ref: str, *, shape: str) -> Result:
-    """Measure both sides in turns, and compare them."""
     result = compare_with(Repository.around(asked.cwd).commit(ref), ref, asked)
     text = ab_listing(result).text(shape)
     return Result(text, failed=result.failed, inconclusive=result.inconclusive)
@@ -305,8 +300,6 @@ def compare_with(
 
 
 def _run(asked: Experiment, turns: InTurns) -> str | None:
-    """Run the rounds; return why they ended early."""
-
     def look(number: int) -> tuple[str, ...]:
         compared = compare_tests(turns.before.good(), turns.after.good(), rounds=asked.rounds)
         undecided = undecided_tests(compared)
@@ -322,7 +315,6 @@ def _run(asked: Experiment, turns: InTurns) -> str | None:
 
 
 def _with_rounds(result: AbResult, turns: InTurns, stopped: str | None) -> AbResult:
-    """Add what the rounds have shown."""
     before, after = turns.before, turns.after
     if not (after.measured or before.measured or stopped):
         none = "none was chosen: name others"
@@ -352,7 +344,6 @@ def _with_rounds(result: AbResult, turns: InTurns, stopped: str | None) -> AbRes
 
 
 def shared_within(root: Path, cwd: Path, folders: Iterable[str]) -> tuple[str, ...]:
-    """Return shared folders as seen from the root."""
     places = [((cwd / folder).resolve(), folder) for folder in folders]
     for place, folder in places:
         if not place.is_relative_to(root) or not place.exists():

@@ -173,7 +173,6 @@ class Found(Struct, frozen=True):
 
     @property
     def bad(self) -> Commit:
-        """The slow commit."""
         return self.history[-1]
 
 
@@ -256,23 +255,19 @@ class Search:
 
     @property
     def slow(self) -> int:
-        """The place of the first slow commit."""
         found = (n for n, each in enumerate(self.commits) if self.results.get(each) is What.SLOW)
         return min(found, default=len(self.commits) - 1)
 
     @property
     def fast(self) -> int:
-        """The place of the last fast commit before that, or -1."""
         fast = (n for n in range(self.slow) if self.results.get(self.commits[n]) is What.FAST)
         return max(fast, default=-1)
 
     @property
     def suspects(self) -> tuple[str, ...]:
-        """The commits that may be the first slow one."""
         return self.commits[self.fast + 1 : self.slow + 1]
 
     def next(self) -> str | None:
-        """Return the commit in the middle that was not measured yet."""
         middle = (self.fast + self.slow) / 2
         between = range(self.fast + 1, self.slow)
         left = [place for place in between if self.commits[place] not in self.results]
@@ -305,7 +300,6 @@ class Hunt:
 
     @property
     def status(self) -> str:
-        """The commits that are left, and the time they take."""
         left, state = len(self.search.suspects), self.state
         to_measure = ceil(log2(left))
         text = f"{counted(left, 'commit')} left, about {to_measure} to measure"
@@ -318,19 +312,16 @@ class Hunt:
 
     @property
     def before(self) -> Commit:
-        """The commit before the suspects."""
         fast = self.search.fast
         return self.good if fast < 0 else self.history[fast]
 
     def found(self, end: End, effects: Sequence[Comparison] = (), why: str | None = None) -> Found:
-        """Return the result as it is by now."""
         suspects = tuple(self._by_id[commit] for commit in self.search.suspects)
         return Found(
             end, self.good, self.history, self.state, suspects, self.before, tuple(effects), why
         )
 
     def run(self) -> Found:
-        """Look for the commit."""
         if self.state.steps or self.state.followed:
             self.asked.print_line(f"continuing with what is in {os.path.relpath(self.file)}")
         try:
@@ -363,8 +354,6 @@ class Hunt:
         return self.found(End.FOUND if confirmed else End.NOT_CONFIRMED, effects)
 
     def _verify(self) -> list[Comparison]:
-        """Compare bad with good, and follow what is slower."""
-
         def look(turns: InTurns) -> tuple[str, ...]:
             compared = self._compare(turns)
             slower = _slower(compared)
@@ -396,7 +385,6 @@ class Hunt:
         return compared
 
     def _followed(self, turns: InTurns, slower: Sequence[Comparison]) -> FollowedMetric:
-        """Return the clearest change, by all rounds so far."""
         metric = slower[0].verdict.metric
         tests = tuple(dict.fromkeys(each.test for each in slower))
         interval, is_rate = self._interval(turns, slower[0]), metric.better is Better.HIGHER
@@ -408,8 +396,6 @@ class Hunt:
         return interval_of(compared.verdict.metric, rounds, plan=Plan(self.asked.rounds))
 
     def _try(self, commit: Commit, followed: FollowedMetric) -> None:
-        """Find out if a commit is slow."""
-
         def look(turns: InTurns) -> tuple[str, ...]:
             undecided = self._step(turns, commit, followed).what is What.UNDECIDED
             return (followed.test,) if undecided else ()
@@ -429,7 +415,6 @@ class Hunt:
         self.asked.print_line(self.status)
 
     def _step(self, turns: InTurns, commit: Commit, followed: FollowedMetric) -> Step:
-        """Judge a commit by the rounds so far."""
         judged = compare_tests(turns.before.good(), turns.after.good(), rounds=self.asked.rounds)
         compared = next((each for each in judged if _is_of(each, followed)), None)
         if compared is None:

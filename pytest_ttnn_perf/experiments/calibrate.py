@@ -109,7 +109,6 @@ def run_sessions(
 
 
 def calibrate_metrics(sessions: Sessions, *, confirm: int) -> Iterator[MetricNoise]:
-    """Yield the noise and the limit of every time and throughput."""
     for test, seen in sessions.good().items():
         for name, baseline in baselines_of(seen).items():
             if not baseline.metric.compared_by_ratio:
@@ -306,7 +305,6 @@ def _remarks(found: Sessions) -> Iterator[str]:
 def _write_baselines(
     found: Sessions, settings: Settings, asked: Calibration, *, run: str
 ) -> tuple[list[str], bool]:
-    """Store the sessions as baselines; return remarks, and if all went well."""
     environment = environment_of(asked.cwd)
     store = BaselineStore(settings.baselines)
     here = on_this_host(host_hardware(), settings.key, os.environ)
@@ -346,7 +344,6 @@ def _write_baselines(
 
 
 def _what_is_worse(seen: Sequence[Observation], store: BaselineStore, here: Hardware) -> str | None:
-    """Return what is worse than in the baseline, or None."""
     try:
         stored = store.find(seen[-1].hardware or here, seen[-1].test)
     except TtnnPerfError as error:  # damaged since it was looked at

@@ -49,13 +49,11 @@ class Pair(Struct, frozen=True):
 
     @property
     def unit(self) -> str | None:
-        """The unit of the values; None where each has its own."""
         units = {reading.metric.unit for reading in (self.before, self.after) if reading}
         return units.pop() if len(units) == 1 else None
 
     @property
     def values(self) -> tuple[float, float] | None:
-        """Both values, if they may be compared."""
         if self.obstacle or self.before is None or self.after is None:
             return None
         before, after = self.before.value, self.after.value

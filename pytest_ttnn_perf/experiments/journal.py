@@ -108,12 +108,10 @@ class Effect(Struct, frozen=True):
 
     @property
     def defined(self) -> Metric:
-        """The metric itself."""
         return Metric(self.metric, self.unit, self.better, self.kind)
 
     @property
     def delta(self) -> float | None:
-        """The difference in the unit of the metric."""
         if self.before is None or self.after is None:
             return None
         return self.after - self.before
@@ -195,23 +193,19 @@ class Step(Struct, frozen=True):
 
     @property
     def is_kept(self) -> bool:
-        """Later steps are compared with it."""
         return self.decision is Decision.KEEP
 
 
 def decode_step(document: object) -> Step:
-    """Decode a step record."""
     decode_format(Value(document), current=STEP_FORMAT, what="a step record")
     return decode(Step, document)
 
 
 def read_steps(artifacts: Path) -> list[Step]:
-    """Return the recorded steps, oldest first."""
     return [read_json(file, decode_step) for file in sorted((artifacts / _FOLDER).glob("*.json"))]
 
 
 def write_step(artifacts: Path, step: Step) -> Path:
-    """Write a step record; return where."""
     ignore_folder(artifacts)
     file = artifacts / _FOLDER / f"{step.id}.json"
     document = {"format": STEP_FORMAT, **encode(step)}
@@ -220,12 +214,10 @@ def write_step(artifacts: Path, step: Step) -> Path:
 
 
 def change_text(effect: Effect | None) -> str:
-    """Return the change of a metric that has an interval."""
     return format_change(effect.change) if effect and effect.low is not None else "-"
 
 
 def effect_interval(effect: Effect | None) -> str:
-    """Return the interval of an effect."""
     if effect is None or effect.low is None or effect.high is None:
         return "-"
     return f"{format_change(effect.low)} to {format_change(effect.high)}"
@@ -256,7 +248,6 @@ class Base(Struct, frozen=True):
 
 
 def base_of(states: Repository, now: State, steps: Sequence[Step], asked: str | None) -> Base:
-    """Return the state that the working tree is compared with."""
     head = states.commit("HEAD")
     committed = states.of(head.id)
     is_committed = committed.tree == now.tree
@@ -385,7 +376,6 @@ class Way(Struct, frozen=True):
 
     @property
     def change(self) -> float:
-        """Relative change since the beginning."""
         return self.now / self.first - 1
 
     @property
@@ -398,7 +388,6 @@ class Way(Struct, frozen=True):
 
 
 def ways_of(steps: Sequence[Step], gone: Collection[str] = ()) -> list[Way]:
-    """Return the way of each test that steps have measured."""
     tests = dict.fromkeys(effect.test for step in steps for effect in step.effects)
     leading = leading_steps([step for step in steps if step.id not in gone])
     return [way for test in tests if (way := _way(test, steps, leading)) is not None]
@@ -476,7 +465,6 @@ _UNEXPLAINED: Final = "not explained by steps"
 
 
 def journal_listing(steps: Sequence[Step], ways: Sequence[Way]) -> Listing:
-    """Lay out a journal for a terminal and for programs."""
     parts = [(way, part) for way in ways for part in way.parts]
     rows = tuple((way.test, *row) for way, part in parts for row in _PARTS.rows([part]))
     headings = ("test", *_PARTS.names)
@@ -554,7 +542,6 @@ _PARTS: Final = Columns(*_COLUMNS)
 
 
 def _waterfall(way: Way) -> list[tuple[str, str, str]]:
-    """Return lines whose values sum: a name, a value and its bar."""
     changes = [(part.step.message, part.counts) for part in way.parts if part.leads]
     changes.append((_UNEXPLAINED, way.unexplained))
     levels = [*accumulate((change for _, change in changes), initial=way.first)]
@@ -573,7 +560,6 @@ def _waterfall(way: Way) -> list[tuple[str, str, str]]:
 
 
 def _remaining(way: Way) -> Iterator[str]:
-    """Yield the distances to target and roofline, and the bottleneck."""
     metric, missing = way.metric, way.to_target
     if missing is not None:
         target = format_value(metric, way.target)

@@ -89,12 +89,10 @@ class Comparison(Struct, frozen=True):
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome of the verdict."""
         return self.verdict.outcome
 
     @property
     def is_undecided(self) -> bool:
-        """More rounds could decide."""
         return self.verdict.reason is Reason.UNDECIDED
 
     @property
@@ -105,7 +103,6 @@ class Comparison(Struct, frozen=True):
 
     @property
     def word(self) -> str:
-        """The outcome as users read it."""
         return INCONCLUSIVE if self.is_undecided else self.outcome.value
 
 
@@ -302,7 +299,6 @@ class Noise(NamedTuple):
 
 
 def noise_of(baseline: MetricBaseline) -> Noise:
-    """Return the noise of a metric that is compared by ratio."""
     sessions = baseline.current
     count = len(sessions)
     within_sd = MAD_TO_SIGMA * sum(session.mad / session.median for session in sessions) / count

@@ -71,7 +71,6 @@ class Sessions(Struct):
     no_room: dict[str, str] = {}
 
     def good(self) -> dict[str, list[Observation]]:
-        """Return the tests that had no trouble in any session."""
         return {t: seen for t, seen in self.measured.items() if t not in self.troubles}
 
 
@@ -126,7 +125,6 @@ class Session:
         self._refused: str | None = None
 
     def run(self, one: Pass) -> None:
-        """Take in all that the workers of a pass send."""
         with one:
             for message in one:
                 self.receive(message)
@@ -135,7 +133,6 @@ class Session:
             self.found.stopped = f"stopped in {self._word} {self.number} (a worker {one.stopped})"
 
     def receive(self, message: Message) -> None:
-        """Keep observations and troubles; report the progress."""
         match message:
             case Message("collected"):
                 self._collect(message)
@@ -243,7 +240,6 @@ def _reason(stopped: Message) -> str:
 
 
 def _flaw(observation: Observation) -> str | None:
-    """Return why an observation can be no baseline."""
     if observation.problems:
         return observation.problems[0]
     if observation.out_of_memory is not None:
@@ -270,7 +266,6 @@ def _difference(observation: Observation, seen: list[Observation]) -> str | None
 
 
 def _last_line(report: dict[str, object]) -> str:
-    """Return the error of a serialised report."""
     representation = report.get("longrepr")
     if isinstance(representation, dict):
         crash = representation.get("reprcrash")
@@ -325,12 +320,10 @@ class Move(Struct, frozen=True):
 
     @property
     def is_users(self) -> bool:
-        """The version that the user has."""
         return self.tree == self.root
 
     @property
     def there(self) -> Path:
-        """The user's folder in the other project."""
         return self.tree / self.cwd.relative_to(self.root)
 
     def path(self, text: str) -> str:
@@ -396,7 +389,6 @@ class Experiment(Struct, frozen=True):
     receipts: bool = False
 
     def print_line(self, text: str) -> None:
-        """Print a line that stays."""
         self.progress(text, True)  # noqa: FBT003
 
 
@@ -480,7 +472,6 @@ def compare_tests(
 
 
 def undecided_tests(compared: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return the tests that more rounds could decide."""
     return tuple(dict.fromkeys(each.test for each in compared if each.is_undecided))
 
 
@@ -515,7 +506,6 @@ class _TestRounds:
         )
 
     def judge(self, plan: Plan) -> Iterator[Comparison]:
-        """Yield each metric with its verdict."""
         # With its own setting: one that differs is an obstacle, in the words of this command.
         stored = TestBaseline(Acceptance(""), baselines_of(list(self.before)), self.now.setting)
         exact = {verdict.metric.name: verdict for verdict in judge_test(self.now, stored)}
@@ -568,7 +558,6 @@ class _TestRounds:
 
 
 def rounds_of(name: str, before: Seen, after: Seen) -> list[Round]:
-    """Return the rounds of a metric that all of them have."""
     return [
         Round(then.metrics[name].samples, now.metrics[name].samples, not after_is_first(number))
         for number, (then, now) in enumerate(zip(before, after, strict=False), start=1)
@@ -576,7 +565,6 @@ def rounds_of(name: str, before: Seen, after: Seen) -> list[Round]:
 
 
 def _merge_rounds(seen: Seen) -> Observation:
-    """Return one side's rounds as one observation."""
     metrics = {name: metric for observed in seen for name, metric in observed.metrics.items()}
     joined = {
         name: replace(
@@ -626,7 +614,6 @@ def run_rounds(turns: InTurns, *, rounds: int, look: Callable[[int], Sequence[st
 
 
 def in_both(turns: InTurns) -> tuple[str, ...]:
-    """Return the tests that had no trouble in either version."""
     known = turns.before.good()
     return tuple(test for test in turns.after.good() if test in known)
 
@@ -688,7 +675,6 @@ class Turns:
         self._start_s = time.monotonic()
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
-        """Measure both in turns; return why no other round can follow."""
         order = reversed(self._versions) if after_is_first(number) else self._versions
         for place, version in enumerate(order):
             good, asked = in_both(self), version.tests
@@ -736,7 +722,6 @@ class Turns:
         found.completed = number
 
     def _begin(self, collected: Message) -> None:
-        """Give the earlier version the later one's settings and root folder."""
         before, after = self._versions
         if before.is_narrowed:
             identities = collected["identities"]

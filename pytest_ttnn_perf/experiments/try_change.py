@@ -149,7 +149,6 @@ def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> 
 
 
 def _named_tests(asked: Experiment, root: Path) -> tuple[str, ...]:
-    """Return the files and folders of the tests; else the user's folder."""
     words = (word.partition("::")[0] for word in asked.argv if not word.startswith("-"))
     named = [place for word in words if (place := asked.cwd / word).exists()] or [asked.cwd]
     return tuple(os.path.relpath(os.path.realpath(place), root) for place in named)
@@ -223,7 +222,6 @@ class _Watch:
         self.tuned: dict[str, str] = {}
 
     def over(self, turns: InTurns) -> InTurns:
-        """Stand in for ``turns``."""
         self._turns, self.before, self.after = turns, turns.before, turns.after
         return self
 
@@ -251,7 +249,6 @@ class _Watch:
         return "both sides were not measured alike" if self.refusals else None
 
     def edited(self, tests: Sequence[str]) -> list[Refusal]:
-        """Return the files of the step that decide how it is measured."""
         states, found = self._states, []
         for path, (before, after) in states.changed_files(self._before, self._now).items():
             edit = self._edit_of(path, tests)
@@ -302,7 +299,6 @@ class _Watch:
         return str(real.relative_to(self._root))
 
     def _measured_files(self) -> list[str]:
-        """Return the files of the measured tests, from the repository's root."""
         collected = self.after.collected
         root = Path(collected["root"]) if collected and collected["root"] else self._root
         files = dict.fromkeys(test.partition("::")[0] for test in self.after.measured)
@@ -333,7 +329,6 @@ class _Watch:
         return self._turns is not None and self._states.now(self._now).tree != self._now.tree
 
     def receipt(self) -> Receipt:
-        """Return hashes of the files that both sides share."""
         paths: list[str] = []
         for test in self._measured_files():
             paths.append(test)
@@ -572,7 +567,6 @@ def _only_explains(compared: Comparison, result: AbResult) -> bool:
 
 
 def effects_of(result: AbResult) -> tuple[Effect, ...]:
-    """Return the effects on gated metrics, without parts that explain one."""
     found = []
     for compared in result.compared:
         if _only_explains(compared, result):
@@ -681,7 +675,6 @@ def predictions_of(
 
 
 def candidates_of(sides: Sides) -> tuple[StepFinding, ...]:
-    """Return the findings that would save most."""
     found = []
     for test, observation in sides.now.items():
         # The host holds the test up, so that faster kernels change nothing.
@@ -694,7 +687,6 @@ def candidates_of(sides: Sides) -> tuple[StepFinding, ...]:
 
 
 def situations_of(sides: Sides) -> dict[str, Situation]:
-    """Return the state of each test after the step."""
     by_op = {each.test: each.by_op for each in sides.result.compared if each.by_op}
     situations = {}
     for test, observation in sides.now.items():
@@ -720,7 +712,6 @@ _MOST_FILES: Final = 5
 
 
 def try_lines(tried: TryResult, cwd: Path) -> Iterator[Block]:
-    """Yield what people read of a step."""
     step = tried.step
     good, bad = step.decision is Decision.KEEP, step.decision is Decision.REVERT
     yield Line(f"{step.decision.value}: {step.message}", good=good, bad=bad)
@@ -784,7 +775,6 @@ _EFFECTS: Final[Columns[Effect]] = Columns(
 
 
 def commands(tried: TryResult, cwd: Path) -> dict[str, str]:
-    """Return the commands that the user may run next."""
     step, found = tried.step, {}
     new, changed = (
         [os.path.relpath(tried.root / file, cwd) for file in files]

@@ -177,7 +177,6 @@ class Database:
         self._is_current = False
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` in a transaction that only reads."""
         if self.url.file is not None and not self.url.file.exists():
             raise HistoryError(self.url, "expected a database, found nothing")
         return self._attempts(work, writes=False)
@@ -280,7 +279,6 @@ def _problem(error: SQLAlchemyError, url: DatabaseUrl) -> str:
 
 
 def _version(connection: Connection) -> Any:
-    """Read the version of the tables and its writer, if any."""
     if not inspect(connection).has_table(_SCHEMA.name):
         return None
     newest = select(_SCHEMA.c.version, _SCHEMA.c.written_by).order_by(_SCHEMA.c.version.desc())
@@ -335,7 +333,6 @@ def send(
 
 
 def send_run(url: DatabaseUrl, run: Run, record: Path, text: str | None) -> None:
-    """Send a finished run; ``text`` is its record, if it was written."""
     send(Database(url), run, RecordFile(record), text=text)
 
 
@@ -432,20 +429,17 @@ class StoredRecord(Struct, frozen=True):
 
     @property
     def file(self) -> str:
-        """The name of the exported file."""
         if re.fullmatch(r"\w[\w.+-]*", self.name, re.ASCII) and len(self.name) <= _LONGEST_NAME:
             return f"{self.name}.json"
         return f"run-{_digest(self.name)}.json"
 
     def read(self) -> Run:
-        """Read the whole record."""
         text = self.text()
         if text is None:
             raise HistoryError(self.database.url, f"the samples of {self.name} were pruned")
         return parse_json(text, decode_run, file=Path(self.name))
 
     def text(self) -> str | None:
-        """Return the record as it was written; None where it was pruned."""
         query = select(_RECORD.c.content).where(_RECORD.c.run_id == self.number)
         packed = self.database.read(lambda connection: connection.execute(query).scalar())
         if packed is None:
@@ -489,12 +483,10 @@ def read_runs(
 
 
 def stored_records(database: Database) -> list[StoredRecord]:
-    """List the records of all runs by start time."""
     return [run.source for run in _headings(database) if isinstance(run.source, StoredRecord)]
 
 
 def _headings(database: Database) -> list[RecordedRun]:
-    """Read all runs without their readings."""
     query = select(RUN).order_by(RUN.c.started_s, RUN.c.id)
     found = []
     for row in database.read(lambda connection: connection.execute(query).all()):

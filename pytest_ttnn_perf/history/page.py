@@ -127,7 +127,6 @@ class PageSource(Struct, frozen=True):
 def write_page_of_run(
     result: RunResult, journals: tuple[dict[str, Any], ...], notes: tuple[str, ...]
 ) -> Path:
-    """Write the page of a finished run with its recorded history."""
     settings, cwd, report = result.context.settings, result.context.cwd, result.ci_report
     assert settings.html is not None
     assert report is not None, "a page is one of the reports"
@@ -147,7 +146,6 @@ def write_page_of_run(
 
 
 def write_page(page: Part, file: Path) -> None:
-    """Write a page."""
     write_text(file, page_html(page))
 
 
@@ -160,7 +158,6 @@ def with_own_runs(history: RunHistory, own: Sequence[Path], folder: Path) -> Run
 
 
 def page_of(source: PageSource) -> Part:
-    """Return the page of a run."""
     report, run = source.report, source.report.run
     earlier = EarlierRuns(source.history)
     tests, notes = _tests(source, earlier)
@@ -194,7 +191,6 @@ def page_of(source: PageSource) -> Part:
 
 
 def _facts(report: CiReport) -> Iterator[tuple[str, str]]:
-    """Yield facts of the run: commit, host, hardware, time."""
     run, environment = report.run, report.run.environment
     own = (judged.observation.hardware or run.hardware for judged in report.tests)
     commit = environment.commit or ""
@@ -215,7 +211,6 @@ def _facts(report: CiReport) -> Iterator[tuple[str, str]]:
 
 
 def _notes(source: PageSource) -> Iterator[str]:
-    """Yield notes on the whole run and on limits of the page."""
     report, options = source.report, source.report.summary_options
     tests = report.tests
     if tests and not any(judged.verdicts for judged in tests) and source.headline is None:
@@ -254,7 +249,6 @@ _ORDER: Final = (
 
 
 def _tests(source: PageSource, earlier: EarlierRuns) -> tuple[list[Part], list[str]]:
-    """All tests of a run, worst first, and notes on them."""
     report, tables = source.report, source.tables
     regions = sum(len(j.observation.ops.regions) for j in report.tests if j.observation.ops)
     # Op kinds of a region and spans of a timeline: a page of many tests must still open.
@@ -312,7 +306,6 @@ def _test(report: CiReport, judged: JudgedTest, earlier: EarlierRuns) -> Part:
 
 
 def _outcome(report: CiReport, judged: JudgedTest) -> str:
-    """The word for a test: its worst verdict, or another failure."""
     if judged.observation.problems:
         return _MISTAKE
     words = [outcome_word(verdict, judged) for verdict in judged.verdicts]
@@ -527,7 +520,6 @@ class EarlierRuns:
         self.trends = tuple(map(_trend, groups))
 
     def of(self, identity: Identity) -> Part:
-        """The history of a metric; empty if no run has it."""
         empty: Part = {name: [] for name in ("runs", "values", "outcomes", "marks", "changes")}
         return self._histories.get(identity, empty)
 
@@ -586,7 +578,6 @@ def _trend(group: Sequence[SeriesChange]) -> Part:
 def _regions(
     source: PageSource, judged: JudgedTest, table: OpTable | None, most: int
 ) -> Iterator[Part]:
-    """Yield the regions of a test from its capture or its record."""
     observation = judged.observation
     hardware = observation.hardware or source.report.run.hardware
     if observation.ops is None:
@@ -607,7 +598,6 @@ def _regions(
 def regions_of_groups(
     ops: OpGroups, arch: str | None, cores: int | None, *, most: int
 ) -> Iterator[Part]:
-    """Yield the regions of op groups that have times."""
     board = board_of_arch(arch)
     roof = board and {
         "dram_gb_s": board.dram_gb_s,
@@ -722,7 +712,6 @@ def _us(ns: float) -> float:
 
 
 def timelines_of(table: OpTable, *, most: int) -> tuple[list[Part], list[str]]:
-    """Timelines of the middle step of each region, and notes on clocks."""
     drawn: list[Part] = []
     notes: dict[str, None] = {}
     for region in regions_of(table).regions:
@@ -785,7 +774,6 @@ class CaptureSearch(Struct):
     read: dict[Path, OpTable | None] = {}
 
     def table_of(self, observation: Observation) -> OpTable | None:
-        """Find the capture of a test's ops, if it still exists."""
         ops = observation.ops
         if ops is None or ops.kernel_time == CALLS:
             return None
@@ -816,7 +804,6 @@ class CaptureSearch(Struct):
                 yield from recorded_files(self.replay, name)
 
     def report_folder(self, observation: Observation) -> Path | None:
-        """Find the report of a test that ttnn-visualizer can open."""
         attached = (self.folder / name for name in observation.attached)
         folders = [file.parent for file in attached if file.name == DATABASE]
         folders.append(self.artifacts / "reports" / ops_path(observation.test).with_suffix(""))
@@ -868,7 +855,6 @@ def with_captures(source: PageSource, search: CaptureSearch, cwd: Path) -> PageS
 
 
 def visualizer_command(folder: str) -> str:
-    """Return the command that opens the report of a test."""
     return command_line("ttnn-visualizer", "--profiler-path", folder)
 
 

@@ -79,7 +79,6 @@ def _plain(value: Any) -> Any:
 
 
 def tone(outcome: str) -> str:
-    """The colour class of an outcome; "none" if unknown."""
     return TONES.get(_canonical(outcome), "none")
 
 
@@ -108,7 +107,6 @@ _SCRIPTS: Final = ("data", "charts", "page")
 
 
 def page_html(page: Part) -> str:
-    """Return the document."""
     import jinja2  # a page is written at most once in a run
     from markupsafe import Markup
 
@@ -134,7 +132,6 @@ def page_html(page: Part) -> str:
 
 
 def _row(test: Part) -> Part:
-    """Return a test as the template needs it without scripts."""
     place = main_metric(test)
     metric = None if place is None else test["metrics"][place]
     others = [

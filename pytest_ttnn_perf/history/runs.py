@@ -118,7 +118,6 @@ Renamed = Mapping[Name, tuple[Name, ...]]
 
 
 def renamed_tests(files: Iterable[StoredFile]) -> Renamed:
-    """Map tests to their former names, oldest first."""
     found = {}
     for file in files:
         key = file.content.hardware.key
@@ -188,16 +187,13 @@ class RecordFile(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The path of the file."""
         return str(self.path)
 
     @property
     def file(self) -> str:
-        """The path of the file."""
         return str(self.path)
 
     def read(self) -> Run:
-        """Read the file."""
         return read_run(self.path)
 
 
@@ -215,28 +211,23 @@ class RecordedRun(Struct, frozen=True):
 
     @property
     def at(self) -> str:
-        """Start time by the host's clock, or empty."""
         return self.environment.started_at or ""
 
     @property
     def day(self) -> str:
-        """The day on which it started."""
         return self.at[:10] or "-"
 
     @property
     def host(self) -> str:
-        """The runner's name, or the hash of the host's."""
         environment = self.environment
         return environment.runner or environment.host_hash or "unknown host"
 
     @property
     def commit(self) -> str | None:
-        """The commit that was checked out."""
         return self.environment.commit
 
     @property
     def short_commit(self) -> str:
-        """The beginning of its name."""
         return (self.commit or "-")[:9]
 
 
@@ -300,7 +291,6 @@ TWICE: Final = "read twice"
 
 
 def read_history(paths: Sequence[Path], folder: Path, wanted: RunSelection) -> RunHistory:
-    """Read records; ``folder`` is in the repository of their commits."""
     runs, unreadable = [], []
     for file in record_files(paths):
         try:
@@ -311,7 +301,6 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: RunSelection) -> R
 
 
 def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: RunSelection) -> RunHistory:
-    """Select the wanted runs and order them by commit."""
     commits = {run.commit for run in runs if run.commit}
     names = (wanted.branch,) if wanted.branch else _MAIN
     lineage = lineage_of(folder, sorted(commits), names, all_branches=wanted.all_branches)
@@ -339,7 +328,6 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: RunSelection) ->
 
 
 def _obstacle(run: RecordedRun, lineage: Lineage | None, branch: str | None) -> str | None:
-    """Return why a run is not of a branch."""
     about = run.environment
     # Whatever its branch is called: that of a fork may be called main as well.
     if about.pull_request is not None:
@@ -354,7 +342,6 @@ def _obstacle(run: RecordedRun, lineage: Lineage | None, branch: str | None) -> 
 
 
 def record_files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield record files, also those inside folders."""
     for path in paths:
         if path.is_dir():
             found = {*path.rglob("*.json"), *path.rglob("*.jsonl"), *path.rglob("*.json.gz")}
@@ -367,7 +354,6 @@ def record_files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def recorded_run(source: RecordFile | StoredRecord, run: Run) -> RecordedRun:
-    """Reduce a record to a run with readings."""
     software = {
         shown: value
         for name, shown in _SOFTWARE.items()
@@ -475,12 +461,10 @@ class Series(Struct, frozen=True):
 
     @property
     def values(self) -> list[float]:
-        """The numbers alone."""
         return [point.reading.value for point in self.points]
 
     @property
     def last(self) -> Point:
-        """The newest number."""
         return self.points[-1]
 
     @property
@@ -540,7 +524,6 @@ def _without_host(key: str) -> str:
 
 
 def chosen(series: Sequence[Series], tests: Collection[str]) -> list[Series]:
-    """Series of some tests, sorted by test, metric and key."""
     kept = (each for each in series if each.test in tests)
     return sorted(kept, key=lambda s: (s.test, s.metric.name, s.key, s.last.number))
 
@@ -556,7 +539,6 @@ def mark_of(point: Point) -> str:
 
 
 def change(before: float | None, after: float) -> float | None:
-    """Relative change (0.05 = 5 %); None from zero."""
     return None if not before else (after - before) / abs(before)
 
 
@@ -586,7 +568,6 @@ _WIDEST: Final = 72
 
 
 def overview_listing(series: Sequence[Series], history: RunHistory) -> Listing:
-    """Lay out one row per series."""
     lines: list[Block] = [*_OVERVIEW.table(series)]
     count = f"{counted(len(series), 'metric')} of {counted(len({s.test for s in series}), 'test')}"
     lines += [f"{count} in {counted(len(history.runs), 'run')}", *history_lines(history)]
@@ -631,20 +612,17 @@ class _Row(NamedTuple):
 
     @property
     def change(self) -> float | None:
-        """Relative change from the run before."""
         if self.before is None:
             return None
         return change(self.before.reading.value, self.point.reading.value)
 
     @property
     def from_baseline(self) -> float | None:
-        """Relative change from that run's baseline."""
         verdict = self.point.reading.verdict
         return verdict.change_as_read if verdict else None
 
     @property
     def marks(self) -> str:
-        """Notes on the run."""
         run = self.point.run
         marks = (
             mark_of(self.point),
@@ -681,7 +659,6 @@ _ROWS: Final[Columns[_Row]] = Columns(
 
 
 def runs_listing(series: Sequence[Series], history: RunHistory, *, all_metrics: bool) -> Listing:
-    """Lay out one row per run of each series."""
     judged = [each for each in series if each.gated]
     shown = series if all_metrics or not judged else judged
     rows = [
@@ -708,13 +685,11 @@ def _heading(series: Series) -> str:
 
 
 def _drawn(series: Series) -> str:
-    """Draw a series in the width there is."""
     width = stdout_style().width
     return sparkline(series.values, _WIDEST if width == UNLIMITED else min(width - 4, _WIDEST))
 
 
 def history_lines(history: RunHistory) -> Iterator[str]:
-    """Yield excluded runs and notes on the order."""
     for why, count in history.left_out:
         yield f"left out: {counted(count, 'run')} {why}"
     if history.unreadable:
@@ -724,7 +699,6 @@ def history_lines(history: RunHistory) -> Iterator[str]:
 
 
 def history_document(history: RunHistory) -> dict[str, object]:
-    """Return the same for programs."""
     return {
         "left_out": [{"why": why, "runs": count} for why, count in history.left_out],
         "unreadable": list(history.unreadable),

@@ -157,7 +157,6 @@ class _Sums:
         self.squares = [0.0, *accumulate(value * value for value in self.values)]
 
     def best(self, start: int, end: int) -> Step | None:
-        """The best step between two places, unless chance explains it."""
         n, sums = end - start, self.sums
         if n < 2 * LEAST_RUNS:
             return None
@@ -265,17 +264,14 @@ class SeriesChange(Struct, frozen=True, dict=True):
 
     @property
     def good(self) -> RecordedRun:
-        """The last run that is surely before it."""
         return self.runs[self.before]
 
     @property
     def bad(self) -> RecordedRun:
-        """The first run that is surely after it."""
         return self.runs[self.after]
 
     @property
     def kind(self) -> Kind:
-        """The cause, if all differences are of one kind."""
         kinds = {difference.kind for difference in self.differs}
         return kinds.pop() if len(kinds) == 1 else Kind.CANNOT_TELL
 
@@ -286,12 +282,10 @@ class SeriesChange(Struct, frozen=True, dict=True):
 
     @property
     def direction(self) -> str:
-        """Worse or better."""
         return "worse" if self.size > 0 else "better"
 
     @cached_property
     def levels(self) -> tuple[float, float] | None:
-        """Medians of neighbouring runs, before and after."""
         # Hosts differ: they are of one host that shows the change, if there is one.
         points = self.series.points
         count = Counter(p.run.host for p in points if p.run.host in self.hosts)
@@ -303,12 +297,10 @@ class SeriesChange(Struct, frozen=True, dict=True):
 
     @cached_property
     def by_op(self) -> str | None:
-        """The ops behind the change, if both runs have op tables."""
         then, now = self._observed(self.before), self._observed(self.after)
         return None if then is None or now is None else observed_change_by_op(then, now)
 
     def _observed(self, number: int) -> Observation | None:
-        """Observation of the test in a run, under its name then."""
         names = {point.number: point.reading.recorded_as for point in self.series.points}
         record = self.record(number)
         judged = record.tests.get(names.get(number) or self.series.test) if record else None
@@ -316,7 +308,6 @@ class SeriesChange(Struct, frozen=True, dict=True):
 
     @property
     def command(self) -> str | None:
-        """The bisect command, for a change of code for the worse."""
         good, bad = self.good.commit, self.bad.commit
         of_code = any(difference.kind is Kind.CODE for difference in self.differs)
         if not of_code or self.direction == "better" or not (good and bad):
@@ -329,7 +320,6 @@ class SeriesChange(Struct, frozen=True, dict=True):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """Possible causes in words."""
         return tuple(map(self._cause, self.differs))
 
     def _cause(self, differs: Difference) -> str:
@@ -387,7 +377,6 @@ def _clearest(
     runs: Sequence[RecordedRun],
     record: Callable[[int], Run | None],
 ) -> SeriesChange | None:
-    """The clearest change in all runs or in one host's."""
     numbers = [point.number for point in series.points]
     own: dict[str, list[int]] = defaultdict(list)
     for place, number in enumerate(numbers):
@@ -490,7 +479,6 @@ def _software(near: Sequence[Sides]) -> Iterator[Difference]:
 
 
 def _named(hosts: Collection[str]) -> str:
-    """Return the names of hosts, or of some of many."""
     shown = sorted(hosts)[:_MOST_NAMES]
     more = len(hosts) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
@@ -509,7 +497,6 @@ class Changes(Struct, frozen=True):
 
 
 def changes_of(history: RunHistory, *, metric: str | None = None) -> Changes:
-    """Find the changes of all series, or of those of one metric."""
     # A host whose numbers have a key of their own is compared with the others as well.
     every = series_of(history.runs, metric=metric, across_hosts=True)
     looked_at = [s for s in every if s.by_ratio and (s.gated or metric is not None)]
@@ -540,7 +527,6 @@ _SHOWN: Final = 10
 
 
 def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing:
-    """Find the changes of all series, and lay them out."""
     found = changes_of(history, metric=metric)
     lines: list[Block] = []
     for group in found.groups:
@@ -597,7 +583,6 @@ _COLUMNS: Final[Columns[SeriesChange]] = Columns(
 
 
 def _group_lines(group: Sequence[SeriesChange]) -> Iterator[Block]:
-    """Lay out the changes of one cause."""
     first = group[0]
     yield Line(headline(first), bad=any(one.direction == "worse" for one in group))
     yield from (f"  {text}" for text in changed_as_well(first))
@@ -613,13 +598,11 @@ def _group_lines(group: Sequence[SeriesChange]) -> Iterator[Block]:
 
 
 def changed_as_well(change: SeriesChange) -> Iterator[str]:
-    """Yield software that changed in the same range."""
     if change.software:
         yield f"changed in that range as well: {', '.join(map(str, change.software))}"
 
 
 def headline(change: SeriesChange) -> str:
-    """Time and cause of a change."""
     when = f"{change.good.day} to {change.bad.day}"
     if change.kind is Kind.CANNOT_TELL:
         return f"CANNOT_TELL, {when}: {', or '.join(change.causes)}"
