@@ -81,7 +81,6 @@ class MetricBaseline(Struct, frozen=True):
         since: int = 0,
         accepted_value: float | None = None,
     ) -> MetricBaseline:
-        """Read the sessions: what they may be depends on the metric."""
         try:
             read = tuple(_read_session(item, metric) for item in sessions.array())
             if not read:
@@ -163,7 +162,6 @@ class TestBaseline(Struct, frozen=True):
     formerly: Omit[tuple[Former, ...]] = ()
 
     def renamed_from(self, key: str, test: str) -> TestBaseline:
-        """Return this for a test that was filed under another name before."""
         before = Former(key, test)
         kept = (former for former in self.formerly if former != before)
         return replace(self, formerly=(*kept, before))
@@ -199,7 +197,6 @@ class BaselineFile(Struct, frozen=True):
 
 
 def decode_file(document: object) -> BaselineFile:
-    """Decode a baseline file."""
     decode_format(Value(document), current=BASELINE_FORMAT, what="a baseline")
     return decode(BaselineFile, document)
 
@@ -303,12 +300,10 @@ def split_test_id(test: str) -> tuple[str, str]:
 
 
 def baseline_path(root: Path, hardware: Hardware, test_file: str) -> Path:
-    """Return the file that holds the baselines of ``test_file`` on ``hardware``."""
     return key_folder(root, hardware) / relative_path(test_file)
 
 
 def key_folder(root: Path, hardware: Hardware) -> Path:
-    """Return the folder of one hardware key."""
     return root / _shorten(_escape(hardware.key))
 
 

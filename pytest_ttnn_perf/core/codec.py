@@ -67,11 +67,9 @@ class Value:
         return (*self._parent.path, self._step)
 
     def refusal(self, expected: str) -> DecodeError:
-        """Return the error that says what was expected here."""
         return DecodeError(self.path, expected, describe(self.raw))
 
     def field(self, name: str) -> Value:
-        """Return a member that must be there."""
         members = self.members()
         if name not in members:
             raise DecodeError((*self.path, name), "a value", "nothing: the field is missing")
@@ -83,41 +81,34 @@ class Value:
         return None if raw is None else Value(raw, self, name)
 
     def members(self) -> dict[str, object]:
-        """Return the members of an object, undecoded."""
         if not isinstance(self.raw, dict):
             raise self.refusal("an object")
         return self.raw
 
     def items(self) -> Iterator[tuple[str, Value]]:
-        """Iterate over the members of an object."""
         for name, raw in self.members().items():
             yield name, Value(raw, self, name)
 
     def array(self) -> Iterator[Value]:
-        """Iterate over the elements of an array."""
         if not isinstance(self.raw, list):
             raise self.refusal("a list")
         for index, raw in enumerate(self.raw):
             yield Value(raw, self, index)
 
     def string(self) -> str:
-        """Read a string."""
         if not isinstance(self.raw, str):
             raise self.refusal("a string")
         return self.raw
 
     def strings(self) -> tuple[str, ...]:
-        """Read an array of strings."""
         return tuple(item.string() for item in self.array())
 
     def boolean(self) -> bool:
-        """Read true or false."""
         if not isinstance(self.raw, bool):
             raise self.refusal("true or false")
         return self.raw
 
     def number(self) -> float:
-        """Read a finite number."""
         # JSON's true is Python's 1: a boolean among samples is a mistake, not a measurement.
         if isinstance(self.raw, bool) or not isinstance(self.raw, (int, float)):
             raise self.refusal("a number")
@@ -126,7 +117,6 @@ class Value:
         return self.raw
 
     def integer(self, *, at_least: int = 0) -> int:
-        """Read a whole number."""
         raw = self.raw
         if isinstance(raw, int) and not isinstance(raw, bool) and at_least <= raw <= LARGEST_COUNT:
             return raw
@@ -150,7 +140,6 @@ class Value:
         return self.raw
 
     def one_of(self, choices: type[E]) -> E:
-        """Read a member of a closed enum by its value."""
         try:
             return choices(self.raw)
         except ValueError:
@@ -305,7 +294,6 @@ class _Codec:
         return self._make(**found)
 
     def encode(self, record: object) -> dict[str, Any]:
-        """Write a record."""
         encoded: dict[str, Any] = {}
         for name, member, _, write, _, omitted in self._fields:
             value = getattr(record, name)

@@ -89,7 +89,6 @@ def write_parts(file: Path, parts: Iterable[bytes]) -> None:
 
 
 def _unfinished(target: Path) -> tuple[int, Path]:
-    """Make the file that becomes ``target``, locked until it is closed."""
     import fcntl
 
     while True:
@@ -164,7 +163,6 @@ def _mode_of(file: Path) -> int:
 
 
 def new_folder(folder: Path) -> Path:
-    """Make a new folder, and those above it; return it."""
     try:
         for _ in range(10):
             # Another run may have made, or discarded, the folder above since it was looked for.
@@ -249,7 +247,6 @@ def no_file_at(
 
 
 def leads_out(file: Path, folder: Path) -> str | None:
-    """Name the place outside of a folder that a link leads to."""
     real = os.path.realpath(file)
     inside = Path(real).is_relative_to(os.path.realpath(folder))
     return None if inside else f"a link that leads out of it, to {real}"
@@ -345,7 +342,6 @@ class _UnpackedFile(gzip.GzipFile):
 
 
 def parse_json(text: str, decode: Callable[[object], T], *, file: Path) -> T:
-    """Parse and decode the text of ``file``, as ``read_json``."""
     try:
         document = loads(text)
     except json.JSONDecodeError as cause:

@@ -99,11 +99,9 @@ class Family(Enum):
 
     @property
     def is_step(self) -> bool:
-        """True for a step of optimizing a model."""
         return self.is_advice and self is not Family.KERNELS
 
     def has(self, code: str) -> bool:
-        """Return whether a rule is of the family, and ours."""
         return code.startswith(OURS) and family_of(code) is self
 
 
@@ -134,7 +132,6 @@ class Role(Enum):
     NAMES_UNEXPLAINED = "315"
 
     def has(self, code: str) -> bool:
-        """Return whether the rule of a code plays the part."""
         return code.removeprefix(OURS) in self.value.split()
 
 
@@ -215,7 +212,6 @@ class Finding(Struct, frozen=True):
 
     @property
     def family(self) -> Family:
-        """The subject of its rule."""
         return family_of(self.code)
 
     @property
@@ -225,7 +221,6 @@ class Finding(Struct, frozen=True):
 
     @property
     def stands(self) -> bool:
-        """True for something found that is not waived."""
         return self.outcome is RuleOutcome.FOUND and self.waived is None
 
     @property
@@ -342,7 +337,6 @@ class Answer(Struct, frozen=True):
         unit: str = "",
         reason: str | None = None,
     ) -> Answer:
-        """Answer that nothing is wrong."""
         return cls(RuleOutcome.CLEAN, reason, value, limit, unit)
 
     @classmethod
@@ -367,7 +361,6 @@ class Answer(Struct, frozen=True):
         waiting_ns: float = 0.0,
         at_most: bool = False,
     ) -> Answer:
-        """Return this with what it would save, if it is a finding."""
         if self.outcome is not RuleOutcome.FOUND:
             return self
         return replace(
@@ -375,17 +368,14 @@ class Answer(Struct, frozen=True):
         )
 
     def with_fix(self, fix: str) -> Answer:
-        """Return this with advice, if it is a finding."""
         return replace(self, fix=fix) if fix and self.outcome is RuleOutcome.FOUND else self
 
     @classmethod
     def not_measured(cls, reason: str) -> Answer:
-        """Answer that the question cannot be answered."""
         return cls(RuleOutcome.NOT_MEASURED, reason)
 
     @classmethod
     def not_applicable(cls, reason: str) -> Answer:
-        """Answer that the question does not arise."""
         return cls(RuleOutcome.NOT_APPLICABLE, reason)
 
 
@@ -397,21 +387,17 @@ class Limit(Struct, frozen=True):
     source: str
 
     def at_most(self, value: float, sentence: str, evidence: Iterable[Evidence] = ()) -> Answer:
-        """Answer with a finding where a value is above the limit."""
         return self.clean(value) if value <= self.value else self.found(value, sentence, evidence)
 
     def at_least(self, value: float, sentence: str, evidence: Iterable[Evidence] = ()) -> Answer:
-        """Answer with a finding where a value is below the limit."""
         return self.clean(value) if value >= self.value else self.found(value, sentence, evidence)
 
     def clean(self, value: float | None, *, reason: str | None = None) -> Answer:
-        """Answer that a value is within the limit."""
         return Answer.clean(value, limit=self.value, unit=self.unit, reason=reason)
 
     def found(
         self, value: float | None, sentence: str, evidence: Iterable[Evidence] = ()
     ) -> Answer:
-        """Answer that a value is beyond the limit."""
         return Answer.found(
             sentence, value=value, limit=self.value, unit=self.unit, evidence=evidence
         )
@@ -463,12 +449,10 @@ class Rule(Struct, frozen=True):
 
     @property
     def step(self) -> str:
-        """The optimization step of the rule."""
         return family_of(self.code).value
 
     @property
     def page(self) -> str:
-        """The documentation."""
         return inspect.cleandoc(self.look.__doc__ or "")
 
     @property
@@ -526,7 +510,6 @@ class CustomRule(Struct, frozen=True):
     needs: tuple[Input, ...] = ()
 
     def problem(self) -> str | None:
-        """Return what is wrong with the rule itself; None if nothing is."""
         code = str(self.code)
         severity: object = self.severity  # all of these are what somebody else has given
         check: object = self.check
@@ -595,7 +578,6 @@ def finding_of(
     saving: Saving | None = None,
     step_ns: float | None = None,
 ) -> Finding:
-    """Return an answer as the finding of its rule."""
     return Finding(
         rule.code,
         rule.name,

@@ -83,7 +83,6 @@ class Kind(Enum):
 
     @classmethod
     def of_unit(cls, unit: str) -> Kind | None:
-        """Return the kind of a unit; None for an unknown one."""
         if unit in NANOSECONDS_IN:
             return cls.TIME
         if unit in BYTES_IN:
@@ -92,7 +91,6 @@ class Kind(Enum):
 
     @property
     def usual_direction(self) -> Better:
-        """The default direction of this kind."""
         return Better.HIGHER if self in {Kind.THROUGHPUT, Kind.ACCURACY} else Better.LOWER
 
 
@@ -141,7 +139,6 @@ class Metric(Struct, frozen=True):
 
     @property
     def is_kernel_time(self) -> bool:
-        """True for the kernel time of a region."""
         name, _ = split_metric(self.name)
         return name == KERNEL_TIME and self.source is not Source.WALL
 
@@ -191,7 +188,6 @@ class Metric(Struct, frozen=True):
 
     @property
     def counts_ops(self) -> bool:
-        """True for a number of ops of a graph or a profiler."""
         return self.kind is Kind.COUNT and bool(self.totals)
 
     def _of_model(self, start: str) -> str | None:
@@ -244,7 +240,6 @@ def median(values: Iterable[float]) -> float:
 
 
 def median_of_sorted(ordered: Sequence[float]) -> float:
-    """Return the median of at least one value, given in ascending order."""
     middle = len(ordered) // 2
     high = ordered[middle]
     if len(ordered) % 2:
@@ -268,12 +263,10 @@ def recorded_metric(
 
 
 def unrecorded(option: str, name: str) -> str:
-    """Return the message for a marker option that names an unrecorded metric."""
     return f"{option} names {name}, which the test did not record"
 
 
 def told_twice(names: Sequence[str], first: str, second: str) -> str:
-    """Return the message for two captures with the same metrics."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     told = f"{names[0]}{more}: given by {first} and by {second}; leave out"
     if any(name.endswith(of_graph) for name in names for of_graph in COUNTED_IN_GRAPHS):

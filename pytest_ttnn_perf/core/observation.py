@@ -135,19 +135,16 @@ class Verdict(Struct, frozen=True):
 
     @property
     def is_of_changed_time(self) -> bool:
-        """True for a changed time, which its ops may explain."""
         changed = self.outcome in {Outcome.REGRESSED, Outcome.IMPROVED}
         return changed and self.metric.compared_by_ratio
 
     @property
     def is_of_changed_ops(self) -> bool:
-        """True for a changed number of ops, which their list may explain."""
         changed = self.outcome in {Outcome.REGRESSED, Outcome.IMPROVED} and self.reason is None
         return changed and self.metric.counts_ops
 
     @property
     def worst_allowed(self) -> float | None:
-        """The worst value allowed, in the metric's unit; None without a limit."""
         if self.bound is not None:
             return self.bound
         centre, limit = self.centre, self.limit
@@ -160,7 +157,6 @@ class Verdict(Struct, frozen=True):
 
     @property
     def change_as_read(self) -> float | None:
-        """``change`` as read from the two values: minus is lower."""
         return self.metric.as_read(self.change)
 
     @property
@@ -192,7 +188,6 @@ class Shift(Struct, frozen=True):
 
     @property
     def worse(self) -> bool:
-        """True if the machine is slower."""
         return self.change > 0
 
 
@@ -363,7 +358,6 @@ class Observation(Struct, frozen=True):
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:
-        """The most informative outcome of every rule, by its code."""
         told = [(code, group.outcome) for group in self.unanswered for code in group.codes]
         told += [(finding.code, finding.outcome) for finding in self.findings]
         return dict(sorted(told, key=lambda item: TELLS.index(item[1])))
@@ -393,12 +387,10 @@ class Observation(Struct, frozen=True):
 
     @property
     def setting(self) -> Mapping[str, Scalar]:
-        """The observed configuration, completed by the author's facts."""
         return {**self.configuration, **self.facts}
 
     @property
     def is_simulated(self) -> bool:
-        """True with a mock or a simulator in place of the device."""
         return self.hardware is not None and self.hardware.simulated
 
     @property
@@ -447,12 +439,10 @@ class JudgedTest(Struct, frozen=True):
         )
 
     def target_of(self, verdict: Verdict) -> float | None:
-        """Return the author's goal for a metric, in its unit."""
         observed = self.observation.metrics.get(verdict.metric.name)
         return observed.limits.target if observed else None
 
     def target_reached(self, verdict: Verdict) -> bool:
-        """Return whether a metric has reached its target."""
         target = self.target_of(verdict)
         if target is None or verdict.observed is None:
             return False
@@ -496,7 +486,6 @@ def encode_heading(run: Run) -> dict[str, object]:
 
 
 def encode_run(run: Run) -> dict[str, object]:
-    """Encode a run, its observations and its verdicts."""
     members = encode(run)
     tests = members.pop("tests")
     return {"format": RUN_FORMAT, "id": run.id, **members, "tests": tests}
@@ -555,7 +544,6 @@ class Coverage(Struct, frozen=True):
         return inside and not any(lies_in(test, other) for other in self._unknown())
 
     def without(self, results: Iterable[str]) -> Coverage:
-        """Return this coverage for a run with some results."""
         known = frozenset(results)
         others = sorted({other for other in self.others if other not in known})
         unasked = sorted({other for other in self.unasked if other not in known})
@@ -573,7 +561,6 @@ class Coverage(Struct, frozen=True):
         )
 
     def asks_for(self, test: str) -> bool:
-        """Return whether the run should have a result of a test."""
         return self.covers(test) and test not in self.unasked
 
     def joined(self, other: Coverage) -> Coverage:
@@ -587,7 +574,6 @@ class Coverage(Struct, frozen=True):
         )
 
     def functions(self, results: Iterable[str]) -> frozenset[str]:
-        """Return all test functions; ``results`` are the tests with a result."""
         return frozenset(function_of(test) for test in (*results, *self.others))
 
     def _unknown(self) -> tuple[str, ...]:
@@ -673,7 +659,6 @@ class CaptureFormat(Struct, frozen=True):
     read: Callable[[Path], Artifact]
 
     def problem(self) -> str | None:
-        """Say what is wrong with the format itself; None for nothing."""
         if not isinstance(self.name, str) or not self.name.strip():
             return f"a name is a non-empty string, found {self.name!r}"
         for name in ("recognises", "read"):

@@ -40,7 +40,6 @@ class Tensor(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The logical shape, or the padded one without it."""
         return self.logical or self.padded
 
 
@@ -53,12 +52,10 @@ class Signature(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The code as people say it."""
         return short_code(self.op)
 
     @property
     def category(self) -> Category:
-        """The kind of work that the op does."""
         return category_of(self.op)
 
 
@@ -135,7 +132,6 @@ class Columns(Struct, frozen=True):
     number: Sequence[int] = ()
 
     def at(self, places: Sequence[int]) -> Columns:
-        """Return the rows at some places, in that order."""
         columns = ((name, getattr(self, name)) for name in Columns.__struct_fields__)
         return Columns(
             **{name: [column[at] for at in places] if column else () for name, column in columns}
@@ -191,7 +187,6 @@ class OpTable(Struct, frozen=True, dict=True):
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """The devices that ran anything, in ascending order, without the host."""
         return tuple(sorted(set(self.columns.device) - {HOST}))
 
     @property
@@ -204,7 +199,6 @@ class OpTable(Struct, frozen=True, dict=True):
         return totals
 
     def op(self, index: int) -> Op:
-        """Return one row."""
         c = self.columns
         fidelity, attributes = c.fidelity[index], c.attributes[index]
         return Op(
@@ -272,16 +266,13 @@ class OpGroups(Struct, frozen=True):
 
     @property
     def is_timed(self) -> bool:
-        """False for a list of calls."""
         return self.kernel_time != CALLS
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """The regions that they are of."""
         return tuple(dict.fromkeys(group.region for group in self.groups))
 
     def of(self, region: str) -> OpGroups:
-        """Return the groups of one region."""
         own = tuple(group for group in self.groups if group.region == region)
         return OpGroups(self.kernel_time, own)
 
@@ -348,7 +339,6 @@ _DIMENSION: Final = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
 
 
 def encode_groups(ops: OpGroups) -> dict[str, object]:
-    """Encode groups as plain JSON."""
     columns = columns_of(ops)
     return {
         "time": ops.kernel_time,
@@ -363,7 +353,6 @@ def columns_of(ops: OpGroups) -> tuple[str, ...]:
 
 
 def decode_groups(value: Value) -> OpGroups:
-    """Decode groups."""
     rows = value.field("rows").array()
     return OpGroups(value.field("time").string(), tuple(decode_group(row) for row in rows))
 
@@ -386,7 +375,6 @@ def group_cells(group: OpGroup) -> list[str | float | None]:
 
 
 def decode_group(row: Value) -> OpGroup:
-    """Decode a row."""
     cells = list(row.array())
     if not len(COLUMNS) <= len(cells) <= len(COLUMNS) + 1:
         raise row.refusal(f"a row of {len(COLUMNS)} cells, or one more for its region")

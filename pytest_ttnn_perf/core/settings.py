@@ -282,7 +282,6 @@ def left_out(settings: Settings) -> tuple[Source, ...]:
 
 
 def whole_number(name: str, value: object, *, least: int) -> int:
-    """Return a whole number of at least ``least``, or raise UsageError."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         message = f"{name}: expected a whole number of at least {least}, found {repr_of(value)}"
         raise UsageError(message)
@@ -290,7 +289,6 @@ def whole_number(name: str, value: object, *, least: int) -> int:
 
 
 def finite_number(name: str, value: object) -> float:
-    """Return a finite number, or raise UsageError."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if isinstance(value, (int, float)) and is_number and -LARGEST <= value <= LARGEST:
         return value
@@ -325,7 +323,6 @@ def load_settings(root: Path) -> Settings:
 
 
 def _placed(settings: Settings, folder: Path) -> Settings:
-    """Return settings whose paths start at a folder."""
     found: dict[str, Any] = {}
     for name in Settings.__struct_fields__:
         value = getattr(settings, name)

@@ -103,7 +103,6 @@ def text_of(value: object) -> str:
 
 
 def repr_of(value: object) -> str:
-    """Return ``repr()`` of any object, even if its class fails."""
     return _made(repr, value)
 
 
@@ -160,7 +159,6 @@ def inert(text: str) -> str:
 
 
 def inert_lines(text: str) -> str:
-    """Return the same, with its lines kept."""
     return "\n".join(inert(line) for line in text.split("\n"))
 
 

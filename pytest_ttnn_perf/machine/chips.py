@@ -224,7 +224,6 @@ def take_one(
 
 
 def holder_of(chip: int, folder: Path) -> str | None:
-    """Name the holder of a chip's lock; None when free."""
     lock, beside = _files(chip, folder)
     return _holder(beside) if is_held(lock) else None
 
@@ -324,7 +323,6 @@ def _myself() -> str:
 
 
 def shortened_command(command: str) -> str:
-    """Return the beginning of a command line."""
     command = command.strip()
     if len(command) <= _LONGEST_COMMAND:
         return command
@@ -354,7 +352,6 @@ class ChipWatch:
     by: str | None = None
 
     def watch(self) -> None:
-        """Take notice of every such call from now on."""
         when_imported("ttnn", self._watch)
 
     def _watch(self, ttnn: ModuleType) -> None:

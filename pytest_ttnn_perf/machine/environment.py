@@ -47,12 +47,10 @@ _DEVICES: Final = "TTNN_PERF_DEVICES"
 
 
 def devices_of(environment: Mapping[str, str]) -> Path:
-    """Return the folder of the driver's devices."""
     return Path(environment.get(_DEVICES) or "/dev/tenstorrent")
 
 
 def is_simulated(environment: Mapping[str, str]) -> bool:
-    """Return whether ttnn is asked to leave the hardware alone."""
     return any(environment.get(name) for name in (MOCK, SIMULATOR))
 
 
@@ -231,7 +229,6 @@ def worker_variables(environment: Mapping[str, str], folder: Path) -> dict[str, 
 
 
 def program_room(environment: Mapping[str, str]) -> int:
-    """Return the number of programs that the profiler has room for."""
     given = environment.get(_ROOM, "")
     return int(given) if given.isdecimal() else PROGRAMS
 
@@ -276,5 +273,4 @@ def move_folders(environment: Mapping[str, str], shared: Path, own: Path) -> dic
 
 
 def report_in(folder: Path) -> Path:
-    """Return where a profiled worker with that folder has its report."""
     return folder / _FOLDER / REPORT

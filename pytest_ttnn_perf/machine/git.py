@@ -233,7 +233,6 @@ def _log(git: Git, *words: str) -> Iterator[Commit]:
 
 
 def is_tracked(file: Path) -> bool | None:
-    """Return whether git has a file; None if unknown."""
     top, name = _locate(file)
     if top is None:
         return False
@@ -333,11 +332,6 @@ class Repository(Git):
         return cls(root)
 
     def commit(self, name: str) -> Commit:
-        """Return the commit that a name stands for.
-
-        Raises:
-            UsageError: it stands for none.
-        """
         found = None if name.startswith("-") else self._id(f"{name}^{{commit}}")
         if found is None:
             expected = "expected a branch, a tag or a commit"
@@ -346,7 +340,6 @@ class Repository(Git):
         return self._described(found)
 
     def working_tree(self) -> WorkingTree:
-        """Return the checked-out commit and the number of changed files."""
         head = self._id("HEAD^{commit}")
         listed = self.ask("status", "--porcelain=v1", "-z", "--no-renames") or ""
         states = [line[:2] for line in listed.split("\0") if line]
@@ -355,7 +348,6 @@ class Repository(Git):
         return WorkingTree(commit, len(states) - untracked, untracked)
 
     def differs_from(self, commit: Commit, paths: Iterable[str]) -> tuple[str, ...]:
-        """Return the paths in which the working tree differs from a commit."""
         words = ("diff", "--quiet", "--no-ext-diff", "--no-textconv", commit.id, "--")
         return tuple(path for path in paths if self.ask(*words, path) is None)
 
@@ -382,7 +374,6 @@ class Repository(Git):
         return None
 
     def has(self, commit: str) -> bool:
-        """Return whether git has a commit."""
         words = ("cat-file", "-e", f"{commit}^{{commit}}")
         return commit[:1] != "-" and self.ask(*words) is not None
 
@@ -421,18 +412,15 @@ class Repository(Git):
             raise InputError(self.root, problem) from cause
 
     def of(self, commit: str) -> State:
-        """Return the state that a commit holds."""
         return State(self._id(f"{commit}^{{tree}}") or "", commit)
 
     def keep(self, name: str, state: State) -> None:
-        """Keep a state under a name, while the repository lasts."""
         with contextlib.suppress(GitError):  # a repository that others may only read
             self.run("update-ref", f"{_REFS}/{name}", state.commit)
 
     def changed_files(
         self, before: State, after: State
     ) -> dict[str, tuple[str | None, str | None]]:
-        """Return the ids of differing files, before and after."""
         words = ("diff-tree", "-r", "-z", "--no-renames", before.tree, after.tree)
         parts = (self.ask(*words) or "").split("\0")
         found = {}
@@ -455,11 +443,9 @@ class Repository(Git):
                 number += 1
 
     def text(self, state: State, path: str) -> str:
-        """Return a file in a state; nothing where it is missing."""
         return self.ask("cat-file", "blob", f"{state.tree}:{path}") or ""
 
     def id_of(self, state: State, path: str) -> str | None:
-        """Return the id of a path's content in a state, if there."""
         return self._id(f"{state.tree}:{path}")
 
     def _untracked(self, known: State | None) -> list[str]:
@@ -527,11 +513,9 @@ class Lineage(Struct, frozen=True):
     cut: str | None = None
 
     def full(self, commit: str | None) -> str:
-        """Return the whole name of a commit, if git knows it."""
         return self.known.get(commit or "", commit or "")
 
     def place(self, commit: str | None) -> int | None:
-        """Return the place of a commit, if it has one."""
         return self.places.get(self.full(commit))
 
     def excludes(self, commit: str | None) -> bool:
@@ -716,7 +700,6 @@ def _check_out(marker: TextIO, root: Path, tree: Path, commit: str) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder of ours, and its worktrees from git's list."""
     repositories: list[Path] = []
     with contextlib.suppress(InputError, ValueError, KeyError, TypeError):
         marker = json.loads(read_text(folder / _MARKER))
@@ -730,7 +713,6 @@ def _remove(folder: Path) -> None:
 
 
 def _forget(folder: Path, repositories: Sequence[Path]) -> bool:
-    """Remove worktrees of a deleted folder from git's list, if any."""
     done = False
     for repository in repositories:
         for tree in _worktrees(repository):

@@ -59,7 +59,6 @@ def _host_hash(name: str) -> str:
 
 
 def host_environment(*, now: datetime) -> Environment:
-    """Record what is true of this host."""
     return Environment(
         started_at=now.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -142,12 +141,10 @@ def host_load(environment: Mapping[str, str]) -> Mapping[str, Scalar]:
 
 
 def kernels_cached(environment: Mapping[str, str]) -> bool:
-    """Return whether any kernel was compiled before."""
     return any(entries(entry) for entry in entries(kernel_cache(environment)))
 
 
 def kernel_cache(environment: Mapping[str, str]) -> Path:
-    """Return the folder in which compiled kernels are kept."""
     named = environment.get("TT_METAL_CACHE")
     if named:
         return Path(named) / "tt-metal-cache"
@@ -155,7 +152,6 @@ def kernel_cache(environment: Mapping[str, str]) -> Path:
 
 
 def entries(folder: Path) -> list[Path]:
-    """Return what is in a folder, if it can be read."""
     try:
         return sorted(folder.iterdir())
     except OSError:

@@ -195,7 +195,6 @@ def compiler_places(
 
 
 def has_compiler(place: Path) -> bool:
-    """Return whether the compiler is in a folder."""
     return (place / "compiler" / "bin" / "riscv-tt-elf-g++").is_file()
 
 
@@ -352,7 +351,6 @@ class Broker(NamedTuple):
 
 
 def find_broker(environment: Mapping[str, str], root: Path = Path("/")) -> Broker | None:
-    """Return the device broker that is up on this machine, if any."""
     own = root / f"tmp/tt-device-mcp-{os.getuid()}/state/daemon.sock"
     named = environment.get(_SOCKET)
     for file in (Path(named),) if named else (root / _OF_HOST, own):

@@ -58,7 +58,6 @@ class Ending(Struct, frozen=True):
 
     @property
     def hung(self) -> bool:
-        """True if it was killed for its silence."""
         return self.silent_s is not None
 
     def __str__(self) -> str:
@@ -295,11 +294,6 @@ def run_batch(
     log: Path,
     timeout_s: float,
 ) -> Ending:
-    """Run a command that leaves nothing; its output goes to ``log``.
-
-    Raises:
-        OSError: it cannot be started.
-    """
     with log.open("ab") as output:
         return run_bounded(
             command,
@@ -345,7 +339,6 @@ class InterruptibleCommand:
 
     @property
     def interrupted(self) -> bool:
-        """It was interrupted, or will be before it starts."""
         return self._interrupted.is_set()
 
     def run(self, stdout: IO[bytes], on_line: Callable[[str], None]) -> int | None:
@@ -411,7 +404,6 @@ def show_stacks_on_request() -> None:
 
 
 def signals_interrupt() -> AbstractContextManager[None]:
-    """Let signals that would end this process interrupt it."""
     return _signals_handled(_ENDING, signal.default_int_handler)
 
 
@@ -579,7 +571,6 @@ class Output:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def forward(self) -> int:
-        """Wait for output and show it; return its size."""
         part = os.read(self.pipe.fileno(), _TAIL_BYTES)
         with contextlib.suppress(OSError):  # a full disk costs the log, not the run
             self._log.write(part)
@@ -593,7 +584,6 @@ class Output:
         return len(part)
 
     def drain(self) -> None:
-        """Show all that has been printed until now."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.pipe, selectors.EVENT_READ)
             left = _PIPE
@@ -601,7 +591,6 @@ class Output:
                 left -= read
 
     def close(self) -> None:
-        """Stop listening."""
         self.pipe.close()
         self._log.close()
 

@@ -59,12 +59,10 @@ class Runtime:
         self.ttnn = ttnn
 
     def synchronize(self, devices: Iterable[Any]) -> None:
-        """Wait until devices have done all their work."""
         for device in devices:
             self.ttnn.synchronize_device(device)
 
     def hardware(self, device: Any) -> Hardware:
-        """Return the hardware of a test with this open device."""
         simulated = is_simulated(os.environ)
         return Hardware(_name(device.arch()), self.board, mesh_of(device), simulated=simulated)
 
@@ -101,7 +99,6 @@ class Runtime:
 
 
 def mesh_of(device: Any) -> str:
-    """Return the shape of a mesh, such as ``1x1``."""
     shape = getattr(device, "shape", None)
     if shape is None:
         return "1x1"
@@ -114,7 +111,6 @@ def mesh_of(device: Any) -> str:
 
 
 def chips_of(device: Any) -> tuple[int, ...]:
-    """Return the numbers of a mesh's chips, where known."""
     try:
         return tuple(int(chip) for chip in device.get_device_ids())
     except (AttributeError, TypeError, RuntimeError):
@@ -202,11 +198,9 @@ class Reporting(Loader):
         self._notice = notice
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Do as the loader behind does."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Load a module, and report it."""
         self._loader.exec_module(module)
         self._notice(module)
 
@@ -257,21 +251,17 @@ class OpenDevices:
 
     @property
     def handles(self) -> list[Any]:
-        """The devices that are open."""
         return [handle for handle, _ in self._open]
 
     @property
     def used(self) -> UsedDevice | None:
-        """The device of the test; of several, the largest."""
         return max(self._used, key=lambda device: len(device.chips), default=None)
 
     @property
     def chips(self) -> frozenset[int]:
-        """The chips of all open devices."""
         return frozenset(chip for _, device in self._open for chip in device.chips)
 
     def synchronize(self) -> None:
-        """Wait for all open devices."""
         if self.runtime is not None:
             self.runtime.synchronize(self.handles)
 
