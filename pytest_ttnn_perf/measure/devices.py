@@ -181,7 +181,6 @@ def instruments_beside_devices(
     own: Path | None,
     opened: Callable[[], None] | None,
 ) -> BesideDevices:
-    """Return the instruments of a process that has ttnn: see ``instruments_for``."""
     devices = OpenDevices(on_open=opened)
     devices.observe()
     folder = own or (assignment.folder if assignment else None)
@@ -244,24 +243,20 @@ class BesideDevices(Instruments):
 
     @property
     def by_the_clock(self) -> bool:  # type: ignore[override]
-        """True if times count: not those of a simulated device."""
         used = self.devices.used
         return used is None or not used.hardware.simulated
 
     @property
     def sync(self) -> Callable[[], object] | None:  # type: ignore[override]
-        """Waits for the open devices."""
         return self.devices.synchronize if self.devices.handles else None
 
     def begin(self, test: str) -> None:
-        """Remember which devices are open from earlier tests."""
         Instruments.begin(self, test)
         self.devices.begin_test()
         self._test, self._captures = test, 0
         self._facts = {"kernel_cache": "warm" if self.kernels_cached else "cold"}
 
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> tuple[Any, Artifact]:
-        """Time the model; captures and profilers come before and after."""
         if not self.devices.handles:
             return Instruments.run(self, workload, timings, plan)
         first = min(plan.warmup, 1)
@@ -292,7 +287,6 @@ class BesideDevices(Instruments):
         return memory_report(runtime, self.devices.handles)
 
     def end(self, names: Sequence[str], region: str | None) -> Artifact:
-        """Keep the capture, also of a test that raised later."""
         draft, self._draft = self._draft, None
         if draft is not None and draft.exists():
             try:
@@ -303,7 +297,6 @@ class BesideDevices(Instruments):
         return Instruments.end(self, names, region)
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return the observation as one of the device that the test used."""
         used = self.devices.used
         if used is None:
             return Instruments.complete(self, observation, artifact)
@@ -381,7 +374,6 @@ class _ProfiledPass(BesideDevices):
     by_the_clock = False
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return only metrics of the device."""
         kept = {
             name: observed
             for name, observed in observation.metrics.items()
@@ -407,7 +399,6 @@ class Profiling(_ProfiledPass):
     _too_large: bool = False
 
     def begin(self, test: str) -> None:
-        """Remember where the log of this test begins."""
         BesideDevices.begin(self, test)
         self._log_at = self.log.stat().st_size if self.log and self.log.exists() else 0
         self._dropped = self._too_large = False
@@ -423,7 +414,6 @@ class Profiling(_ProfiledPass):
         timings: Timings,
         plan: Plan,  # noqa: ARG002 (few calls are enough)
     ) -> tuple[Any, Artifact]:
-        """Call the model once, then profile some calls."""
         runtime = self.devices.runtime
         # Programs of the first call are counted, unless a capture of it shows them anyway.
         counting: AbstractContextManager[CapturedGraph] = nullcontext(CapturedGraph())
@@ -455,7 +445,6 @@ class Profiling(_ProfiledPass):
         )
 
     def read_output(self, text: str) -> Artifact:
-        """Look for lost data in captured output and in this process' log."""
         logged = ""
         if self.log is not None and not self._too_large and _DROPPED not in text:
             with suppress(OSError), self.log.open("rb") as stream:
@@ -467,14 +456,12 @@ class Profiling(_ProfiledPass):
         return Instruments.read_output(self, text)
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return the device's metrics only."""
         if self._dropped:  # what is left of the others is a part that looks whole
             lost = {n: m for n, m in observation.metrics.items() if n == KERNEL_TIME}
             observation = replace(observation, metrics=lost, ops=None, dropped=True)
         return _ProfiledPass.complete(self, observation, artifact)
 
     def _report(self) -> OpTable | None:
-        """Read the profiler's report; without one, programs have no names."""
         if self.report is None or not self.report.exists():
             return None
         try:
@@ -489,13 +476,11 @@ class Printing(_ProfiledPass):
     """The profilers of tt-lang, which print after each call: there is one."""
 
     def read_output(self, text: str) -> Artifact:
-        """Return the printed profile; no data without one."""
         artifact = Instruments.read_output(self, text)
         why = "tt-lang printed no profile: no kernel of its own ran"
         return artifact if artifact.metrics else _no_data(why, _OF_KERNELS)
 
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> tuple[Any, Artifact]:
-        """Call the model once."""
         once = plan._replace(warmup=0, iterations=1, depth=None)
         return Instruments.run(self, workload, timings, once)
 
@@ -507,7 +492,6 @@ class Signposting(BesideDevices):
     _runs = 0
 
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> tuple[Any, Artifact]:
-        """Call the model once, then some times between signposts."""
         signpost = import_module("tracy").signpost  # it launched this process
         called, once = workload.part or workload, plan._replace(warmup=0, iterations=1, depth=None)
         warm_up(called, timings, count=1)

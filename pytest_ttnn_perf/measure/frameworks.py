@@ -52,12 +52,10 @@ class Compiler:
         self._dtype: str | None = None
 
     def observe(self) -> None:
-        """Take notice of options from now on."""
         when_imported("torch_xla", self._observe_torch)
         when_imported("jax", self._observe_jax)
 
     def begin_test(self) -> None:
-        """Forget the models of other tests; options of torch stay."""
         self._of_jax = self._dtype = None
 
     def called(self, model: object) -> None:
@@ -69,7 +67,6 @@ class Compiler:
 
     @property
     def configuration(self) -> Mapping[str, Scalar]:
-        """The options of the running test's model, if tt-xla compiled it."""
         options = self._of_jax if self._of_jax is not None else self._of_torch
         if options is None:
             if os.environ.get(_DEVICE) != "TT" or "torch_xla" not in sys.modules:
@@ -114,7 +111,6 @@ def _after_calls(owner: Any, name: str, notice: Callable[..., None]) -> None:
 
 
 def _deciding(options: Mapping[str, Any]) -> dict[str, Scalar]:
-    """Return the options that may decide how fast a model is."""
     return {
         str(name): _value(value)
         for name, value in options.items()
@@ -171,17 +167,14 @@ class Pipeline:
         )
 
     def preallocate(self) -> None:
-        """Make room for the outputs on the host."""
         getattr(self.pipeline, _PREALLOCATE)(len(self.inputs))
 
     def workload(self, sync: Callable[[], object] | None) -> Workload:
-        """Return a round over all inputs, and over few for profilers."""
         few = self.inputs[: self._fewest]
         part = None if len(few) == len(self.inputs) else self._round(few, sync)
         return self._round(self.inputs, sync, part)
 
     def serve(self, make_room: Callable[[], None]) -> list[Any]:
-        """Return the outputs of all inputs, few at a time."""
         if _is_preallocated(self.pipeline):  # the next few would overwrite them
             return _serve(self.pipeline, self.inputs)
         size, count = self._fewest, len(self.inputs)
@@ -264,7 +257,6 @@ def _stated(config: Any) -> dict[str, Scalar]:
 
 
 def _observed(executor: Any) -> dict[str, Scalar]:
-    """Return the settings that an executor of TT-CNN shows."""
     if executor is None:
         return {}
     found: dict[str, Scalar] = {}

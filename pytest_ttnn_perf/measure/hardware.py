@@ -87,7 +87,6 @@ def _mistake(argument: str, expected: str, found: str) -> UsageError:
 
 
 def hardware_of(artifact: Artifact) -> Hardware | None:
-    """Return the hardware that an artifact was recorded on, if known."""
     if artifact.hardware is not None:
         return artifact.hardware
     if not (artifact.arch or artifact.board or artifact.devices):
@@ -119,7 +118,6 @@ def on_hardware_of_capture(observation: Observation, artifact: Artifact) -> Obse
 
 
 def other_hardware(opened: Hardware, artifact: Artifact) -> str | None:
-    """Say why an artifact cannot be of the opened device, if so."""
     if artifact.arch is not None and artifact.arch.lower() != opened.arch.lower():
         found = f"a capture of {artifact.arch}"
     elif artifact.devices is not None and artifact.devices > _devices(opened.mesh or "1"):

@@ -103,7 +103,6 @@ class PccCalls(Family):
         self._names: dict[tuple[str, int], str] = {}
 
     def handle(self, name: str, call: Call) -> Any:
-        """Make the call; record comparisons once the outermost helper has ended."""
         __tracebackhide__ = True
         before = len(self._made)
         self._limits.append(_limit(call))
@@ -168,7 +167,6 @@ class PccCalls(Family):
 
 
 def _limit(call: Call) -> float | None:
-    """Return the least PCC that a call lets pass; None without one."""
     found = (value for name, value in call.arguments.items() if name in _LIMITS)
     return next((float(value) for value in found if _is_number(value)), None)
 
@@ -230,7 +228,6 @@ class BenchmarkCalls(Family):
         self._of_reports: list[str] = []
 
     def handle(self, name: str, call: Call) -> Any:
-        """Make a call, and record it."""
         __tracebackhide__ = True
         # Measurements are recorded first: outside of CI the helper returns, in CI it may refuse.
         match name:
@@ -277,7 +274,6 @@ class BenchmarkCalls(Family):
             self._of_reports.append(metric.name)
 
     def finish(self) -> None:
-        """Gate the more detailed one of two metrics of the same report."""
         with self._recorder.observing():
             kernel_time = self._recorder.series_of(KERNEL_TIME)
             if kernel_time is not None and kernel_time.samples:
@@ -309,7 +305,6 @@ def _step(told: Mapping[str, Any]) -> tuple[int, str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    """Return the number in a value or a one-element tensor, else None."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, Number) or hasattr(value, "item"):
@@ -345,7 +340,6 @@ class DevicePerfCalls(Family):
         self._devices = 1
 
     def handle(self, name: str, call: Call) -> Any:
-        """Make the call; measurements are kept also where a helper raises."""
         __tracebackhide__ = True
         recorder, instead = self._recorder, {}
         if name == "run_device_profiler":
@@ -432,7 +426,6 @@ class RealtimeCalls(Family):
         self._programs: dict[int, tuple[float, tuple[str, ...]]] = {}
 
     def handle(self, name: str, call: Call) -> Any:
-        """Make the call; the outermost helper knows what is measured."""
         __tracebackhide__ = True
         recorder, instead = self._recorder, {}
         if name == _ASSERTS and recorder.run.helper_asserts is HelperAsserts.TARGET:

@@ -80,7 +80,6 @@ _NO_PLAIN_CALL: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO
 
 
 def can_be_observed(function: object) -> TypeGuard[FunctionType]:
-    """Return whether calls of a function can be observed."""
     return isinstance(function, FunctionType) and not function.__code__.co_flags & _NO_PLAIN_CALL
 
 
@@ -149,7 +148,6 @@ class Family:
         self._recorder = recorder
 
     def handle(self, name: str, call: Call) -> Any:
-        """Make a call of the helper ``name``, and record its results."""
         raise NotImplementedError
 
     def finish(self) -> None:
@@ -172,7 +170,6 @@ class HelperFinder:
         self._modules = 0
 
     def begin(self, recorder: Recorder) -> None:
-        """Observe the calls of a test from now on."""
         self._recorder, self._families = recorder, {}
         if len(sys.modules) != self._modules:  # most tests import nothing
             names = sys.modules.keys() - self._seen
@@ -183,7 +180,6 @@ class HelperFinder:
         sys.meta_path.insert(0, self)
 
     def end(self) -> None:
-        """Record the end of a test; observe nothing until the next."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         families, self._families = self._families, {}
@@ -193,7 +189,6 @@ class HelperFinder:
                 families[name].finish()
 
     def undo(self) -> None:
-        """Make every helper what it was."""
         for undo in self._undo.values():
             undo()
         self._undo.clear()
@@ -290,7 +285,6 @@ class SelfProfilingWatch:
         self.stopped = False
 
     def begin(self, recorder: Recorder) -> None:
-        """Watch a test from now on."""
         global _watching, _hooked  # noqa: PLW0603 (a process has one set of hooks)
         self._recorder, _watching = recorder, self
         if not _hooked:
@@ -298,7 +292,6 @@ class SelfProfilingWatch:
             sys.addaudithook(_hook)
 
     def end(self) -> None:
-        """Watch nothing until the next test."""
         global _watching  # noqa: PLW0603
         self._recorder = _watching = None
 
@@ -314,7 +307,6 @@ class SelfProfilingWatch:
         raise RunsApart
 
     def notice(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Raise if what is about to happen must not be."""
         __tracebackhide__ = True
         folder = os.environ.get(_FOLDER) if self._profiled else None
         if event == _REMOVES:

@@ -53,7 +53,6 @@ class Instruments:
         """Empty a profiler between calls that it is not asked about."""
 
     def begin(self, test: str) -> None:  # noqa: ARG002 (what others ask for)
-        """A test begins, with its set-up."""
         if self.compiler is not None:
             self.compiler.begin_test()
 
@@ -68,7 +67,6 @@ class Instruments:
         return result, NO_ARTIFACT
 
     def read_output(self, text: str) -> Artifact:
-        """Return the artifact of a test's output."""
         if not text or not self.takes_artifacts:
             return NO_ARTIFACT
         artifact: Artifact = wings.call("read_printed", text)
@@ -82,11 +80,9 @@ class Instruments:
         return NO_ARTIFACT
 
     def explanation(self, error: str) -> str | None:  # noqa: ARG002
-        """Explain an error that ended a test, if possible."""
         return None
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return an observation with its hardware and the options of tt-xla."""
         compiled = self.compiler.configuration if self.compiler is not None else {}
         if compiled:
             observation = replace(observation, configuration=compiled)
@@ -107,12 +103,10 @@ class Replaying(Instruments):
         self.root = root
 
     def end(self, names: Sequence[str], region: str | None) -> Artifact:
-        """Return the recorded artifact of a test."""
         artifact: Artifact = wings.call("read_recorded", self.root, names, region)
         return artifact
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return the observation as one of the recorded hardware."""
         from pytest_ttnn_perf.measure.hardware import without_own_times
 
         return without_own_times(observation, artifact)

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 def bounds_of(
     option: str, bound: float | Mapping[str, float] | None, values: Mapping[str, float]
 ) -> Mapping[str, float]:
-    """Return the bound of each value, by name."""
     if bound is None:
         return {}
     if not isinstance(bound, Mapping):
@@ -170,7 +169,6 @@ class Observer(Recorder):
     def _plan(
         self, warmup: int | None, iterations: int | None, pipelined: int | None = None
     ) -> Plan:
-        """Return the number of calls: as asked, or as its test says."""
         asked = self.settings.warmup if warmup is None else warmup
         rounds = self.settings.iterations if iterations is None else iterations
         return Plan(

@@ -265,7 +265,6 @@ def _from_ttnn(value: Any, side: str) -> Any:
 
 
 def _from_torch(value: Any, side: str) -> Any:
-    """Share memory with numpy if numpy has the type."""
     try:
         tensor = value.detach().cpu()
         if tensor.is_complex():
@@ -292,7 +291,6 @@ def _slice(flat: Array, start: int, count: int) -> Array:
 
 
 def _floats(flat: Array, start: int, count: int) -> Array:
-    """Return some elements in float64, perhaps the tensor's own."""
     return np.asarray(_slice(flat, start, count), dtype=np.float64)
 
 
@@ -321,7 +319,6 @@ _ROUNDING: Final = 0.005
 
 
 def elements_of(value: object) -> int | None:
-    """Return the number of elements of a tensor on the host."""
     if hasattr(value, "to_torch") or isinstance(value, type):  # may lie on a device
         return None
     size: Any = getattr(value, "numel", None) or getattr(value, "size", None)
@@ -397,12 +394,10 @@ class Layer(Struct, frozen=True):
 
     @property
     def pcc(self) -> float:
-        """The correlation, or NaN."""
         return self.agreement.pcc
 
     @property
     def is_below(self) -> bool:
-        """True if the PCC is below its limit, or does not exist."""
         return not self.pcc >= self.at_least
 
     def __str__(self) -> str:

@@ -50,7 +50,6 @@ class ProgramProfiler(Struct):
     devices: OpenDevices
 
     def begin(self) -> None:
-        """Read out what the warm-up left."""
         runtime = self.devices.runtime
         assert runtime is not None
         if runtime.is_capturing_trace(self.devices.handles):
@@ -114,7 +113,6 @@ class RealtimeProfiler(Struct):
         return None
 
     def begin(self) -> None:
-        """Listen; what comes of the warm-up is left out."""
         why = self.unavailable
         if why is not None:
             raise ProfilerError(why)
@@ -257,7 +255,6 @@ def captured_graph(runtime: Runtime, folder: Path | None) -> Iterator[CapturedGr
 
 
 def _begin(graph: Any, folder: Path | None) -> str | None:
-    """Begin a capture; return its problem."""
     begun = False
     try:
         if folder is not None:
@@ -335,7 +332,6 @@ _TRACE: Final = re.compile(
 
 
 def ran_out_of_memory(text: str) -> bool:
-    """Return whether an error says that a device has no memory left."""
     return any(phrase in text for phrase in _OUT_OF_MEMORY)
 
 
@@ -354,7 +350,6 @@ def trace_report(text: str) -> str | None:
 
 
 def memory_report(runtime: Runtime, devices: Iterable[Any]) -> str:
-    """Return how full the open devices are, and what may be done."""
     kinds = getattr(runtime.ttnn, "BufferType", None)
     view_of = getattr(runtime.ttnn, "get_memory_view", None)
     lines = []

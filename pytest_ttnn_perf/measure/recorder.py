@@ -90,7 +90,6 @@ class Series(Struct):
     observed: bool = False
 
     def tighten(self, *, at_least: float | None, at_most: float | None) -> None:
-        """Keep the stricter of the limits given so far."""
         if at_least is not None:
             self.at_least = max(at_least, self.at_least if self.at_least is not None else at_least)
         if at_most is not None:
@@ -133,7 +132,6 @@ def _choice(name: str, option: str, value: str | None, choices: type[E]) -> E | 
 
 
 def numbers_of(name: str, value_or_samples: object) -> list[float]:
-    """Return the numbers that a user recorded; refuse anything else."""
     single = isinstance(value_or_samples, (str, bytes)) or getattr(value_or_samples, "ndim", 1) == 0
     if isinstance(value_or_samples, Iterable) and not single:
         samples = list(value_or_samples)
@@ -155,7 +153,6 @@ def numbers_of(name: str, value_or_samples: object) -> list[float]:
 def observed_metrics(
     series: Mapping[str, Series], settings: TestSettings
 ) -> tuple[dict[str, MetricObservation], list[str]]:
-    """Return the metrics with their limits, and mistakes in the marker."""
     listed = ", ".join(series) or "nothing"
     fractions = {"tolerance": settings.tolerance, "max_regression": settings.max_regression}
     problems = [
@@ -230,7 +227,6 @@ class SeriesTable(dict[str, Series]):
         return series
 
     def time(self, name: str, source: Source = Source.WALL, *, gated: bool = True) -> Series:
-        """Return the series of a time in nanoseconds."""
         __tracebackhide__ = True
         return self.of(metric_of(name, unit="ns", kind=Kind.TIME, source=source), gated=gated)
 
@@ -270,7 +266,6 @@ class SeriesTable(dict[str, Series]):
         return [told_twice(names, other, origin) for other, names in doubled.items()]
 
     def derive_rate(self, batch: int | None) -> None:
-        """Turn the time of a batch into a throughput."""
         timed = self.get(THROUGHPUT_TIME) or self.get(WALL_TIME)
         if batch is None or timed is None or "samples_per_second" in self:
             return
@@ -341,12 +336,10 @@ class Recorder:
             series.note = note
 
     def observed_pcc(self, name: str, value: float, *, at_least: float) -> None:
-        """Enter the PCC of a helper, and its limit."""
         self.accuracy(name, value, at_least=self._least(name, at_least))
         self._series[name].observed = True
 
     def _least(self, name: str, asked: float | None) -> float | None:
-        """Return the limit of an accuracy, as strict as the settings."""
         if self.run.limits is not PccLimits.STRICT or "pcc" not in name.lower():
             return asked
         return max(asked if asked is not None else USUAL_PCC, USUAL_PCC)
@@ -384,7 +377,6 @@ class Recorder:
                 self._attach(file, _OF_CHILDREN, RegionChoice(self.settings.region))
 
     def read_output(self, text: str) -> None:
-        """Take what profilers printed in the output of this test."""
         self._take_at_end(self.instruments.read_output(text))
 
     def take_report(self, file: Path, artifact: Artifact) -> None:
@@ -428,7 +420,6 @@ class Recorder:
 
     @property
     def gates_something(self) -> bool:
-        """True if anything but accuracies is gated so far."""
         return any(s.gated and s.metric.kind is not Kind.ACCURACY for s in self._series.values())
 
     def observed(
@@ -445,7 +436,6 @@ class Recorder:
         return series
 
     def series_of(self, name: str) -> Series | None:
-        """Return the series of a metric so far; None without one."""
         return self._series.get(name)
 
     @contextmanager
@@ -460,7 +450,6 @@ class Recorder:
             self.own_ns += perf_counter_ns() - start_ns
 
     def finish(self, *, raised: str | None = None) -> Observation:
-        """Return the observation; ``raised`` is the error that ended the test."""
         self._series.derive_rate(self.settings.batch)
         if self._tokens is not None:
             self._enter_tokens(self._tokens)

@@ -59,7 +59,6 @@ def strays(
 
 
 def _own_files(name: str, versions: ComparedVersions, cwd: Path) -> Iterator[Path]:
-    """Yield the places of a top-level module in a project."""
     if "." in name or name in sys.stdlib_module_names:
         return
     for root in dict.fromkeys((versions.own, cwd)):
@@ -70,7 +69,6 @@ def _own_files(name: str, versions: ComparedVersions, cwd: Path) -> Iterator[Pat
 
 
 def own_place(stray: Stray, versions: ComparedVersions, cwd: Path) -> Path:
-    """Return the folder of a project's own version of a module."""
     top = stray.name.partition(".")[0]
     found = (file for file in _own_files(top, versions, cwd) if file.exists())
     file = next(found, versions.own / "src" / top / "__init__.py")

@@ -77,7 +77,6 @@ class TokenMarks(Struct):
     _last_ns: float | None = None
 
     def start(self) -> None:
-        """Start the clock."""
         self._last_ns = self._now()
 
     def first(self) -> None:
@@ -166,14 +165,12 @@ class TokenLog(Struct):
         )
 
     def by_mode(self) -> dict[str, list[Generation]]:
-        """Return the generations of each mode."""
         modes: dict[str, list[Generation]] = {}
         for each in self.generations:
             modes.setdefault(each.conditions.mode, []).append(each)
         return modes
 
     def facts(self) -> Mapping[str, Scalar]:
-        """Return the conditions that make numbers comparable."""
         found: dict[str, Scalar] = {}
         for mode, generations in self.by_mode().items():
             conditions = generations[0].conditions
@@ -183,7 +180,6 @@ class TokenLog(Struct):
         return found
 
     def enter(self, series: SeriesTable, gate: Collection[str]) -> None:
-        """Add the metrics of all generations; ``gate`` names more to gate."""
         for mode, generations in self.by_mode().items():
             _enter_mode(mode, generations, series, gate)
 
