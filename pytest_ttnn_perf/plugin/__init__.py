@@ -60,7 +60,6 @@ MARKER_HELP = (
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Declare the hooks that other plugins may implement."""
     from pytest_ttnn_perf.plugin import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
@@ -140,7 +139,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of each point of a sweep, gated or not."""
     for marker in metafunc.definition.iter_markers("ttnn_perf"):
         if "sweep" in marker.kwargs:
             from pytest_ttnn_perf.plugin.sweeps import generate_points

@@ -40,7 +40,6 @@ class OtherRank:
         self.rank = rank
 
     def pytest_report_header(self) -> str:
-        """Say who judges."""
         return f"ttnn-perf: {self.rank}: measured here, judged and written by rank 0"
 
 
@@ -101,7 +100,6 @@ def errors_end_pytest() -> Iterator[None]:
 
 
 def activate(config: pytest.Config) -> None:
-    """Register the hooks of this process' role in a gated run."""
     wings.register(f"{__name__}:WINGS")
     with errors_end_pytest():
         _take_up_role(config)
@@ -150,7 +148,6 @@ def _name_role(config: pytest.Config, role: str) -> None:
 
 
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
-    """Run a share of a worker's tests, in its own folder."""
     from pytest_ttnn_perf.measure.instruments import instruments_for
     from pytest_ttnn_perf.plugin.preflight import take_share
     from pytest_ttnn_perf.plugin.worker import AssignedTests
@@ -165,7 +162,6 @@ def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None
 
 
 def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> None:
-    """Run tests for the orchestrator that started this process."""
     from pytest_ttnn_perf.measure.instruments import instruments_for
     from pytest_ttnn_perf.plugin.worker import PRINTING, AssignedTests, SessionForwarder
 
@@ -206,7 +202,6 @@ def _measure(
     assignment: Assignment | None = None,
     beside_others: bool = False,
 ) -> None:
-    """Measure the tests of this process; with ``beside_others``, others run some too."""
     from pytest_ttnn_perf.plugin import INSTRUMENTS
     from pytest_ttnn_perf.plugin.worker import Worker
 
@@ -219,7 +214,6 @@ def _measure(
 
 
 def _lead(config: pytest.Config, settings: Settings, rank: tuple[int, int] | None) -> None:
-    """Judge the tests of this run; they run here or in workers."""
     from pytest_ttnn_perf.gate.gated_run import GateRun
     from pytest_ttnn_perf.gate.judging import DeviceResults
     from pytest_ttnn_perf.gate.record import RunContext, ci_job, of_split
@@ -296,7 +290,6 @@ def _is_isolated(config: pytest.Config, settings: Settings, rank: tuple[int, int
 
 
 def distribution_of(options: argparse.Namespace) -> str | None:
-    """Return the options that let pytest-xdist distribute; None without any."""
     count = getattr(options, "numprocesses", None)
     if count is not None:  # has the last word, also with 0
         return f"-n {count}" if count else None
@@ -315,7 +308,6 @@ _UNDISTRIBUTED: Final[Mapping[str, object]] = {
 
 
 def leave_undistributed(options: argparse.Namespace) -> None:
-    """Let pytest-xdist hand out nothing in this process."""
     for name, value in _UNDISTRIBUTED.items():
         if hasattr(options, name):
             setattr(options, name, value)
@@ -327,7 +319,6 @@ def _is_distributed(config: pytest.Config) -> bool:
 
 
 def _rerun(config: pytest.Config) -> Rerun:
-    """Return the command that runs a test again, from the user's folder."""
     from pytest_ttnn_perf.report.sentences import Rerun
 
     folder = os.path.relpath(config.rootpath, config.invocation_params.dir)

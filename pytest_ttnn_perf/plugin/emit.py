@@ -72,7 +72,6 @@ def fail_report(report: pytest.TestReport, text: str) -> None:
 
 
 def show_as(report: pytest.TestReport, lines: Sequence[str]) -> None:
-    """Replace the lines that a report of ``fail_report`` shows."""
     if isinstance(report.longrepr, ExceptionChainRepr):
         entries = [ReprEntryNative([f"{line}\n" for line in lines])]
         report.longrepr.reprtraceback.reprentries = entries
@@ -85,13 +84,11 @@ def place_in_code(location: Place) -> Location:
 
 
 def interruption_text(excinfo: pytest.ExceptionInfo[BaseException]) -> str:
-    """Say where a session was interrupted."""
     crash = getattr(excinfo.getrepr(), "reprcrash", None)
     return f"KeyboardInterrupt in {crash.path}:{crash.lineno}" if crash else "KeyboardInterrupt"
 
 
 def live_logs(config: pytest.Config) -> logging.StreamHandler[Any] | None:
-    """Return the handler of live logs; None unless asked for."""
     handler = getattr(config.pluginmanager.get_plugin("logging-plugin"), "log_cli_handler", None)
     return handler if isinstance(handler, logging.StreamHandler) else None
 
@@ -102,7 +99,6 @@ _PARTIAL: Final = ("keyword", "lf", "ignore", "ignore_glob", "pyargs")
 
 
 def identities_among(items: Sequence[pytest.Item]) -> dict[str, str]:
-    """Return what tests are filed under, where that is not their id."""
     parametrised = list(filter(is_parametrised, items))
     if not parametrised:  # most runs have none, and pay for none
         return {}
@@ -178,7 +174,6 @@ class Extensions:
             wings.call("use_formats", ())
 
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Ask for them; a mistake stops the run before anything is measured."""
         settings, hook = self.settings, "pytest_ttnn_perf_rules"
         try:  # most runs have none, and pay for none
             rules = _all_of(config, hook, CustomRule)
@@ -236,7 +231,6 @@ def report_run(config: pytest.Config, run: Run) -> list[str]:
 
 
 def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[tuple[Extension, str]]:
-    """Return the rules or formats of all plugins, each with its plugin."""
     found: list[tuple[Extension, str]] = []
     for owner, result in _results(config, name, {"config": config}):
         if not isinstance(result, (list, tuple, type(None))):
@@ -257,7 +251,6 @@ def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[tup
 def _results(
     config: pytest.Config, name: str, arguments: Mapping[str, object]
 ) -> Iterator[tuple[str, object]]:
-    """Yield what each implementation returns, with its plugin."""
     for implementation in _implementations(config, name):
         yield _owner(config, implementation), _call(config, name, implementation, arguments)
 
@@ -294,7 +287,6 @@ class TextRepr(TerminalRepr):
         self.text = text
 
     def toterminal(self, tw: TerminalWriter) -> None:
-        """Print it."""
         tw.line(self.text)
 
 
@@ -318,7 +310,6 @@ _PATIENCE_S: Final = 3.0
 
 
 def live_line(config: pytest.Config) -> LiveLine | None:
-    """Return the progress line of a terminal; None where others write too."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     beside = config.getoption("capture") != "fd" or live_logs(config) is not None
     if reporter is None or not reporter.isatty or beside or os.environ.get("CI"):
@@ -329,7 +320,6 @@ def live_line(config: pytest.Config) -> LiveLine | None:
 
 
 def style_of(reporter: pytest.TerminalReporter) -> Style:
-    """Return how wide pytest's own lines are, and whether they have colours."""
     writer = reporter.config.get_terminal_writer()
     width = max(writer.fullwidth, NARROWEST)
     return Style(width, colour=writer.hasmarkup, wrap=bool(reporter.isatty))
@@ -347,7 +337,6 @@ class Emitter:
         self.live = live_line(session.config)
 
     def print_line(self, text: str) -> None:
-        """Print a line between the results."""
         reporter = self.terminal
         if reporter is not None and reporter.verbosity > -2:
             self.clear()
@@ -366,7 +355,6 @@ class Emitter:
             self.live.show(text)
 
     def waiting(self, tests: Sequence[str], silent_s: float) -> None:
-        """Show on a terminal that tests take their time."""
         reporter = self.terminal
         if self.live is None or not tests or silent_s < _PATIENCE_S or reporter is None:
             return
@@ -375,7 +363,6 @@ class Emitter:
         self.live.show(f"ttnn-perf: {tests[0]}{more}: running for {silent_s:.0f} s", below=column)
 
     def clear(self) -> None:
-        """Leave nothing of the progress."""
         if self.live is not None:
             self.live.clear()
 
@@ -392,7 +379,6 @@ class Emitter:
             reporter.write_fspath_result(test, "")
 
     def show_collection(self, message: Message) -> None:
-        """Count the tests, and show them as the terminal reporter would."""
         tests, deselected = message["tests"], message["deselected"]
         self.session.testscollected = len(tests)
         self._update_cache(tests, deselected)
@@ -448,7 +434,6 @@ class Emitter:
         return report
 
     def internal_error(self, text: str) -> None:
-        """Show an internal error of a worker as pytest shows its own."""
         try:
             raise RuntimeError(text)
         except RuntimeError:
@@ -456,7 +441,6 @@ class Emitter:
         self.hook.pytest_internalerror(excrepr=TextRepr(text), excinfo=error)
 
     def record_warning(self, message: Message) -> None:
-        """Record a warning under the name of its class."""
         category = type(message["category"], (Warning,), {"__module__": "builtins"})
         warning = warnings.WarningMessage(
             category(message["text"]), category, message["filename"], message["line"]

@@ -40,7 +40,6 @@ def identities_of(items: Iterable[pytest.Item], settings: Settings) -> dict[str,
 
 
 def refuse_twins(items: Iterable[pytest.Item], settings: Settings) -> None:
-    """Refuse measured tests that would share a baseline."""
     known: dict[str, pytest.Item] = {}
     ignored = settings.identity_ignores
     for item in items:
@@ -72,7 +71,6 @@ def _differ_in_ids(name: str, first: object, second: object) -> bool:
 
 
 def identity_of(item: pytest.Item, ignored: tuple[str, ...]) -> str:
-    """Return a test's identity; ``ignored`` are patterns of parameter names."""
     node_id, parameters = item.nodeid, _parameters(item)
     left_out = frozenset(n for n, v in parameters.items() if _is_left_out(n, v, ignored))
     if not left_out:
@@ -124,7 +122,6 @@ class _Part(NamedTuple):
 
     @property
     def is_split(self) -> bool:
-        """The parameters that wrote its words are known."""
         return self.id == "-".join(argument.shown for argument in self.arguments)
 
     def without(self, left_out: frozenset[str], *, named: bool = True) -> str | None:
@@ -184,7 +181,6 @@ class _Mark(NamedTuple):
     make_id: Callable[[Any], object] | None = None
 
     def index_of(self, values: Sequence[object]) -> int | None:
-        """Return which row some values are; None where that is not known."""
         for index, row in enumerate(self.rows):
             if isinstance(row, _PARAMETER_SET):
                 found = row.values

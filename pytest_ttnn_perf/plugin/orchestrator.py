@@ -102,13 +102,11 @@ class Relay:
 
     @property
     def stop(self) -> str | None:
-        """Why this session wants no more tests."""
         why = self.session.shouldfail or self.session.shouldstop
         return str(why) if why else None
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The tests whose result is not out yet."""
         return tuple(self._held)
 
     def receive(self, message: Message) -> None:
@@ -155,7 +153,6 @@ class Relay:
                 self._lose(test, why or "ended before this test could run", "")
 
     def release(self) -> None:
-        """Emit the reports that were held back."""
         self.emitter.clear()
         # --stepwise goes on from the last failure that it sees: that must be the first there is.
         backwards = self.session.config.getoption("stepwise", default=False)
@@ -172,7 +169,6 @@ class Relay:
             self._hook.pytest_runtest_logfinish(nodeid=test, location=location)
 
     def close(self) -> None:
-        """End this session's loop as pytest's own would have ended."""
         if self.ended_by is not None:
             raise self.ended_by
         if self.session.shouldfail:
@@ -313,7 +309,6 @@ class Orchestrator:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
-        """Leave distributing to the workers."""
         self.processes = distribution_of(config.option)
         count = getattr(config.option, "numprocesses", None)
         try:
@@ -328,7 +323,6 @@ class Orchestrator:
         leave_undistributed(config.option)  # the workers distribute
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
-        """Warn of noise, and of missing coverage."""
         lines = []
         if self.processes:
             lines.append(
@@ -340,11 +334,9 @@ class Orchestrator:
         return lines
 
     def pytest_collection(self) -> bool:
-        """Do not collect."""
         return True
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run all tests in workers, and what looks slower again."""
         __tracebackhide__ = True
         try:
             self._run(session)
@@ -420,7 +412,6 @@ class Orchestrator:
 
 
 def _arguments(config: pytest.Config, folder: Path) -> list[str]:
-    """Return the user's arguments, and some that protect the user's files."""
     words = _without_history([str(word) for word in config.invocation_params.args])
     own: list[str] = []
     if config.pluginmanager.has_plugin("cacheprovider"):
@@ -474,21 +465,18 @@ class RunSummary:
         self.sent: Line | None = None
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
-        """Say what is on, and for which key."""
         text = f"ttnn-perf: {heading(self.run.gate.context)}"
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         return list(printed([text], style_of(reporter) if reporter else Style()))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Note that nothing has cut the tests short."""
         result = yield
         self.looped = True
         return result
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write record and baselines; a run that could not write fails."""
         self.session = session
         with _show_errors(session):
             self._finish(session)
@@ -496,7 +484,6 @@ class RunSummary:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
-        """Print the verdicts, or that there are none."""
         if self.session is not None and self.result is not None:
             with _show_errors(self.session):
                 self._summarise(self.result, terminalreporter, exitstatus)
@@ -620,7 +607,6 @@ class FittedFailures:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, None, None]:
-        """Wrap the failures: every other plugin has read them."""
         style, session, run = style_of(terminalreporter), self.summary.session, self.summary.run
         if style.wrap and session is not None:
             with _show_errors(session):

@@ -48,7 +48,6 @@ class ProfilerChoice(Struct, frozen=True):
 
 
 def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) -> ProfilerChoice:
-    """Return the profiler for a run; refuse one that cannot work here."""
     if asked is ProfilerKind.OFF:
         return ProfilerChoice(asked, "as asked")
     why_not = _why_not(build, environment)
@@ -74,7 +73,6 @@ def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) ->
 def restrict_to_passes(
     choice: ProfilerChoice, settings: Settings, *, isolated: bool
 ) -> ProfilerChoice:
-    """Restrict a choice to the passes and processes of a run."""
     alone = settings.passes is PassChoice.DEVICE
     if settings.passes is PassChoice.WALL:
         choice = replace(choice, guessed=False)  # the user does without device times
@@ -107,7 +105,6 @@ _FREE_CHIP_S: Final = 60.0
 
 
 def check_paths(settings: Settings) -> None:
-    """Find out before any test runs whether its result could be written."""
     if settings.select or settings.ignore or settings.rules:
         wings.call("select_rules", settings.select, settings.ignore, settings.rules)
     if settings.history is not None:
@@ -171,7 +168,6 @@ def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> Profi
 
 
 def has_devices(environment: Mapping[str, str]) -> bool:
-    """Return whether tests may open a device here; asks none."""
     there = devices_of(environment).is_dir() or is_simulated(environment)
     return there and installed_ttnn().version is not None
 
@@ -218,7 +214,6 @@ def take_share(environment: MutableMapping[str, str], shared: Path) -> tuple[Pat
 def lease(
     settings: Settings, environment: Mapping[str, str], print_line: Callable[[str], None]
 ) -> Lease:
-    """Take the chips of this machine, if any, for a run."""
     chips = visible_chips(environment, devices_of(environment))
     if chips:
         _check_sharing(settings, environment)
@@ -231,7 +226,6 @@ def lease(
 
 
 def _check_sharing(settings: Settings, environment: Mapping[str, str]) -> None:
-    """Refuse devices that others use, or that a queue hands out."""
     from pytest_ttnn_perf.machine.chips import RESET, in_the_way
     from pytest_ttnn_perf.machine.inspection import BROKER, BROKER_RESET, find_broker
     from pytest_ttnn_perf.report.sentences import command_line

@@ -75,7 +75,6 @@ _ASKED = pytest.StashKey[TestSettings]()
 
 
 def is_marked(item: pytest.Item) -> bool:
-    """Return whether the author of a test wants it gated."""
     return _has_marker(item, (NAME,))
 
 
@@ -91,7 +90,6 @@ def _has_marker(item: pytest.Item, names: Sequence[str]) -> bool:
 
 
 def is_measured(item: pytest.Item, settings: Settings) -> bool:
-    """Return whether a gated run measures a test."""
     return (
         settings.all
         or NAME in getattr(item, "fixturenames", ())
@@ -105,7 +103,6 @@ def is_parametrised(item: pytest.Item) -> bool:
 
 
 def who_asked(item: pytest.Item, settings: Settings) -> Requester | None:
-    """Return who wants a test gated; None for no one."""
     if is_marked(item) or NAME in getattr(item, "fixturenames", ()):
         return Requester.TEST
     marked = any(item.get_closest_marker(name) for name in settings.markers)

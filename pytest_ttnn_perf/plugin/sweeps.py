@@ -29,7 +29,6 @@ _EXAMPLE: Final = 'axes with their values, e.g. {"batch": [1, 2, 4]}'
 
 
 def axes_of(name: str, value: object) -> Mapping[str, tuple[Any, ...]]:
-    """Read the axes of a marker; refuse two values of one name."""
     if not isinstance(value, Mapping) or not value:
         message = f"{name}: expected {_EXAMPLE}, found {repr_of(value)}"
         raise UsageError(message)
@@ -64,7 +63,6 @@ def _label(place: str, value: Any) -> Scalar:
 
 
 def generate_points(metafunc: pytest.Metafunc, sweep: object) -> None:
-    """Make a test of each point, the last axis changing first."""
     test = metafunc.definition.nodeid
     try:
         axes = axes_of("sweep", sweep)
@@ -84,7 +82,6 @@ def _id_of(axes: Mapping[str, object], point: tuple[Any, ...]) -> str:
 
 
 def with_point(item: pytest.Item, read: dict[str, Any]) -> dict[str, Any]:
-    """Return a marker's settings, with the test's point of the sweep."""
     others = {name: value for name, value in read.items() if name not in {"sweep", "require"}}
     place = f"{item.nodeid}: @pytest.mark.ttnn_perf"
     axes = read.get("sweep")
@@ -139,7 +136,6 @@ class OutOfMemoryPoints:
 
 
 def _out_of_memory(error: BaseException) -> str | None:
-    """Return what found no room on a device; None for other errors."""
     if not isinstance(error, RuntimeError):  # TTNN raises no other
         return None
     from pytest_ttnn_perf.machine.ttnn import cause_of

@@ -82,12 +82,10 @@ class Message(Struct, frozen=True):
 
     @property
     def test(self) -> str:
-        """The id of the test that it is about."""
         return str(self["report"]["nodeid"] if self.kind == "reported" else self["test"])
 
     @property
     def of_collection(self) -> bool:
-        """The report is of a file or class, not of a test."""
         return bool(self["report"].get("$report_type") == "CollectReport")
 
     @property
@@ -157,5 +155,4 @@ def take_link(environment: MutableMapping[str, str]) -> OrchestratorLink | None:
 
 
 def read_assignment(file: Path) -> Assignment:
-    """Read an assignment."""
     return read_json(file, partial(decode, Assignment))

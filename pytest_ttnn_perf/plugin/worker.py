@@ -126,7 +126,6 @@ class Worker:
     def observe_helpers(
         self, instruments: Instruments, assignment: Assignment | None, *, beside_others: bool
     ) -> None:
-        """Record what tests measure with helpers of their project."""
         from pytest_ttnn_perf.measure.helpers import HelperFinder, SelfProfilingWatch
 
         self.helpers = HelperFinder()
@@ -145,7 +144,6 @@ class Worker:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse mistaken markers, and tests that would share a baseline."""
         for item in items:
             if is_measured(item, self.settings):
                 test_settings(item, self.settings)
@@ -176,7 +174,6 @@ class Worker:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Leave the helpers as they were."""
         if self.helpers is not None:
             self.helpers.undo()
 
@@ -338,7 +335,6 @@ class Worker:
 
 
 def checked(observer: Observer, raised: str | None = None) -> Observation:
-    """Return the observation of a finished test, with the checklist's answers."""
     from pytest_ttnn_perf.measure.recorder import check_test
 
     observation = observer.finish(raised=raised)
@@ -388,14 +384,12 @@ class StrayCheck:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Send what test files load, before anything is measured."""
         stop = self._send_strays(session)
         if stop is not None:
             session.shouldstop = stop
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Send what tests have loaded while they ran."""
         self._send_strays(session)
 
     def _send_strays(self, session: pytest.Session) -> str | None:
@@ -457,7 +451,6 @@ class AssignedTests:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Hand on a user's mistake: pytest-xdist sees only a broken process."""
         try:
             return (yield)
         except pytest.UsageError as error:
@@ -468,7 +461,6 @@ class AssignedTests:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Keep the assigned tests of the user's selection."""
         settings = settings_of(config)
         if self.assignment.kind is PassKind.DEVICE:
             items[:] = [item for item in items if is_measured(item, settings)]
@@ -546,13 +538,11 @@ class SessionForwarder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remember the session, which stops when the orchestrator asks for it."""
         self.session = session
         self._grouped = getattr(session.config.option, "dist", None) == "loadgroup"
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
-        """Send a mistake of the user's: the worker is not broken."""
         try:
             return (yield)
         except pytest.UsageError as error:
@@ -560,19 +550,16 @@ class SessionForwarder:
             raise
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Count what the user deselected."""
         self.deselected += [getattr(item, "nodeid", str(item)) for item in items]
         self.identities |= identities_among(items)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Send what could not be collected, or was skipped as a whole."""
         if not report.passed:
             self._send("reported", report=self._serialise(report))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Send the tests to come, and the lines of plugins about them."""
         config, items = session.config, session.items
         answers = config.hook.pytest_report_collectionfinish(
             config=config, start_path=config.invocation_params.dir, items=items
@@ -603,7 +590,6 @@ class SessionForwarder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Send the tests to come where other processes collect them."""
         if not self._sent_collection:
             self._sent_collection = True
             assert self.session is not None
@@ -623,7 +609,6 @@ class SessionForwarder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        """Send a mistake of the user's that such a process found."""
         refused = getattr(node, "workeroutput", {}).get(REFUSED)
         if refused is not None:
             self._stop("refused", refused)
@@ -635,12 +620,10 @@ class SessionForwarder:
             raise session.Interrupted(session.shouldstop)
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        """Send that a test starts."""
         self._send("started", test=self._id(nodeid), location=location, wait=False)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Send how a phase of a test ended."""
         test = report.nodeid
         if getattr(report, APART, False) and test not in self._apart:
             self._apart.add(test)
@@ -689,12 +672,10 @@ class SessionForwarder:
             )
 
     def pytest_internalerror(self, excrepr: object) -> None:
-        """Send that pytest itself failed here."""
         self._stop("broke", str(excrepr))
 
     @pytest.hookimpl(tryfirst=True)  # the next Ctrl-C may come while others deal with it
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Send that something ended this session before its time."""
         error, text, code = excinfo.value, str(excinfo.value), None
         if isinstance(error, pytest.exit.Exception):
             asked = error.returncode
@@ -705,7 +686,6 @@ class SessionForwarder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Send the end of this worker, and why a plugin wanted it."""
         self.interrupts.release()
         enough = session.config.getoption("maxfail")  # failures are counted where all are known
         if session.shouldfail and not (enough and session.testsfailed >= enough):

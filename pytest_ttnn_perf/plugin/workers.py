@@ -93,7 +93,6 @@ class Workers(Struct):
 
     @property
     def has_device_pass(self) -> bool:
-        """Tests are profiled in a pass of their own."""
         return self.profiler in OWN_PASS and self.settings.passes is PassChoice.BOTH
 
     @property
@@ -133,7 +132,6 @@ class Workers(Struct):
             raise UsageError(message) from cause
 
     def run_batch(self, folder: Path, launcher: Sequence[str]) -> Ending:
-        """Run a profiled worker that another program launches."""
         self._assign(folder, PassKind.DEVICE, None, profiled=True, batch=True)
         # Launchers join the words of what they launch for a shell.
         words = map(shlex.quote, self.arguments(folder))
@@ -150,7 +148,6 @@ class Workers(Struct):
             raise UsageError(message) from cause
 
     def next_folder(self, kind: PassKind) -> Path:
-        """Make the folder of another worker."""
         self.started.append(kind)
         return new_folder(self.folder / f"{len(self.started)}-{kind.value}")
 
@@ -222,7 +219,6 @@ class Workers(Struct):
         return None if problem is None else f"left a device that is not usable: {command} {problem}"
 
     def keep(self) -> None:
-        """Keep the folder of a lost worker, ignored by git."""
         with contextlib.suppress(TtnnPerfError):  # what is wrong with it was wrong before
             ignore_folder(self.folder.parent.parent)
 
@@ -285,7 +281,6 @@ class Pass:
 
     @property
     def left(self) -> tuple[str, ...]:
-        """The tests that no worker came to run."""
         return (*(self._left or ()), *(self._apart if self._runs_apart else ()))
 
     def _run(self) -> Generator[Message]:
@@ -314,7 +309,6 @@ class Pass:
     def _one_worker(
         self, *, alone: bool
     ) -> Generator[Message, None, tuple[Message | None, Ending | None]]:
-        """Run a worker to its end; return how it was lost."""
         self._running.clear()
         self._opened = False
         workers, left = self._workers, None if self._left is None else tuple(self._left)
@@ -422,7 +416,6 @@ def results_in(message: Message) -> Iterator[tuple[str, Observation | str]]:
 
 
 def trouble_in(message: Message) -> str | None:
-    """Return why no worker could go on, if a message says."""
     match message:
         case Message("stopped", {"text": text}):
             return str(text)
@@ -504,7 +497,6 @@ _MARK: Final = re.compile(r"ttnn-perf begin (\d+)\.(\d+) (.*)", re.DOTALL)
 
 
 def profile_with_tracy(workers: Workers) -> DeviceResults:
-    """Run the measured tests once under Tracy, and read its report."""
     print_line = workers.print_line
     print_line("ttnn-perf: device pass: profiling with Tracy; its report comes at the end")
     folder = workers.next_folder(PassKind.DEVICE)
@@ -627,7 +619,6 @@ def run_confirm_passes(
 def _measure_again(
     one: Pass, asked: Sequence[str], heading: str, progress: Callable[[str, bool], None]
 ) -> dict[str, Observation | str]:
-    """Return each test's observation, or why it lacks one."""
     results: dict[str, Observation | str] = {}
     trouble = None
     progress(heading, True)  # noqa: FBT003 (a milestone)

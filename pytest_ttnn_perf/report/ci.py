@@ -52,12 +52,10 @@ class CiReport(Struct, frozen=True):
 
     @property
     def tests(self) -> list[JudgedTest]:
-        """All tests, in the order in which they ran."""
         return list(self.run.tests.values())
 
     @property
     def headline(self) -> str:
-        """The result of the run in one line."""
         gated = sum(1 for judged in self.tests if judged.verdicts)
         options = self.summary_options
         text = f"{counted(gated, 'test')} gated, all passed"
@@ -74,23 +72,19 @@ class CiReport(Struct, frozen=True):
 
     @property
     def is_bad(self) -> bool:
-        """True for a run that fails or is incomplete."""
         options = self.summary_options
         slower = options.shift is not None and options.shift.worse
         return bool(options.failed or options.health.lost or slower) or not self.run.complete
 
     def place(self, judged: JudgedTest) -> Location:
-        """Return the place of a test, from the repository's root."""
         test, found = judged.observation.test, judged.observation.location
         file = found.file if found else test.partition("::")[0]
         return Location(self.job.path(file), found.line if found else None)
 
     def failed(self, judged: JudgedTest) -> bool:
-        """Return whether a test failed."""
         return judged.observation.test in self.summary_options.failed
 
     def level(self, judged: JudgedTest, verdict: Verdict) -> Level | None:
-        """Return the level of a verdict; None for one without news."""
         if verdict.metric.name in judged.written or verdict.outcome in QUIET:
             return None
         if verdict.outcome is Outcome.IMPROVED:
@@ -104,7 +98,6 @@ class CiReport(Struct, frozen=True):
         return Level.ERROR if self.failed(judged) else Level.WARNING
 
     def level_of_finding(self, finding: Finding) -> Level | None:
-        """Return the level of a finding; None for one without news."""
         if not finding.stands or finding.severity is Severity.INFO:
             return None
         return Level.ERROR if finding.fails and self.enforced else Level.WARNING
@@ -125,7 +118,6 @@ class Annotation(NamedTuple):
     line: int | None = None
 
     def __str__(self) -> str:
-        """Return the command, always in one line."""
         named = {"file": self.file, "line": self.line, "title": self.title}
         properties = ",".join(
             f"{name}={escape_property(visible(str(value)))}"
@@ -254,7 +246,6 @@ _LONGEST_ID: Final = 200
 
 
 def gitlab_text(report: CiReport) -> str:
-    """Return the code quality report of GitLab: problems, bad verdicts, all findings."""
     return json_text([issue for judged in report.tests for issue in _issues(report, judged)])
 
 

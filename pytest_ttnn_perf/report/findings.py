@@ -79,7 +79,6 @@ class Progress(Struct, frozen=True):
 
     @property
     def all(self) -> tuple[Step, ...]:
-        """Everything in the order in which it is done."""
         return (self.baseline, *self.steps, self.pcc)
 
 
@@ -108,7 +107,6 @@ PROGRESS_TITLES: Final = (
 
 
 def progress_cells(progress: Progress) -> tuple[str, ...]:
-    """Return the progress of one model as the cells of a row."""
     return tuple(
         _SHORT[step.state] + (f" ({step.unmeasured} -)" if step.unmeasured else "")
         for step in progress.all
@@ -116,7 +114,6 @@ def progress_cells(progress: Progress) -> tuple[str, ...]:
 
 
 def first_step(progress: Progress) -> Iterator[str]:
-    """Yield the finding to begin with, and its saving."""
     if progress.invalid:
         yield f"first: validity, {', '.join(progress.invalid)}: it puts everything else in doubt"
         return
@@ -134,7 +131,6 @@ def first_step(progress: Progress) -> Iterator[str]:
 
 
 def by_saving(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings: errors, then by saving, then by code."""
     return sorted(
         findings,
         key=lambda one: (
@@ -156,7 +152,6 @@ def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
 
 
 def saving_lines(finding: Finding) -> Iterator[str]:
-    """Yield the estimated saving of a step, and its arithmetic."""
     if finding.saving_ns is not None:
         saving = microseconds(finding.saving_ns)
         adds = microseconds(finding.added_ns)
@@ -172,7 +167,6 @@ def saving_lines(finding: Finding) -> Iterator[str]:
 
 
 def title(finding: Finding) -> str:
-    """Return a finding in one line, with its limit."""
     name = f"{finding.code} {finding.name} ({finding.severity.value})"
     waived = "" if finding.waived is None else f"; waived: {finding.waived}"
     limit = "" if finding.limit is None else f" (limit: {shown(finding.limit, finding.unit)})"
@@ -199,7 +193,6 @@ def evidence_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]
 
 
 def advice_lines(finding: Finding) -> Iterator[str]:
-    """Yield what to do about a finding, and where to read more."""
     if finding.fix and finding.waived is None:
         yield f"    fix: {finding.fix}"
         if finding.code.startswith(OURS):  # rules of other plugins have no page here
@@ -207,7 +200,6 @@ def advice_lines(finding: Finding) -> Iterator[str]:
 
 
 def finding_document(finding: Finding) -> dict[str, object]:
-    """Return a finding as plain JSON."""
     plain = {name: getattr(finding, name) for name in finding.__struct_fields__}
     named = {"severity": finding.severity.value, "outcome": finding.outcome.value}
     return plain | named | {"evidence": tuple(map(to_builtins, finding.evidence))}
@@ -258,7 +250,6 @@ def findings_lines(
 
 
 def findings_count(tests: Sequence[JudgedTest]) -> str:
-    """Count findings by severity; empty without any."""
     found = Counter(
         finding.severity for judged in tests for finding in _found(judged) if finding.stands
     )

@@ -101,12 +101,10 @@ def _summary(text: str) -> str:
 
 
 def table_row(cells: Sequence[str]) -> str:
-    """Return a row of a table; its cells are safe."""
     return f"| {' | '.join(cells)} |\n"
 
 
 def heading_rows(titles: Sequence[str], *, right: frozenset[int] = frozenset()) -> str:
-    """Return the first two rows of a table."""
     rules = ("---:" if index in right else "---" for index in range(len(titles)))
     return table_row(titles) + f"|{'|'.join(rules)}|\n"
 
@@ -350,7 +348,6 @@ _COMMIT: Final = 12
 
 
 def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
-    """Return the report of a run, cut to ``most_bytes``."""
     options = report.summary_options
     news = [
         *_failed_sections(report),

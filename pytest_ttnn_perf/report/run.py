@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
 
 def write_run(run: Run, file: Path) -> None:
-    """Write a run record with the sentence of every verdict in it."""
     write_text(file, run_text(run) + "\n")
 
 
@@ -81,7 +80,6 @@ def run_text(run: Run) -> str:
 def summary_options_of(
     tests: Sequence[JudgedTest], settings: Settings, *, rerun: Rerun, shift: Shift | None
 ) -> SummaryOptions:
-    """Return the inputs of a judged run's summary."""
     progress = ((judged.observation.test, _progress(judged)) for judged in tests)
     return SummaryOptions(
         frozenset(judged.observation.test for judged in tests if is_failed(judged, settings)),
@@ -96,7 +94,6 @@ def summary_options_of(
 
 
 def _progress(judged: JudgedTest) -> Progress | None:
-    """Return the progress of a test's model, if any step is known."""
     observation = judged.observation
     if not any(finding.family.is_step for finding in observation.findings):
         return None
@@ -139,7 +136,6 @@ def ci_report(
     job: CiJob,
     record: str | None,
 ) -> CiReport:
-    """Return the source of reports for CI."""
     from pytest_ttnn_perf.report.ci import CiReport
 
     differences = differences_of(
@@ -157,7 +153,6 @@ def ci_report(
 
 
 def heading(context: RunContext) -> str:
-    """Return the first line of a run: settings and hardware key."""
     settings, cwd = context.settings, context.cwd
     key = f"key {context.hardware.key}"
     if settings.replay is not None:
@@ -186,7 +181,6 @@ _WORST: Final = (
 
 
 def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[str, str]]:
-    """Return the JUnit properties of a test, in the metrics' units."""
     pairs: list[tuple[str, str]] = []
     observation = judged.observation
     own = observation.hardware or hardware
@@ -242,11 +236,9 @@ class RunReport:
 
     @property
     def rerun(self) -> Rerun:
-        """The commands for the user, by what is known of tests now."""
         return replace(self._rerun, node_ids=self.gate.store.node_ids)
 
     def failure(self, judged: JudgedTest) -> str | None:
-        """Return the text that a test fails with, if it does."""
         settings = self.gate.settings
         if not is_failed(judged, settings):
             return None
@@ -255,7 +247,6 @@ class RunReport:
         return failure_text(judged, verdicts, findings=found, rerun=self.rerun)
 
     def junit_properties(self, test: str) -> list[tuple[str, str]]:
-        """Return the JUnit properties of a test, if they are wanted."""
         judged = self.gate.judged(test)
         if judged is None or not self.gate.settings.junit_properties:
             return []
@@ -264,7 +255,6 @@ class RunReport:
         return self._properties[1]
 
     def finish(self, *, complete: bool) -> RunResult:
-        """Write baselines, records and reports; failures are in ``errors``."""
         gate, settings = self.gate, self.gate.settings
         written = gate.finish(complete=complete)
         run, records = gate.run, []
@@ -312,7 +302,6 @@ class RunReport:
             self.gate.attempt(partial(_add_to_step_summary, summary, report))
 
     def abandon(self) -> RunResult:
-        """Delete the journal of a run that was refused."""
         gate = self.gate
         gate.abandon()
         options = SummaryOptions(rerun=self.rerun)
@@ -369,7 +358,6 @@ class RunResult(Struct, frozen=True):
         return summary_lines(list(run.tests.values()), summary_options=options)
 
     def closing(self) -> Iterator[str]:
-        """Say where the results went."""
         baselines, cwd = self.context.settings.baselines, self.context.cwd
         if not baselines.is_dir():
             yield f"no baselines folder at {shown_path(baselines, cwd)}"
@@ -390,7 +378,6 @@ class RunResult(Struct, frozen=True):
         return annotation_lines(self.ci_report, failures=failures)
 
     def shift_text(self) -> str | None:
-        """Return the failure by a machine that is slower as a whole."""
         shift = self.run.shift
         if shift is None or not shift.worse:
             return None

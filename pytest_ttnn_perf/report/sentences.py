@@ -75,7 +75,6 @@ def _where(tests: Sequence[str]) -> str:
 
 
 def reasons_by_name(metrics: Iterable[MetricObservation]) -> Iterator[str]:
-    """Yield the reasons why metrics are not gated, with their names."""
     names: dict[str, dict[str, None]] = {}
     for observed in metrics:
         if not observed.gated and observed.why_ungated is not None:
@@ -84,7 +83,6 @@ def reasons_by_name(metrics: Iterable[MetricObservation]) -> Iterator[str]:
 
 
 def ungated_lines(tests: Iterable[JudgedTest], *, verbose: bool) -> Iterator[Line]:
-    """Count the numbers that are not gated by reason; ``verbose`` names them."""
     reasons: dict[str, list[str]] = {}
     for judged in tests:
         for name in recorded_only(judged):
@@ -118,7 +116,6 @@ _DIRECTION: Final = {
 
 
 def sentence(verdict: Verdict) -> str:
-    """Return a verdict in words: found against expected, with the limit."""
     if verdict.outcome is Outcome.NO_DATA:
         return _no_data(verdict)
     now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
@@ -170,7 +167,6 @@ def outcome_word(verdict: Verdict, judged: JudgedTest) -> str:
 
 
 def accept_line(tests: Sequence[JudgedTest], failed: frozenset[str], rerun: Rerun) -> Iterator[str]:
-    """Yield the one command that accepts several regressions of a run."""
     regressed = []
     for judged in tests:
         worse = [v for v in judged.verdicts if v.outcome is Outcome.REGRESSED]
@@ -182,7 +178,6 @@ def accept_line(tests: Sequence[JudgedTest], failed: frozenset[str], rerun: Reru
 
 
 def change_in_words(verdict: Verdict) -> str:
-    """Return how much better or worse a metric is."""
     worse, better = _WORDS.get(
         (verdict.metric.kind, verdict.metric.better), _DIRECTION[verdict.metric.better]
     )
@@ -209,7 +204,6 @@ def _basis(verdict: Verdict) -> str:
 
 
 def runs_seen(runs: int) -> str:
-    """Return the runs that a provisional baseline rests on."""
     return "one run" if runs == 1 else f"{runs} runs"
 
 
@@ -291,7 +285,6 @@ class Remedy(NamedTuple):
     command: str | None = None
 
     def __str__(self) -> str:
-        """Return both in one line."""
         return ": ".join(filter(None, self))
 
 
@@ -426,7 +419,6 @@ def accept_command(
 
 
 def rename_command(before: str, after: str, options: Sequence[str]) -> str:
-    """Return the command that renames a baseline."""
     words = (before, after, *options)
     if any(word.startswith("-") for word in (before, after)):
         words = (*options, "--", before, after)
@@ -452,7 +444,6 @@ class Rerun(Struct, frozen=True):
     update: Update | None = None
 
     def updates(self, test: str, hardware: Hardware | None = None) -> UpdateCommands:
-        """Return the commands that change the baseline of a test."""
         accept = self.accept(test)
         key = () if hardware is None else ("--key", hardware.key)
         forget = ("ttnn-perf", "baseline", "forget", *self.baselines_option, *key, "--", test)
@@ -482,13 +473,11 @@ class Rerun(Struct, frozen=True):
 
     @property
     def baselines_option(self) -> tuple[str, ...]:
-        """The option with which ``ttnn-perf`` finds the baselines of this run."""
         argv = dict(zip(self.options[::2], self.options[1::2], strict=True))
         folder = argv.get("--ttnn-perf-baselines")
         return () if folder is None else ("--baselines", folder)
 
     def full_profile(self, observation: Observation) -> str | None:
-        """Return the command for a full profile, if there is one."""
         if not self.tracy:
             return None
         path = self._place(observation.test)
@@ -520,7 +509,6 @@ _MOST_NAMED: Final = 6
 
 
 def sweep_lines(sweep: Sweep) -> Iterator[Line | Table]:
-    """Lay out a sweep for a terminal."""
     yield Line(heading(sweep))
     headings, rows = sweep_table(sweep)
     values = range(len(sweep.axes), len(headings) - 1)
@@ -538,7 +526,6 @@ def sweep_lines(sweep: Sweep) -> Iterator[Line | Table]:
 
 
 def heading(sweep: Sweep) -> str:
-    """Say what was swept, and how its points ended."""
     axes = ", ".join(axis.axis for axis in sweep.axes)
     ended = [
         f"{count} {state}"
@@ -550,7 +537,6 @@ def heading(sweep: Sweep) -> str:
 
 
 def sweep_table(sweep: Sweep) -> tuple[list[str], list[list[str]]]:
-    """Return the headings and rows of a sweep's points."""
     columns = [(each.role, each.metric) for each in sweep.metrics]
     by_unit = [m.unit if m.kind is Kind.THROUGHPUT and m.unit else m.name for _, m in columns]
     values = {role: [point.value(role) for point in sweep.points] for role, _ in columns}
@@ -573,7 +559,6 @@ def sweep_table(sweep: Sweep) -> tuple[list[str], list[list[str]]]:
 
 
 def sweep_sentences(sweep: Sweep) -> Iterator[str]:
-    """Name the best point, and the axes that changed nothing."""
     if len(sweep.points) < 2:
         return
     yield _best(sweep)

@@ -59,7 +59,6 @@ def stdout_style() -> Style:
 
 
 def shown_path(path: Path, cwd: Path) -> str:
-    """Return a path relative to ``cwd``, if it is inside."""
     nearer = Path(os.path.relpath(path, cwd))
     return str(path) if os.pardir in nearer.parts else str(nearer)
 
@@ -135,7 +134,6 @@ class Table(Struct, frozen=True):
     narrower: Callable[[], Table] | None = None
 
     def lines(self, style: Style = Style()) -> list[str]:  # noqa: B008 (it cannot change)
-        """Return the lines of the table."""
         columns = range(len(self.headings))
         cells = [row.cells for row in self.rows if row.cells]
         widths = [max(columns_of(each[i]) for each in (self.headings, *cells)) for i in columns]
@@ -360,7 +358,6 @@ def fitted(text: str, width: int) -> Iterator[str]:
 
 
 def printed(blocks: Iterable[Block], style: Style) -> Iterator[str]:
-    """Yield the lines of an output, without commands to terminals or CI."""
     for block in blocks:
         if isinstance(block, Table):
             yield from block.lines(style)
@@ -378,7 +375,6 @@ def printed(blocks: Iterable[Block], style: Style) -> Iterator[str]:
 
 
 def coloured(text: str, code: str | None, style: Style) -> str:
-    """Return a text in a colour, where there are colours."""
     return f"\x1b[{code}m{text}\x1b[0m" if style.colour and code and text else text
 
 
@@ -484,7 +480,6 @@ class Column(Struct, Generic[T], frozen=True):
     colour: Callable[[T], str | None] | None = None
 
     def text(self, record: T, *, narrow: bool = False) -> str:
-        """Return the text of a cell."""
         if narrow and self.short:
             return inert(self.short(record))
         return inert(self.cell(record) if self.cell else str(self.value(record))).strip()
@@ -504,7 +499,6 @@ def id_column(
     renamed_to: Callable[[T], str | None] = lambda _: None,
     name: str = "test",
 ) -> Column[T]:
-    """Return the column of test ids."""
 
     def both(record: T, part: Callable[[str], str] = str) -> str:
         ids = filter(None, (test(record), renamed_to(record)))
@@ -530,7 +524,6 @@ class Columns(Generic[T]):
         self.names = tuple(column.name for column in self._named)
 
     def table(self, records: Iterable[T]) -> list[Table]:
-        """Return the table of records; empty without records."""
         found = list(records)
 
         def is_needed(column: Column[T]) -> bool:
@@ -571,11 +564,9 @@ class Columns(Generic[T]):
             )  # fmt: skip
 
     def rows(self, records: Iterable[T]) -> tuple[tuple[object, ...], ...]:
-        """Return the values of records, as the rows of a CSV."""
         return tuple(tuple(column.value(record) for column in self._named) for record in records)
 
     def objects(self, records: Iterable[T]) -> list[dict[str, object]]:
-        """Return the values of records, as the objects of a JSON list."""
         return [dict(zip(self.names, row, strict=True)) for row in self.rows(records)]
 
 
@@ -588,7 +579,6 @@ class Listing(Struct, frozen=True):
     rows: tuple[tuple[object, ...], ...]
 
     def text(self, shape: str, style: Style | None = None) -> str:
-        """Return the result as ``table``, ``json`` or ``csv``."""
         if shape == "json":
             return json_text(self.document)
         if shape == "csv":

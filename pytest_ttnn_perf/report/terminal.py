@@ -93,7 +93,6 @@ class LiveLine(Struct):
         self._write(_CLEAR + cut_end(inert(text), self._width() - 1))
 
     def progress(self, text: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
-        """Show how far a command is."""
         if self.stream.isatty():
             self.show(text)
         elif milestone:
@@ -101,17 +100,14 @@ class LiveLine(Struct):
             self.stream.flush()
 
     def clear(self) -> None:
-        """Make room for what is printed next."""
         if self._is_shown:
             self._write(_CLEAR)
             self._is_shown, self._above = False, None
 
     def __enter__(self) -> LiveLine:
-        """Return it."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave nothing of it."""
         self.clear()
 
     def _write(self, text: str) -> None:
@@ -139,7 +135,6 @@ def orphan_lines(
     record: str | None,
     options: Sequence[str],
 ) -> Iterator[Line]:
-    """Name the baselines without a test, and the commands that settle them."""
     yield Line(f"orphaned: {_count(orphans)} without a test")
     yield from (Line(f"  {text}") for text in renaming_texts(renamings, options))
     gone = [orphan for orphan in orphans if orphan.looks_like is None]
@@ -152,7 +147,6 @@ def orphan_lines(
 
 
 def renaming_texts(renamings: Sequence[Renaming], options: Sequence[str]) -> Iterator[str]:
-    """Yield the renamings of baselines, with their commands."""
     for before, after, orphans in renamings:
         is_place = orphans[0].test != before
         tests = f" ({counted(len(orphans), 'baseline')})" if is_place else ""
@@ -174,25 +168,21 @@ _MINUTES_FROM_S: Final = 120
 
 
 def suspicion_line(test: str, suspects: Sequence[Verdict]) -> str:
-    """Announce that a test looks worse, and is measured again."""
     found = ", ".join(f"{v.metric.name} {change_in_words(v)}" for v in suspects)
     return f"ttnn-perf: {test}: {found}: to be measured again"
 
 
 def device_pass_heading(tests: int, *, more_room: bool) -> str:
-    """Announce the device pass."""
     again = " again, with more room: the profiler dropped markers" if more_room else ""
     return f"ttnn-perf: device pass: profiling {counted(tests, 'test')}{again}"
 
 
 def device_pass_line(*, done: int, of: int, left_s: float) -> str:
-    """Return the progress of the device pass."""
     left = f"{left_s:.0f} s" if left_s < _MINUTES_FROM_S else f"{left_s / 60:.0f} min"
     return f"ttnn-perf: device pass: {done} of {counted(of, 'test')}, about {left} left"
 
 
 def confirm_heading(tests: int, controls: int, *, number: int, passes: int) -> str:
-    """Announce a confirm pass."""
     what = [counted(tests, "test")] if tests else []
     what += [counted(controls, "control")] if controls else []
     again = f"measuring {' and '.join(what)} again in a fresh process"
@@ -200,7 +190,6 @@ def confirm_heading(tests: int, controls: int, *, number: int, passes: int) -> s
 
 
 def controls_line(controls: int, move: float) -> str:
-    """Say how the machine moved, by its controls."""
     way = "as fast as"
     if format_change(move) != format_change(0):
         way = f"{format_fraction(abs(move))} {'slower' if move > 0 else 'faster'} than"
@@ -209,13 +198,11 @@ def controls_line(controls: int, move: float) -> str:
 
 
 def shift_refuted_line(shift: Shift) -> str:
-    """Say that the machine has not shifted after all."""
     moved = f"{shift.moved} of {counted(shift.voting, 'test')}"
     return f"ttnn-perf: not the environment: {moved} moved, and the controls did not"
 
 
 def confirm_line(test: str, verdict: Verdict) -> str:
-    """Return the result of measuring a suspect again."""
     if verdict.outcome is Outcome.NO_DATA or not verdict.confirmed:
         return f"ttnn-perf: {test}: {verdict.metric.name} could not be confirmed"
     value = format_value(verdict.metric, verdict.confirmed[-1], beside=verdict.centre)
@@ -225,12 +212,10 @@ def confirm_line(test: str, verdict: Verdict) -> str:
 
 
 def shift_line(shift: Shift) -> str:
-    """Say by how much the machine shifted, and what differs."""
     return f"environment shifted: {shift_size(shift)}"
 
 
 def shift_size(shift: Shift) -> str:
-    """Return the size of a shift, and what differs."""
     way = "slower" if shift.worse else "faster"
     # A time that is 8 % shorter reads as 8 % faster; the gate reckons it as a ratio.
     size = format_fraction(abs(shift.change))
@@ -240,7 +225,6 @@ def shift_size(shift: Shift) -> str:
 
 
 def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
-    """Yield the advice for a shift; ``failed``: a test failed by name."""
     if shift.worse and not failed:
         yield "no single test failed, but none is known to have passed: exit code 6"
     yield "run it again on a machine in the state in which the baselines were accepted"
@@ -249,7 +233,6 @@ def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
 
 
 def drift_line(test: str, metric: str, samples: int, change: float) -> str:
-    """Say how the samples of a metric drifted."""
     way = f"{format_fraction(abs(change))} {'slower' if change > 0 else 'faster'}"
     course = f"in the course of {counted(samples, 'sample')}"
     return (
@@ -259,7 +242,6 @@ def drift_line(test: str, metric: str, samples: int, change: float) -> str:
 
 
 def health_lines(health: BaselineHealth) -> Iterator[Line]:
-    """Name required tests that did not run, and stale baselines."""
     if health.lost:
         count = counted(len(health.lost), "test")
         yield Line(f"failed: {count} with a baseline did not run, and required is set", bad=True)
@@ -315,7 +297,6 @@ class SummaryOptions(Struct, frozen=True):
 def summary_lines(
     tests: Sequence[JudgedTest], *, summary_options: SummaryOptions
 ) -> Iterator[Line | Table]:
-    """Lay out a judged run: a table, sentences with remedies, a count."""
     failed, verbosity = summary_options.failed, summary_options.verbosity
     quiet = verbosity < 0
     listed = [one for one in tests if one.observation.test in failed] if quiet else tests
@@ -400,7 +381,6 @@ def failure_text(
     rerun: Rerun,
     findings: Sequence[Finding] = (),
 ) -> str:
-    """Return the text that a test fails with: every violation."""
     lines = list(judged.observation.problems)
     lines += [line for finding in findings for line in finding_lines(finding)]
     groups = by_remedy(judged, verdicts, rerun=rerun, blocked=bool(findings))
@@ -412,7 +392,6 @@ def failure_text(
 
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
-    """Count the gated tests, the outcomes of metrics, and recorded numbers."""
     outcomes = ", ".join(f"{count} {word}" for word, count in outcome_counts(tests))
     gated = sum(1 for judged in tests if judged.verdicts)
     explaining = sum(
@@ -440,7 +419,6 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
 
 
 def outcome_counts(tests: Sequence[JudgedTest]) -> Iterator[tuple[str, int]]:
-    """Yield the count of each outcome, without explaining parts."""
     outcomes = Counter(
         outcome_word(verdict, judged)
         for judged in tests
@@ -577,7 +555,6 @@ def by_remedy(
 def _by_op(
     judged: JudgedTest, group: Sequence[Verdict], groups: Mapping[Remedy | None, list[Verdict]]
 ) -> list[str]:
-    """Return the ops of a change, for the first group with one."""
     changed = (own for own in groups.values() if any(v.is_of_changed_time for v in own))
     return [f"  by op: {judged.by_op}"] if judged.by_op and next(changed, None) is group else []
 
