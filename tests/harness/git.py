@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def git_in(folder: Path, *words: str | Path, date: str = "2026-11-01T12:00:00Z") -> str:
+def git_in(
+    folder: Path, *words: str | Path, date: str = "2026-11-01T12:00:00Z", text: str | None = None
+) -> str:
     """Run git in a folder; the same commits have the same names whenever the tests run."""
     environment = {
         **os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
@@ -18,6 +20,7 @@ def git_in(folder: Path, *words: str | Path, date: str = "2026-11-01T12:00:00Z")
            (("NAME", "Ada"), ("EMAIL", "ada@example.org"), ("DATE", date))},
     }  # fmt: skip
     done = subprocess.run(
-        ["git", *words], cwd=folder, env=environment, capture_output=True, text=True, check=True
-    )
+        ["git", *words],
+        cwd=folder, env=environment, input=text, capture_output=True, text=True, check=True,
+    )  # fmt: skip
     return done.stdout

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist import runner
 from tests.harness.corpus import captures, corpus, corpus_folder
 
 ROOT = Path(__file__).parents[2]
@@ -89,11 +88,3 @@ def test_missing_and_superfluous_pages_are_found_and_mended(
     assert "docs/rules/index.md: broken link TTP101.md" in problems
     assert generate.main([], docs=docs) == 0, capsys.readouterr().err
     assert generate.main(CHECK, docs=docs) == 0, capsys.readouterr().err
-
-
-def test_every_rule_has_a_page_and_a_line_in_the_index() -> None:
-    folder = ROOT / "docs" / "rules"
-    codes = list(runner.codes())
-    assert sorted(file.stem for file in folder.glob("TTP*.md")) == codes
-    index = (folder / "index.md").read_text(encoding="utf-8")
-    assert [line[3:9] for line in index.splitlines() if line.startswith("| [TTP")] == codes

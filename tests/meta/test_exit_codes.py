@@ -20,15 +20,9 @@ def table() -> dict[int, tuple[str, str]]:
     return {int(code): (ours.strip(), pytests.strip()) for code, ours, pytests in rows}
 
 
-def test_every_code_of_the_command_line_is_in_the_table_and_no_other() -> None:
+def test_all_codes_are_in_the_table_and_no_other() -> None:
     assert {code for code, (ours, _) in table().items() if ours} == set(ExitCode)
-
-
-def test_every_code_of_pytest_is_in_the_table_and_no_other() -> None:
-    told = {code for code, (_, pytests) in table().items() if pytests}
-    assert told == {*pytest.ExitCode, EXIT_SHIFTED}
+    codes_of_pytest = {*pytest.ExitCode, EXIT_SHIFTED}
+    assert {code for code, (_, pytests) in table().items() if pytests} == codes_of_pytest
     assert int(ExitCode.SHIFTED) == EXIT_SHIFTED
-
-
-def test_an_internal_error_has_a_code_of_its_own() -> None:
-    assert ExitCode.INTERNAL_ERROR not in {*pytest.ExitCode, EXIT_SHIFTED}
+    assert ExitCode.INTERNAL_ERROR not in codes_of_pytest

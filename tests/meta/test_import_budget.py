@@ -1,14 +1,15 @@
-"""A gated run imports what it needs: modules and records of ours in orchestrator and worker."""
+"""Idle costs nothing; a gated run imports what it needs, and no more."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
+    import pytest
+
     from tests.harness.project import Project
 
 #: Modules, without packages, which are folders; and records that both processes load. They only go
@@ -47,33 +48,93 @@ def test_c(ttnn_perf): ttnn_perf.measure(int)
 """
 
 
-def imported(project: Project, *options: str) -> dict[str, dict[str, list[str]]]:
+def imported(project: Project, checklist: str) -> dict[str, dict[str, list[str]]]:
     """Return modules and records of ours in each process of a run against stored baselines."""
-    project.write(conftest=CONFTEST, test_model=TESTS)
     plugin = ("-p", "pytest_ttnn_perf.plugin", "--ttnn-perf", "--ttnn-perf-confirm=0")
-    words = (sys.executable, "-m", "pytest", *plugin, "--ttnn-perf-isolate=process", *options)
-    stored = project.run(*words, "--ttnn-perf-update=new")
-    assert stored.code == 0, stored.text
-    ran = project.run(*words)
+    words = (sys.executable, "-m", "pytest", *plugin, "--ttnn-perf-isolate=process")
+    if not (project.path / "baselines").exists():
+        project.write(conftest=CONFTEST, test_model=TESTS)
+        assert project.run(*words, "--ttnn-perf-update=new").code == 0
+    ran = project.run(*words, f"--ttnn-perf-checklist={checklist}")
     assert ran.code == 0, ran.text
     roles = ("orchestrator", "worker")
     return {role: json.loads((project.path / f"{role}.json").read_text()) for role in roles}
 
 
-@pytest.mark.parametrize("checklist", ["enforce", "off"])
-def test_modules_of_ours_in_a_gated_run(
-    project: Project, monkeypatch: pytest.MonkeyPatch, checklist: str
-) -> None:
+def test_modules_of_ours_in_a_gated_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # other plugins do as they like
     monkeypatch.delenv("PYTEST_PLUGINS", raising=False)
-    found = imported(project, f"--ttnn-perf-checklist={checklist}")
+    for checklist in ("enforce", "off"):
+        found = imported(project, checklist)
+        orchestrator, worker = found["orchestrator"], found["worker"]
 
-    assert len(found["orchestrator"]) <= ORCHESTRATOR, found["orchestrator"]
-    assert not [name for name in found["orchestrator"] if name.startswith(RULES)]
-    assert len(found["worker"]) <= WORKER, found["worker"]
-    if checklist == "off":
-        assert not [name for name in found["worker"] if name.startswith(RULES)]
-    records = {each for modules in found.values() for names in modules.values() for each in names}
-    assert 0 < len(records) <= RECORDS, sorted(records)
-    judging = {name for name in found["worker"] if name.startswith(JUDGING)}
-    assert judging <= SHARED
+        assert len(orchestrator) <= ORCHESTRATOR, orchestrator
+        assert not [name for name in orchestrator if name.startswith(RULES)]
+        assert len(worker) <= WORKER, worker
+        assert any(name.startswith(RULES) for name in worker) is (checklist == "enforce")
+        records = {each for names in (*orchestrator.values(), *worker.values()) for each in names}
+        assert 0 < len(records) <= RECORDS, sorted(records)
+        assert {name for name in worker if name.startswith(JUDGING)} <= SHARED
+
+
+HEAVY = ("pandas", "numpy", "torch", "ttnn", "sqlite3", "filelock", "msgspec", "tomllib")
+
+#: Runs pytest in a child and prints what it must not do: heavy modules loaded, processes started.
+IDLE_RUN = f"""
+import sys
+events = []
+def watch(event, args):
+    if event in ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec"):
+        events.append(event)
+sys.addaudithook(watch)
+import os, pytest
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other plugins do as they like
+code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "pytest_ttnn_perf.plugin"])
+ours = sorted(m for m in sys.modules if m.startswith("pytest_ttnn_perf"))
+heavy = [m for m in {HEAVY!r} if m in sys.modules]
+print("REPORT", code == 0, heavy, events, ours)
+"""
+
+
+def test_an_idle_run_starts_no_process_and_writes_no_file(project: Project) -> None:
+    project.write(test_plain="def test_plain(): pass")
+    before = project.files()
+    ran = project.run(sys.executable, "-B", "-c", IDLE_RUN)
+    base = ["pytest_ttnn_perf.core", "pytest_ttnn_perf.core.options"]
+    expected = ["pytest_ttnn_perf", *base]
+    expected += ["pytest_ttnn_perf.plugin", "pytest_ttnn_perf.plugin.hookspecs"]
+    assert f"REPORT True [] [] {expected}" in ran.text
+    assert project.files() == before
+
+
+#: Asks every command for its help, and prints what must not be loaded for that.
+ALL_HELP = """
+import contextlib, io, sys
+from pytest_ttnn_perf.cli.main import _COMMANDS as COMMANDS, main
+for command in ("", *COMMANDS):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main([*command.split(), "--help"])
+print(len(COMMANDS) > 20, sorted({"numpy", "pandas", "sqlalchemy", "jinja2"} & sys.modules.keys()))
+"""
+
+
+def test_help_loads_no_library() -> None:
+    command = [sys.executable, "-c", ALL_HELP]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True []"
+
+
+#: Lists our modules that a gated run loaded, without those that Python's own loader has loaded.
+GATED_RUN = """
+import sys, pytest
+code = pytest.main(["-q", "-p", "no:cacheprovider", "--ttnn-perf", "--ttnn-perf-missing=ignore"])
+ours = [m for name, m in sys.modules.items() if name.startswith("pytest_ttnn_perf.")]
+rewritten = [m.__name__ for m in ours if type(m.__spec__.loader).__name__ != "SourceFileLoader"]
+print("REPORT", code == 0, len(ours) > 40, rewritten)
+"""
+
+
+def test_pytest_rewrites_only_the_entry_point(project: Project) -> None:
+    project.write(test_marked="def test_marked(ttnn_perf): ttnn_perf.record('latency', 1.0)")
+    ran = project.run(sys.executable, "-B", "-c", GATED_RUN)
+    assert "REPORT True True ['pytest_ttnn_perf.plugin']" in ran.text

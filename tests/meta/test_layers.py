@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from pytest_ttnn_perf.plugin.activation import WINGS
 
 ROOT = Path(__file__).parents[2]
 LINTER = shutil.which("lint-imports", path=sysconfig.get_path("scripts"))
@@ -50,6 +52,7 @@ def test_an_import_upwards_is_caught_wherever_it_stands(tmp_path: Path) -> None:
 #: What comes with a dependency, or is there where a test uses it; extras have names of their own.
 BROUGHT_ALONG = {"jinja2": {"markupsafe"}, "pandas": {"numpy"}, "pytest": {"_pytest"}}
 ON_DEMAND = {"yaml", "_typeshed"}
+IMPORTED = re.compile(r"^ *(?:import|from(?= [\w.]+ import )) (\w+)", re.MULTILINE)
 
 
 def declared(section: str) -> set[str]:
@@ -65,13 +68,16 @@ def test_the_declared_dependencies_suffice() -> None:
     package = ROOT / "pytest_ttnn_perf"
     needed: dict[bool, set[str]] = {True: set(), False: set()}
     for file in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-            of_database = file.parent.name == "history" and file.stem.startswith("database")
-            needed[of_database] |= {name.partition(".")[0] for name in names}
+        of_database = file.parent.name == "history" and file.stem.startswith("database")
+        needed[of_database] |= set(IMPORTED.findall(file.read_text(encoding="utf-8")))
     known = {*sys.stdlib_module_names, "pytest_ttnn_perf", *ON_DEMAND, *declared("dependencies")}
     assert needed[False] - known == set()
     assert "jinja2" in needed[False]
     assert needed[True] - known == {"sqlalchemy"} <= declared("history")
+
+
+@pytest.mark.parametrize("door", WINGS)
+def test_a_door_of_the_gate_leads_to_a_function_of_a_wing(door: str) -> None:
+    module, _, name = WINGS[door].partition(":")
+    assert module.split(".")[1] in {"analysis", "experiments", "history", "agents", "cli"}
+    assert callable(getattr(import_module(module), name))
