@@ -114,12 +114,10 @@ class Attribution(Struct, frozen=True):
 
     @property
     def delta_ns(self) -> float:
-        """The change of the total."""
         return self.after_ns - self.before_ns
 
     @property
     def op_list_changed(self) -> bool:
-        """True if ops came or went."""
         return any(part.change in {ChangeKind.ADDED, ChangeKind.REMOVED} for part in self.parts)
 
 
@@ -824,7 +822,6 @@ class Fates:
         self._kinds: dict[object, Kind] = {}
 
     def of(self, pairing: Pairing, *, lane: int, unit_ns: float) -> Iterator[Change]:
-        """Yield the changes of all ops."""
         before, after, weight = pairing
         place = (unit_ns / weight, lane)
         to, moved = match(before.variants, after.variants, self._catalogue)
@@ -995,7 +992,6 @@ def _part(group: list[Change], mean_ns: Callable[[int], float]) -> Part:
 
 
 def _part_order(part: Part) -> tuple[object, ...]:
-    """Order by size, then by name."""
     causes = [str(cause) for cause in part.causes]
     names = (part.op, part.name, part.beside, part.signature)
     return (-abs(part.delta_ns), part.change.value, *names, causes)

@@ -50,7 +50,6 @@ def op_name(signature: Signature, attributes: str = "") -> str:
 
 
 def op_and_function(op: str, attributes: str) -> str:
-    """Return the code of an op, with its function."""
     code = short_code(op)
     if code.startswith(ELEMENTWISE):
         return f"{code} {function_in(attributes)}".strip()
@@ -95,7 +94,6 @@ def operands_text(signature: Signature) -> str:
 
 
 def _image_shape(settings: dict[str, str], flat: tuple[int, ...]) -> str:
-    """Return the image shape before flattening, "" if unknown."""
     if "input_tensor_shape" in settings:
         return settings["input_tensor_shape"]
     size, batch = settings.get("input_hw"), settings.get("batch_size", "1")
@@ -130,7 +128,6 @@ _NEAR: Final = 64
 
 @lru_cache(maxsize=1024)
 def is_conversion(op: str) -> bool:
-    """Return whether an op only moves or converts its input."""
     return _CONVERSION.search(short_code(op)) is not None
 
 
@@ -382,7 +379,6 @@ def cores_of(grid: str) -> int:
 
 
 def is_grid(text: str) -> bool:
-    """Return whether a value is a grid of cores."""
     return _GRID.fullmatch(text) is not None
 
 
@@ -411,7 +407,6 @@ def _shards_in(attributes: str) -> dict[str, str]:
 
 
 def _cores_in(attributes: str) -> dict[str, str]:
-    """Return the ranges of cores that an op may use."""
     if "worker_grid" not in attributes and "core_grid" not in attributes:
         return {}
     found: dict[str, str] = {}
@@ -512,7 +507,6 @@ class OpView(Struct, frozen=True):
 
     @property
     def kernel_ns(self) -> float:
-        """The sum of kernel times."""
         return sum(row.kernel_ns for row in self.rows)
 
     @property
@@ -523,7 +517,6 @@ class OpView(Struct, frozen=True):
 
 
 def op_rows(table: OpTable) -> list[OpRow]:
-    """Return all ops of a table, in their order."""
     places: dict[int, tuple[str | None, int | None]] = {
         row: (region.name, number)
         for region in regions_of(table).regions

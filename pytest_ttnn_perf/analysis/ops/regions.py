@@ -92,7 +92,6 @@ class Regions(Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Their names."""
         return tuple(region.name for region in self.regions)
 
 
@@ -328,7 +327,6 @@ Replay = tuple[int, int, int]  # device, trace, replay
 
 
 def replays_in(columns: Columns) -> dict[Replay, list[int]]:
-    """Return the places of the ops of each replay."""
     found: dict[Replay, list[int]] = {}
     traced = zip(columns.device, columns.trace, columns.replay, strict=True)
     for at, (device, trace, replay) in enumerate(traced):
@@ -340,7 +338,6 @@ def replays_in(columns: Columns) -> dict[Replay, list[int]]:
 def count_replays(
     columns: Columns, replays: Mapping[Replay, list[int]]
 ) -> tuple[TraceReplays, ...]:
-    """Count the replays of each trace on each device."""
     sequences: dict[tuple[int, int], list[tuple[int, ...]]] = {}
     for (device, trace, _), places in replays.items():
         ran = tuple([columns.signature[at] for at in places])
@@ -689,7 +686,6 @@ def middle_steps(table: OpTable, region: Region) -> tuple[Step, ...]:
 
 
 def step_time(table: OpTable, region: Region) -> StepTime:
-    """Return what a step of a region takes."""
     middle = middle_steps(table, region)
     devices = sorted({device for step in middle for device in step})
     return StepTime(
@@ -733,7 +729,6 @@ def region_table(table: OpTable, region: Region) -> OpTable:
 
 @once_per_table
 def region_tables(table: OpTable) -> tuple[OpTable, ...]:
-    """Return the op table of each region."""
     return tuple(region_table(table, region) for region in regions_of(table).regions)
 
 
@@ -810,12 +805,10 @@ def unread_ops(table: OpTable) -> str:
 
 
 def first_unread(table: OpTable) -> int:
-    """Return the line of the first op without a time."""
     return min(each.line for each in table.unread)
 
 
 def different_replays(table: OpTable) -> str | None:
-    """Say which replays of one trace ran different ops."""
     broken = next((trace for trace in table.traces if not trace.complete), None)
     if broken is None:
         return None
@@ -859,7 +852,6 @@ def most_common_duration(table: OpTable) -> Alike | None:
 
 
 def alike_durations(table: OpTable) -> str | None:
-    """Say that ops of different kinds took the same time."""
     alike = most_common_duration(table)
     if alike is None or not alike.is_made_up:
         return None

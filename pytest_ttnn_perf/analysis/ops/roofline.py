@@ -40,7 +40,6 @@ def size_of(tensor: Tensor) -> float:
 
 
 def in_dram(tensor: Tensor) -> bool:
-    """Return whether a tensor lies in DRAM."""
     return tensor.memory.startswith("DRAM")
 
 
@@ -280,7 +279,6 @@ _WINDOW: Final = re.compile(r"sliding_window(?:_size)?'?\s*[=:]\s*'?\d")
 
 @lru_cache(maxsize=4096)
 def work_of(signature: Signature, attributes: str = "") -> Work:
-    """Return the DRAM bytes and operations of an op."""
     code = short_code(signature.op)
     operands = (*_read(code, signature, attributes), *signature.outputs)
     if not operands or any(in_dram(each) and each.dtype not in BYTES for each in operands):

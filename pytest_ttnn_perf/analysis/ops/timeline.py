@@ -65,7 +65,6 @@ class Span(NamedTuple):
 
     @property
     def end_ns(self) -> float:
-        """When it ended."""
         return self.start_ns + self.kernel_ns
 
 
@@ -78,7 +77,6 @@ class Timeline(Struct, frozen=True):
 
 
 def timeline_of(table: OpTable, step: Step) -> Timeline:
-    """Return when the ops of a step ran."""
     clock = _clock(table, step)
     own = {device: _starts_ns(table, rows, clock) for device, rows in sorted(step.items())}
     alignment, later_ns = _aligned(table, step, own)
@@ -184,7 +182,6 @@ _LEAST_GAP_NS: Final = 1.0
 
 
 def write_trace(table: OpTable, file: Path, *, name: str) -> None:
-    """Write all ops of a table to a trace file."""
     timeline = timeline_of(table, rows_by_device(table, range(len(table))))
     notes = {
         "capture": name,

@@ -128,7 +128,6 @@ def _op_table(file: Path, choice: RegionChoice) -> Artifact:
 
 
 def measured_ops(table: OpTable, file: str) -> Artifact:
-    """Return the metrics and ops of a table."""
     return Artifact(tuple(device_metrics(table, file=file)), ops=gated_ops(table), table=table)
 
 
@@ -251,7 +250,6 @@ def _named_by_content(artifact: Artifact, file: Path) -> Artifact:
 
 
 def read_captured_call(database: Path, graph: Path) -> Artifact:
-    """Read the report database and the graph of one call."""
     report, held = read_report_db(database), read_held(graph)
     return Artifact(tuple(call_metrics(report, held)), ops=group_calls(report), report=report)
 
@@ -325,7 +323,6 @@ def _read_all(files: Sequence[Path], region: str | None) -> dict[Path, Artifact]
 
 
 def _places(root: Path, test: str) -> Iterator[Path]:
-    """Yield the places where a test's artifacts may be."""
     test_file, name = split_test_id(test)
     if "/" not in name and len(name.encode()) < 200:
         yield root / test_file.removesuffix(".py") / name
@@ -358,7 +355,6 @@ def _nothing(why: str) -> Artifact:
 
 
 def read_window(file: Path, window: HelperWindow, region: str) -> Artifact:
-    """Read a helper's window of a report."""
     time = recorded_metric(metric_in(region, KERNEL_TIME), Kind.TIME)
     try:
         whole = op_table_of(file)

@@ -300,7 +300,6 @@ _RESULTS: Final = "ttnn_"
 
 
 def read_benchmark_run(file: Path, hardware: Hardware | None = None) -> Run:
-    """Read benchmark results as a run, on ``hardware`` if given."""
     benchmarks = read_benchmarks(file)
     try:
         tests = [_observation(benchmark, hardware) for benchmark in benchmarks]
@@ -396,7 +395,6 @@ def _mesh(info: Mapping[str, Any]) -> str | None:
 
 
 def _ours(benchmark: BenchmarkRun) -> Mapping[str, Any]:
-    """Return our additions to the schema."""
     found = (benchmark.config_params or {}).get(OURS)
     return found if isinstance(found, dict) else {}
 
@@ -549,7 +547,6 @@ def is_benchmark_json(head: str) -> bool:
 
 
 def read_benchmarks(file: Path) -> tuple[BenchmarkRun, ...]:
-    """Read the runs of a file, at least one."""
     text = bounded_text(file, largest=_LARGEST_FILE)
     if "\n{" in text:  # one run per line: within a run, nothing stands at the start of a line
         text = "[" + text.strip().replace("\n{", ",\n{") + "]"

@@ -150,7 +150,6 @@ class LineChange(NamedTuple):
 
     @property
     def delta(self) -> int:
-        """The change in cycles."""
         return (self.after or 0) - (self.before or 0)
 
 
@@ -195,13 +194,11 @@ class Platform(NamedTuple):
 
 
 def platform_of_ops(table: OpTable) -> Platform:
-    """Return the hardware of an op table."""
     devices, cores = len(table.devices) or None, table.available_cores
     return Platform(table.arch, devices=devices, cores=cores, clock_mhz=table.clock_mhz)
 
 
 def platform_of_log(log: TtlangLog) -> Platform:
-    """Return the hardware of a log of tt-lang."""
     if not log.perf_summaries:
         return Platform()
     last = log.perf_summaries[-1]

@@ -60,7 +60,6 @@ def read_run(file: Path) -> Run:
 
 
 def is_run_record(head: str) -> bool:
-    """Return whether a text begins as a run record or journal."""
     return _is_journal(head) or (head.lstrip().startswith("{") and '"format"' in head)
 
 
@@ -128,7 +127,6 @@ _TESTS: Final[tuple[tuple[ArtifactKind, Callable[[str], bool]], ...]] = (
 
 
 def kind_of(file: Path) -> ArtifactKind:
-    """Return the format of a file."""
     head = head_of(file)
     if not head:
         raise InputError(file, "expected a capture or a run record, found an empty file")
@@ -168,7 +166,6 @@ OP_TABLES: Final = {
 def op_table_of(
     file: Path, *, start: str | None = None, end: str | None = None, region: str | None = None
 ) -> OpTable:
-    """Return the op table of a capture, or a part of it."""
     kind = kind_of(file)
     if kind not in OP_TABLES:
         raise InputError(file, f"expected a capture with an op table, found {kind.value}")
@@ -176,7 +173,6 @@ def op_table_of(
 
 
 def part_of(table: OpTable, choice: RegionChoice, *, file: str) -> OpTable:
-    """Return what was chosen of an op table."""
     if choice.start or choice.end:
         table = window(table, choice.start, choice.end)
     if choice.region is None:

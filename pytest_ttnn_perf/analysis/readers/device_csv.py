@@ -109,7 +109,6 @@ class DeviceLog(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """True if no program lacks a marker."""
         return all(program.complete for program in self.programs)
 
 
@@ -131,7 +130,6 @@ _ENDS: Final = frozenset({"ZONE_END", "end"})
 
 
 def is_device_log(head: str) -> bool:
-    """Return whether a text begins as a device log does."""
     return _CHIP.match(head.removeprefix("\ufeff")) is not None
 
 
@@ -372,7 +370,6 @@ def _lost(log: DeviceLog) -> str | None:
 
 
 def _runs_in_log(log: DeviceLog) -> Mapping[int | None, Mapping[int, list[float]]]:
-    """Return program times by replay and device."""
     replayed = any(program.replay is not None for program in log.programs)
     runs: dict[int | None, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for program in log.programs:
@@ -556,7 +553,6 @@ def kernel_metrics(log: TtlangLog, *, file: str) -> Iterator[MetricObservation]:
 
 
 def summary_metrics(summary: PerfSummary, *, file: str) -> Iterator[MetricObservation]:
-    """Yield the metrics of an exact summary."""
     if summary.complete:
         # It has a clock unless tt-lang did not know the chip, and then its times are made up.
         yield from _kernel_call_metrics([summary], {ProblemKind.UNKNOWN_CHIP}, file)

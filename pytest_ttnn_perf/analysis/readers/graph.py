@@ -55,7 +55,6 @@ _NODES: Final = re.compile(
 
 
 def is_graph_json(text_head: str) -> bool:
-    """Return whether a text begins as a capture of a graph does."""
     head = text_head[:10_000].lstrip()
     return bool(_REPORT.match(head) or _NODES.match(head))
 
@@ -287,7 +286,6 @@ class _Tensors:
         self._read: dict[int, dict[int, None]] = {}
 
     def add(self, node: Node, call: int) -> None:
-        """Take the next node of a call."""
         if node.kind == "function_start":
             for record in self._linked(node, "input_tensors"):
                 place = _place_of(record)
@@ -304,7 +302,6 @@ class _Tensors:
                 self._given[call] = given
 
     def inputs(self, call: int) -> tuple[int, ...]:
-        """Return what a call reads, in the order in which it does."""
         return tuple(self._read.get(call, ()))
 
     def outputs(self, call: int) -> tuple[int, ...]:

@@ -103,12 +103,10 @@ _LONGEST_LINE: Final = 2**26
 
 
 def is_ops_csv(head: str) -> bool:
-    """Return whether a text begins as an ops CSV."""
     return {OP_CODE, OP_TYPE} <= {*header_names(head.partition("\n")[0])}
 
 
 def header_names(line: str) -> list[str]:
-    """Return the names in the first line of a CSV file."""
     try:
         rows = list(csv.reader([line.removeprefix("\ufeff")], skipinitialspace=True))
     except csv.Error:
@@ -142,7 +140,6 @@ _KERNEL_START: Final = "DEVICE KERNEL START CYCLE"
 
 
 def is_cpp_report(head: str) -> bool:
-    """Return whether a text begins as such a report."""
     return _is_report(header_names(head.partition("\n")[0]))
 
 
@@ -425,7 +422,6 @@ def _format(columns: dict[str, int]) -> str:
 
 
 def _operands(columns: dict[str, int]) -> tuple[list[_Operand], list[str]]:
-    """Return the operands by number, and their column names."""
     found = [match for match in map(_OPERAND.fullmatch, columns) if match]
     operands: list[_Operand] = []
     names: list[str] = []
@@ -566,7 +562,6 @@ class _Collector:
         self._clock: tuple[float, float | None] = (_SHORTEST_FOR_CLOCK_NS, None)
 
     def add(self, line: int, row: list[str]) -> None:
-        """Take in a row; ``line`` is where it begins."""
         layout = self._layout
         row.append("")  # stands for every column that is missing
         for name, places in layout.merged:
@@ -628,7 +623,6 @@ class _Collector:
                 self._clock = (time_ns, float(round((end - start) / time_ns * 1000)))
 
     def table(self) -> OpTable:
-        """Return the table of all ops."""
         fields = [[op[at] for op in self._ops] for at in range(3 + len(self._layout.values))]
         numbers, kinds, texts, kernel_ns, fw_ns, gap_ns, replay, start_cycle, *core = fields
         signatures, signature = _only_used(self._signatures.known, numbers)
@@ -676,7 +670,6 @@ class _Collector:
 
 
 def _reason_to_drop(kernel_ns: float | None, gap_ns: float | None) -> str | None:
-    """Return why an op cannot be counted; None if it can."""
     if kernel_ns is None:
         return NO_KERNEL_TIME
     if kernel_ns <= 0:

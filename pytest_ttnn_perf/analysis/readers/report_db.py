@@ -346,7 +346,6 @@ def memory_of(text: str | None) -> str | None:
 
 
 def shard_of(text: str | None) -> Shard | None:
-    """Return the shards of a memory configuration."""
     # The first is what old and new releases have; the second alone knows more than two dimensions.
     if text is None or len(text) > _LONGEST:
         return None
@@ -374,7 +373,6 @@ def core_ranges(text: str) -> tuple[CoreRange, ...]:
 
 
 def conv_of(arguments: Mapping[str, str]) -> ConvConfig | None:
-    """Return the configuration among a convolution's arguments."""
     named = arguments.get("conv_config", "")
     texts = (named, *arguments.values())
     found = next((each for each in texts if _CONV.search(each, 0, _LONGEST)), None)
@@ -457,7 +455,6 @@ def tensors_from_before(report: Report) -> Iterator[TensorRecord]:
 
 
 def place_of(record: TensorRecord) -> object:
-    """Return where a tensor lies."""
     return record.device, (record.memory or "").partition("_")[0], record.address
 
 
@@ -533,7 +530,6 @@ class Inside:
         self._fullest: int | None = None
 
     def add(self, node: Node) -> None:
-        """Take the next node; DecodeError where it makes no sense."""
         if node.kind == "function_start":
             arguments = node.value.optional("arguments")
             texts = [] if arguments is None else [str(each.raw) for each in arguments.array()]
@@ -584,7 +580,6 @@ class Inside:
 
     @property
     def device_operations(self) -> tuple[str, ...]:
-        """The functions that ran on a device."""
         return tuple(function.name for function in self._functions if function.on_device)
 
     @property
@@ -615,7 +610,6 @@ def whole(value: Value) -> int:
 
 
 def reshard_of(name: str, device_operations: tuple[str, ...]) -> Reshard:
-    """Return how an operation reshards."""
     if not any("Reshard" in operation for operation in device_operations):
         return Reshard.NONE
     own = re.split(r"\.|::", name)[-1]
@@ -654,7 +648,6 @@ def _cores(params: Value) -> tuple[CoreRange, ...]:
 
 
 def edges_of(operations: tuple[Operation, ...]) -> tuple[Edge, ...]:
-    """Return the tensors on their way."""
     edges: list[Edge] = []
     # An op may give back the tensor it was given, so the last producer so far is the one.
     producers: dict[int, int] = {}
@@ -858,7 +851,6 @@ _DEVICE: Final = ("num_compute_cores", "l1_bank_size", "total_l1_memory", "cb_li
 
 
 def is_report_db(head: bytes) -> bool:
-    """Return whether a file begins as an SQLite database."""
     return head.startswith(MAGIC)
 
 
@@ -989,7 +981,6 @@ class Row(NamedTuple):
         return value
 
     def number(self, column: str) -> float | None:
-        """Read a finite number."""
         value = self.values[self.columns[column]]
         if value is None:
             return None
@@ -998,7 +989,6 @@ class Row(NamedTuple):
         raise self.refusal(column, "a finite number")
 
     def text(self, column: str) -> str | None:
-        """Read a text."""
         value = self.values[self.columns[column]]
         if value is None or isinstance(value, str):
             return value
@@ -1007,7 +997,6 @@ class Row(NamedTuple):
         raise self.refusal(column, "a text")
 
     def refusal(self, column: str, expected: str) -> InputError:
-        """Return the error that says what was expected in a column."""
         found = describe(self.values[self.columns[column]])
         return InputError(self.file, f"{self.table}.{column}: expected {expected}, found {found}")
 
@@ -1032,7 +1021,6 @@ class Tables:
 
     @property
     def names(self) -> list[str]:
-        """The names of all tables and views."""
         return sorted(self._kinds)
 
     def _has(self, table: str) -> bool:
@@ -1101,7 +1089,6 @@ class Tables:
         return {row.whole("rank") for row in rows}
 
     def is_filled(self, table: str) -> bool:
-        """Return whether a table has a row of any rank."""
         if not self._has(table):
             return False
         query = f"SELECT 1 FROM {table} LIMIT 1"

@@ -45,7 +45,6 @@ _OPS: Final = re.compile(r'\s*\{\s*"[A-Za-z]\w*_\d+"\s*:\s*[\d.]+')
 
 
 def is_target_file(file: Path, head: str) -> bool:
-    """Return whether a file has one of these formats."""
     if file.suffix in {".yaml", ".yml"}:
         return True
     marked = head.lstrip().startswith("{") and any(mark in head for mark in _MARKS)

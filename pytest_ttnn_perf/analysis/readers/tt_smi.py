@@ -51,7 +51,6 @@ _HEXADECIMAL: Final = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 
 
 def is_tt_smi(head: str) -> bool:
-    """Return whether a text begins as a snapshot does."""
     start = head.lstrip("\ufeff \t\r\n")
     return start.startswith("{") and ('"device_info"' in head or '"host_sw_vers"' in head)
 

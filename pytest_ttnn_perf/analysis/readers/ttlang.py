@@ -303,7 +303,6 @@ class TtlangLog(Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """True if tt-lang printed nothing at all."""
         return self == TtlangLog()
 
 
@@ -347,7 +346,6 @@ LARGEST_FILE: Final = 2**28
 
 
 def bounded_text(file: Path, *, largest: int = LARGEST_FILE) -> str:
-    """Read a text that is not absurdly long."""
     with reading(file):
         with unpacked(file) as stream:
             content = stream.read(largest + 1)
@@ -397,17 +395,14 @@ class Lines:
         self.problems: list[Problem] = []
 
     def peek(self) -> str | None:
-        """Return the next line; None at the end."""
         return self._numbered[self._at][1] if self._at < len(self._numbered) else None
 
     @property
     def number(self) -> int:
-        """The number of the next line, or of the last."""
         at = min(self._at, len(self._numbered) - 1)
         return self._numbered[at][0] if self._numbered else 1
 
     def take(self, count: int = 1) -> None:
-        """Go on to the next line."""
         self._at += count
         self._unread_in_a_row = 0
 
@@ -427,7 +422,6 @@ class Lines:
         return self._unread_in_a_row >= _MOST_UNREAD
 
     def ends(self) -> bool:
-        """Return whether the section must stop here."""
         line = self.peek()
         return line is None or line in HEADINGS or self.gave_up
 
@@ -607,7 +601,6 @@ class _Report:
         return True
 
     def record(self) -> AutoProfile:
-        """Return the report."""
         threads = tuple(
             ThreadProfile(total, None if at in self._without_source else tuple(lines))
             for at, (total, lines) in enumerate(self._threads)
@@ -831,7 +824,6 @@ class _Section:
 
     @property
     def ends_with_last_thread(self) -> bool:
-        """True if the last line ends a program."""
         return self._last_line.strip().startswith(_LAST_THREAD)
 
     def is_over(self, line: str) -> bool:
@@ -878,7 +870,6 @@ class _Section:
         self._open = self._open and not sure
 
     def record(self, *, needs_chip: bool) -> PerfSummary:
-        """Return the summary."""
         complete = bool(self._programs) and len(self._whole) == len(self._programs)
         if needs_chip:
             complete = complete and None not in (self.chip, self._count)
@@ -889,7 +880,6 @@ class _Section:
 
 
 def _kernel_time(line: str, known: tuple[KernelTime, ...] | None) -> _Fields | None:
-    """Read the time of a thread."""
     found = _KERNEL_TIME.fullmatch(line)
     if known is None or found is None:
         return None
@@ -902,7 +892,6 @@ def _kernel_time(line: str, known: tuple[KernelTime, ...] | None) -> _Fields | N
 
 
 def is_perf_summary_json(head: str) -> bool:
-    """Return whether a text begins as the JSON form does."""
     start = head.lstrip("\ufeff \t\r\n")
     return start.startswith("{") and '"freq_mhz"' in head and '"max_compute_cores"' in head
 
@@ -1108,7 +1097,6 @@ _SECTIONS: Final[Mapping[str, tuple[str, Callable[[Lines], object]]]] = {
 
 
 def is_ttlang_log(head: str) -> bool:
-    """Return whether a text has output of tt-lang."""
     return any(
         line in HEADINGS or _is_program(line) or _admission(line) is not None
         for line in plain_lines(head)
@@ -1116,7 +1104,6 @@ def is_ttlang_log(head: str) -> bool:
 
 
 def read_ttlang_log(file: Path) -> TtlangLog:
-    """Read a log."""
     log = parse_ttlang(bounded_text(file), file)
     if log.is_empty:
         problem = f"no output of tt-lang: expected a section such as {PERF_SUMMARY!r}"

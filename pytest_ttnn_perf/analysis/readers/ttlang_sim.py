@@ -32,7 +32,6 @@ _ALWAYS: Final = (
 
 
 def tensor_names() -> tuple[str, ...]:
-    """Return the counters that each tensor has."""
     moved = [f"{place}_{way}_tiles" for place in _PLACES for way in ("read", "write")]
     return "tensor_reads", "tensor_writes", "tiles_read", "tiles_written", *moved
 
@@ -53,7 +52,6 @@ class Events:
         self._last_tick = 0
 
     def add(self, event: Value) -> None:
-        """Count an event."""
         tick, name = event.field("tick").integer(), event.field("event").string()
         self._counters["events"] += 1
         if name == "operation_start":
@@ -140,7 +138,6 @@ _NO_TRACE: Final = "no trace of the simulator"
 
 
 def is_sim_trace(head: str) -> bool:
-    """Return whether a text begins as a trace does."""
     first = head.partition("\n")[0]
     return first.startswith('{"tick": ') and '"event": ' in first
 

@@ -280,7 +280,6 @@ _FIELDS: Final = ("change", "op", "signature", "count", "delta_ns", "causes", "r
 
 
 def op_comparison_listing(comparison: CaptureComparison) -> Listing:
-    """Lay out a comparison of captures, region by region."""
     lines: list[Block] = list(comparison.notes)
     for attribution in comparison.regions:
         lines += [""] if lines else []

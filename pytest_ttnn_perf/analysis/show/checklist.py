@@ -275,7 +275,6 @@ def _notes(one: RegionPlan, plan: Plan) -> Iterator[str]:
 
 
 def _reach_line(reach: Reach, plan: Plan) -> str:
-    """Say whether a target is in reach."""
     target = f"target {_with_unit(reach.target_ns)}"
     if reach.metric:
         target += f" of {reach.metric}"

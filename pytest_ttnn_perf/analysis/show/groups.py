@@ -780,7 +780,6 @@ def _is_fraction(unit: str) -> bool:
 
 
 def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
-    """Yield the CSV rows; figures have no section."""
     if analysis.outcome is not AnalysisOutcome.MEASURED:
         yield (None, analysis.reason, None, None, None, None)
     for figure in analysis.figures:

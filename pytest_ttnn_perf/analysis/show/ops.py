@@ -254,7 +254,6 @@ def _percent(fraction: float | None) -> str:
 
 
 def step_line(time: StepTime) -> str:
-    """Return the time of a step of a region, in words."""
     name = time.region or "all ops"
     devices = time.devices_ns
     on = ""
@@ -272,7 +271,6 @@ def step_line(time: StepTime) -> str:
 
 
 def outside_lines(outside: Outside | None) -> Iterator[str]:
-    """Yield the time that is in no region."""
     if outside is not None and outside.ops:
         ops = counted(outside.ops, "op")
         took = microseconds(outside.kernel_ns)
