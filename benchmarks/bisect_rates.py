@@ -29,14 +29,14 @@ from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS, Settings
 from pytest_ttnn_perf.experiments.bisect import End, Hunt
 from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions
-from pytest_ttnn_perf.machine.git import Repository
+from pytest_ttnn_perf.machine.repository import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.experiments.bisect import Found
     from pytest_ttnn_perf.experiments.paired import Round
-    from pytest_ttnn_perf.machine.git import Commit
+    from pytest_ttnn_perf.machine.repository import Commit
 
 TEST: Final = "test_model.py::test_model"
 TIME: Final = Metric("wall_time", "ns")

@@ -29,7 +29,7 @@ from pytest_ttnn_perf.experiments.ab import AbResult
 from pytest_ttnn_perf.experiments.paired import Plan
 from pytest_ttnn_perf.experiments.rounds import Sessions, after_is_first, compare_tests
 from pytest_ttnn_perf.experiments.try_change import Sides, decide
-from pytest_ttnn_perf.machine.git import Commit, WorkingTree
+from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -48,7 +48,8 @@ from pytest_ttnn_perf.gate.update import (
     sessions_to_append,
 )
 from pytest_ttnn_perf.history.runs import LATEST
-from pytest_ttnn_perf.machine.git import Repository, state, work_tree
+from pytest_ttnn_perf.machine.git import state, work_tree
+from pytest_ttnn_perf.machine.repository import Repository
 from pytest_ttnn_perf.report.sentences import accept_command, command_line, place_of, sentence
 from pytest_ttnn_perf.report.tables import format_value
 from pytest_ttnn_perf.report.terminal import shift_line

@@ -18,8 +18,14 @@ from pytest_ttnn_perf.core.settings import BrokerUse, ProfilerKind, project_sett
 from pytest_ttnn_perf.core.text import counted, inert
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.machine.chips import RESET, holder_of, lock_folder, take, visible_chips
-from pytest_ttnn_perf.machine.environment import conflicts, devices_of, is_simulated, missing_paths
-from pytest_ttnn_perf.machine.host import host_hardware, on_this_host
+from pytest_ttnn_perf.machine.environment import (
+    conflicts,
+    devices_of,
+    host_hardware,
+    is_simulated,
+    missing_paths,
+    on_this_host,
+)
 from pytest_ttnn_perf.machine.inspection import (
     BROKER,
     BROKER_RESET,

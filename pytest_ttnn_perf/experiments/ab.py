@@ -27,7 +27,7 @@ from pytest_ttnn_perf.experiments.rounds import (
     run_rounds,
     undecided_tests,
 )
-from pytest_ttnn_perf.machine.git import Repository, temporary_checkout
+from pytest_ttnn_perf.machine.repository import Repository, temporary_checkout
 from pytest_ttnn_perf.measure.strays import import_root, own_place
 from pytest_ttnn_perf.report.sentences import change_in_words, command_line
 from pytest_ttnn_perf.report.tables import (
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import Verdict
     from pytest_ttnn_perf.experiments.paired import Comparison
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns, Sessions
-    from pytest_ttnn_perf.machine.git import Commit, WorkingTree
+    from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
     from pytest_ttnn_perf.report.tables import Block
 
 

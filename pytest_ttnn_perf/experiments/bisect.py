@@ -51,7 +51,7 @@ from pytest_ttnn_perf.experiments.rounds import (
     undecided_tests,
 )
 from pytest_ttnn_perf.gate.record import ignore_folder
-from pytest_ttnn_perf.machine.git import Repository, temporary_checkout
+from pytest_ttnn_perf.machine.repository import Repository, temporary_checkout
 from pytest_ttnn_perf.report.sentences import command_line
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.experiments.paired import Comparison, Interval
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
-    from pytest_ttnn_perf.machine.git import Commit
+    from pytest_ttnn_perf.machine.repository import Commit
     from pytest_ttnn_perf.report.tables import Block
 
     OpenTurns = Callable[[Commit, Commit, Sequence[str] | None], AbstractContextManager[InTurns]]

@@ -32,7 +32,7 @@ from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
 from pytest_ttnn_perf.gate.record import environment_of
 from pytest_ttnn_perf.gate.store import BaselineStore
-from pytest_ttnn_perf.machine.host import host_hardware, on_this_host
+from pytest_ttnn_perf.machine.environment import host_hardware, on_this_host
 from pytest_ttnn_perf.plugin.preflight import lease
 from pytest_ttnn_perf.plugin.workers import Pass
 from pytest_ttnn_perf.report.sentences import sentence

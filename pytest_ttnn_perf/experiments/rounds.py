@@ -38,8 +38,8 @@ from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
 from pytest_ttnn_perf.experiments.paired import Comparison, Plan, Round, judge_rounds
 from pytest_ttnn_perf.gate.judge import judge_test, session_of, with_parts_explaining
-from pytest_ttnn_perf.machine.git import remove_leftovers
 from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
+from pytest_ttnn_perf.machine.repository import remove_leftovers
 from pytest_ttnn_perf.measure.strays import Stray
 from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease, restrict_to_passes
 from pytest_ttnn_perf.plugin.wire import Message

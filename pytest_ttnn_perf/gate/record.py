@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.observation import encode_heading
+from pytest_ttnn_perf.machine.environment import host_environment, host_hardware, on_this_host
 from pytest_ttnn_perf.machine.git import state
-from pytest_ttnn_perf.machine.host import host_environment, host_hardware, on_this_host
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,7 +22,7 @@ from pytest_ttnn_perf.core.metric import median
 from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.judge import settled_value
-from pytest_ttnn_perf.machine.git import lineage_of
+from pytest_ttnn_perf.machine.repository import lineage_of
 from pytest_ttnn_perf.report.tables import (
     BELOW,
     DROPPED,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import JudgedTest, Run, Verdict
     from pytest_ttnn_perf.gate.store import StoredFile
     from pytest_ttnn_perf.history.database import StoredRecord
-    from pytest_ttnn_perf.machine.git import Lineage
+    from pytest_ttnn_perf.machine.repository import Lineage
     from pytest_ttnn_perf.report.tables import Block
 
     Setting = tuple[tuple[str, Scalar], ...]

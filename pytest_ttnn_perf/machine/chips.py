@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.hardware import System, card_of, system_of_chips
-from pytest_ttnn_perf.machine.environment import devices_of, is_simulated
-from pytest_ttnn_perf.machine.host import ROOT, line_of
+from pytest_ttnn_perf.machine.environment import ROOT, devices_of, is_simulated, line_of
 from pytest_ttnn_perf.machine.ttnn import put_in_place, when_imported
 
 if TYPE_CHECKING:

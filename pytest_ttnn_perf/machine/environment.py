@@ -1,4 +1,4 @@
-"""Variables that spoil times, and those for workers and profilers.
+"""The host, variables that spoil times, and those for workers and profilers.
 
 tt-metal turns some of its options on when a variable is there, whatever it holds, ``0`` included;
 others only when it begins with ``1``.
@@ -6,15 +6,25 @@ others only when it begins with ``1``.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import platform
+import re
+from datetime import datetime, timezone
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.core.hardware import Conflict
+from msgspec.structs import replace
+
+from pytest_ttnn_perf.core.hardware import Conflict, Environment, Hardware
 from pytest_ttnn_perf.core.settings import ProfilerKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from pytest_ttnn_perf.core.hardware import Scalar
 
 
 #: Either of them stands in for chips that are not there; the second is taken where both are set.
@@ -274,3 +284,183 @@ def move_folders(environment: Mapping[str, str], shared: Path, own: Path) -> dic
 
 def report_in(folder: Path) -> Path:
     return folder / _FOLDER / REPORT
+
+
+# The host: its identity, its load, its chips by their driver.
+
+#: Below the root of a host's files.
+GOVERNOR_FILE: Final = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+_GOVERNOR: Final = Path("/", GOVERNOR_FILE)
+_CPUINFO: Final = Path("/proc/cpuinfo")
+_VERSION: Final = re.compile(r"^Version: (\S+)", re.MULTILINE)
+
+
+def host_hardware() -> Hardware:
+    """Return the identity of a machine without a device."""
+    return Hardware(arch="host", board=platform.machine() or "unknown")
+
+
+#: Names the machine in keys; where it is not set, a hash of its name stands for it.
+MACHINE: Final = "TTNN_PERF_MACHINE"
+
+
+def on_this_host(
+    hardware: Hardware, parts: Collection[str], environment: Mapping[str, str]
+) -> Hardware:
+    """Add this machine to hardware, if keys name the host.
+
+    Of the machine's own name only a hash is kept: baselines may leave the company. It changes with
+    every container, which is what the variable is for.
+    """
+    if "host" not in parts:
+        return hardware
+    name = environment.get(MACHINE, "").strip().lower()
+    named = re.sub(r"[^a-z0-9_]", "_", name)
+    if not named.strip("_"):  # nothing is left of a name in another script
+        named = _host_hash(name or platform.node())
+    return replace(hardware, host=named)
+
+
+def _host_hash(name: str) -> str:
+    return hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:12]
+
+
+def host_environment(*, now: datetime) -> Environment:
+    return Environment(
+        started_at=now.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        system=f"{platform.system()} {platform.release()}",
+        cpu=_cpu_model(),
+        cpu_count=os.cpu_count(),
+        memory_bytes=_memory_bytes(),
+        load_1m=_load(),
+        governor=line_of(_GOVERNOR),
+        # Runs on one host can be told apart without its name leaving the company.
+        host_hash=_host_hash(platform.node()),
+        pytest=installed_version("pytest"),
+        plugin=installed_version("pytest-ttnn-perf"),
+        numpy=installed_version("numpy"),
+        torch=installed_version("torch"),
+        ttnn=installed_version("ttnn"),
+    )
+
+
+def installed_version(distribution: str) -> str | None:
+    """Return the version of an installed distribution; imports nothing."""
+    try:
+        found = metadata.distribution(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+    # By its line: parsing all of it, as metadata.version does, takes ten times as long.
+    stated = _VERSION.search(found.read_text("METADATA") or "")
+    return stated[1] if stated else found.version
+
+
+def _cpu_model() -> str | None:
+    try:
+        with _CPUINFO.open(encoding="utf-8") as lines:
+            for line in lines:
+                name, _, value = line.partition(":")
+                if name.strip() in {"model name", "Model"}:
+                    return value.strip()
+    except OSError:
+        pass
+    return platform.processor() or None
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _load() -> float | None:
+    try:
+        return round(os.getloadavg()[0], 2)
+    except (AttributeError, OSError):
+        return None
+
+
+#: Names the folder that holds ``proc`` and ``sys`` of the host, where a container has them.
+ROOT: Final = "TTNN_PERF_HOST"
+_LOAD: Final = "proc/loadavg"
+
+
+def host_load(environment: Mapping[str, str]) -> Mapping[str, Scalar]:
+    """Return the load, the processors and their governor, where known.
+
+    ``load_1m`` counts what the test itself did in the last minute, such as computing what it
+    expects. ``runnable_threads``, of this moment, are all others: while it asks, a test does
+    nothing else.
+    """
+    root = Path(environment.get(ROOT) or "/")
+    words = (line_of(root / _LOAD) or "").split()
+    found: dict[str, Scalar] = {}
+    try:
+        found["load_1m"] = float(words[0])
+        found["runnable_threads"] = int(words[3].partition("/")[0]) - 1
+    except (IndexError, ValueError):
+        found = {}
+    # All that there are, not those that this process may use: the load is of all as well.
+    known = {"cpu_count": os.cpu_count(), "governor": line_of(root / GOVERNOR_FILE)}
+    return {**found, **{name: value for name, value in known.items() if value is not None}}
+
+
+def kernels_cached(environment: Mapping[str, str]) -> bool:
+    return any(entries(entry) for entry in entries(kernel_cache(environment)))
+
+
+def kernel_cache(environment: Mapping[str, str]) -> Path:
+    named = environment.get("TT_METAL_CACHE")
+    if named:
+        return Path(named) / "tt-metal-cache"
+    return Path(environment.get("HOME") or "/") / ".cache" / "tt-metal-cache"
+
+
+def entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def line_of(file: Path) -> str | None:
+    """Return the text of a small file; None where there is nothing."""
+    try:
+        return file.read_text(encoding="utf-8").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def telemetry(system: Path = Path("/sys")) -> Mapping[str, Scalar]:
+    """Return the slowest clock, the largest power and temperature of the chips.
+
+    What the driver does not tell is left out.
+    """
+    chips = sorted(system.glob("class/tenstorrent/tenstorrent!*"))
+    found: dict[str, Scalar] = {
+        "clock_mhz": min(_numbers(chips, "tt_aiclk"), default=None),
+        "power_w": max(_numbers(chips, "device/hwmon/hwmon*/power1_input", per=1e6), default=None),
+        "temperature_c": max(
+            _numbers(chips, "device/hwmon/hwmon*/temp1_input", per=1e3), default=None
+        ),
+        "thermal_trips": max(_numbers(chips, "tt_therm_trip_count"), default=None),
+        "firmware": ", ".join(sorted(set(_texts(chips, "tt_fw_bundle_ver")))) or None,
+        "driver": line_of(system / "module/tenstorrent/version"),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _numbers(folders: Iterable[Path], name: str, *, per: float = 1.0) -> Iterator[float]:
+    for text in _texts(folders, name):
+        if text.isdecimal():
+            yield int(text) / per
+
+
+def _texts(folders: Iterable[Path], name: str) -> Iterator[str]:
+    for folder in folders:
+        for file in sorted(folder.glob(name)):
+            text = line_of(file)
+            if text is not None:
+                yield text

@@ -22,7 +22,7 @@ from pytest_ttnn_perf.machine.chips import (
     is_held,
     shortened_command,
 )
-from pytest_ttnn_perf.machine.host import (
+from pytest_ttnn_perf.machine.environment import (
     GOVERNOR_FILE,
     entries,
     kernel_cache,

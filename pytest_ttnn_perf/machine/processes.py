@@ -18,7 +18,7 @@ import time
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TextIO
+from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 
 from msgspec import Struct
 
@@ -606,10 +606,8 @@ _STACK_S: Final = 5.0
 _STACK_POLL_S: Final = 0.1
 
 
-class Silence(NamedTuple):
-    """No document for some seconds."""
-
-    seconds: float
+class Silence(float):
+    """The seconds since the last document."""
 
 
 class WorkerProcess:

@@ -19,8 +19,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import Struct
 
 from pytest_ttnn_perf.core.hardware import Hardware
-from pytest_ttnn_perf.machine.environment import MOCK, SIMULATOR, SLOW_DISPATCH, is_simulated
-from pytest_ttnn_perf.machine.host import installed_version
+from pytest_ttnn_perf.machine.environment import (
+    MOCK,
+    SIMULATOR,
+    SLOW_DISPATCH,
+    installed_version,
+    is_simulated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

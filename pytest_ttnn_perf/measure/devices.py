@@ -27,8 +27,14 @@ from pytest_ttnn_perf.core.metric import (
 )
 from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact, MetricObservation
 from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind, left_out
-from pytest_ttnn_perf.machine.environment import MORE_PROGRAMS, PROGRAMS, program_room, report_in
-from pytest_ttnn_perf.machine.host import kernels_cached, telemetry
+from pytest_ttnn_perf.machine.environment import (
+    MORE_PROGRAMS,
+    PROGRAMS,
+    kernels_cached,
+    program_room,
+    report_in,
+    telemetry,
+)
 from pytest_ttnn_perf.machine.ttnn import OpenDevices
 from pytest_ttnn_perf.measure.instruments import Instruments
 from pytest_ttnn_perf.measure.profilers import (

@@ -41,8 +41,7 @@ from pytest_ttnn_perf.core.observation import (
 )
 from pytest_ttnn_perf.core.settings import USUAL_PCC, Checklist, PccLimits, left_out
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, plain, quantity, text_of
-from pytest_ttnn_perf.machine.environment import conflicts
-from pytest_ttnn_perf.machine.host import host_load
+from pytest_ttnn_perf.machine.environment import conflicts, host_load
 from pytest_ttnn_perf.measure.instruments import Instruments
 
 if TYPE_CHECKING:

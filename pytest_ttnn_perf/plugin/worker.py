@@ -24,7 +24,7 @@ from pytest_ttnn_perf.core.errors import RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind
 from pytest_ttnn_perf.core.text import text_of
-from pytest_ttnn_perf.machine.host import on_this_host
+from pytest_ttnn_perf.machine.environment import on_this_host
 from pytest_ttnn_perf.machine.processes import CAPTURED, Interrupts, show_stacks_on_request
 from pytest_ttnn_perf.machine.ttnn import error_text
 from pytest_ttnn_perf.measure.timing import turn_in

@@ -351,7 +351,7 @@ class Pass:
                 for document in child.documents(silence_s=self._silence_s):
                     try:
                         if isinstance(document, Silence):
-                            silence = {"tests": list(self._running), "seconds": document.seconds}
+                            silence = {"tests": list(self._running), "seconds": float(document)}
                             yield Message("waiting", silence)
                         else:
                             message = self._track(message_of(document))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf.machine.host import ROOT
+from pytest_ttnn_perf.machine.environment import ROOT
 from tests.behaviour.model import outcomes
 from tests.harness.captures import capture, op
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pytest_ttnn_perf.machine.host import ROOT
+from pytest_ttnn_perf.machine.environment import ROOT
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -24,7 +24,7 @@ from pytest_ttnn_perf.experiments.rounds import (
     run_rounds,
     undecided_tests,
 )
-from pytest_ttnn_perf.machine.git import Commit, WorkingTree
+from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
 from pytest_ttnn_perf.plugin.wire import Message
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pytest_ttnn_perf.core.settings import Settings
 from pytest_ttnn_perf.experiments.bisect import End, Found, Hunt, What, _slower, state_file
 from pytest_ttnn_perf.experiments.paired import Comparison
 from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions
-from pytest_ttnn_perf.machine.git import Commit
+from pytest_ttnn_perf.machine.repository import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

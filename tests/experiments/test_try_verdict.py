@@ -21,7 +21,7 @@ from pytest_ttnn_perf.experiments.try_change import (
     finding_changes,
     predictions_of,
 )
-from pytest_ttnn_perf.machine.git import Commit, WorkingTree
+from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.core import files
-from pytest_ttnn_perf.machine.git import remove_leftovers
+from pytest_ttnn_perf.machine.repository import remove_leftovers
 from tests.harness.baselines import Desk, stored, times
 from tests.harness.project import run_command
 from tests.harness.repository import Repository

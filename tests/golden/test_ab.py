@@ -13,7 +13,7 @@ from pytest_ttnn_perf.core.observation import Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.ab import AbResult, ab_listing
 from pytest_ttnn_perf.experiments.compare_runs import Difference
 from pytest_ttnn_perf.experiments.paired import Comparison
-from pytest_ttnn_perf.machine.git import Commit, WorkingTree
+from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
 from tests.harness.golden import assert_golden
 from tests.harness.versions import Versions
 

@@ -18,7 +18,7 @@ from pytest_ttnn_perf.experiments.bisect import (
     bisect_listing,
 )
 from pytest_ttnn_perf.experiments.paired import Comparison
-from pytest_ttnn_perf.machine.git import Commit
+from pytest_ttnn_perf.machine.repository import Commit
 from tests.harness.golden import assert_golden
 
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

@@ -35,7 +35,7 @@ from pytest_ttnn_perf.experiments.try_change import (
     try_document,
     try_lines,
 )
-from pytest_ttnn_perf.machine.git import State
+from pytest_ttnn_perf.machine.repository import State
 from pytest_ttnn_perf.report.tables import Style, json_text, printed
 from tests.harness.golden import assert_golden
 

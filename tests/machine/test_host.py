@@ -13,7 +13,13 @@ import pytest
 
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.machine import inspection
-from pytest_ttnn_perf.machine.host import ROOT, host_environment, host_load, on_this_host, telemetry
+from pytest_ttnn_perf.machine.environment import (
+    ROOT,
+    host_environment,
+    host_load,
+    on_this_host,
+    telemetry,
+)
 from pytest_ttnn_perf.machine.inspection import Tenant, machine, tt_smi_snapshot
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.machine import git as snapshots
-from pytest_ttnn_perf.machine.git import Repository
+from pytest_ttnn_perf.machine import repository as snapshots
+from pytest_ttnn_perf.machine.repository import Repository
 from tests.harness.versions import Versions
 
 if TYPE_CHECKING:

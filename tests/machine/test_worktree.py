@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ttnn_perf.core.errors import InputError, UsageError
-from pytest_ttnn_perf.machine.git import Git, Repository, remove_leftovers, temporary_checkout
+from pytest_ttnn_perf.machine.git import Git
+from pytest_ttnn_perf.machine.repository import Repository, remove_leftovers, temporary_checkout
 from tests.harness.versions import Versions
 
 

@@ -1,0 +1,525 @@
+"""Commits of a repository, states of its working tree, and temporary checkouts.
+
+Nothing here changes what the user has checked out, nor the user's index and branches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+
+from msgspec import Struct
+
+from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
+from pytest_ttnn_perf.core.files import open_file, read_text
+from pytest_ttnn_perf.core.text import visible
+from pytest_ttnn_perf.machine.git import (
+    TIMEOUT_S,
+    Git,
+    GitError,
+    described_commit,
+    top_level,
+    work_tree,
+)
+from pytest_ttnn_perf.machine.processes import signals_ignored
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+
+class Commit(NamedTuple):
+    """A commit: its full and short name, and its printable subject."""
+
+    id: str
+    short: str
+    subject: str
+    author: str = ""
+    date: str = ""
+    parents: tuple[str, ...] = ()
+
+
+def _log(git: Git, *words: str) -> Iterator[Commit]:
+    safe = ("--no-show-signature", "--no-ext-diff", "--no-textconv")
+    fields = "--format=%H%x00%h%x00%an%x00%aI%x00%P%x00%s"
+    parts = (git.ask("log", "-z", *safe, fields, *words) or "").split("\0")
+    for at in range(0, len(parts) - 5, 6):
+        commit, short, author, date, parents, subject = parts[at : at + 6]
+        yield Commit(commit, short, visible(subject), author, date, tuple(parents.split()))
+
+
+# Commits of a repository, and states of its working tree.
+#
+# A state is a tree of all files that git tracks or would track, with uncommitted changes. It is
+# made in an index of its own, so the user's index, files and branches stay as they are.
+
+#: Keeps git from removing the states of steps; no branch, and not pushed by itself.
+_REFS: Final = "refs/ttnn-perf/steps"
+#: Untracked files of more than this are data or builds: git would keep a copy of each state.
+LARGEST_UNTRACKED_BYTES: Final = 64 * 1024**2
+#: Left by any run of Python or pytest, and no part of a change.
+_BY_PRODUCTS: Final = frozenset({"__pycache__", ".pytest_cache", ".ttnn_perf"})
+#: The same tree and parent are the same commit, whoever asks and whenever.
+_NOBODY: Final = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "ttnn-perf"), ("EMAIL", "ttnn-perf"), ("DATE", "@0 +0000"))
+}
+_HUNK: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+
+
+class WorkingTree(NamedTuple):
+    """The checked-out commit, if any, and the number of changed files.
+
+    ``changed`` and ``untracked`` count files that the commit does not have as they are.
+    """
+
+    commit: Commit | None
+    changed: int = 0
+    untracked: int = 0
+
+
+class State(NamedTuple):
+    """A state of the working tree: its tree, and its commit."""
+
+    tree: str
+    commit: str
+
+
+class Repository(Git):
+    """Commits of a repository, and states of its working tree."""
+
+    @classmethod
+    def around(cls, folder: Path) -> Repository:
+        """Return the repository that a folder belongs to.
+
+        Raises:
+            UsageError: there is none, or one without a working tree.
+        """
+        root = work_tree(folder)
+        message = f"{folder} is in no git repository with a working tree"
+        if root is None:
+            raise UsageError(f"{message}: neither it nor a folder above it has a .git")
+        try:
+            Git(root).run("rev-parse", "--is-inside-work-tree")
+        except GitError as cause:
+            raise UsageError(f"{message}: {cause}") from cause
+        return cls(root)
+
+    def commit(self, name: str) -> Commit:
+        found = None if name.startswith("-") else self._id(f"{name}^{{commit}}")
+        if found is None:
+            expected = "expected a branch, a tag or a commit"
+            message = f"{name!r} is not a commit of {self.root}: {expected}"
+            raise UsageError(message)
+        return self._described(found)
+
+    def working_tree(self) -> WorkingTree:
+        head = self._id("HEAD^{commit}")
+        listed = self.ask("status", "--porcelain=v1", "-z", "--no-renames") or ""
+        states = [line[:2] for line in listed.split("\0") if line]
+        untracked = states.count("??")
+        commit = self._described(head) if head else None
+        return WorkingTree(commit, len(states) - untracked, untracked)
+
+    def differs_from(self, commit: Commit, paths: Iterable[str]) -> tuple[str, ...]:
+        words = ("diff", "--quiet", "--no-ext-diff", "--no-textconv", commit.id, "--")
+        return tuple(path for path in paths if self.ask(*words, path) is None)
+
+    def between(self, good: Commit, bad: Commit) -> list[Commit]:
+        """Return the commits from ``good`` to ``bad`` by first parents, oldest first.
+
+        Raises:
+            UsageError: ``good`` is not an ancestor of ``bad``.
+        """
+        if self.ask("merge-base", "--is-ancestor", good.id, bad.id) is None:
+            common = self.ask("merge-base", good.id, bad.id)
+            other = f"try the commit where they part: {common[:12]}" if common else "none is common"
+            raise UsageError(f"{good.short} is not an ancestor of {bad.short}: {other}")
+        words = ("--first-parent", "--reverse", f"{good.id}..{bad.id}", "--")
+        return list(_log(self, *words))
+
+    def merge_base(self) -> str | None:
+        """Return where the branch began; None where that is HEAD."""
+        head = self._id("HEAD")
+        for name in ("@{upstream}", "origin/HEAD", "main", "master"):
+            base = self.ask("merge-base", "HEAD", name)
+            if base and base != head:
+                return base
+        return None
+
+    def has(self, commit: str) -> bool:
+        words = ("cat-file", "-e", f"{commit}^{{commit}}")
+        return commit[:1] != "-" and self.ask(*words) is not None
+
+    def descends_from(self, commit: str) -> bool:
+        """Return whether what is checked out is a commit or follows it."""
+        words = ("merge-base", "--is-ancestor", commit, "HEAD")
+        return commit[:1] != "-" and self.ask(*words) is not None
+
+    def now(self, known: State | None = None) -> State:
+        """Return the state of the working tree.
+
+        With ``known``, untracked files that this state does not have are left out.
+
+        Raises:
+            UsageError: there is no commit yet, or untracked files are too large for git.
+            InputError: git cannot read the working tree.
+        """
+        head = self._id("HEAD^{commit}")
+        if head is None:
+            message = "there is no commit yet to compare with: commit the model and its tests first"
+            raise UsageError(message)
+        untracked = self._untracked(known)
+        try:
+            with self._own_index() as index:
+                # First what is tracked: an update would take out again what it does not find.
+                self.run("add", "--update", variables=index)
+                given = "".join(f"{path}\0" for path in untracked)
+                self.run("update-index", "--add", "-z", "--stdin", given=given, variables=index)
+                tree = self.run("write-tree", variables=index).strip()
+            if self._id(f"{head}^{{tree}}") == tree:
+                return State(tree, head)
+            made = ("commit-tree", tree, "-p", head, "-m", "state of the working tree")
+            return State(tree, self.run(*made, variables=_NOBODY).strip())
+        except GitError as cause:
+            problem = f"git cannot take its state: {cause}"
+            raise InputError(self.root, problem) from cause
+
+    def of(self, commit: str) -> State:
+        return State(self._id(f"{commit}^{{tree}}") or "", commit)
+
+    def keep(self, name: str, state: State) -> None:
+        with contextlib.suppress(GitError):  # a repository that others may only read
+            self.run("update-ref", f"{_REFS}/{name}", state.commit)
+
+    def changed_files(
+        self, before: State, after: State
+    ) -> dict[str, tuple[str | None, str | None]]:
+        words = ("diff-tree", "-r", "-z", "--no-renames", before.tree, after.tree)
+        parts = (self.ask(*words) or "").split("\0")
+        found = {}
+        for described, path in zip(parts[::2], parts[1::2], strict=False):
+            _, _, then, now, _ = described.split(" ")  # an id of zeros is that of no file
+            found[path] = (then if then.strip("0") else None, now if now.strip("0") else None)
+        return found
+
+    def new_lines(self, before: State, after: State, path: str) -> Iterator[tuple[int, str]]:
+        """Yield the numbered lines of a file that are new."""
+        words = ("diff-tree", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv")
+        printed = self.ask(*words, "--no-renames", before.tree, after.tree, "--", path) or ""
+        number = None
+        for line in printed.splitlines():
+            hunk = _HUNK.match(line)
+            if hunk:
+                number = int(hunk[1])
+            elif number is not None and line.startswith("+"):
+                yield number, line[1:]
+                number += 1
+
+    def text(self, state: State, path: str) -> str:
+        return self.ask("cat-file", "blob", f"{state.tree}:{path}") or ""
+
+    def id_of(self, state: State, path: str) -> str | None:
+        return self._id(f"{state.tree}:{path}")
+
+    def _untracked(self, known: State | None) -> list[str]:
+        listed = self.ask("ls-files", "--others", "--exclude-standard", "-z") or ""
+        paths = [
+            path
+            for path in listed.split("\0")
+            if path and not path.endswith("/") and _BY_PRODUCTS.isdisjoint(Path(path).parts)
+        ]
+        if known is not None and paths:
+            names = self.ask("ls-tree", "-r", "-z", "--name-only", known.tree) or ""
+            paths = [path for path in paths if path in names.split("\0")]
+        sizes = {path: os.lstat(self.root / path).st_size for path in paths}
+        if sum(sizes.values()) > LARGEST_UNTRACKED_BYTES:
+            largest = max(sizes, key=sizes.__getitem__)
+            most = LARGEST_UNTRACKED_BYTES // 1024**2
+            message = (
+                f"untracked files take {sum(sizes.values()) // 1024**2} MiB, expected at most "
+                f"{most} MiB: add what is no part of the change, such as {largest}, to .gitignore"
+            )
+            raise UsageError(message)
+        return paths
+
+    @contextmanager
+    def _own_index(self) -> Iterator[dict[str, str]]:
+        """Yield variables that have git use a copy of the user's index."""
+        own = self.run("rev-parse", "--git-path", "index").strip()
+        try:
+            with tempfile.TemporaryDirectory(prefix="ttnn-perf-index-") as folder:
+                copy = Path(folder) / "index"
+                with contextlib.suppress(FileNotFoundError):
+                    # With its time: git looks again at files that are not older than its index.
+                    shutil.copy2(self.root / own, copy)
+                yield {"GIT_INDEX_FILE": str(copy)}
+        except OSError as cause:
+            raise WriteError(Path(tempfile.gettempdir()), cause) from cause
+
+    def _id(self, name: str) -> str | None:
+        return self.ask("rev-parse", "--verify", "--quiet", name) or None
+
+    def _described(self, commit: str) -> Commit:
+        return next(_log(self, "-1", commit, "--"), Commit(commit, commit[:12], ""))
+
+
+# The order of commits, as git has it: clocks of machines and authors do not matter.
+
+#: What may be the name of a commit; records are written by anybody.
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
+
+
+class Lineage(Struct, frozen=True):
+    """The order of some commits in a repository.
+
+    ``known`` gives the full name of each by the name that it was asked for. ``places`` are the
+    places of commits in their order, the oldest first, by their full names: those of ``branch``, or
+    of all branches; ``times`` is when these were made, in seconds. ``branch`` is None as well where
+    git has none of that name. A shallow clone has the last part of a branch alone: ``cut`` is then
+    the commit that the oldest one follows.
+    """
+
+    known: Mapping[str, str]
+    places: Mapping[str, int]
+    times: Mapping[str, int]
+    branch: str | None = None
+    cut: str | None = None
+
+    def full(self, commit: str | None) -> str:
+        return self.known.get(commit or "", commit or "")
+
+    def place(self, commit: str | None) -> int | None:
+        return self.places.get(self.full(commit))
+
+    def excludes(self, commit: str | None) -> bool:
+        """Return whether a commit is known not to be of the branch."""
+        if self.branch is None or self.cut is not None or commit not in self.known:
+            return False
+        return self.place(commit) is None
+
+
+def lineage_of(
+    folder: Path, commits: Collection[str], names: Sequence[str], *, all_branches: bool = False
+) -> Lineage | None:
+    """Return the order of some commits; None without a repository.
+
+    A branch is followed by first parents, here and on ``origin``: what was merged into it is not
+    it. It is the first of ``names`` that there is.
+
+    Raises:
+        UsageError: git fails.
+    """
+    top = top_level(folder)
+    if top is None:
+        return None
+    git = Git(top)
+    words = ("rev-list", "--timestamp", "--topo-order", "--reverse")
+    try:
+        known = _known(git, commits)
+        if all_branches or not names:
+            given = "".join(f"{commit}\n" for commit in sorted(set(known.values())))
+            asked = (*words, "--stdin")
+            listed = git.run(*asked, given=given, timeout_s=TIMEOUT_S) if known else ""
+            return Lineage(known, *_places(listed))
+        for name in names:
+            refs = (f"refs/heads/{name}", f"refs/remotes/origin/{name}")
+            tips = (git.ask("rev-parse", "--verify", "--quiet", f"{r}^{{commit}}") for r in refs)
+            there = [tip for tip in tips if tip]
+            if there:
+                listed = git.run(*words, "--first-parent", *there, "--", timeout_s=TIMEOUT_S)
+                places, times = _places(listed)
+                return Lineage(known, places, times, name, _cut(git, next(iter(places))))
+    except GitError as cause:
+        message = f"git cannot tell the order of commits in {top}: {cause}"
+        raise UsageError(message) from cause
+    return Lineage(known, {}, {})
+
+
+def _cut(git: Git, oldest: str) -> str | None:
+    """Return the parent of a shallow clone's oldest commit."""
+    if git.ask("rev-parse", "--is-shallow-repository") != "true":
+        return None
+    _, parents = described_commit(git.run("--no-replace-objects", "cat-file", "commit", oldest))
+    return parents[0] if parents else None
+
+
+def _known(git: Git, commits: Collection[str]) -> dict[str, str]:
+    """Return the full names of known commits, by the given ones."""
+    asked = [commit for commit in commits if _COMMIT.fullmatch(commit)]
+    if not asked:
+        return {}
+    given = "".join(f"{commit}\n" for commit in asked)
+    answer = git.run("cat-file", "--batch-check", given=given, timeout_s=TIMEOUT_S)
+    found = {}
+    for commit, line in zip(asked, answer.splitlines(), strict=False):
+        words = line.split()
+        if len(words) == 3 and words[1] == "commit" and words[0].startswith(commit):
+            found[commit] = words[0]
+    return found
+
+
+def _places(listed: str) -> tuple[dict[str, int], dict[str, int]]:
+    lines = [line.split() for line in listed.splitlines()]
+    places = {commit: place for place, (_, commit) in enumerate(lines)}
+    return places, {commit: int(made) for made, commit in lines}
+
+
+# Other versions of a repository, checked out beside it for a while.
+#
+# What a process that was killed has left behind is known by its name and its marker, and is removed
+# by the next one.
+
+_PREFIX: Final = "ttnn-perf-ab-"
+#: What mkdtemp makes of the prefix.
+_OURS: Final = re.compile(re.escape(_PREFIX) + r"[a-z0-9_]{8}")
+_MARKER: Final = "made-by-ttnn-perf-ab.json"
+_SUBMODULE: Final = "160000"
+
+
+@contextmanager
+def temporary_checkout(root: Path, commit: str) -> Iterator[Path]:
+    """Check a commit out in a temporary folder, removed in the end.
+
+    The folder is called as that of the repository: where its root is a package, that is its name.
+
+    Raises:
+        UsageError: the temporary folder lies in the repository: each version would see the other.
+        InputError: git cannot check it out.
+        WriteError: there is no room for it.
+    """
+    temporary = Path(tempfile.gettempdir()).resolve()
+    if temporary.is_relative_to(root):
+        message = f"the temporary folder {temporary} lies in the repository: set TMPDIR to another"
+        raise UsageError(message)
+    folder = None
+    try:
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+            # Locked before it has its name: else another process might take it for a leftover.
+            unnamed = folder / f".{_MARKER}"
+            marker = unnamed.open("w", encoding="utf-8")
+            fcntl.flock(marker, fcntl.LOCK_EX)
+            _note(marker, [root])
+            unnamed.replace(folder / _MARKER)
+        except OSError as cause:
+            raise WriteError(folder or temporary, cause) from cause
+        with marker:
+            tree = folder / root.name
+            _check_out(marker, root, tree, commit)
+            yield tree
+    finally:
+        if folder is not None:
+            with signals_ignored():
+                _remove(folder)
+
+
+def remove_leftovers(root: Path) -> int:
+    """Remove the checkouts of killed processes; return how many."""
+    folders = {tree.parent for tree in _worktrees(root)}
+    folders.update(Path(tempfile.gettempdir()).resolve().glob(f"{_PREFIX}*"))
+    ours = sorted(folder for folder in folders if _OURS.fullmatch(folder.name))
+    return sum(_remove_leftover(folder, root) for folder in ours)
+
+
+def _remove_leftover(folder: Path, root: Path) -> bool:
+    if not folder.exists():  # the system has cleared it away, and git does not know
+        return _forget(folder, [root])
+    try:
+        # The temporary folder is everybody's: what others left there names what they like.
+        if folder.lstat().st_uid != os.geteuid():
+            return False
+        with open_file(folder / _MARKER) as marker:
+            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not while its owner lives
+            with signals_ignored():
+                _remove(folder)
+    except (OSError, InputError):  # no marker, so it is not ours; or locked
+        return False
+    return True
+
+
+def _note(marker: TextIO, repositories: Sequence[Path]) -> None:
+    marker.seek(0)
+    marker.truncate()
+    json.dump({"repositories": [str(repository) for repository in repositories]}, marker)
+    marker.flush()
+
+
+def _check_out(marker: TextIO, root: Path, tree: Path, commit: str) -> None:
+    """Check out a commit, with the submodules of the working tree."""
+    waiting = [(root, tree, commit)]
+    repositories = []
+    while waiting:
+        repository, place, wanted = waiting.pop()
+        repositories.append(repository)
+        _note(marker, repositories)
+        git = Git(repository)
+        if repository != root and git.ask("cat-file", "-e", f"{wanted}^{{commit}}") is None:
+            problem = f"the submodule does not have commit {wanted[:12]}, which is asked for"
+            raise InputError(repository, f"{problem}: git -C {repository} fetch")
+        try:
+            git.run("worktree", "add", "--detach", str(place), wanted)
+            listed = git.run("ls-tree", "-r", "-z", wanted)
+        except GitError as cause:
+            problem = f"commit {wanted[:12]} cannot be checked out: {cause}"
+            raise InputError(repository, problem) from cause
+        for entry in listed.split("\0"):
+            mode, _, rest = entry.partition(" ")
+            if mode == _SUBMODULE:
+                identity, path = rest.split(" ", 1)[1].split("\t", 1)
+                own = repository / path
+                # One that is not checked out here is not missed there. A link leads to another's.
+                if (own / ".git").exists() and os.path.realpath(own) == str(own):
+                    waiting.append((own, place / path, identity))
+
+
+def _remove(folder: Path) -> None:
+    repositories: list[Path] = []
+    with contextlib.suppress(InputError, ValueError, KeyError, TypeError):
+        marker = json.loads(read_text(folder / _MARKER))
+        repositories = [Path(repository) for repository in marker["repositories"]]
+    # The marker last: a process that is killed in the middle of this leaves a leftover.
+    for entry in folder.iterdir():
+        if entry.name != _MARKER:
+            _delete(entry)
+    _forget(folder, repositories)
+    _delete(folder)
+
+
+def _forget(folder: Path, repositories: Sequence[Path]) -> bool:
+    done = False
+    for repository in repositories:
+        for tree in _worktrees(repository):
+            if tree.is_relative_to(folder):
+                # Not `prune`, which would also forget those of the user on a disk that is off.
+                forgotten = Git(repository).ask("worktree", "remove", "-f", "-f", str(tree))
+                done = done or forgotten is not None
+    return done
+
+
+def _worktrees(repository: Path) -> list[Path]:
+    listed = Git(repository).ask("worktree", "list", "--porcelain") or ""
+    lines = listed.splitlines()
+    return [Path(line[9:]) for line in lines if line.startswith("worktree ")]
+
+
+def _delete(path: Path) -> None:
+    """Delete a file or a folder, also a read-only one."""
+    if not path.is_dir() or path.is_symlink():
+        path.unlink(missing_ok=True)
+        return
+    for parent, folders, _ in os.walk(path):
+        for name in (".", *folders):
+            with contextlib.suppress(OSError):
+                place = Path(parent, name)
+                if not place.is_symlink():
+                    place.chmod(0o700)
+    shutil.rmtree(path, ignore_errors=True)
