@@ -343,18 +343,38 @@ _ROUNDING: Final = 1e-12
 
 
 class Part(Struct, frozen=True):
-    """One step of a test; ``effect`` is that on its main metric.
+    """One step of a test whose main metric is ``metric``.
 
-    ``counts`` is what it adds to the whole: nothing where it does not lead to what there is now.
+    It ``leads`` to what there is now, or counts nothing.
     """
 
     number: int
     step: Step
+    test: str
+    metric: str
     leads: bool
-    effect: Effect | None
-    device: Effect | None
-    accuracy: Effect | None
-    counts: float
+
+    @property
+    def effects(self) -> dict[str, Effect]:
+        return {each.metric: each for each in self.step.effects if each.test == self.test}
+
+    @property
+    def effect(self) -> Effect | None:
+        return self.effects.get(self.metric)
+
+    @property
+    def device(self) -> Effect | None:
+        # Where several regions have kernel times, no one of them is that of the test.
+        kernels = [e for name, e in self.effects.items() if split_metric(name)[0] == KERNEL_TIME]
+        return self.effects.get(KERNEL_TIME) or (kernels[0] if len(kernels) == 1 else None)
+
+    @property
+    def accuracy(self) -> Effect | None:
+        return next((e for e in self.effects.values() if e.kind is Kind.ACCURACY), None)
+
+    @property
+    def counts(self) -> float:
+        return (self.leads and self.effect and self.effect.delta) or 0.0
 
 
 class Way(Struct, frozen=True):
@@ -388,76 +408,45 @@ class Way(Struct, frozen=True):
 
 
 def ways_of(steps: Sequence[Step], gone: Collection[str] = ()) -> list[Way]:
+    """Return the ways of all tests; steps that are ``gone`` count nothing."""
     tests = dict.fromkeys(effect.test for step in steps for effect in step.effects)
-    leading = leading_steps([step for step in steps if step.id not in gone])
-    return [way for test in tests if (way := _way(test, steps, leading)) is not None]
+    return [way for test in tests if (way := _way(test, steps, gone)) is not None]
 
 
-def leading_steps(steps: Sequence[Step]) -> frozenset[str]:
-    """Return the ids of steps that lead to the last kept state.
-
-    One that begins where another began is tried in its place, or for the second time: the other,
-    and all that followed it, lead nowhere. After commits that were not tried, a step goes on from
-    the last one.
-    """
-    now: tuple[Step, ...] = ()
-    leading_to: dict[str, tuple[Step, ...]] = {}
-    for step in steps:
-        if step.is_kept:
-            before = leading_to.setdefault(step.base_tree, now)
-            now = leading_to[step.state_tree] = (*before, step)
-    return frozenset(step.id for step in now)
-
-
-def _way(test: str, steps: Sequence[Step], leading: frozenset[str]) -> Way | None:
+def _way(test: str, steps: Sequence[Step], gone: Collection[str]) -> Way | None:
     main = (_main_effect(test, step.effects) for step in steps)
     name = next((effect.metric for effect in main if effect), "")
     parts = [
-        _part(number, step, test, name, leads=step.id in leading)
+        Part(number, step, test, name, leads=step.is_kept and step.id not in gone)
         for number, step in enumerate(steps, start=1)
     ]
     measured = [
-        (part, part.effect)
+        (part, effect, effect.before, effect.after)
         for part in parts
-        if part.effect and part.effect.before and part.effect.after is not None
+        if (effect := part.effect) and effect.before and effect.after is not None
     ]
     if not measured:
         return None
-    first = measured[0][1]
     # A step that was not kept has measured once more what there is without it, unless it began
     # where a kept one did: then it is from before that. Nor is an old commit what there is now.
-    left = {part.step.base_tree for part, _ in measured if part.leads}
-    reached = {part.step.state_tree for part, _ in measured if part.leads}
-    now, target = first.before, first.target
-    for part, effect in measured:
+    left = {part.step.base_tree for part, *_ in measured if part.leads}
+    reached = {part.step.state_tree for part, *_ in measured if part.leads}
+    _, effect, first, _ = measured[0]
+    metric, now, target, situation = effect.defined, first, effect.target, None
+    for part, effect, before, after in measured:
         step = part.step
         is_now = step.base_tree in reached or step.base == step.head
         if part.leads:
-            now, target = effect.after, effect.target
+            now, target = after, effect.target
+            situation = step.situations.get(test, situation)
         elif not step.is_kept and step.base_tree not in left and is_now:
-            now, target = effect.before, effect.target
-    assert first.before is not None
-    assert now is not None
-    kept = (part.step for part, _ in measured if part.leads)
-    situations = [step.situations[test] for step in kept if test in step.situations]
-    situation = situations[-1] if situations else None
-    return Way(test, first.defined, first.before, now, tuple(parts), target, situation)
+            now, target = before, effect.target
+    return Way(test, metric, first, now, tuple(parts), target, situation)
 
 
 def _main_effect(test: str, effects: Sequence[Effect]) -> Effect | None:
     rates = (e for e in effects if e.test == test and e.kind is Kind.THROUGHPUT)
     return main_time(test, effects) or next(rates, None)
-
-
-def _part(number: int, step: Step, test: str, name: str, *, leads: bool) -> Part:
-    own = {effect.metric: effect for effect in step.effects if effect.test == test}
-    effect = own.get(name)
-    accuracy = next((each for each in own.values() if each.kind is Kind.ACCURACY), None)
-    kernels = [each for metric, each in own.items() if split_metric(metric)[0] == KERNEL_TIME]
-    # Where several regions have kernel times, no one of them is that of the test.
-    device = own.get(KERNEL_TIME) or (kernels[0] if len(kernels) == 1 else None)
-    counts = effect.delta if effect is not None and leads else None
-    return Part(number, step, leads, effect, device, accuracy, counts or 0.0)
 
 
 _BAR: Final = 24

@@ -1,16 +1,13 @@
-"""Laws of a journal: its parts sum, and what was tried twice, or replaced, is counted once."""
+"""Laws of a journal: its parts sum, and discarded steps count nothing."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind
-from pytest_ttnn_perf.experiments.journal import Decision, Effect, Step, leading_steps, ways_of
+from pytest_ttnn_perf.experiments.journal import Decision, Effect, Step, ways_of
 
 TEST = "test_a.py::test_a"
 
@@ -27,54 +24,21 @@ def step(number: int, base: str, decision: Decision, times: tuple[float, float])
     )  # fmt: skip
 
 
-@st.composite
-def sessions(draw: st.DrawFn) -> list[Step]:
-    """Return steps as people make them: from any state that was kept, or one that nobody tried."""
-    states = ["start"]
-    found: list[Step] = []
-    for number in range(draw(st.integers(1, 8))):
-        base = draw(st.sampled_from([*states, f"commit {number}"]))
-        decision = draw(st.sampled_from([Decision.KEEP, Decision.KEEP, Decision.REVERT]))
-        times = draw(st.tuples(st.floats(1e3, 1e9), st.floats(1e3, 1e9)))
-        found.append(step(number, base, decision, times))
-        if decision is Decision.KEEP:
-            states.append(f"state {number}")
-    return found
+TIMES = st.tuples(st.floats(1e3, 1e9), st.floats(1e3, 1e9))
+DECISIONS = st.sampled_from([Decision.KEEP, Decision.KEEP, Decision.REVERT])
 
 
-@given(sessions())
-def test_parts_sum_and_each_leads_on_from_one_before(steps: list[Step]) -> None:
-    leading = leading_steps(steps)
-    path = [each for each in steps if each.id in leading]
-    assert all(each.is_kept for each in path)
-    assert len({each.base_tree for each in path}) == len(path), "nothing is done twice"
-    tried = {each.state_tree for each in steps if each.is_kept}
-    assert not path or path[0].base_tree not in tried
-    for before, after in pairwise(path):
-        assert after.base_tree == before.state_tree or after.base_tree not in tried
-    (way,) = ways_of(steps)
-    assert way.first + sum(part.counts for part in way.parts) + way.unexplained == pytest.approx(
-        way.now, rel=1e-9, abs=1e-3
-    )
-    assert [part.step.id for part in way.parts if part.leads] == [each.id for each in path]
-    if path:
-        last = path[-1]
-        kept = [each for each in steps if each.is_kept]
-        assert last == kept[-1], "what was kept last is there now"
-
-
-@given(sessions(), st.data())
-def test_a_step_that_is_tried_again_counts_once(steps: list[Step], data: st.DataObject) -> None:
-    kept = [each for each in steps if each.is_kept]
-    if not kept:
-        return
-    last = kept[-1]
-    again = [*steps, *(replace(last, id=f"again {n}") for n in range(data.draw(st.integers(1, 3))))]
-    before, after = (
-        [each.state_tree for each in some if each.id in leading_steps(some)]
-        for some in (steps, again)
-    )
-    assert before == after
+@given(st.lists(st.tuples(DECISIONS, TIMES), min_size=1, max_size=8), st.sets(st.integers(0, 7)))
+def test_parts_sum_and_what_is_gone_counts_nothing(
+    tried: list[tuple[Decision, tuple[float, float]]], gone: set[int]
+) -> None:
+    steps = [step(number, f"state {number - 1}", *each) for number, each in enumerate(tried)]
+    (way,) = ways_of(steps, {str(number) for number in gone})
+    counted = sum(part.counts for part in way.parts)
+    assert way.first + counted + way.unexplained == pytest.approx(way.now, rel=1e-9, abs=1e-3)
+    leading = [number for number, each in enumerate(steps) if each.is_kept and number not in gone]
+    assert [int(part.step.id) for part in way.parts if part.leads] == leading
+    assert not any(part.counts for part in way.parts if not part.leads)
 
 
 def test_a_step_that_was_compared_with_an_old_commit_says_nothing_of_now() -> None:
