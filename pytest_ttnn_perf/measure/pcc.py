@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
-from math import frexp, inf, isfinite, isnan, nan, prod, sqrt
+from math import frexp, inf, isnan, nan, prod, sqrt
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -18,16 +17,10 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = Any
 _ACCEPTED: Final = "a numpy array, a torch tensor, a ttnn tensor or an object with __array__"
-#: Elements that are converted at a time: two float64 buffers of 1 MiB stay in the cache.
-_CHUNK: Final = 131_072
-#: Elements per dot product. OpenBLAS starts its threads at 10,000, and waking them for data that
-#: lies in this core's cache costs three times what they save. Shorter ones also round less.
-_LANE: Final = 2048
-#: A variance is the difference of a raw second moment and the squared mean. Where less than this
-#: share of what was added up remains, more than four of sixteen digits are gone.
-_SHARE_LEFT: Final = 1e-4
-#: Squares near float64's smallest numbers lose digits; sums above this cannot contain many.
-_TINY: Final = 1e-280
+#: Elements that are converted at a time: they stay in the cache, and BLAS starts no threads.
+_CHUNK: Final = 8_192
+#: Two to the power of this is far from where a product of two such numbers leaves float64.
+_EXPONENT: Final = 1000
 
 
 class Agreement(Struct, frozen=True):
@@ -69,47 +62,18 @@ def compare(expected: object, actual: object, *, chunk: int = _CHUNK) -> Agreeme
     if 0 in shape:
         return Agreement(nan, f"both sides have shape {shape} and no element: PCC does not exist")
     x, y = left.reshape(-1), right.reshape(-1)  # a copy only of what is not contiguous
-    # Overflow and NaN show in the sums and are then put in words; numpy need not warn as well.
-    with np.errstate(all="ignore"):
-        return _by_raw_sums(x, y, chunk) or _carefully(x, y, shape, chunk)
-
-
-def _by_raw_sums(x: Array, y: Array, chunk: int) -> Agreement | None:
-    """Read both sides once; None if the sums are not precise enough.
-
-    The difference d = y - x is summed in place of y: the errors need it, y's moments follow.
-    """
-    size = len(x)
-    lane = min(_LANE, chunk, size)
-    both = np.zeros((2, -(-min(chunk, size) // lane), 1, lane))
-    x_flat, d_flat = both.reshape(2, -1)
-    rows, columns, ones = both, both.reshape(*both.shape[:2], lane, 1), np.ones((lane, 1))
-    totals, highest, lowest = np.zeros(5), 0.0, 0.0
-    for start in range(0, size, len(x_flat)):
-        count = min(len(x_flat), size - start)
-        x_flat[:count] = _slice(x, start, count)
-        d_flat[:count] = _slice(y, start, count)
-        x_flat[count:] = d_flat[count:] = 0.0  # zeros change no sum and no extreme
-        d_flat -= x_flat
-        totals[:2] += (rows @ ones).sum(axis=(1, 2, 3))
-        totals[2:4] += (rows @ columns).sum(axis=(1, 2, 3))
-        totals[4] += (rows[0] @ columns[1]).sum()
-        highest, lowest = max(highest, d_flat.max()), min(lowest, d_flat.min())
-    sum_x, sum_d, xx, dd, xd = totals.tolist()
-    largest = float(max(highest, -lowest))
-    x_variance = xx - sum_x * sum_x / size
-    x_d = xd - sum_x * sum_d / size
-    y_variance = x_variance + 2.0 * x_d + dd - sum_d * sum_d / size
-    if not isfinite(xx + dd + x_variance + y_variance):
-        return None
-    if min(x_variance, y_variance) <= max(_TINY, _SHARE_LEFT * (xx + dd)):
-        return None
-    if largest and dd < _TINY:
-        return None
-    pcc = (x_variance + x_d) / (sqrt(x_variance) * sqrt(y_variance)) if largest else 1.0
-    return Agreement(
-        max(-1.0, min(1.0, pcc)), max_abs_error=largest, relative_l2=sqrt(dd) / sqrt(xx)
-    )
+    sides = {"expected": _scan(x, chunk), "actual": _scan(y, chunk)}
+    broken = [
+        f"{name} holds {side.nans} NaN and {side.infinities} infinite of {len(x)} values, the "
+        f"first ({'NaN' if isnan(side.first[1]) else side.first[1]}) at "
+        f"{_position(side.first[0], shape)}"
+        for name, side in sides.items()
+        if side.first is not None
+    ]
+    if broken:
+        return Agreement(nan, f"{'; '.join(broken)}: PCC does not exist")
+    with np.errstate(all="ignore"):  # numpy need not warn of what the result says
+        return _correlate(x, y, sides["expected"], sides["actual"], chunk)
 
 
 class _Side(Struct):
@@ -126,37 +90,15 @@ class _Side(Struct):
         return self.lowest == self.highest
 
     @property
-    def largest(self) -> float:
-        return max(abs(self.lowest), abs(self.highest))
+    def exponent(self) -> int:
+        """The power of two that all values are divided by, without rounding."""
+        found = frexp(max(abs(self.lowest), abs(self.highest)))[1]
+        return max(-_EXPONENT, min(found, _EXPONENT))
 
     def span(self, name: str) -> str:
         if self.is_constant:
             return f"{name} is constant at {self.lowest}"
         return f"{name} runs from {self.lowest} to {self.highest}"
-
-
-def _carefully(x: Array, y: Array, shape: tuple[int, ...], chunk: int) -> Agreement:
-    """Read both sides twice: special cases, and sums that do not cancel."""
-    sides = {"expected": _scan(x, chunk), "actual": _scan(y, chunk)}
-    broken = [
-        f"{name} holds {side.nans} NaN and {side.infinities} infinite of {len(x)} values, the "
-        f"first ({'NaN' if isnan(side.first[1]) else side.first[1]}) at "
-        f"{_position(side.first[0], shape)}"
-        for name, side in sides.items()
-        if side.first is not None
-    ]
-    if broken:
-        return Agreement(nan, f"{'; '.join(broken)}: PCC does not exist")
-    expected, actual = sides.values()
-    agreement = _by_centred_sums(x, y, expected, actual, chunk)
-    if not (expected.is_constant or actual.is_constant):
-        return agreement
-    if agreement.max_abs_error == 0.0:
-        sentence = f"both sides are constant at {expected.lowest}: PCC is 0/0 and 1.0 by definition"
-    else:
-        spans = " and ".join(side.span(name) for name, side in sides.items())
-        sentence = f"{spans}: PCC is 0/0 and counts as 0.0"
-    return Agreement(agreement.pcc, sentence, agreement.max_abs_error, agreement.relative_l2)
 
 
 def _scan(flat: Array, chunk: int) -> _Side:
@@ -177,40 +119,42 @@ def _scan(flat: Array, chunk: int) -> _Side:
     return side
 
 
-def _by_centred_sums(x: Array, y: Array, expected: _Side, actual: _Side, chunk: int) -> Agreement:
+def _correlate(x: Array, y: Array, expected: _Side, actual: _Side, chunk: int) -> Agreement:
     """Sum products of finite values, moved and scaled to keep their digits.
 
-    Scaling is by powers of two, which round nothing. Values are taken from the middle of their
-    range, and the sums corrected by their means. PCC is 0 if one side is constant.
+    Values are taken from the middle of their range, and the sums corrected by their means.
     """
-    x_scale, y_scale = frexp(expected.largest)[1], frexp(actual.largest)[1]
-    scale = max(x_scale, y_scale)
-    x_middle = np.ldexp(expected.lowest, -x_scale) / 2 + np.ldexp(expected.highest, -x_scale) / 2
-    y_middle = np.ldexp(actual.lowest, -y_scale) / 2 + np.ldexp(actual.highest, -y_scale) / 2
+    exponent = max(expected.exponent, actual.exponent)
+    x_factor, y_factor, factor = (2.0**-e for e in (expected.exponent, actual.exponent, exponent))
+    x_middle = expected.lowest * x_factor / 2 + expected.highest * x_factor / 2
+    y_middle = actual.lowest * y_factor / 2 + actual.highest * y_factor / 2
     totals, largest = np.zeros(7), 0.0
     for start in range(0, len(x), chunk):
         x_values, y_values = _floats(x, start, chunk), _floats(y, start, chunk)
-        d = np.ldexp(y_values, -scale) - np.ldexp(x_values, -scale)
-        unmoved = np.ldexp(x_values, -x_scale)
-        a, b = unmoved - x_middle, np.ldexp(y_values, -y_scale) - y_middle
+        d = y_values * factor - x_values * factor
+        unmoved = x_values * x_factor
+        a, b = unmoved - x_middle, y_values * y_factor - y_middle
         totals += [a.sum(), b.sum(), a @ a, b @ b, a @ b, d @ d, unmoved @ unmoved]
         largest = max(largest, float(abs(d).max()))
     sum_a, sum_b, aa, bb, ab, dd, xx = totals.tolist()
+    sentence = None
     if not largest:
         pcc = 1.0
+        if expected.is_constant:
+            constant = f"both sides are constant at {expected.lowest}"
+            sentence = f"{constant}: PCC is 0/0 and 1.0 by definition"
     elif expected.is_constant or actual.is_constant:
         pcc = 0.0
+        spans = f"{expected.span('expected')} and {actual.span('actual')}"
+        sentence = f"{spans}: PCC is 0/0 and counts as 0.0"
     else:
         a_variance, b_variance = aa - sum_a * sum_a / len(x), bb - sum_b * sum_b / len(x)
         pcc = (ab - sum_a * sum_b / len(x)) / (sqrt(a_variance) * sqrt(b_variance))
     relative_l2 = None if largest else 0.0
     if xx:
-        relative_l2 = float(np.ldexp(sqrt(dd / xx), scale - x_scale))
-    return Agreement(
-        max(-1.0, min(1.0, pcc)),
-        max_abs_error=float(np.ldexp(largest, scale)),
-        relative_l2=relative_l2,
-    )
+        relative_l2 = float(np.ldexp(sqrt(dd / xx), exponent - expected.exponent))
+    error = float(np.ldexp(largest, exponent))
+    return Agreement(max(-1.0, min(1.0, pcc)), sentence, error, relative_l2)
 
 
 def _position(flat: int, shape: tuple[int, ...]) -> str:
@@ -226,12 +170,6 @@ def _readable(value: object, side: str) -> Any:
     Raises:
         UsageError: it is not a tensor, or not one of numbers.
     """
-    masked = sys.modules.get("numpy.ma")  # who has none of them has not imported it
-    if masked is not None and isinstance(value, masked.MaskedArray):
-        raise UsageError(
-            f"{side} is a masked array, and every element counts in a comparison: "
-            "pass .filled(...) or .compressed()"
-        )
     data: Any = None
     if isinstance(value, type):  # a class has the methods its instances have
         pass
@@ -285,13 +223,10 @@ def _from_torch(value: Any, side: str) -> Any:
         raise UsageError(message) from cause
 
 
-def _slice(flat: Array, start: int, count: int) -> Array:
-    piece = flat[start : start + count]
-    return piece if isinstance(piece, np.ndarray) else piece.double().numpy()
-
-
 def _floats(flat: Array, start: int, count: int) -> Array:
-    return np.asarray(_slice(flat, start, count), dtype=np.float64)
+    piece = flat[start : start + count]
+    piece = piece if isinstance(piece, np.ndarray) else piece.double().numpy()
+    return np.asarray(piece, dtype=np.float64)
 
 
 def _dtype(data: Any) -> str:

@@ -13,7 +13,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.measure import pcc
 from pytest_ttnn_perf.measure.pcc import Agreement, compare
 
 
@@ -42,15 +41,10 @@ class TestOrdinaryValues:
         assert agreement.relative_l2 == pytest.approx(math.sqrt(4 / 30), abs=1e-15)
         assert agreement.sentence is None
 
-    @pytest.mark.parametrize("offset", [0.0, 1e9], ids=["fast", "careful"])
+    @pytest.mark.parametrize("offset", [0.0, 1e9])
     def test_identical_tensors_agree_exactly(self, offset: float) -> None:
         x = noisy(10_000)[0] + offset
         assert compare(x, x.copy()) == Agreement(1.0, max_abs_error=0.0, relative_l2=0.0)
-
-    def test_they_are_read_once_and_not_scanned(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pcc, "_scan", None)
-        x, y = noisy(1000)
-        assert compare(x + 50.0, y + 50.0).sentence is None
 
 
 class TestProperties:
@@ -65,7 +59,7 @@ class TestProperties:
         relative = np.linalg.norm(y - x) / np.linalg.norm(x)
         assert agreement.relative_l2 == pytest.approx(relative, rel=1e-12)
 
-    @pytest.mark.parametrize("size", [2047, 2048, 2049, 131_071, 131_073, 300_000])
+    @pytest.mark.parametrize("size", [8191, 8192, 8193, 300_000])
     def test_agrees_with_numpy_around_the_lengths_that_are_used(self, size: int) -> None:
         x, y = noisy(size, noise=1.0)
         x[-1], y[-1] = 30.0, -40.0  # the last element must count
@@ -127,7 +121,7 @@ class TestPrecision:
 
 
 class TestCost:
-    @pytest.mark.parametrize("special", [False, True], ids=["fast", "careful"])
+    @pytest.mark.parametrize("special", [False, True], ids=["finite", "NaN"])
     @pytest.mark.parametrize("transposed", [False, True], ids=["contiguous", "transposed"])
     def test_memory_beyond_the_inputs_is_small(self, special: bool, transposed: bool) -> None:
         x = np.random.default_rng(0).standard_normal((2000, 2000), dtype=np.float32)

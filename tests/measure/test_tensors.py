@@ -131,10 +131,6 @@ class TestNumpy:
             compare(STEPS, values)
         assert str(e.value).endswith(str(values.dtype))
 
-    def test_a_masked_array_is_refused(self) -> None:
-        with pytest.raises(UsageError, match=r"^expected is a masked array"):
-            compare(np.ma.masked_equal(STEPS, 3.0), STEPS)
-
 
 class TestOthers:
     @pytest.mark.parametrize(
