@@ -78,13 +78,11 @@ class Request(Struct, frozen=True):
     stateless: bool = False
 
     def answer(self, result: Message) -> Message:
-        """Return the message that answers it."""
         kind = {"resultType": "complete"} if self.stateless else {}
         return {"jsonrpc": "2.0", "id": self.id, "result": {**kind, **result}}
 
     @property
     def meta(self) -> Message:
-        """Its parameters for the protocol itself."""
         meta = self.params.get("_meta")
         return meta if isinstance(meta, dict) else {}
 
@@ -138,7 +136,6 @@ _REST: Final = "the command prints all of it"
 
 
 def encoded(message: Message) -> bytes:
-    """Return a message as its line, all of it ASCII."""
     return json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
@@ -176,7 +173,6 @@ def fitted(
 
 
 def as_error(text: str) -> Message:
-    """Return the result of a tool that failed."""
     return {"content": [{"type": "text", "text": bounded(text, 6000)}], "isError": True}
 
 
@@ -215,12 +211,10 @@ _TEXT: Final[Message] = {"type": "string", "minLength": 1, "maxLength": _LONGEST
 
 
 def _text(meaning: str) -> Message:
-    """Return the schema of an argument that is one text."""
     return {**_TEXT, "description": meaning}
 
 
 def _texts(meaning: str, **least: int) -> Message:
-    """Return the schema of an argument that is a list of texts."""
     array = {"type": "array", "items": _TEXT, **least, "maxItems": _MOST_TEXTS}
     return {**array, "description": meaning}
 
@@ -264,7 +258,6 @@ class Tool(Struct, frozen=True):
     replaces: bool = False
 
     def listed(self) -> Message:
-        """Return its description for clients."""
         return {
             "name": self.name,
             "description": self.meaning,
@@ -340,7 +333,6 @@ TOOLS: Final = (
 
 
 def why_not_accept() -> str | None:
-    """Return why agents may not accept results in this project."""
     try:
         allowed = project_settings().agents_accept
     except InputError as error:
@@ -372,7 +364,6 @@ class Call:
         self.cancel = self._command.interrupt
 
     def progress(self, line: str) -> None:
-        """Send a line, if the client wants to know."""
         # A cancelled call sends nothing more.
         if self._token is None or not line.strip() or self._command.interrupted:
             return
@@ -450,7 +441,6 @@ class Server:
             caller.join(_LAST_S)
 
     def _lines(self) -> Iterator[bytes | None]:
-        """Yield lines, None for one that is too long."""
         while line := self._stdin.readline(LONGEST_LINE_BYTES):
             is_whole = line.endswith(b"\n") or len(line) < LONGEST_LINE_BYTES
             while not is_whole and line and not line.endswith(b"\n"):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.detect import read_run
-from pytest_ttnn_perf.cli.baseline_accept import add_accept, add_refresh
 from pytest_ttnn_perf.cli.baseline_edits import (
     Edit,
     Edits,
@@ -19,7 +18,6 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     metric_edits,
     repeated_options,
 )
-from pytest_ttnn_perf.cli.baseline_merge import add_install, add_merge
 from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format, near, select_tests
 from pytest_ttnn_perf.core.baseline import decode_file, key_folder, split_test_id
 from pytest_ttnn_perf.core.errors import InputError, UsageError
@@ -65,31 +63,10 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.gate.store import StoredFile
     from pytest_ttnn_perf.report.tables import Block
 
-    Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (has no other name)
 
-
-def add_baseline(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    _add_list(actions)
-    _add_check(actions)
-    add_accept(actions)
-    add_refresh(actions)
-    _add_forget(actions)
-    _add_prune(actions)
-    _add_rename(actions)
-    add_merge(actions)
-    add_install(actions)
-
-
-def _add_list(actions: Actions) -> None:
-    parser = actions.add_parser(
-        "list",
-        help="list all stored metrics",
-        description="List all stored metrics: value, sessions, when and why they were accepted.",
-    )
+def add_list(parser: argparse.ArgumentParser) -> None:
     add_baselines(parser)
     add_format(parser)
-    parser.set_defaults(run=run_list)
 
 
 class _StoredMetric(NamedTuple):
@@ -131,6 +108,7 @@ _STORED: Final[Columns[_StoredMetric]] = Columns(
 
 
 def run_list(options: argparse.Namespace) -> Result:
+    """List all stored metrics: value, sessions, when and why they were accepted."""
     root = options.baselines or project_settings().baselines
     found = [
         _StoredMetric(
@@ -153,17 +131,10 @@ def _id_of(file: StoredFile, name: str) -> str:
     return f"{place}::{name}" if name else place
 
 
-def _add_check(actions: Actions) -> None:
-    parser = actions.add_parser(
-        "check",
-        help="check that files are valid, and that what got worse has a reason; exit 1 if not",
-        description="Look whether baseline files are valid, and whether what is worse than in the "
-        "last commit was accepted with a reason. For hooks of git, and for reviews.",
-    )
+def add_check(parser: argparse.ArgumentParser) -> None:
     add_argument(parser, "files FILE", "baseline files (default: all)", type=Path, nargs="*")
     add_baselines(parser)
     add_format(parser)
-    parser.set_defaults(run=run_check)
 
 
 _REMEDY: Final = 'ttnn-perf baseline accept RUN.json --reason "why"'
@@ -171,6 +142,11 @@ _PROBLEM: Final = ("file", "test", "problem")
 
 
 def run_check(options: argparse.Namespace) -> Result:
+    """Check that baseline files are valid, and losses have a reason.
+
+    What is worse than in the last commit must have been accepted with a reason. For hooks of
+    git, and for reviews.
+    """
     root: Path = options.baselines or project_settings().baselines
     if not root.is_dir():
         raise InputError(root, "expected a folder of baselines, found nothing")
@@ -250,22 +226,20 @@ def _is_worse(before: MetricBaseline, now: MetricBaseline) -> bool:
     return later < then if before.metric.better is Better.HIGHER else later > then
 
 
-def _add_forget(actions: Actions) -> None:
-    parser = actions.add_parser(
-        "forget",
-        usage="ttnn-perf baseline forget [TEST ...] [options] [-- ID ...]",
-        help="remove baselines of tests, to record them anew",
-        description="Remove the baselines of tests, to record them anew. What follows -- is the "
-        "exact id of a test, not a pattern or a folder.",
-    )
+def add_forget(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "ttnn-perf baseline forget [TEST ...] [options] [-- ID ...]"
     add = partial(add_argument, parser)
     add("tests TEST", "an id, a file, or a pattern with * and ?", nargs="*")
     add("--metric NAME", "only this metric of them")
     add("--key KEY", "only baselines of this hardware key")
-    add_change(parser, run_forget)
+    add_change(parser)
 
 
 def run_forget(options: argparse.Namespace) -> Result:
+    """Remove the baselines of tests, to record them anew.
+
+    What follows -- is the exact id of a test, not a pattern or a folder.
+    """
     if not options.tests and not options.ids:
         raise UsageError("name the tests to forget: ttnn-perf baseline forget TEST ...")
     store, metric = BaselineStore(edited_settings(options).baselines), options.metric
@@ -288,7 +262,6 @@ def run_forget(options: argparse.Namespace) -> Result:
 
 
 def _without(test: TestBaseline | None, metric: str | None) -> TestBaseline | None:
-    """Remove one metric of a baseline, or all of them."""
     if test is None or metric is None:
         return None
     left = {name: stored for name, stored in test.metrics.items() if name != metric}
@@ -305,21 +278,19 @@ def _files(store: BaselineStore, key: str | None) -> list[StoredFile]:
     return files
 
 
-def _add_prune(actions: Actions) -> None:
-    parser = actions.add_parser(
-        "prune",
-        help="remove baselines of tests that no longer exist",
-        description="Remove baselines of tests that no longer exist. Which tests exist is taken "
-        "from the record of a full run.",
-    )
+def add_prune(parser: argparse.ArgumentParser) -> None:
     add = partial(add_argument, parser)
     add("record RUN.json", "the record of a full run", type=Path)
     add("--full", "the record contains all tests")
     add("--key KEY", "only baselines of this hardware key")
-    add_change(parser, run_prune)
+    add_change(parser)
 
 
 def run_prune(options: argparse.Namespace) -> Result:
+    """Remove baselines of tests that no longer exist.
+
+    Which tests exist is taken from the record of a full run.
+    """
     settings, key = edited_settings(options), options.key
     store = BaselineStore(settings.baselines)
     files = _files(store, key)
@@ -381,24 +352,22 @@ def _kept(run: Run, files: Sequence[StoredFile], key: str | None) -> Iterator[st
             yield f"kept what is stored of {place}: it could not be collected, or was skipped"
 
 
-def _add_rename(actions: Actions) -> None:
-    parser = actions.add_parser(
-        "rename",
-        help="rename baselines after their test, file or folder was renamed",
-        description="Rename baselines, on all hardware, after their tests were renamed. OLD and "
-        "NEW are a test with its parameters, a class, a file, or a folder that ends in /.",
-    )
+def add_rename(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="OLD")
     parser.add_argument("after", metavar="NEW")
     add_argument(parser, "--keys", "OLD and NEW are hardware keys: move all baselines of one to "
         "the other")  # fmt: skip
-    add_change(parser, run_rename)
+    add_change(parser)
 
 
 _Moves = dict[Hardware, dict[str, str]]
 
 
 def run_rename(options: argparse.Namespace) -> Result:
+    """Rename baselines, on all hardware, after their tests were renamed.
+
+    OLD and NEW are a test with its parameters, a class, a file, or a folder that ends in /.
+    """
     store = BaselineStore(edited_settings(options).baselines)
     to = typed_hardware(options.after) if options.keys else None
     moves_of = _moves_of_key if options.keys else _moves
@@ -450,7 +419,6 @@ def _leave(stored: TestBaseline, test: str, now: TestBaseline | None) -> None:
 
 
 def _moves_of_key(store: BaselineStore, before: str, after: str) -> _Moves:
-    """Return the tests of a key, which keep their names."""
     files = list(store.all_files())
     own = [file for file in files if file.content.hardware.key == before]
     if not own or before == after:

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.cli.baseline import Actions
     from pytest_ttnn_perf.core.baseline import MetricBaseline, Session, TestBaseline
     from pytest_ttnn_perf.core.observation import (
         JudgedTest,
@@ -78,14 +77,9 @@ MIN_REFRESHED: Final = 3
 MAX_REFRESHED: Final = 20
 
 
-def add_accept(actions: Actions) -> None:
-    parser = actions.add_parser(
-        "accept",
-        usage="ttnn-perf baseline accept RUN.json [RUN.json ...] [TEST ...] [options] [-- ID ...]",
-        help="accept the results of recorded runs as baselines",
-        description="Accept the results of recorded runs, such as those of a CI job, as baselines. "
-        "Several records of one commit become several sessions. What follows -- is the exact id "
-        "of a test, not a pattern or a folder.",
+def add_accept(parser: argparse.ArgumentParser) -> None:
+    parser.usage = (
+        "ttnn-perf baseline accept RUN.json [RUN.json ...] [TEST ...] [options] [-- ID ...]"
     )
     add = partial(add_argument, parser)
     add("words RUN.json", "run records, followed by tests", nargs="+")
@@ -94,7 +88,7 @@ def add_accept(actions: Actions) -> None:
     add("--reason TEXT", "why the change is accepted; required with --update all")
     add("--other-commit", "accept records of a commit that is neither checked out nor before the "
         "one that is")  # fmt: skip
-    add_change(parser, run_accept)
+    add_change(parser)
     parser.set_defaults(passes_on=True)  # tests may stand after the options
 
 
@@ -107,7 +101,6 @@ class RecordedTest(NamedTuple):
 
     @property
     def observation(self) -> Observation:
-        """Its observation."""
         return self.judged.observation
 
 
@@ -116,6 +109,11 @@ _RECORDS: Final = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
 def run_accept(options: argparse.Namespace) -> Result:
+    """Accept the results of recorded runs as baselines.
+
+    Several records of one commit become several sessions. What follows -- is the exact id of a
+    test, not a pattern or a folder.
+    """
     records, tests, update = _asked(options)
     settings = edited_settings(options)
     store = BaselineStore(settings.baselines)
@@ -158,7 +156,6 @@ def run_accept(options: argparse.Namespace) -> Result:
 
 
 def _asked(options: argparse.Namespace) -> tuple[list[Path], list[str], Update]:
-    """Return the records and tests that words name, and the update."""
     _refuse_options(options.rest)
     words = [*options.words, *options.rest]
     records = [Path(word) for word in words if word.endswith(_RECORDS)]
@@ -335,7 +332,6 @@ def _refusal_of(
     settings: Settings,
     command: str,
 ) -> tuple[str, str] | None:
-    """Return why a result cannot be accepted, and the remedy."""
     if judged.observation.problems:
         return judged.observation.problems[0], "fix that, and run the test again"
     for result in measured:
@@ -387,7 +383,6 @@ _WORDS: Final = {
 def _add_change(
     edits: Edits, hardware: Hardware, change: Change, measured: Sequence[RecordedTest]
 ) -> None:
-    """Add a change; the timings of each record are sessions."""
     records = [(result.run, result.judged) for result in measured]
     timings = {
         name: sessions
@@ -408,7 +403,6 @@ def _add_change(
 
 
 def _write(edits: Edits, update: Update) -> Iterator[str]:
-    """Write the changes; yield what could not be."""
     updates = Updates(edits.store, update)
     for hardware, changes in edits.changes.items():
         for test, change in changes.items():
@@ -417,15 +411,8 @@ def _write(edits: Edits, update: Update) -> Iterator[str]:
     yield from (error for error, _ in updates.write([]))
 
 
-def add_refresh(actions: Actions) -> None:
-    parser = actions.add_parser(
-        "refresh",
-        usage="ttnn-perf baseline refresh --from-history [TEST ...] [options] [-- ID ...]",
-        help="make baselines of the last recorded runs of a branch",
-        description="Make baselines of the last recorded runs of a branch, such as those of every "
-        "night. What got worse than the gate's limit since it was last accepted is refused, "
-        "however slowly; so is what changed within these runs. Exit 1 if a test is refused.",
-    )
+def add_refresh(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "ttnn-perf baseline refresh --from-history [TEST ...] [options] [-- ID ...]"
     add = partial(add_argument, parser)
     add("tests TEST", "only these tests", nargs="*")
     add("--from-history", "take runs that were recorded", action="store_true", required=True)
@@ -434,15 +421,15 @@ def add_refresh(actions: Actions) -> None:
     add("--last N", f"how many runs of the branch to look at (default: {MAX_REFRESHED})",
         type=number_within(MIN_REFRESHED, MAX_REFRESHED), default=MAX_REFRESHED)  # fmt: skip
     add("--reason TEXT", "what to store as the reason (default: which runs)")
-    add_change(parser, run_refresh)
+    add_change(parser)
     parser.set_defaults(passes_on=True, all_branches=False, dirty=False)
 
 
 def run_refresh(options: argparse.Namespace) -> Result:
-    """Show what the last runs make of the baselines, and change these.
+    """Make baselines of the last recorded runs of a branch.
 
-    What is not the same test all along is refused, and so is what got worse: however slowly it
-    came, it was not accepted.
+    What got worse than the gate's limit since it was last accepted is refused, however slowly;
+    so is what changed within these runs. Exit 1 if a test is refused.
     """
     _refuse_options(options.rest)
     settings, history = edited_settings(options), wanted_history(options)
@@ -479,7 +466,6 @@ def run_refresh(options: argparse.Namespace) -> Result:
 def _refreshed(
     change: Change, not_better: frozenset[str], stored: TestBaseline | None
 ) -> TestBaseline:
-    """Apply a change; times that are not better keep the accepted value."""
     after = change(stored)
     metrics = {
         name: replace(after.metrics[name], accepted_value=_accepted_value(metric))
@@ -543,7 +529,6 @@ class _Refresh(NamedTuple):
         return [n for n, seen in metrics.items() if seen.metric.compared_by_ratio and seen.gated]
 
     def refusal(self, settings: Settings, options: tuple[str, ...]) -> tuple[str, str] | None:
-        """Return what is wrong with these runs, and the remedy."""
         if len(self.runs) < MIN_REFRESHED:
             why = f"expected {MIN_REFRESHED} whole runs, found {len(self.runs)}"
             return why, "wait for more runs"

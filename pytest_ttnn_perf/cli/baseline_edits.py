@@ -40,14 +40,10 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.tables import Block
 
 
-def add_change(
-    parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Result]
-) -> None:
-    """Add options of commands that change baselines."""
+def add_change(parser: argparse.ArgumentParser) -> None:
     add_argument(parser, "--dry-run", "show the changes without writing them")
     add_baselines(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def edited_settings(options: argparse.Namespace) -> Settings:
@@ -57,7 +53,6 @@ def edited_settings(options: argparse.Namespace) -> Settings:
 
 
 def repeated_options(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the options that a command which is offered must repeat."""
     return ("--baselines", str(options.baselines)) if options.baselines else ()
 
 
@@ -70,7 +65,6 @@ class MetricEdit(NamedTuple):
 
     @property
     def metric(self) -> Metric:
-        """The metric, as it will be stored."""
         stored = self.after or self.before
         assert stored is not None, "a metric that is stored neither before nor after"
         return stored.metric
@@ -185,7 +179,6 @@ class Edits:
         what: Mapping[str, str],
         note: str | None = None,
     ) -> None:
-        """Add a change of a test; ``what`` has words for metrics."""
         before = self.store.find(hardware, test)
         after = change(before)
         metrics = metric_edits(before, after, what)

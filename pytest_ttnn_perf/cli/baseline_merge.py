@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.cli.baseline import Actions
     from pytest_ttnn_perf.core.baseline import Acceptance, Session
 
 
@@ -50,14 +49,10 @@ class Take(Enum):
     NEWEST = "newest"
 
 
-def add_merge(actions: Actions) -> None:
-    parser = actions.add_parser(
-        "merge",
-        usage="ttnn-perf baseline merge BASE OURS THEIRS [--path P] [--take SIDE]\n"
-        "       ttnn-perf baseline merge --path P --take SIDE",
-        help="merge a baseline file that two branches changed; exit 1 on conflicts",
-        description="Merge three versions of a baseline file, by test and session, into OURS. "
-        "Without files: merge the versions of a file that is in conflict in git.",
+def add_merge(parser: argparse.ArgumentParser) -> None:
+    parser.usage = (
+        "ttnn-perf baseline merge BASE OURS THEIRS [--path P] [--take SIDE]\n"
+        "       ttnn-perf baseline merge --path P --take SIDE"
     )
     add = partial(add_argument, parser)
     add("files BASE OURS THEIRS", "the three versions of the file", type=Path, nargs="*")
@@ -65,10 +60,14 @@ def add_merge(actions: Actions) -> None:
     add("--take", "which side to take for a test that both sides accepted (default: report a "
         "conflict)", choices=[side.value for side in Take])  # fmt: skip
     add_format(parser)
-    parser.set_defaults(run=run_merge)
 
 
 def run_merge(options: argparse.Namespace) -> Result:
+    """Merge three versions of a baseline file into OURS.
+
+    They are merged by test and session. Without files: merge the versions of a file that is in
+    conflict in git.
+    """
     files, path = options.files, options.path
     if len(files) not in {0, 3} or (not files and path is None):
         found = f"found {len(files)} files" + ("" if path else " and no --path")
@@ -115,7 +114,6 @@ def _staged(file: Path) -> list[str]:
 
 
 def _refuse_elsewhere(file: Path, folder: Path) -> None:
-    """Refuse to write through a link that leads out of a folder."""
     found = no_file_at(file, within=folder)
     if found is not None:
         raise InputError(file, f"expected a file in {folder}, found {found}")
@@ -143,7 +141,6 @@ class MergeResult(Struct, frozen=True):
 
     @property
     def unsettled(self) -> tuple[Conflict, ...]:
-        """The conflicts that the user must look at."""
         return tuple(conflict for conflict in self.conflicts if not conflict.settled)
 
 
@@ -256,7 +253,6 @@ _COLUMNS: Final = (
 
 
 def _conflict_listing(path: str, merged: MergeResult) -> Listing:
-    """Lay out conflicts, with both sides' numbers, reasons and dates."""
     lines = [f"joined the sessions of both sides: {test}" for test in merged.joined]
     rows: list[tuple[object, ...]] = []
     documents = []
@@ -329,17 +325,10 @@ def _commands(path: str) -> tuple[str, str]:
     return f"  take theirs with: {theirs} && {add}", f"  keep ours with: {add}"
 
 
-def add_install(actions: Actions) -> None:
-    parser = actions.add_parser(
-        "install-merge-driver",
-        help="make git merge baselines with this command",
-        description="Make git merge baselines with ttnn-perf: write the settings of this clone and "
-        "lines in .gitattributes. Running it again changes nothing.",
-    )
+def add_install(parser: argparse.ArgumentParser) -> None:
     add_argument(parser, "--dry-run", "show the changes without writing them")
     add_baselines(parser)
     add_format(parser)
-    parser.set_defaults(run=run_install)
 
 
 #: Takes the folder that git works in out of the path: a module of the project's is none of ours.
@@ -351,9 +340,10 @@ _SETTING: Final = ("where", "what", "state")
 
 
 def run_install(options: argparse.Namespace) -> Result:
-    """Show the settings and attributes for git, and write them.
+    """Make git merge baselines with ttnn-perf.
 
-    What is set already stays; doing it again changes nothing.
+    It writes the settings of this clone and lines in .gitattributes. Running it again changes
+    nothing.
     """
     baselines = options.baselines or project_settings().baselines
     root = top_level(baselines.absolute())

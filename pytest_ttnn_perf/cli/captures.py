@@ -89,11 +89,6 @@ ANALYSIS_NAMES: Final = (
 
 
 def add_analyze(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Show the numbers behind the optimization checklist, from what a profiler, ttnn or tt-lang "
-        "recorded: an overview, or one topic in full. Files of different kinds are analysed "
-        "together, several of one kind one by one."
-    )
     names = ", ".join(ANALYSIS_NAMES)
     parser.usage = "ttnn-perf analyze [WHAT] FILE [FILE ...] [options]"
     add = partial(add_argument, parser)
@@ -101,10 +96,14 @@ def add_analyze(parser: argparse.ArgumentParser) -> None:
     add("files FILE", _FILES, nargs="*")
     add_captures(parser)
     add_format(parser)
-    parser.set_defaults(run=run_analyze, files_anywhere=True)
+    parser.set_defaults(files_anywhere=True)
 
 
 def run_analyze(options: argparse.Namespace) -> Result:
+    """Show the numbers behind the optimization checklist, or one topic in full.
+
+    Files of different kinds are analysed together, several of one kind one by one.
+    """
     name, files = _name_and_files(options.what, options.files)
     captures = captures_of(options, files)
     found, errors = look_at(captures, lambda capture: _analyze(capture, name, options))
@@ -159,11 +158,6 @@ def _analyses_of(subject: Subject, name: str) -> list[tuple[str, Analysis]]:
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Apply the rules of the optimization checklist to what a profiler, ttnn or tt-lang "
-        "recorded: what could be faster, what that would save, and how to fix it. Files of "
-        "different kinds are checked together, several of one kind one by one."
-    )
     add = partial(add_argument, parser)
     add("files FILE", _FILES, nargs="*")
     add_captures(parser)
@@ -171,10 +165,15 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     add("--ignore CODES", "all but these rules")
     add("--all", "also show what would save less than 1 %% of a step, and what other rules need")
     add_format(parser)
-    parser.set_defaults(run=run_check, files_anywhere=True)
+    parser.set_defaults(files_anywhere=True)
 
 
 def run_check(options: argparse.Namespace) -> Result:
+    """Apply the optimization checklist to what a profiler, ttnn or tt-lang recorded.
+
+    It says what could be faster, what that would save, and how to fix it. Files of different
+    kinds are checked together, several of one kind one by one.
+    """
     settings = project_settings()
     select = _codes("select", options.select) or settings.select
     ignore = _codes("ignore", options.ignore) or settings.ignore
@@ -210,13 +209,11 @@ def run_check(options: argparse.Namespace) -> Result:
 
 
 def rules_of(settings: Settings) -> list[Rule]:
-    """Return the rules that settings select, in the order of their codes."""
     groups = select_rules(settings.select, settings.ignore, settings.rules)
     return sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
 
 
 def checked(subject: Subject, settings: Settings, region: str | None = None) -> Checklist:
-    """Apply the selected rules to a capture, or to one ``region``."""
     findings = _findings_of(subject, settings)
     bottleneck, kind = held_back(subject, settings.rules)
     progress = progress_of(findings, has_baseline=None, kind=kind)
@@ -253,13 +250,8 @@ def _codes(option: str, text: str | None) -> tuple[str, ...]:
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "List the rules of the optimization checklist, or explain one of them: what it finds, why "
-        "that matters, what to do, and its limits."
-    )
     add_argument(parser, "code CODE", "the code or the name of a rule, such as TTP203", nargs="?")
     add_format(parser)
-    parser.set_defaults(run=run_rules)
 
 
 _RULES: Final[Columns[Rule]] = Columns(
@@ -272,6 +264,7 @@ _RULES: Final[Columns[Rule]] = Columns(
 
 
 def run_rules(options: argparse.Namespace) -> Result:
+    """List the rules of the optimization checklist, or explain one of them."""
     rules, code = all_rules(), options.code
     if code is None:
         document = {"rules": _RULES.objects(rules)}
@@ -304,7 +297,6 @@ def _rule_listing(rule: Rule) -> Listing:
 
 
 def rule_lines(rule: Rule) -> Iterator[str]:
-    """Yield the page of a rule, in Markdown."""
     yield f"# {rule.code} {rule.name}"
     yield ""
     yield from f"{rule.severity.value}, {rule.step}. {rule.page}".splitlines()
@@ -316,11 +308,6 @@ def rule_lines(rule: Rule) -> Iterator[str]:
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Make a plan of the findings of captures, or of tests in a run record: what to do first, "
-        "what each step saves, what is left after it, and whether a target is in reach. Without a "
-        "file, the newest run record is taken."
-    )
     parser.usage = "ttnn-perf plan [FILE ...] [TEST ...] [options]"
     add = partial(add_argument, parser)
     add("files FILE", f"{_FILES}; or a run record, and tests in it: ids, folders, patterns",
@@ -328,10 +315,15 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     add_captures(parser)
     add("--target TIME", "what a step should take, such as '12 ms'")
     add_format(parser, "markdown")
-    parser.set_defaults(run=run_plan, files_anywhere=True)
+    parser.set_defaults(files_anywhere=True)
 
 
 def run_plan(options: argparse.Namespace) -> Result:
+    """Make a plan of the findings of captures or recorded tests.
+
+    It says what to do first, what each step saves, and whether a target is in reach. Without a
+    file, the newest run record is taken.
+    """
     target_ns = _target_ns(options.target)
     settings = project_settings()
     chosen = _record_and_tests(options)
@@ -456,7 +448,6 @@ def _outdated(record: Path, settings: Settings) -> str:
 
 
 def _of_run(run: Run, words: Sequence[str], name: str) -> list[RegionPlan]:
-    """Plan tests of a run, the largest saving first."""
     tests = select_tests(tuple(run.tests), words, where=name)
     planned = [one for test in tests for one in _of_test(run.tests[test], run)]
     if len(tests) == 1 and words:

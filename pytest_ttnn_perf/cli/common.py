@@ -61,14 +61,12 @@ def add_argument(
 
 
 def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
-    """Add ``--format``, with ``more`` choices that only one command has."""
     choices = ("table", "json", "csv", *more)
     add_argument(parser, "--format", "output format (default: table)",
         choices=choices, default="table")  # fmt: skip
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
-    """Add the part of a capture: ``--region``, or ``--start`` and ``--end``."""
     add = partial(add_argument, parser)
     add("--region NAME", "only this region, such as decode")
     add("--start SIGNPOST", "only ops after this signpost")
@@ -76,13 +74,11 @@ def add_window(parser: argparse.ArgumentParser) -> None:
 
 
 def add_baselines(parser: argparse.ArgumentParser) -> None:
-    """Add ``--baselines``."""
     add_argument(parser, "--baselines DIR", "folder of the baselines (default: baselines)",
         type=Path)  # fmt: skip
 
 
 def add_captures(parser: argparse.ArgumentParser) -> None:
-    """Add options that name a capture, and a part of it."""
     add = partial(add_argument, parser)
     add("--csv FILE", "an ops_perf_results CSV", type=Path)
     add("--db FILE", "a report database, db.sqlite, or its folder", type=Path)
@@ -91,8 +87,6 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
 
 
 def number_within(least: int, most: int) -> Callable[[str], int]:
-    """Return a reader of whole numbers within limits."""
-
     def read(text: str) -> int:
         if not text.isdecimal() or not least <= int(text) <= most:
             message = f"expected a whole number from {least} to {most}, found {text!r}"
@@ -177,7 +171,6 @@ def matches(test: str, selector: str) -> bool:
 
 
 def near(name: str, names: Collection[str]) -> tuple[str, ...]:
-    """Return the names that may have been meant, the nearest first."""
     return tuple(difflib.get_close_matches(name, names, n=3, cutoff=0.5))
 
 
@@ -198,12 +191,10 @@ class Capture(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The files, as they were given."""
         return " + ".join(self.files)
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files, for programs and for commands that are printed."""
         return tuple(str(source.file) for source in self.sources)
 
     def read(self, options: argparse.Namespace) -> Subject:
@@ -341,7 +332,6 @@ def _written(file: Path) -> tuple[str, str]:
 def look_at(
     captures: Sequence[Capture], look: Callable[[Capture], T]
 ) -> tuple[list[tuple[Capture, T]], list[InputError]]:
-    """Look at each capture; also return why others cannot be read."""
     found: list[tuple[Capture, T]] = []
     errors: list[InputError] = []
     for capture in captures:

@@ -51,16 +51,14 @@ if TYPE_CHECKING:
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Check ttnn, devices, host, environment variables and folders, and report what would keep "
-        "a gate from working and how to fix it. A device that another process might be using is "
-        "not opened."
-    )
     add_format(parser)
-    parser.set_defaults(run=run_doctor)
 
 
 def run_doctor(options: argparse.Namespace) -> Result:
+    """Report what would keep a gate from working here, and its fix.
+
+    A device that another process might be using is not opened.
+    """
     settings = project_settings()
     around = Surroundings(dict(os.environ), settings.lock_folder or lock_folder())
 
@@ -80,7 +78,6 @@ class Surroundings(NamedTuple):
 
     @property
     def devices(self) -> Path:
-        """The folder of the driver's devices."""
         return self.root / devices_of(self.environment).absolute().relative_to("/")
 
 
@@ -155,7 +152,6 @@ _ONE_DEVICE: Final = "1x1"
 def diagnose(
     settings: Settings, around: Surroundings, *, print_line: Callable[[str], None]
 ) -> Diagnosis:
-    """Collect all facts, without opening devices that may be in use."""
     environment = around.environment
     print_line("asking ttnn what it can do ...")
     build = preflight(interpreter(), environment, timeout_s=settings.preflight_timeout)
@@ -195,7 +191,6 @@ def _snapshot(environment: Mapping[str, str]) -> tuple[TtSmi | None, str | None]
 def _device(
     build: Build, around: Surroundings, chips: tuple[int, ...], *, board: str | None, occupied: bool
 ) -> tuple[Hardware | None, str | None]:
-    """Return the hardware of one opened device, or why it is unknown."""
     if build.problem is not None:
         return None, "ttnn cannot be used"
     if build.arch is None:
@@ -442,7 +437,6 @@ def _folder(name: str, folder: Path, *, note: str = "", blocks: bool = True) -> 
 
 
 def checks_of(facts: Diagnosis) -> tuple[Check, ...]:
-    """Return the checks of software, hardware, host and folders."""
     return tuple(check for part in _CHECKS for check in part(facts))
 
 

@@ -36,16 +36,10 @@ if TYPE_CHECKING:
 
 def add_ab(parser: argparse.ArgumentParser) -> None:
     parser.usage = "ttnn-perf ab REF [TESTS] [--rounds N] [--same DIR] [options]"
-    parser.description = (
-        "Check out REF next to the working tree, and measure both alternately, each time in a "
-        "fresh process, until it is clear what changed. Each round is judged as a pair, so drift "
-        "of the machine does not matter. No baseline is needed or written. All other arguments are "
-        "passed to pytest. Exit code 7: some results are inconclusive."
-    )
     add_argument(parser, "ref REF", "a branch, tag or commit")
     _add_rounds(parser, "side", "both sides", USUAL_ROUNDS)
     add_format(parser)
-    _pass_on(parser, run_ab)
+    _pass_on(parser)
 
 
 def _add_rounds(parser: argparse.ArgumentParser, one: str, every: str, usual: int) -> None:
@@ -57,12 +51,18 @@ def _add_rounds(parser: argparse.ArgumentParser, one: str, every: str, usual: in
         action="append", default=[])  # fmt: skip
 
 
-def _pass_on(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Result]) -> None:
+def _pass_on(parser: argparse.ArgumentParser) -> None:
     parser.allow_abbrev = False
-    parser.set_defaults(run=run, passes_on=True)
+    parser.set_defaults(passes_on=True)
 
 
 def run_ab(options: argparse.Namespace) -> Result:
+    """Compare the working tree with REF, measured alternately in fresh processes.
+
+    Each round is judged as a pair, so drift of the machine does not matter. No baseline is
+    needed or written. All other arguments are passed to pytest. Exit code 7: some results are
+    inconclusive.
+    """
     from pytest_ttnn_perf.experiments.ab import ab
 
     with LiveLine() as line:
@@ -106,21 +106,21 @@ def add_bisect(parser: argparse.ArgumentParser) -> None:
         "ttnn-perf bisect GOOD [BAD] [TESTS] [--metric NAME] [--rounds N]\n"
         "                        [--same DIR] [options]"
     )
-    parser.description = (
-        "Find the commit that made a test slower. Commits after GOOD up to BAD (default: HEAD), "
-        "following first parents, are measured alternately with GOOD, each in its own folder. "
-        "After Ctrl-C, the same command continues. All other arguments are passed to pytest. Exit "
-        "code 1: BAD is not slower; 7: inconclusive or interrupted."
-    )
     add = partial(add_argument, parser)
     add("good GOOD", "a branch, tag or commit that is fast")
     add("--metric NAME", "the metric to follow (default: the one with the clearest change)")
     _add_rounds(parser, "commit", "all commits", MAX_ROUNDS)
     add_format(parser)
-    _pass_on(parser, run_bisect)
+    _pass_on(parser)
 
 
 def run_bisect(options: argparse.Namespace) -> Result:
+    """Find the commit that made a test slower.
+
+    Commits after GOOD up to BAD (default: HEAD), following first parents, are measured alternately
+    with GOOD, each in its own folder. After Ctrl-C, the same command continues. All other arguments
+    are passed to pytest. Exit code 1: BAD is not slower; 7: inconclusive or interrupted.
+    """
     from pytest_ttnn_perf.experiments.bisect import bisect
 
     bad, argv = split_bad(options.rest, Path.cwd())
@@ -130,7 +130,6 @@ def run_bisect(options: argparse.Namespace) -> Result:
 
 
 def split_bad(words: Sequence[str], cwd: Path) -> tuple[str, list[str]]:
-    """Separate BAD (default: HEAD) from pytest's words."""
     bad, rest = "HEAD", list(words)
     if rest and not rest[0].startswith("-"):
         is_file = (cwd / rest[0].partition("::")[0]).exists()
@@ -149,12 +148,6 @@ def split_bad(words: Sequence[str], cwd: Path) -> tuple[str, list[str]]:
 
 def add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.usage = "ttnn-perf calibrate TESTS [--sessions N] [--write] [options]"
-    parser.description = (
-        "Run the same tests several times, each time in a fresh process. For each metric, print "
-        "the noise within and between sessions, the limit that follows, the estimated rate of "
-        "false alarms, and the smallest regression that is caught in 80 % of runs. All other "
-        "arguments are passed to pytest."
-    )
     add = partial(add_argument, parser)
     add("--sessions N", f"number of processes, 2 to {MAX_SESSIONS} (default: 10)",
         type=number_within(2, MAX_SESSIONS), default=10)  # fmt: skip
@@ -162,10 +155,16 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
     add("--reason TEXT", "why to accept results that are worse than the stored ones")
     add_baselines(parser)
     add_format(parser)
-    _pass_on(parser, run_calibrate)
+    _pass_on(parser)
 
 
 def run_calibrate(options: argparse.Namespace) -> Result:
+    """Run the same tests several times, each time in a fresh process.
+
+    For each metric, print the noise within and between sessions, the limit that follows, the
+    estimated rate of false alarms, and the smallest regression that is caught in 80 % of runs. All
+    other arguments are passed to pytest.
+    """
     from pytest_ttnn_perf.experiments.calibrate import Calibration, calibrate
 
     asked = Calibration(
@@ -176,16 +175,15 @@ def run_calibrate(options: argparse.Namespace) -> Result:
 
 
 def add_journal(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Show the steps that ttnn-perf try has recorded for this branch: what each did, which were "
-        "kept, and how the kept ones sum to the change from the first measurement until now."
-    )
     add_argument(parser, "test TEST", "only this test, file or folder (default: all)", nargs="?")
     add_format(parser, "markdown")
-    parser.set_defaults(run=run_journal)
 
 
 def run_journal(options: argparse.Namespace) -> Result:
+    """Show the steps that ttnn-perf try has recorded for this branch.
+
+    It says what each did, which were kept, and how these add up to the change until now.
+    """
     from pytest_ttnn_perf.experiments.journal import (
         journal_listing,
         journal_markdown,
@@ -216,22 +214,22 @@ def add_try(parser: argparse.ArgumentParser) -> None:
         "ttnn-perf try -m MESSAGE [TESTS] [--base REF] [--rounds N] [--same DIR]\n"
         "                     [options]"
     )
-    parser.description = (
-        "Measure the working tree against the last kept state, alternately and each time in a "
-        "fresh process, and answer KEEP, REVERT, CANNOT_TELL or NOT_COMPARABLE. What is committed, "
-        "or was answered with KEEP since, is kept. Nothing is committed or reverted: the commands "
-        "are printed. All other arguments are passed to pytest. Exit code 1: revert, or not "
-        "comparable; 7: cannot tell."
-    )
     add = partial(add_argument, parser)
     add("-m MESSAGE", "what the change is, in short", dest="message", required=True)
     add("--base REF", "a branch, tag or commit to compare with instead")
     _add_rounds(parser, "side", "both sides", USUAL_ROUNDS)
     add("--format", "output format (default: table)", choices=("table", "json"), default="table")
-    _pass_on(parser, run_try)
+    _pass_on(parser)
 
 
 def run_try(options: argparse.Namespace) -> Result:
+    """Measure the working tree against the last kept state.
+
+    Both are measured alternately, each time in a fresh process. The answer is KEEP, REVERT,
+    CANNOT_TELL or NOT_COMPARABLE. What is committed, or was answered with KEEP since, is kept.
+    Nothing is committed or reverted: the commands are printed. All other arguments are passed
+    to pytest. Exit code 1: revert, or not comparable; 7: cannot tell.
+    """
     from pytest_ttnn_perf.experiments.journal import Decision
     from pytest_ttnn_perf.experiments.try_change import try_change, try_document, try_lines
 

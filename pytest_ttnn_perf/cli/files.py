@@ -105,17 +105,11 @@ if TYPE_CHECKING:
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Show what is in a file. For a run record: metrics, spread, verdicts and environment. For "
-        "an ops_perf_results CSV: time by op, category and device, traces, signposts, and dropped "
-        "rows; with --ops, every op on a line of its own."
-    )
     add = partial(add_argument, parser)
     add("file FILE", "a run record or a capture; the format is detected", type=Path)
     add("--ops", "list each op in order: time, cores, share of the peaks, and what binds it")
     add_window(parser)
     add_format(parser)
-    parser.set_defaults(run=run_show)
 
 
 _READERS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
@@ -130,6 +124,12 @@ _READERS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
 
 
 def run_show(options: argparse.Namespace) -> Result:
+    """Show what is in a file.
+
+    For a run record: metrics, spread, verdicts and environment. For an ops_perf_results CSV: time
+    by op, category and device, traces, signposts, and dropped rows; with --ops, every op on a line
+    of its own.
+    """
     file, start, end, region = options.file, options.start, options.end, options.region
     if options.ops:
         table = op_table_of(file, start=start, end=end)
@@ -367,7 +367,6 @@ def _record_listing(record: object, name: str, kind: str) -> Listing:
 
 
 def _sections(place: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a record, and tables inside tables."""
     for field, value in members.items():
         path = f"{place} {field}".strip()
         rows = list(value.values()) if isinstance(value, dict) else value
@@ -431,7 +430,6 @@ def _text(value: object) -> str:
 
 
 def _hot_lines(log: TtlangLog) -> Iterator[Block]:
-    """Yield the source lines of kernels with most cycles."""
     hottest = hot_lines(log)[:_MOST_HOT]
     if hottest:
         cells = [
@@ -443,20 +441,19 @@ def _hot_lines(log: TtlangLog) -> Iterator[Block]:
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "For two run records, show every metric side by side, without judging it. For two "
-        "ops_perf_results CSVs, align the ops and show which ones changed, by how much, and why; "
-        "the parts add up to the change of the kernel time."
-    )
     add = partial(add_argument, parser)
     add("before BEFORE", "a run record or a capture; the format is detected", type=Path)
     add("after AFTER", "a file of the same kind", type=Path)
     add_window(parser)
     add_format(parser)
-    parser.set_defaults(run=run_compare)
 
 
 def run_compare(options: argparse.Namespace) -> Result:
+    """Show what changed between two run records or two captures.
+
+    Metrics of runs stand side by side, without being judged. The ops of two ops_perf_results
+    CSVs are aligned: the parts add up to the change of the kernel time.
+    """
     files = before, after = options.before, options.after
     # The results of benchmarks are compared as runs.
     kinds = [
@@ -543,7 +540,6 @@ _CAPTURE_METRICS: Final[Columns[Pair]] = Columns(*_PAIR)
 
 
 def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> Listing:
-    """Lay out two runs that were read from the files ``names``."""
     before, after, pairs = comparison.before, comparison.after, comparison.pairs
     changes = [
         f"{d.field} {_or_unknown(d.before)} → {_or_unknown(d.after)}"
@@ -617,7 +613,6 @@ def _cycles(cycles: int | None) -> str:
 
 
 def _captures_listing(first: Artifact, second: Artifact, kind: str) -> Listing:
-    """Lay out what changed: metrics, calls, programs, lines."""
     pairs = _pairs(first, second)
     differs = hardware_changes(_hardware_of(first), _hardware_of(second))
     lines: list[Block] = [f"not the same hardware: {', '.join(differs)}"] if differs else []
@@ -681,12 +676,6 @@ def _left_out(records: Sequence[object]) -> Iterator[str]:
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Turn results of benchmarks (BenchmarkRun JSON, tt-xla, vLLM, inference servers) into a "
-        "run record, and list which of their numbers are gated. What several files have of one "
-        "test are its samples. Turn targets of models, such as model_targets.yaml, into a file "
-        "for the setting targets, and list what was not taken, and why."
-    )
     add = partial(add_argument, parser)
     add("files FILE", "the format is detected", type=Path, nargs="+")
     add("--json PATH", "where to write it", type=Path)
@@ -694,10 +683,15 @@ def add_import(parser: argparse.ArgumentParser) -> None:
         "what they say)")  # fmt: skip
     add("--model NAME", "of targets: the model, for files that do not name it")
     add_format(parser)
-    parser.set_defaults(run=run_import)
 
 
 def run_import(options: argparse.Namespace) -> Result:
+    """Turn results of benchmarks into a run record, targets into a file.
+
+    Results may be BenchmarkRun JSON, or those of tt-xla, vLLM and inference servers. What
+    several files have of one test are its samples. Targets, such as model_targets.yaml, are for
+    the setting targets.
+    """
     heads = {file: head_of(file).decode("utf-8-sig", errors="replace") for file in options.files}
     targets = [file for file, head in heads.items() if is_target_file(file, head)]
     if targets and len(targets) < len(options.files):

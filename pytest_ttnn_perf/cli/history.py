@@ -103,33 +103,20 @@ _MOST_RUNS = 1_000_000
 
 
 def add_history(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Show what recorded runs measured, in the order of their commits. With a test, one row "
-        "per run; without one, one row per test, metric and hardware key. A test that is called as "
-        "a command is, such as prune, stands behind two dashes."
-    )
     add = partial(add_argument, parser)
     add("test TEST", "a test id, file or folder, or a pattern", nargs="?")
     _add_runs(parser)
     add("--metric NAME", "only this metric")
     add_format(parser)
-    parser.set_defaults(run=run_history)
 
 
 def add_trends(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Find when times and throughputs of recorded runs changed for good, for better or worse: "
-        "between which commits, on which hosts, what else changed, and which ops. A host that is "
-        "slow as a whole is named once. Nothing is judged: the exit code is 0."
-    )
     _add_runs(parser)
     add_argument(parser, "--metric NAME", "only this metric")
     add_format(parser)
-    parser.set_defaults(run=run_trends)
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
-    """Add the place that runs are read from."""
     sources = parser.add_mutually_exclusive_group()
     add_argument(sources, "--runs PATH", "run records, or folders of them (default: "
         ".ttnn_perf/runs)", type=Path, nargs="+")  # fmt: skip
@@ -137,7 +124,6 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def add_branch(parser: argparse._ActionsContainer) -> None:
-    """Add ``--branch``."""
     add_argument(parser, "--branch NAME", "only runs of this branch (default: main, or master)")
 
 
@@ -160,6 +146,11 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
 
 
 def run_history(options: argparse.Namespace) -> Result:
+    """Show what recorded runs measured, in the order of their commits.
+
+    With a test, one row per run; without one, one row per test, metric and hardware key. A test
+    that is called as a command is, such as prune, stands behind two dashes.
+    """
     history = wanted_history(options)
     series = series_of(history.runs, metric=options.metric)
     if options.metric is not None and history.runs and not series:
@@ -177,6 +168,11 @@ def run_history(options: argparse.Namespace) -> Result:
 
 
 def run_trends(options: argparse.Namespace) -> Result:
+    """Find when times and throughputs of recorded runs changed for good.
+
+    It says between which commits, on which hosts, what else changed, and which ops. Nothing is
+    judged: the exit code is 0.
+    """
     history = wanted_history(options)
     return Result(trends_listing(history, metric=options.metric).text(options.format))
 
@@ -273,17 +269,17 @@ _SHOWN: Final = 10
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Send run records to a database. What is there already is left as it is, so that a command "
-        "that was interrupted can be given again."
-    )
     add_argument(parser, "paths PATH", "run records, or folders of them (default: .ttnn_perf/runs)",
         type=Path, nargs="*")  # fmt: skip
     _add_database(parser)
-    parser.set_defaults(run=run_import)
 
 
 def run_import(options: argparse.Namespace) -> Result:
+    """Send run records to a database.
+
+    What is there already is left as it is, so that a command that was interrupted can be given
+    again.
+    """
     database = _database(options)
     from pytest_ttnn_perf.history.database import Sent, send
 
@@ -338,14 +334,16 @@ def _result(lines: Sequence[str]) -> Result:
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Write the run records of a database to files. Files stay as they are."
     add_argument(parser, "-o --output FOLDER", "where to write them (default: .ttnn_perf/runs)",
         type=Path)  # fmt: skip
     _add_database(parser)
-    parser.set_defaults(run=run_export)
 
 
 def run_export(options: argparse.Namespace) -> Result:
+    """Write the run records of a database to files.
+
+    Files stay as they are.
+    """
     database = _database(options)
     from pytest_ttnn_perf.history.database import stored_records
 
@@ -372,12 +370,6 @@ def run_export(options: argparse.Namespace) -> Result:
 
 
 def add_prune(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Remove old run records from .ttnn_perf/runs. Records that baselines cite are kept, and so "
-        "are journals of runs that may be under way, and files that are no run records. With "
-        "--history, remove old runs from a database instead, or their samples and op tables alone, "
-        "which take most of its room."
-    )
     add = partial(add_argument, parser)
     add("--keep AGE|N", "what to keep: an age in days such as 90d, or the number of newest runs",
         type=_age_or_number)  # fmt: skip
@@ -388,7 +380,6 @@ def add_prune(parser: argparse.ArgumentParser) -> None:
     add("--dry-run", "show what would be removed without removing it")
     add_baselines(parser)
     add_format(parser)
-    parser.set_defaults(run=run_prune)
 
 
 def _age_or_number(text: str) -> timedelta | int:
@@ -425,6 +416,12 @@ _RECORDS: Final[Columns[_Record]] = Columns(
 
 
 def run_prune(options: argparse.Namespace) -> Result:
+    """Remove old run records from .ttnn_perf/runs.
+
+    Records that baselines cite are kept, and so are journals of runs that may be under way, and
+    files that are no run records. With --history, remove old runs from a database instead, or their
+    samples and op tables alone, which take most of its room.
+    """
     if options.keep is None and (options.keep_samples is None or options.history is None):
         raise UsageError("expected what stays, found nothing: --keep 90d, or --keep 200")
     if options.history is not None:
@@ -496,11 +493,6 @@ def _record(file: Path) -> _Record | None:
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Write one page for a browser, which needs nothing else to open: verdicts, findings, time "
-        "by op, timelines, and the history of each metric in the last 50 runs or --last. Nothing "
-        "is judged: the exit code is 0."
-    )
     add = partial(add_argument, parser)
     add("files FILE", "run records of one run, and captures (default: the newest run record)",
         nargs="*")  # fmt: skip
@@ -512,10 +504,14 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     _add_runs(parser)
     # What files are is found out; of a capture, all regions are shown.
     parser.set_defaults(csv=None, db=None, log=None, region=None, start=None, end=None)
-    parser.set_defaults(run=run_report)
 
 
 def run_report(options: argparse.Namespace) -> Result:
+    """Write one page for a browser, which needs nothing else to open.
+
+    It has verdicts, findings, time by op, timelines, and the history of each metric in the last
+    50 runs or --last. Nothing is judged: the exit code is 0.
+    """
     settings, page_file = project_settings(), options.output
     if options.baselines is not None:
         if not options.baselines.is_dir():
@@ -569,7 +565,6 @@ def _records_and_captures(words: Sequence[str], settings: Settings) -> tuple[lis
 
 
 def _joined(files: Sequence[Path]) -> Run:
-    """Join the records of a run's shards."""
     runs = [read_run(file) for file in files]
     if len(runs) < 2:
         return runs[0] if runs else Run(None, {})
@@ -601,7 +596,6 @@ class _CaptureTest(NamedTuple):
 def _capture_test(
     capture: Capture, options: argparse.Namespace, settings: Settings
 ) -> _CaptureTest:
-    """Read a capture and run the checklist on it."""
     subject = capture.read(options)
     found = checked(subject, settings)
     table, name = subject.ops, capture.name
@@ -663,7 +657,6 @@ def _source(
 def _history(
     records: Sequence[Path], settings: Settings, options: argparse.Namespace
 ) -> RunHistory:
-    """Read the selected runs, and add those of the page."""
     history = RunHistory(())
     asked = options.runs is not None or options.history is not None
     if records and (asked or (settings.artifacts / "runs").is_dir()):

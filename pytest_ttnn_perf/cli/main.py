@@ -104,9 +104,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     are in ``ids`` for commands that take ids of tests, which may look like anything. ``files`` of
     commands that take them anywhere also has those after options, which argparse leaves.
     """
-    if " ".join(arguments[:2]) in _COMMANDS:  # of a command that takes a test in that place
-        arguments = [" ".join(arguments[:2]), *arguments[2:]]
-    parser = command_parser(arguments[0] if arguments else None)
+    asked = " ".join(arguments[:2])
+    if asked not in _COMMANDS:
+        asked = arguments[0] if arguments else ""
+    elif arguments[0] != "baseline":  # a command that takes a test in that place
+        arguments = [asked, *arguments[2:]]
+    parser = command_parser(asked)
     ids: list[str] = []
     if tuple(arguments[:2]) in _TAKE_IDS and "--" in arguments:
         end = list(arguments).index("--")
@@ -131,62 +134,88 @@ def _without_password(word: str) -> str:
 
 
 def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands, or of one alone."""
+    """Return the parser; only the command ``asked`` (None: all) has arguments."""
     parser = argparse.ArgumentParser(prog="ttnn-perf", description="Performance gates for TTNN.")
     parser.add_argument("--version", action="version", version=f"ttnn-perf {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    actions = None
     for name, (module, function, summary) in _COMMANDS.items():
-        command = commands.add_parser(name, help=summary)
-        if asked is None or asked == name:
-            getattr(import_module(f"pytest_ttnn_perf.cli.{module}"), function)(command)
+        group, _, action = name.partition(" ")
+        if group == "baseline" and actions is not None:
+            command = actions.add_parser(action, help=summary)
+        else:
+            command = commands.add_parser(name, help=summary)
+        if name == "baseline":
+            actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
+        elif asked in {None, name}:
+            home = import_module(f"pytest_ttnn_perf.cli.{module}")
+            run = getattr(home, f"run_{function}")
+            command.description = run.__doc__
+            command.set_defaults(run=run)
+            getattr(home, f"add_{function}", lambda _: None)(command)
     return parser
 
 
 #: Commands that may be given tests.
 _TAKE_IDS: Final = {("baseline", action) for action in ("accept", "refresh", "forget")}
-#: Each command: its module, the function that adds its arguments, and its summary. A module is
-#: imported when its command is asked for. A command of two words is looked for first.
+#: Each command: its module, the name of its two functions there, and its summary. ``add_NAME`` adds
+#: its arguments, if it has any; the docstring of ``run_NAME`` is its help. A module is imported
+#: when its command is asked for. A command of two words is looked for first.
 _COMMANDS: Final = {
-    "gate": ("records", "add_gate", "judge a run record against baselines; exit 1 when it fails"),
-    "merge": ("records", "add_merge",
+    "gate": ("records", "gate", "judge a run record against baselines; exit 1 when it fails"),
+    "merge": ("records", "merge",
         "judge the run records of several shards and systems together"),
-    "ab": ("experiments", "add_ab",
+    "ab": ("experiments", "ab",
         "compare the working tree with a commit on this machine; exit 1 when it is worse"),
-    "try": ("experiments", "add_try",
+    "try": ("experiments", "try",
         "measure a change against the last kept state: keep, revert, or cannot tell"),
-    "journal": ("experiments", "add_journal", "show what the steps tried so far amount to"),
-    "bisect": ("experiments", "add_bisect", "find the commit that made a test slower"),
-    "history": ("history", "add_history", "show what recorded runs measured, run after run"),
-    "history import": ("history", "add_import", "send run records to a database"),
-    "history export": ("history", "add_export", "write the run records of a database"),
-    "history prune": ("history", "add_prune", "remove old run records, or old runs of a database"),
-    "trends": ("history", "add_trends",
+    "journal": ("experiments", "journal", "show what the steps tried so far amount to"),
+    "bisect": ("experiments", "bisect", "find the commit that made a test slower"),
+    "history": ("history", "history", "show what recorded runs measured, run after run"),
+    "history import": ("history", "import", "send run records to a database"),
+    "history export": ("history", "export", "write the run records of a database"),
+    "history prune": ("history", "prune", "remove old run records, or old runs of a database"),
+    "trends": ("history", "trends",
         "find when tests became slower or faster, and what changed then"),
-    "report": ("history", "add_report", "write a page for a browser, of a run or of captures"),
-    "check": ("captures", "add_check",
+    "report": ("history", "report", "write a page for a browser, of a run or of captures"),
+    "check": ("captures", "check",
         "check captures against the optimization checklist; exit 1 on errors"),
-    "analyze": ("captures", "add_analyze",
+    "analyze": ("captures", "analyze",
         "show the numbers behind the checklist: an overview, or one topic in full"),
-    "plan": ("captures", "add_plan",
+    "plan": ("captures", "plan",
         "order what was found into a plan: what each step saves, and what is left"),
-    "rules": ("captures", "add_rules",
+    "rules": ("captures", "rules",
         "list the rules of the optimization checklist, or explain one"),
-    "calibrate": ("experiments", "add_calibrate",
+    "calibrate": ("experiments", "calibrate",
         "measure how noisy tests are, and how small a regression a gate can detect"),
-    "show": ("files", "add_show", "show what is in a run record or a capture"),
-    "compare": ("files", "add_compare",
+    "show": ("files", "show", "show what is in a run record or a capture"),
+    "compare": ("files", "compare",
         "show what changed between two run records or two captures"),
-    "import": ("files", "add_import",
+    "import": ("files", "import",
         "turn results of benchmarks into a run record, and targets into a file"),
-    "baseline": ("baseline", "add_baseline",
-        "list, accept, refresh, forget, prune, rename and merge baselines"),
-    "doctor": ("doctor", "add_doctor",
+    "baseline": ("", "", "list, accept, refresh, forget, prune, rename and merge baselines"),
+    "baseline list": ("baseline", "list", "list all stored metrics"),
+    "baseline check": ("baseline", "check",
+        "check that files are valid, and that what got worse has a reason; exit 1 if not"),
+    "baseline accept": ("baseline_accept", "accept",
+        "accept the results of recorded runs as baselines"),
+    "baseline refresh": ("baseline_accept", "refresh",
+        "make baselines of the last recorded runs of a branch"),
+    "baseline forget": ("baseline", "forget", "remove baselines of tests, to record them anew"),
+    "baseline prune": ("baseline", "prune", "remove baselines of tests that no longer exist"),
+    "baseline rename": ("baseline", "rename",
+        "rename baselines after their test, file or folder was renamed"),
+    "baseline merge": ("baseline_merge", "merge",
+        "merge a baseline file that two branches changed; exit 1 on conflicts"),
+    "baseline install-merge-driver": ("baseline_merge", "install",
+        "make git merge baselines with this command"),
+    "doctor": ("doctor", "doctor",
         "report what this machine can measure; exit 1 when a gate would fail"),
-    "status": ("records", "add_status", "show what is stored, and what the last run said of it"),
-    "explain": ("records", "add_explain",
+    "status": ("records", "status", "show what is stored, and what the last run said of it"),
+    "explain": ("records", "explain",
         "show what is known of a rule, a test, a run or a capture"),
-    "mcp": ("records", "add_mcp", "serve these commands to coding agents, on stdin and stdout"),
-    "skill": ("records", "add_skill",
+    "mcp": ("records", "mcp", "serve these commands to coding agents, on stdin and stdout"),
+    "skill": ("records", "skill",
         "print how to optimize with these commands, for coding agents"),
 }  # fmt: skip
 

@@ -56,13 +56,9 @@ if TYPE_CHECKING:
 
 
 def add_gate(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Judge a run record against baselines, without pytest and without hardware."
-    )
     add_argument(parser, "record RUN.json", "a run record, the journal of an interrupted run, or "
         "a benchmark's results", type=Path)  # fmt: skip
     _add_judging(parser)
-    parser.set_defaults(run=run_gate)
 
 
 def _add_judging(parser: argparse.ArgumentParser) -> None:
@@ -76,6 +72,7 @@ def _add_judging(parser: argparse.ArgumentParser) -> None:
 
 
 def run_gate(options: argparse.Namespace) -> Result:
+    """Judge a run record against baselines, without pytest and without hardware."""
     gate, shape = _gate_of(options), options.format
     gated = gate.judge(read_run(options.record), [options.record])
     if shape == "markdown":
@@ -99,7 +96,6 @@ class Gate(NamedTuple):
     rerun: Rerun = Rerun()
 
     def judge(self, run: Run, records: Sequence[Path]) -> GateSummary:
-        """Judge a run; ``records`` are the files that it was read from."""
         if not run.tests:
             raise InputError(records[0], "the run has no tests: nothing was judged")
         run = judge_run(run, self.store, self.settings)
@@ -111,7 +107,6 @@ class Gate(NamedTuple):
         return self.summarize(run, records)
 
     def summarize(self, run: Run, records: Sequence[Path]) -> GateSummary:
-        """Summarize a run by the verdicts that it has."""
         rerun = replace(self.rerun, records=tuple(map(str, records)))
         tests = list(run.tests.values())
         summary = summary_options_of(tests, self.settings, rerun=rerun, shift=run.shift)
@@ -139,22 +134,18 @@ class GateSummary(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing of it is gated."""
         return not any(judged.verdicts for judged in self.run.tests.values())
 
     @property
     def passed(self) -> bool:
-        """Return whether it is whole, and no test failed or was lost."""
         wrong = self.is_empty or self.summary.failed or self.summary.health.lost
         return self.run.complete and not wrong
 
     @property
     def is_slower(self) -> bool:
-        """Return whether its machine is slower as a whole."""
         return self.run.shift is not None and self.run.shift.worse
 
     def report(self) -> CiReport:
-        """Return it for reports of CI."""
         return ci_report(
             self.run,
             self.gate.settings,
@@ -165,7 +156,6 @@ class GateSummary(NamedTuple):
         )
 
     def listing(self) -> Listing:
-        """Lay it out."""
         run, tests = self.run, list(self.run.tests.values())
         verdicts = [(judged, verdict) for judged in tests for verdict in judged.verdicts]
         document = {
@@ -196,7 +186,6 @@ class GateSummary(NamedTuple):
 
 
 def _gate_of(options: argparse.Namespace) -> Gate:
-    """Judge as the project does, or as the options say."""
     settings, rerun = project_settings(), Rerun()
     if options.missing:
         settings = replace(settings, missing=Missing(options.missing))
@@ -211,15 +200,10 @@ def _gate_of(options: argparse.Namespace) -> Gate:
 
 
 def add_merge(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Combine the run records of several shards and hardware keys into one report and one "
-        "verdict, without pytest and without hardware."
-    )
     add = partial(add_argument, parser)
     add("records RUN.json", "run records", type=Path, nargs="+")
     add("--expect N", "number of shards to expect; fail if there are more or fewer", type=int)
     _add_judging(parser)
-    parser.set_defaults(run=run_merge)
 
 
 class Part(NamedTuple):
@@ -231,11 +215,11 @@ class Part(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name in a report."""
         return f"{self.hardware.key}, {self.run.label}" if self.run.label else self.hardware.key
 
 
 def run_merge(options: argparse.Namespace) -> Result:
+    """Judge the run records of several shards and hardware keys together."""
     records, shape = options.records, options.format
     twice = next((record for record in records if records.count(record) > 1), None)
     if twice is not None:
@@ -378,15 +362,14 @@ def _merge_markdown(
 
 
 def add_status(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Show what is stored, and what the newest run record says against the baselines as they "
-        "are now: what failed, what has no baseline, what was not measured. The exit code is 0."
-    )
     add_format(parser)
-    parser.set_defaults(run=run_status)
 
 
 def run_status(options: argparse.Namespace) -> Result:
+    """Show what is stored, and judge the newest run record by it.
+
+    The exit code is 0.
+    """
     settings = project_settings()
     store = BaselineStore(settings.baselines)
     stored = list(store.all_files()) if settings.baselines.is_dir() else []
@@ -487,18 +470,17 @@ def _status_lines(document: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Show what is known of a rule of the checklist, of tests in the newest run record, or of "
-        "a file: of a run record its verdicts and findings, of a capture what the checklist finds. "
-        "The exit code is 0."
-    )
     add_argument(parser, "what WHAT", "the code or name of a rule, the id or file of tests, a run "
         "record, or a capture")  # fmt: skip
     add_format(parser)
-    parser.set_defaults(run=run_explain)
 
 
 def run_explain(options: argparse.Namespace) -> Result:
+    """Show what is known of a rule, a test or a file.
+
+    Tests are those of the newest run record. Of a run record, verdicts and findings are shown,
+    of a capture what the checklist finds. The exit code is 0.
+    """
     from pytest_ttnn_perf.cli.captures import run_check, run_rules
     from pytest_ttnn_perf.cli.main import parse
 
@@ -564,16 +546,12 @@ def _judged(record: Path, tests: Sequence[str]) -> Listing:
     return gated._replace(run=run, summary=summary).listing()
 
 
-def add_mcp(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Serve these commands to coding agents, over the Model Context Protocol on stdin and "
-        "stdout. Clients start it themselves, in the folder of the project. What it runs, it runs "
-        "with the rights of whoever started it."
-    )
-    parser.set_defaults(run=run_mcp)
-
-
 def run_mcp(_: argparse.Namespace) -> Result:
+    """Serve these commands to coding agents, over the Model Context Protocol.
+
+    Clients start it themselves, in the folder of the project, and speak on stdin and stdout.
+    What it runs, it runs with the rights of whoever started it.
+    """
     from pytest_ttnn_perf.agents.mcp import Server, why_not_accept
 
     if sys.stdin.isatty():
@@ -590,14 +568,7 @@ def run_mcp(_: argparse.Namespace) -> Result:
     return Result("")
 
 
-def add_skill(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Print how to optimize with these commands, and what not to do, as a skill for coding "
-        "agents: Markdown with front matter."
-    )
-    parser.set_defaults(run=run_skill)
-
-
 def run_skill(_: argparse.Namespace) -> Result:
+    """Print how to optimize with these commands, as a skill for agents."""
     skill = files("pytest_ttnn_perf.agents") / "skill.md"
     return Result(skill.read_text(encoding="utf-8"))
