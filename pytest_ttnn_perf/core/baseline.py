@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 from urllib.parse import unquote
@@ -165,24 +165,6 @@ class TestBaseline(Struct, frozen=True):
         before = Former(key, test)
         kept = (former for former in self.formerly if former != before)
         return replace(self, formerly=(*kept, before))
-
-    def named_as(self, measured: Iterable[Metric]) -> TestBaseline:
-        """Return this with metrics renamed that are measured under a new name."""
-        names = [(metric.former_name, metric.name) for metric in measured]
-        measured_names = {now for _, now in names}
-        renamed = {
-            former: now
-            for former, now in names
-            if former is not None
-            if former in self.metrics and former not in measured_names and now not in self.metrics
-        }
-        if not renamed:
-            return self
-        metrics = dict(self.metrics)
-        for former, now in renamed.items():
-            stored = metrics.pop(former)
-            metrics[now] = replace(stored, metric=replace(stored.metric, name=now))
-        return replace(self, metrics=metrics)
 
 
 class BaselineFile(Struct, frozen=True):

@@ -21,10 +21,9 @@ KERNEL_TIME: Final = "device_kernel_time"
 IO_COMPUTE_TIME: Final = "io_compute_time"
 #: What circular buffers held, on the fullest core.
 CB_PEAK: Final = "cb_peak_bytes"
-#: The most that a call holds of its own at one time, per bank; and what baselines called it before.
+#: The most that a call holds of its own at one time, per bank.
 L1_ADDED: Final = "l1_added_bytes"
 DRAM_ADDED: Final = "dram_added_bytes"
-_ADDED, _PEAK = "_added_bytes", "_peak_bytes"
 #: The times of calls of a model, by the clock.
 WALL_TIME: Final = "wall_time"
 THROUGHPUT_TIME: Final = "throughput_time"
@@ -151,14 +150,6 @@ class Metric(Struct, frozen=True):
         buffers among them, which most ops use.
         """
         return self.name.endswith(CB_PEAK) and self.source is not Source.WALL
-
-    @property
-    def former_name(self) -> str | None:
-        """The name of the same quantity in older baselines, if different."""
-        name = self.name
-        if not name.endswith((L1_ADDED, DRAM_ADDED)) or self.source is Source.WALL:
-            return None
-        return name.removesuffix(_ADDED) + _PEAK
 
     @property
     def totals(self) -> tuple[str, ...]:

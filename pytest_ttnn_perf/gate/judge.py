@@ -154,8 +154,7 @@ def judge_test(
         limits = [v for v in broken if v and v.reason is Reason.ABSOLUTE_LIMIT]
         return (_no_data(NO_METRIC, Reason.RAISED, observation.error), *limits)
     obstacle = _obstacle(observation, baseline, other_keys)
-    measured = (observed.metric for observed in observation.metrics.values())
-    stored = baseline.named_as(measured).metrics if baseline else {}
+    stored = baseline.metrics if baseline else {}
     stored = {name: metric for name, metric in stored.items() if not metric.metric.only_recorded}
     verdicts = [
         _judge_metric(observed, stored.get(name), obstacle, policy)

@@ -35,12 +35,12 @@ from pytest_ttnn_perf.core.observation import (
 )
 from pytest_ttnn_perf.core.settings import Checklist, Missing
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, doubt_gains, judge_test, settled_value
-from pytest_ttnn_perf.gate.machine_shift import drift_of, explain_by_shift, shift_of
+from pytest_ttnn_perf.gate.machine_shift import explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES, ask_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable
 
     from pytest_ttnn_perf.core.hardware import Environment, Hardware, Scalar
     from pytest_ttnn_perf.core.observation import Run, Shift, Verdict
@@ -366,21 +366,6 @@ def difference_text(name: str, before: Scalar, now: Scalar) -> str:
     """Say how the environment differs from that of the baselines."""
     now_text = f"no {name}" if now is None else f"{name} {now}"
     return f"{now_text}, at the baselines {before}"
-
-
-def drifts_of(tests: Iterable[JudgedTest]) -> Iterator[tuple[str, str, int, float]]:
-    """Yield times that drifted: test, metric, number of samples and change.
-
-    Times only: a throughput that was derived from one would say the same again.
-    """
-    for judged in tests:
-        for verdict in judged.verdicts:
-            observed = judged.observation.metrics.get(verdict.metric.name)
-            if observed is not None and verdict.metric.kind is Kind.TIME:
-                drift = drift_of(observed.samples)
-                if drift is not None:
-                    samples = len(observed.samples)
-                    yield judged.observation.test, verdict.metric.name, samples, drift
 
 
 def failing_verdicts(judged: JudgedTest, settings: Settings) -> tuple[Verdict, ...]:

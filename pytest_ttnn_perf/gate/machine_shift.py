@@ -1,8 +1,7 @@
-"""Shift of the whole machine, and drift of samples."""
+"""Shift of the whole machine."""
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
 from math import expm1, log, log1p, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -130,37 +129,6 @@ def moved_again(verdict: Verdict, samples: Sequence[float]) -> Move | None:
         return None
     sign = -1.0 if verdict.metric.better is Better.HIGHER else 1.0
     return Move(sign * log(median(samples) / verdict.centre), log1p(verdict.limit))
-
-
-#: In fewer samples chance makes any order too often.
-_FEWEST: Final = 8
-#: More samples than this are thinned to medians of as many blocks: pairs grow by the square.
-_MOST: Final = 100
-#: Mann-Kendall's statistic of a trend, in its standard deviations: 1 in 400 by chance.
-_SIGNIFICANCE: Final = 3.0
-
-
-def drift_of(samples: Sequence[float], *, policy: Policy = DEFAULT_POLICY) -> float | None:
-    """Return the drift of samples in their order, if it is plain.
-
-    By the Mann-Kendall test; it is the change from the first to the last third, 0.1 for 10 % more.
-    None is no proof of steadiness: fewer than 8 samples, or one that is not above zero, say
-    nothing, and drift can hide in noise.
-    """
-    if len(samples) < _FEWEST or not all(0 < sample <= LARGEST for sample in samples):
-        return None
-    if len(samples) > _MOST:
-        starts = [block * len(samples) // _MOST for block in range(_MOST + 1)]
-        samples = [median(samples[start:end]) for start, end in pairwise(starts)]
-    count = len(samples)
-    rising = sum((late > early) - (late < early) for early, late in combinations(samples, 2))
-    # Without the correction for ties: with ties the test is the stricter one. The 1 is for
-    # continuity.
-    deviation = sqrt(count * (count - 1) * (2 * count + 5) / 18)
-    if abs(rising) - 1 < _SIGNIFICANCE * deviation:
-        return None
-    change = log(median(samples[-(count // 3) :])) - log(median(samples[: count // 3]))
-    return _fraction(change) if abs(change) >= log1p(policy.floor) else None
 
 
 #: Changes beyond this logarithm have no exponential.

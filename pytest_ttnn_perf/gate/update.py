@@ -71,8 +71,6 @@ class Change(Struct, frozen=True):
     def __call__(self, stored: TestBaseline | None) -> TestBaseline:
         """Return the baseline after the change."""
         observation, ops = self.observation, self.observation.ops
-        if stored is not None:
-            stored = stored.named_as(observed.metric for observed in observation.metrics.values())
         before = stored.metrics if stored else {}
         metrics = {name: own for name, own in before.items() if not own.metric.only_recorded}
         for name, action in self.actions.items():

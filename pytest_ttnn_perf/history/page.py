@@ -70,7 +70,6 @@ from pytest_ttnn_perf.report.sentences import (
 from pytest_ttnn_perf.report.tables import display_unit, format_value, shown_path
 from pytest_ttnn_perf.report.terminal import (
     by_remedy,
-    drift_line,
     health_lines,
     outcome_counts,
     shift_line,
@@ -219,7 +218,6 @@ def _notes(source: PageSource) -> Iterator[str]:
         yield shift_line(options.shift)
     yield from accept_line(tests, options.failed, options.rerun)
     yield from (line.text.strip() for line in health_lines(options.health))
-    yield from (drift_line(*drift) for drift in options.drifts)
     yield from (f"history: {line.strip()}" for line in history_lines(source.history))
     metrics = (each for judged in tests for each in judged.observation.metrics.values())
     if any(len(each.samples) > MOST_SAMPLES for each in metrics):

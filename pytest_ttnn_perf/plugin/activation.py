@@ -62,7 +62,6 @@ WINGS: Final = {
     "change_by_op": "pytest_ttnn_perf.analysis.show.attribution:regions_sentence",
     "changed_calls": "pytest_ttnn_perf.analysis.show.attribution:calls_sentence",
     "select_rules": "pytest_ttnn_perf.analysis.checklist.runner:select_rules",
-    "rule_codes": "pytest_ttnn_perf.analysis.checklist.runner:codes",
     "use_rules": "pytest_ttnn_perf.analysis.checklist.runner:use_custom_rules",
     # A run has finished.
     "journals": "pytest_ttnn_perf.experiments.journal:journals_of",

@@ -82,17 +82,6 @@ class Progress(Struct, frozen=True):
         return (self.baseline, *self.steps, self.pcc)
 
 
-class NeedlessWaiver(Struct, frozen=True):
-    """A waiver without effect, of a ``test`` or of the configuration.
-
-    A code that is not ``known`` is no rule at all.
-    """
-
-    code: str
-    test: str | None
-    known: bool
-
-
 #: States in a table; a dash is unknown, also as "done (2 -)": but for two rules.
 _SHORT: Final = {
     State.DONE: "done",
@@ -293,16 +282,6 @@ def _finding(finding: Finding, tests: Sequence[str], advised: set[str]) -> Itera
     if finding.code not in advised:
         advised.add(finding.code)
         yield from advice_lines(finding)
-
-
-def waiver_lines(waivers: Iterable[NeedlessWaiver]) -> Iterator[Line]:
-    """Name the waivers that hide nothing: they would hide what comes later."""
-    for waiver in waivers:
-        place = f"rules.{waiver.code}" if waiver.test is None else f"{waiver.test}: waive"
-        if waiver.known:
-            yield Line(f"{place}: {waiver.code} found nothing; remove the waiver")
-        else:
-            yield Line(f"{place}: {waiver.code} is not a rule; `ttnn-perf rules` lists them")
 
 
 _STEPS: Final = tuple(family for family in Family if family.is_step)

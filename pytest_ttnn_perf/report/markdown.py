@@ -31,7 +31,7 @@ from pytest_ttnn_perf.report.sentences import (
     worst_first,
 )
 from pytest_ttnn_perf.report.tables import format_change, format_fraction, format_value
-from pytest_ttnn_perf.report.terminal import count_line, drift_line, shift_line
+from pytest_ttnn_perf.report.terminal import count_line, shift_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -358,9 +358,6 @@ def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
         *_missing_sections(report),
     ]
     folded = [*_sweep_sections(report), *_environment(report), *_progress_section(report)]
-    if options.drifts:
-        lines = [f"- {prose(drift_line(*drift))}\n" for drift in options.drifts]
-        folded.append(Section(f"\n{_summary(f'Drift: {len(lines)}')}", tuple(lines), _FOLDED))
     rows = [_row(judged, verdict) for judged in report.tests for verdict in judged.verdicts]
     if rows:
         head = f"\n{_summary(f'All metrics: {len(rows):,}')}{_HEADING}"

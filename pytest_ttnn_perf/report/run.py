@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_text
-from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.metric import median
 from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, Outcome, encode_heading
 from pytest_ttnn_perf.core.settings import Checklist, Missing
@@ -23,14 +21,13 @@ from pytest_ttnn_perf.gate.health import find_orphans, health_of
 from pytest_ttnn_perf.gate.judging import (
     difference_text,
     differences_of,
-    drifts_of,
     failing_verdicts,
     is_failed,
     sweeps_in,
     violations,
 )
 from pytest_ttnn_perf.gate.rules_on_numbers import axis_without_effect
-from pytest_ttnn_perf.report.findings import ModelKind, NeedlessWaiver, State, progress_of, title
+from pytest_ttnn_perf.report.findings import ModelKind, State, progress_of, title
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import Line, shown_path
 from pytest_ttnn_perf.report.terminal import (
@@ -86,9 +83,7 @@ def summary_options_of(
         rerun,
         QUIET | WITHOUT_BASELINE if settings.missing is Missing.IGNORE else QUIET,
         shift,
-        tuple(drifts_of(tests)),
         progress=tuple((test, steps) for test, steps in progress if steps is not None),
-        needless=tuple(_needless_waivers(tests, settings)),
         sweeps=tuple(sweeps_in(tests)),
     )
 
@@ -106,25 +101,6 @@ def _progress(judged: JudgedTest) -> Progress | None:
     )
     known = {State.DONE, State.OPEN}
     return progress if any(step.state in known for step in progress.steps) else None
-
-
-#: A finding that was not measured here may well be found elsewhere.
-_NOTHING: Final = frozenset({RuleOutcome.CLEAN, RuleOutcome.NOT_APPLICABLE})
-
-
-def _needless_waivers(tests: Sequence[JudgedTest], settings: Settings) -> Iterator[NeedlessWaiver]:
-    """Yield the waivers that name no rule, or hide nothing."""
-    for observation in (judged.observation for judged in tests):
-        if observation.waived and observation.outcomes:
-            known = wings.call("rule_codes")
-            for code in observation.waived:
-                if code not in known or observation.outcomes.get(code) in _NOTHING:
-                    yield NeedlessWaiver(code, observation.test, known=code in known)
-    for code, rule in settings.rules.items():
-        if rule.waive is not None:
-            outcomes = {judged.observation.outcomes.get(code) for judged in tests} - {None}
-            if outcomes and outcomes <= _NOTHING:
-                yield NeedlessWaiver(code, None, known=True)
 
 
 def ci_report(

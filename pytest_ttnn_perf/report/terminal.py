@@ -24,7 +24,6 @@ from pytest_ttnn_perf.report.findings import (
     findings_lines,
     first_step,
     progress_cells,
-    waiver_lines,
 )
 from pytest_ttnn_perf.report.sentences import (
     ACCEPTED,
@@ -68,7 +67,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import JudgedTest, Shift, Verdict
     from pytest_ttnn_perf.gate.health import Orphan, Renaming
     from pytest_ttnn_perf.gate.sweeps import Sweep
-    from pytest_ttnn_perf.report.findings import NeedlessWaiver, Progress
+    from pytest_ttnn_perf.report.findings import Progress
     from pytest_ttnn_perf.report.sentences import Remedy
     from pytest_ttnn_perf.report.tables import Table
 
@@ -232,15 +231,6 @@ def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
     yield f"if it should stay: {accept}"
 
 
-def drift_line(test: str, metric: str, samples: int, change: float) -> str:
-    way = f"{format_fraction(abs(change))} {'slower' if change > 0 else 'faster'}"
-    course = f"in the course of {counted(samples, 'sample')}"
-    return (
-        f"drift {test}: {metric} got {way} {course}: a clock or a temperature "
-        "that had not settled; more warm-up may help"
-    )
-
-
 def health_lines(health: BaselineHealth) -> Iterator[Line]:
     if health.lost:
         count = counted(len(health.lost), "test")
@@ -281,10 +271,8 @@ class SummaryOptions(Struct, frozen=True):
     rerun: Rerun = Rerun()
     silent: frozenset[Outcome] = QUIET
     shift: Shift | None = None
-    drifts: tuple[tuple[str, str, int, float], ...] = ()
     update: Update | None = None
     progress: tuple[tuple[str, Progress], ...] = ()
-    needless: tuple[NeedlessWaiver, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
     orphaned: tuple[Sequence[Orphan], Sequence[Renaming]] | None = None
     #: The record of the run, for the commands about orphans.
@@ -322,9 +310,7 @@ def summary_lines(
     yield from map(Line, accept_line(tests, failed, summary_options.rerun))
     yield from sentences
     if not quiet:
-        yield from waiver_lines(summary_options.needless)
         yield from _unknown_hardware(tests)
-        yield from (Line(drift_line(*drift)) for drift in summary_options.drifts)
         if summary_options.orphaned is not None:
             yield from orphan_lines(
                 *summary_options.orphaned,
