@@ -32,10 +32,10 @@ from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Input, Subject
 from pytest_ttnn_perf.core.observation import lies_in
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.report.tables import Listing, Result
+from pytest_ttnn_perf.report.tables import Listing, Result, printed, stdout_style
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.core.settings import Settings
@@ -327,6 +327,11 @@ def _written(file: Path) -> tuple[str, str]:
     stamp = _STAMP.search(file.name)
     written = time.strftime(_STAMP_FORMAT, time.localtime(file.stat().st_mtime))
     return stamp[0] if stamp else written, str(file)
+
+
+def plain(lines: Iterable[str], *, failed: bool = False) -> Result:
+    """Print lines that have no other format."""
+    return Result("".join(f"{line}\n" for line in printed(lines, stdout_style())), failed=failed)
 
 
 def look_at(

@@ -6,7 +6,8 @@ import argparse
 import os
 import time
 from collections import Counter
-from datetime import datetime, timedelta, timezone
+from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,7 +17,6 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.ops.regions import why_invalid
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, is_run_record, kind_of, read_run
 from pytest_ttnn_perf.analysis.readers.device_csv import device_metrics, gated_ops
-from pytest_ttnn_perf.cli.baseline_edits import edited_settings
 from pytest_ttnn_perf.cli.captures import checked
 from pytest_ttnn_perf.cli.common import (
     add_argument,
@@ -29,10 +29,11 @@ from pytest_ttnn_perf.cli.common import (
     matches,
     newest_record,
     number_within,
+    plain,
     select_tests,
 )
 from pytest_ttnn_perf.cli.records import Gate
-from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import check_writable, read_text, write_text
 from pytest_ttnn_perf.core.finding import Input
 from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Run
@@ -43,7 +44,7 @@ from pytest_ttnn_perf.core.settings import (
     read_database,
     with_environment,
 )
-from pytest_ttnn_perf.core.text import counted, inert, inert_lines
+from pytest_ttnn_perf.core.text import counted, inert_lines
 from pytest_ttnn_perf.experiments.journal import journals_of
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.history.page import (
@@ -65,7 +66,6 @@ from pytest_ttnn_perf.history.runs import (
     RunSelection,
     chosen,
     follow,
-    kept_of,
     overview_listing,
     read_history,
     record_files,
@@ -77,18 +77,13 @@ from pytest_ttnn_perf.history.runs import (
 from pytest_ttnn_perf.history.trends import trends_listing
 from pytest_ttnn_perf.report.sentences import Rerun
 from pytest_ttnn_perf.report.tables import (
-    Column,
-    Columns,
-    Listing,
     Result,
-    printed,
     shown_path,
-    stdout_style,
 )
 from pytest_ttnn_perf.report.terminal import LiveLine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.cli.common import Capture
     from pytest_ttnn_perf.core.ops import OpTable
@@ -96,7 +91,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.gate.store import StoredFile
     from pytest_ttnn_perf.history.database import Database
     from pytest_ttnn_perf.history.runs import Renamed
-    from pytest_ttnn_perf.report.tables import Block
 
 #: More runs than anybody has.
 _MOST_RUNS = 1_000_000
@@ -264,8 +258,8 @@ def _database(options: argparse.Namespace) -> Database:
 # ``ttnn-perf history import``, ``export`` and ``prune``.
 
 _MILESTONES: Final = 10
-#: So many files or runs are named.
-_SHOWN: Final = 10
+#: As much of a file as identifies it.
+_HEAD: Final = 1 << 12
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
@@ -281,13 +275,12 @@ def run_import(options: argparse.Namespace) -> Result:
     again.
     """
     database = _database(options)
-    from pytest_ttnn_perf.history.database import Sent, send
+    from pytest_ttnn_perf.history.database import send
 
     files = list(record_files(options.paths or [_records_folder()]))
     if not files:
         raise UsageError("expected run records, found none: make some with pytest --ttnn-perf")
-    done: Counter[Sent] = Counter()
-    others: list[str] = []
+    done: Counter[bool] = Counter()
     unreadable: list[str] = []
     with LiveLine() as line:
         for number, file in enumerate(files, start=1):
@@ -297,40 +290,22 @@ def run_import(options: argparse.Namespace) -> Result:
             except InputError as error:
                 unreadable.append(str(error))
                 continue
-            outcome = send(database, run, RecordFile(file))
-            done[outcome] += 1
-            if outcome is Sent.OTHER:
-                others.append(str(file))
+            done[send(database, run, RecordFile(file))] += 1
     if not done:
         problem = f"none of the {len(files)} files is a run record that can be read"
         raise InputError(files[0].parent, f"{problem}; the first: {unreadable[0]}")
-    sent = done[Sent.NEW] + done[Sent.COMPLETED]
-    there = f"; {done[Sent.THERE]} already there" if done[Sent.THERE] else ""
-    lines = [f"sent {counted(sent, 'run')} to {database.url}{there}"]
-    if done[Sent.COMPLETED]:
-        lines.append(f"{done[Sent.COMPLETED]} of them had been sent before they were over")
-    lines += _listed(
-        "not sent, as another run of the same id, shard and attempt is there", "file", others
-    )
-    return _result([*lines, *_listed("not sent, as they cannot be read", "file", unreadable)])
+    there = f"; {done[False]} already there" if done[False] else ""
+    lines = [f"sent {counted(done[True], 'run')} to {database.url}{there}"]
+    if unreadable:
+        lines.append(f"not sent, as they cannot be read: {counted(len(unreadable), 'file')}")
+        lines += [f"  {problem}" for problem in unreadable]
+    return plain(lines)
 
 
 def _show(line: LiveLine, what: str, number: int, count: int) -> None:
     """Show how far a command is; in a log, at milestones."""
     part = max(1, count // _MILESTONES)
     line.progress(f"{what}: {number} of {count}", number % part == 0 and count > _MILESTONES)
-
-
-def _listed(what: str, noun: str, items: Sequence[str]) -> list[str]:
-    if not items:
-        return []
-    lines = [f"{what}: {counted(len(items), noun)}", *(f"  {item}" for item in items[:_SHOWN])]
-    more = len(items) - _SHOWN
-    return [*lines, f"  and {more} more"] if more > 0 else lines
-
-
-def _result(lines: Sequence[str]) -> Result:
-    return Result("".join(f"{line}\n" for line in printed(lines, stdout_style())))
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
@@ -349,7 +324,6 @@ def run_export(options: argparse.Namespace) -> Result:
 
     folder: Path = options.output or _records_folder()
     written = existing = 0
-    pruned: list[str] = []
     records = stored_records(database)
     with LiveLine() as line:
         for number, record in enumerate(records, start=1):
@@ -357,139 +331,79 @@ def run_export(options: argparse.Namespace) -> Result:
             file = folder / record.file
             if file.exists():
                 existing += 1
-            elif (text := record.text()) is None:
-                pruned.append(record.name)
             else:
-                write_text(file, text + "\n")
+                write_text(file, record.text() + "\n")
                 written += 1
     there = f"; {existing} already there" if existing else ""
-    done = f"wrote {counted(written, 'run record')} to {shown_path(folder, folder.cwd())}{there}"
-    return _result(
-        [done, *_listed("not written, as samples and op tables were pruned", "run", pruned)]
+    return plain(
+        [f"wrote {counted(written, 'run record')} to {shown_path(folder, folder.cwd())}{there}"]
     )
 
 
 def add_prune(parser: argparse.ArgumentParser) -> None:
     add = partial(add_argument, parser)
-    add("--keep AGE|N", "what to keep: an age in days such as 90d, or the number of newest runs",
-        type=_age_or_number)  # fmt: skip
-    add("--keep-samples AGE|N", "of a database: the runs whose samples and op tables stay",
-        type=_age_or_number)  # fmt: skip
+    add("--keep AGE", "how old runs may be, in days such as 90d", type=_age, required=True)
     add("--history URL", "the database to prune; without a URL, that of TTNN_PERF_HISTORY or the "
         "setting", nargs="?", const="")  # fmt: skip
     add("--dry-run", "show what would be removed without removing it")
-    add_baselines(parser)
-    add_format(parser)
 
 
-def _age_or_number(text: str) -> timedelta | int:
+def _age(text: str) -> timedelta:
     number = text.removesuffix("d")
-    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= _MOST_RUNS):
-        message = f"expected days such as 90d, or a number of runs such as 200, found {text!r}"
+    if number == text or not (number.isascii() and number.isdecimal() and 1 <= int(number) < 10**6):
+        message = f"expected days such as 90d, found {text!r}"
         raise argparse.ArgumentTypeError(message)
-    return timedelta(days=int(number)) if text.endswith("d") else int(number)
-
-
-#: As much of a file as identifies it.
-_HEAD: Final = 1 << 12
-#: A journal that was written to since then may be that of a run under way.
-_LIVE_S: Final = 24 * 60 * 60.0
-
-
-class _Record(NamedTuple):
-    """A run record; the run of a live one may go on."""
-
-    file: Path
-    run: str
-    started_s: float
-    size_bytes: int
-    is_live: bool
-
-
-_RECORDS: Final[Columns[_Record]] = Columns(
-    Column("record", lambda each: str(each.file), "record"),
-    Column("started", lambda each: f"{datetime.fromtimestamp(each.started_s, timezone.utc):%F}",
-           "started"),
-    Column("size_bytes", lambda each: each.size_bytes, "size",
-           lambda each: f"{each.size_bytes / 1000:.1f} kB", right=True),
-)  # fmt: skip
+    return timedelta(days=int(number))
 
 
 def run_prune(options: argparse.Namespace) -> Result:
     """Remove old run records from .ttnn_perf/runs.
 
-    Records that baselines cite are kept, and so are journals of runs that may be under way, and
-    files that are no run records. With --history, remove old runs from a database instead, or their
-    samples and op tables alone, which take most of its room.
+    Records that baselines cite are kept, and so are files that are no run records. A journal is as
+    old as its last line. With --history, remove old runs from a database instead.
     """
-    if options.keep is None and (options.keep_samples is None or options.history is None):
-        raise UsageError("expected what stays, found nothing: --keep 90d, or --keep 200")
+    oldest_s = time.time() - options.keep.total_seconds()
+    what = "would remove" if options.dry_run else "removed"
     if options.history is not None:
         database = _database(options)
         from pytest_ttnn_perf.history.database import prune
 
-        samples = options.keep_samples
-        done = prune(database, options.keep, samples, dry_run=options.dry_run)
-        what = "would remove" if options.dry_run else "removed"
-        span = f" of {done.first_day} to {done.last_day}" if done.runs else ""
-        more = f" and the samples of {counted(done.samples, 'other run')}" if samples else ""
-        kept = counted(done.kept, "run")
-        return _result([f"{what} {counted(done.runs, 'run')}{span}{more}; kept {kept}"])
-    if options.keep_samples is not None:
-        message = "--keep-samples is for a database: run records are kept, or removed, as a whole"
-        raise UsageError(message)
-    return _prune_files(options, _records_folder())
-
-
-def _prune_files(options: argparse.Namespace, folder: Path) -> Result:
-    if not folder.is_dir():
-        message = f"{folder}: expected run records, found no folder: there is nothing to remove"
-        raise UsageError(message)
+        removed, kept = prune(database, oldest_s, dry_run=options.dry_run)
+        return plain([f"{what} {counted(removed, 'run')}; kept {counted(kept, 'run')}"])
+    records = list(_own_records(_records_folder()))
     cited = {
         session.run
-        for file in _stored(edited_settings(options).baselines)
+        for file in _stored(project_settings().baselines)
         for test in file.content.tests.values()
         for metric in test.metrics.values()
         for session in metric.sessions
     }
-    records = filter(None, map(_record, record_files([folder])))
-    newest = sorted(records, key=lambda each: (each.started_s, each.file), reverse=True)
-    kept = kept_of([each.started_s for each in newest], options.keep)
-    old = [each for each in newest[kept:] if each.run not in cited and not each.is_live]
-    size_mb = sum(each.size_bytes for each in old) / 1e6
-    would = "would remove" if options.dry_run else "removing"
-    count = f"{would} {counted(len(old), 'record')}, {size_mb:.1f} MB"
-    lines: list[Block] = [*_RECORDS.table(old), f"{count}; kept {len(newest) - len(old)}"]
-    document = {"dry_run": options.dry_run, "removed": _RECORDS.objects(old)}
-    listing = Listing(tuple(lines), document, _RECORDS.names, _RECORDS.rows(old))
-
-    def remove() -> Result:
-        errors = ""
-        for each in old:
+    old = [file for file, run, since_s in records if run not in cited and since_s < oldest_s]
+    if not options.dry_run:
+        for file in old:
             try:
-                each.file.unlink(missing_ok=True)  # another command may have been quicker
+                file.unlink(missing_ok=True)  # another command may have been quicker
             except OSError as cause:
-                errors += f"ttnn-perf: not removed: {inert(str(each.file))}: {cause.strerror}\n"
-        return Result("", failed=bool(errors), errors=errors)
+                raise WriteError(file, cause, doing="remove") from cause
+    kept = len(records) - len(old)
+    return plain([f"{what} {counted(len(old), 'record')}; kept {counted(kept, 'record')}"])
 
-    return Result(listing.text(options.format), then=None if options.dry_run else remove)
 
-
-def _record(file: Path) -> _Record | None:
-    """Return a record of ours; None for any other file."""
-    try:
-        state = file.lstat()
-        # Results of benchmarks, too, can be read as a run, and are no records of ours.
-        is_ours = not file.is_symlink() and is_run_record(read_text(file)[:_HEAD])
-        run = read_run(file) if is_ours else None
-    except (InputError, OSError):
-        run = None
-    if run is None or run.id is None:
-        return None
-    started_s = seconds_of(run.environment.started_at)
-    is_live = file.suffix == ".jsonl" and state.st_mtime > time.time() - _LIVE_S
-    started_s = state.st_mtime if started_s is None else started_s
-    return _Record(file, run.id, started_s, state.st_size, is_live)
+def _own_records(folder: Path) -> Iterator[tuple[Path, str, float]]:
+    """Yield our records with their runs and the times they are of."""
+    if not folder.is_dir():
+        message = f"{folder}: expected run records, found no folder: there is nothing to remove"
+        raise UsageError(message)
+    for file in record_files([folder]):
+        with suppress(InputError, OSError):
+            # Results of benchmarks, too, can be read as a run, and are no records of ours.
+            if file.is_symlink() or not is_run_record(read_text(file)[:_HEAD]):
+                continue
+            run, since_s = read_run(file), None
+            if file.suffix != ".jsonl":  # the run of a journal may be under way
+                since_s = seconds_of(run.environment.started_at)
+            if run.id is not None:
+                yield file, run.id, file.stat().st_mtime if since_s is None else since_s
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:

@@ -14,12 +14,11 @@ import time
 import zlib
 from collections import defaultdict
 from contextlib import closing
-from enum import Enum
 from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -63,7 +62,6 @@ from pytest_ttnn_perf.history.runs import (
     RecordedRun,
     RecordFile,
     arranged,
-    kept_of,
     recorded_run,
     seconds_of,
 )
@@ -76,14 +74,14 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.observation import Run
     from pytest_ttnn_perf.core.settings import DatabaseUrl
-    from pytest_ttnn_perf.history.runs import Keep, RunHistory, RunSelection
+    from pytest_ttnn_perf.history.runs import RunHistory, RunSelection
 
     Row = dict[str, Any]
 
 T = TypeVar("T")
 
 #: The version of the tables below. A database of another one is refused.
-VERSION: Final = 3
+VERSION: Final = 4
 #: Keeps others from making the tables meanwhile; any number that nobody else uses.
 _LOCK: Final = 7_866_376
 #: After these pauses a transaction is tried again. With what each try may wait itself, a database
@@ -124,15 +122,14 @@ _SCHEMA: Final = Table(
     Column("version", Integer, primary_key=True, autoincrement=False),
     *_columns(Text, "written_by"),
 )
-#: ``digest`` is of what was measured: one name with two of them is two runs. ``environment`` and
-#: ``software`` are JSON. ``started_s`` is None for a time that cannot be read.
+#: ``environment`` and ``software`` are JSON. ``started_s`` is None for a time that cannot be read.
 RUN: Final = Table(
     "ttnn_perf_run",
     _TABLES,
     Column("id", _Number, primary_key=True),
     *_columns(Text, "run", "shard"),
     *_columns(Integer, "attempt"),
-    *_columns(Text, "digest", "started_at", "environment", "software"),
+    *_columns(Text, "started_at", "environment", "software"),
     *_columns(Text, "label", optional=True),
     *_columns(Boolean, "complete"),
     *_columns(Double, "started_s", optional=True),
@@ -152,7 +149,7 @@ _OBSERVATION: Final = Table(
     *_columns(Double, "baseline", "change", "change_limit", optional=True),
     *_columns(Boolean, "gated", "explains", "written"),
 )
-#: The whole records, compressed. They may be gone before their runs are.
+#: The whole records, compressed.
 _RECORD: Final = Table("ttnn_perf_record", _TABLES, _run_id(), *_columns(LargeBinary, "content"))
 
 
@@ -308,47 +305,32 @@ def _chunks(items: Iterable[Any]) -> Iterator[list[Any]]:
         yield chunk
 
 
-class Sent(Enum):
-    """Result of sending a run."""
-
-    NEW = "sent"
-    THERE = "there already"
-    #: It had been sent before it was over.
-    COMPLETED = "completed"
-    #: Another run has its name, shard and attempt; that one stays.
-    OTHER = "another run of that name is there"
-
-
 def send(
     database: Database, run: Run, source: RecordFile | StoredRecord, *, text: str | None = None
-) -> Sent:
-    """Send a run; a run that is there already changes nothing.
+) -> bool:
+    """Send a run; return False if it is there already.
 
-    ``text`` is its record, if it was written before.
+    A run that was sent before it was over is replaced by the whole one. ``text`` is its record, if
+    it was written before.
     """
-    record = (run_text(run) if text is None else text).encode("utf-8", "backslashreplace")
+    record = run_text(run) if text is None else text
+    # Digits of samples are not worth a longer search.
+    packed = zlib.compress(record.encode("utf-8", "backslashreplace"), 3)
     recorded = recorded_run(source, run)
-    packed = zlib.compress(record, 3)  # digits of samples are not worth a longer search
-    return database.write(partial(_write, recorded, packed))
+    row = _run_row(recorded, run.id or f"unnamed-{_digest(record)}")
+    return database.write(partial(_write, recorded, row, packed))
 
 
 def send_run(url: DatabaseUrl, run: Run, record: Path, text: str | None) -> None:
     send(Database(url), run, RecordFile(record), text=text)
 
 
-def _run_row(run: RecordedRun) -> Row:
+def _run_row(run: RecordedRun, name: str) -> Row:
     environment = run.environment
-    measured = sorted(
-        (*map(str, _identity(r)), r.value, r.verdict.outcome.value if r.verdict else "")
-        for r in run.readings
-    )
-    # Of all that it measured, whichever version of ours wrote it.
-    digest = _digest(run.at, run.commit, run.host, run.complete, measured)
     return {
-        "run": _name(run.id or f"unnamed-{digest}"),
+        "run": _name(name),
         "shard": _name(environment.shard or ""),
         "attempt": max(-_LARGEST, min(environment.attempt or 0, _LARGEST)),
-        "digest": digest,
         "started_at": _clean(run.at),
         "started_s": seconds_of(run.at),
         "label": None if run.label is None else _clean(run.label),
@@ -358,14 +340,8 @@ def _run_row(run: RecordedRun) -> Row:
     }
 
 
-def _identity(reading: Reading) -> tuple[Any, ...]:
-    metric = reading.metric
-    definition = (metric.name, metric.unit, metric.better.value, metric.kind.value)
-    return (reading.test, *definition, metric.source.value, reading.key, reading.setting)
-
-
-def _digest(*parts: object) -> str:
-    return sha256(json.dumps(parts).encode()).hexdigest()[:32]
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def _clean(text: str) -> str:
@@ -378,16 +354,13 @@ def _name(text: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}-{_digest(text)}"
 
 
-def _write(run: RecordedRun, record: bytes, connection: Connection) -> Sent:
+def _write(run: RecordedRun, row: Row, record: bytes, connection: Connection) -> bool:
     """Insert a run unless it exists."""
-    row = _run_row(run)
     names = (RUN.c[name] == row[name] for name in ("run", "shard", "attempt"))
-    found = connection.execute(select(RUN.c.id, RUN.c.digest, RUN.c.complete).where(*names)).first()
+    found = connection.execute(select(RUN.c.id, RUN.c.complete).where(*names)).first()
     if found is not None:
-        if found.digest == row["digest"]:
-            return Sent.THERE
-        if found.complete:
-            return Sent.OTHER
+        if found.complete or not run.complete:
+            return False
         _delete_runs(connection, [found.id])
     new = insert(RUN).returning(RUN.c.id)
     number = connection.execute(new, {**row, "sent_s": time.time()}).scalar_one()
@@ -395,18 +368,20 @@ def _write(run: RecordedRun, record: bytes, connection: Connection) -> Sent:
     if rows:
         connection.execute(insert(_OBSERVATION), rows)
     connection.execute(insert(_RECORD), {"run_id": number, "content": record})
-    return Sent.NEW if found is None else Sent.COMPLETED
+    return True
 
 
 def _observation(run: int, place: int, reading: Reading) -> Row:
-    *texts, setting = _identity(reading)
-    verdict = reading.verdict
+    metric, verdict = reading.metric, reading.verdict
+    definition = (metric.name, metric.unit, metric.better.value, metric.kind.value)
+    texts = (reading.test, *definition, metric.source.value, reading.key)
+    setting = dict(reading.setting)
     judged: tuple[Any, ...] = (None,) * 5
     if verdict is not None:
         reason = verdict.reason.value if verdict.reason else None
         judged = (verdict.outcome.value, reason, verdict.centre, verdict.change, verdict.limit)
     values = (
-        *(run, place, *map(_clean, texts), json.dumps(dict(setting)), reading.value),
+        *(run, place, *map(_clean, texts), json.dumps(setting), reading.value),
         *(*judged, reading.gated, reading.explains, reading.written),
     )
     return dict(zip(_OBSERVATION.c.keys(), values, strict=True))
@@ -434,16 +409,13 @@ class StoredRecord(Struct, frozen=True):
         return f"run-{_digest(self.name)}.json"
 
     def read(self) -> Run:
-        text = self.text()
-        if text is None:
-            raise HistoryError(self.database.url, f"the samples of {self.name} were pruned")
-        return parse_json(text, decode_run, file=Path(self.name))
+        return parse_json(self.text(), decode_run, file=Path(self.name))
 
-    def text(self) -> str | None:
+    def text(self) -> str:
         query = select(_RECORD.c.content).where(_RECORD.c.run_id == self.number)
         packed = self.database.read(lambda connection: connection.execute(query).scalar())
-        if packed is None:
-            return None
+        if packed is None:  # pruned meanwhile
+            raise HistoryError(self.database.url, f"the record of {self.name} is gone")
         unpacking = zlib.decompressobj()
         try:
             content = unpacking.decompress(packed, LARGEST_RECORD_BYTES)
@@ -545,42 +517,20 @@ def _reading(metric: Metric, row: Any) -> Reading:
     return Reading(row.test, metric, row.key, setting, row.value, verdict, **flags)
 
 
-class PruneCounts(NamedTuple):
-    """Counts of removed runs, removed samples and kept runs."""
-
-    runs: int
-    samples: int
-    kept: int
-    first_day: str | None
-    last_day: str | None
-
-
-def prune(
-    database: Database, runs: Keep | None, samples: Keep | None, *, dry_run: bool = False
-) -> PruneCounts:
-    """Delete old runs and samples; ``dry_run`` only counts them."""
-    done = database.read(partial(_prune, runs, samples, dry_run=True))
-    if not dry_run and (done.runs or done.samples):
-        done = database.write(partial(_prune, runs, samples, dry_run=False))
+def prune(database: Database, oldest_s: float, *, dry_run: bool = False) -> tuple[int, int]:
+    """Delete older runs; count the deleted and the kept ones."""
+    done = database.read(partial(_prune, oldest_s, dry_run=True))
+    if done[0] and not dry_run:
+        done = database.write(partial(_prune, oldest_s, dry_run=False))
         database.compact()
     return done
 
 
-def _prune(
-    runs: Keep | None, samples: Keep | None, connection: Connection, *, dry_run: bool
-) -> PruneCounts:
+def _prune(oldest_s: float, connection: Connection, *, dry_run: bool) -> tuple[int, int]:
     # A run whose clock cannot be read is as old as its arrival.
-    began = func.coalesce(RUN.c.started_s, RUN.c.sent_s).label("began")
-    query = select(RUN.c.id, began, RUN.c.started_at, _RECORD.c.run_id.label("record"))
-    newest = query.join_from(RUN, _RECORD, isouter=True).order_by(began.desc(), RUN.c.id.desc())
-    rows = connection.execute(newest).all()
-    times_s = [row.began for row in rows]
-    count = kept_of(times_s, runs)
-    kept, old = rows[:count], rows[count:]
-    stale = [row.id for row in kept[kept_of(times_s, samples) :] if row.record is not None]
+    began = func.coalesce(RUN.c.started_s, RUN.c.sent_s)
+    rows = connection.execute(select(RUN.c.id, began.label("began"))).all()
+    old = [row.id for row in rows if row.began < oldest_s]
     if not dry_run:
-        _delete_runs(connection, [row.id for row in old])
-        for chunk in _chunks(stale):
-            connection.execute(delete(_RECORD).where(_RECORD.c.run_id.in_(chunk)))
-    days = [row.started_at[:10] for row in reversed(old)] or [None]
-    return PruneCounts(len(old), len(stale), len(kept), days[0], days[-1])
+        _delete_runs(connection, old)
+    return len(old), len(rows) - len(old)

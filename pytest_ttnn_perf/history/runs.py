@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import cache
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
@@ -249,22 +248,6 @@ class RunHistory(Struct, frozen=True):
     unreadable: tuple[str, ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
-
-
-#: What stays of a history: the runs of so long, or the newest so many.
-Keep = timedelta | int
-
-
-def kept_of(started_s: Sequence[float], keep: Keep | None) -> int:
-    """Count the runs to keep, given start times, newest first.
-
-    >>> kept_of([3.0, 2.0, 1.0], 2), kept_of([3.0, 2.0], timedelta(days=1)), kept_of([1.0], None)
-    (2, 0, 1)
-    """
-    if isinstance(keep, timedelta):
-        oldest_s = time.time() - keep.total_seconds()
-        return sum(start_s >= oldest_s for start_s in started_s)
-    return len(started_s) if keep is None else min(keep, len(started_s))
 
 
 #: Of the environment of a run, what may change how fast it is, as it is called here.

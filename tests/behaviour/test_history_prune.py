@@ -6,14 +6,15 @@ import json
 import os
 import time
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.harness.histories import TEST, Histories, document
+from tests.harness.histories import TEST, Histories
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.harness.project import Project
 
 
@@ -28,16 +29,15 @@ def left(histories: Histories) -> list[str]:
     return sorted(file.name for file in (histories.path / ".ttnn_perf/runs").iterdir())
 
 
-@pytest.mark.parametrize("keep", ["30d", "2"])
-def test_old_records_go(histories: Histories, project: Project, keep: str) -> None:
+def test_old_records_go(histories: Histories, project: Project) -> None:
     for days in (1, 100, 29, 31):
         aged(histories, days)
-    dry = project.cli("history", "prune", "--keep", keep, "--dry-run")
-    assert "would remove 2 records, 0.0 MB; kept 2" in dry.text
+    dry = project.cli("history", "prune", "--keep", "30d", "--dry-run")
+    assert dry.text == "would remove 2 records; kept 2 records"
     assert len(left(histories)) == 4
-    ran = project.cli("history", "prune", "--keep", keep)
+    ran = project.cli("history", "prune", "--keep", "30d")
     assert (ran.code, ran.errors) == (0, "")
-    assert "removing 2 records" in ran.text
+    assert ran.text == "removed 2 records; kept 2 records"
     assert left(histories) == ["run-000.json", "run-002.json"]
 
 
@@ -49,14 +49,14 @@ def test_what_baselines_cite_and_what_is_no_record_stays(
     aged(histories, 200)
     folder = cited.parent
     journal = json.dumps({**json.loads(cited.read_text()), "tests": {}, "id": "x", "journal": True})
-    for name, hours in (("live.jsonl", 1), ("killed.jsonl", 50)):
+    for name, hours in (("live.jsonl", 1), ("killed.jsonl", 91 * 24)):
         (folder / name).write_text(journal + "\n")
         os.utime(folder / name, times=(time.time() - hours * 3600,) * 2)
     (folder / "torn.json").write_text('{"format": 1, "te')
     (folder / "notes.json").write_text('{"mine": true}')
     (folder / "link.json").symlink_to(cited)
-    gone = document(project, "history", "prune", "--keep", "90d")["removed"]
-    assert {Path(each["record"]).name for each in gone} == {"killed.jsonl", "run-001.json"}
+    ran = project.cli("history", "prune", "--keep", "90d")
+    assert ran.text == "removed 2 records; kept 2 records"
     kept = ["link.json", "live.jsonl", "notes.json", "run-000.json", "torn.json"]
     assert left(histories) == kept
 
@@ -77,9 +77,7 @@ def test_nothing_goes_where_nobody_knows_what_baselines_cite(
 def test_what_cannot_be_meant(project: Project, keep: str) -> None:
     ran = project.cli("history", "prune", f"--keep={keep}")
     assert ran.code == 2
-    expected = "expected days such as 90d, or a number of runs such as 200"
-    nothing = "expected run records, found no folder"
-    assert (nothing if keep == "90" else f"{expected}, found {keep!r}") in ran.errors
+    assert f"expected days such as 90d, found {keep!r}" in ran.errors
 
 
 def test_a_test_that_is_called_prune(histories: Histories, project: Project) -> None:

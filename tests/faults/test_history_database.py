@@ -20,7 +20,6 @@ from pytest_ttnn_perf.history.database import (
     Database,
     HistoryError,
     RunFilter,
-    Sent,
     read_runs,
     send,
 )
@@ -95,8 +94,8 @@ def test_what_is_no_database_is_said_and_left_alone(
     content = content or file.read_bytes()[:4096] + b"\xff" * (file.stat().st_size - 4096)
     file.write_bytes(content)
     assert problem_of_sending(database) == f"sqlite:///perf.db: {problem}"
-    for words in (["history"], ["trends"], ["history", "export"], ["history", "prune", "--keep=1"]):
-        ran = run_command(*words, "--history", "sqlite:///perf.db")
+    for line in ("history", "trends", "history export", "history prune --keep=1d"):
+        ran = run_command(*line.split(), "--history", "sqlite:///perf.db")
         assert (ran.code, ran.errors) == (3, f"ttnn-perf: sqlite:///perf.db: {problem}\n")
     assert file.read_bytes() == content
 
@@ -110,7 +109,7 @@ def test_a_disk_that_is_full_costs_the_run_that_is_sent_and_no_other(database: D
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert problem.startswith("sqlite:///perf.db: d")  # disk I/O error, or database or disk is full
     assert runs_in(database) == [("night-000", WHOLE)]
-    assert send(database, run_of(0, 1), SOURCE) is Sent.NEW
+    assert send(database, run_of(0, 1), SOURCE) is True
 
 
 def test_a_database_of_another_version_is_refused_by_name(database: Database) -> None:
@@ -142,7 +141,7 @@ def test_a_locked_database_is_waited_for_but_not_for_ever(
                 other.execute("ROLLBACK")
 
         monkeypatch.setattr(database, "_pause", let_go)
-        assert send(database, run_of(0, 1), SOURCE) is Sent.NEW
+        assert send(database, run_of(0, 1), SOURCE) is True
 
 
 def test_a_file_that_others_read_is_not_made_smaller_and_that_is_said(database: Database) -> None:
@@ -161,8 +160,8 @@ def test_a_run_whose_sender_is_killed_is_not_there_and_can_be_sent(database: Dat
     assert done.returncode == -signal.SIGKILL
     assert Path("perf.db-journal").stat().st_size > 0
     assert runs_in(database) == [("night-000", WHOLE)]
-    assert send(database, run_of(0, 1), SOURCE) is Sent.NEW
-    assert send(database, run_of(0, 1), SOURCE) is Sent.THERE
+    assert send(database, run_of(0, 1), SOURCE) is True
+    assert send(database, run_of(0, 1), SOURCE) is False
 
 
 def test_runs_of_processes_that_write_at_once_arrive_whole(database: Database) -> None:
