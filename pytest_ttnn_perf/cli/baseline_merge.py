@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format
+from pytest_ttnn_perf.cli.common import add_argument, add_baselines, plain
 from pytest_ttnn_perf.core.baseline import (
     MAX_SESSIONS,
     BaselineFile,
@@ -32,11 +32,11 @@ from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.machine.git import Git, stored_version, top_level
 from pytest_ttnn_perf.report.sentences import command_line, place_of
-from pytest_ttnn_perf.report.tables import Listing, Result, format_value
+from pytest_ttnn_perf.report.tables import Result, format_value
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pytest_ttnn_perf.core.baseline import Acceptance, Session
 
@@ -59,7 +59,6 @@ def add_merge(parser: argparse.ArgumentParser) -> None:
     add("--path P", "the path of the file in the repository", type=Path)
     add("--take", "which side to take for a test that both sides accepted (default: report a "
         "conflict)", choices=[side.value for side in Take])  # fmt: skip
-    add_format(parser)
 
 
 def run_merge(options: argparse.Namespace) -> Result:
@@ -100,8 +99,7 @@ def run_merge(options: argparse.Namespace) -> Result:
         root = next((each.parent for each in path.parents if each.name == key), path.parent)
         with BaselineStore(root).locked():
             write_text(path, text)
-    listing = _conflict_listing(name, merged)
-    return Result(listing.text(options.format), failed=bool(merged.unsettled))
+    return plain(_conflict_lines(name, merged), failed=bool(merged.unsettled))
 
 
 def _staged(file: Path) -> list[str]:
@@ -247,41 +245,27 @@ def _moment(accepted: Acceptance) -> tuple[str, ...]:
     return accepted.at, repr(rest)
 
 
-_COLUMNS: Final = (
-    "test", "metric", "unit", "ours", "ours_sessions", "theirs", "theirs_sessions", "taken",
-)  # fmt: skip
-
-
-def _conflict_listing(path: str, merged: MergeResult) -> Listing:
-    lines = [f"joined the sessions of both sides: {test}" for test in merged.joined]
-    rows: list[tuple[object, ...]] = []
-    documents = []
+def _conflict_lines(path: str, merged: MergeResult) -> Iterator[str]:
+    for test in merged.joined:
+        yield f"joined the sessions of both sides: {test}"
     for conflict in merged.conflicts:
-        ours, theirs, taken = conflict.ours, conflict.theirs, conflict.taken.value
         head = "resolved" if conflict.settled else "conflict"
         how = "was changed on one side and removed on the other"
-        if ours and theirs:
+        if conflict.ours and conflict.theirs:
             how = "was accepted on both sides"
-        lines.append(f"{head} in {path}: {conflict.test} {how}; {taken} is in it")
-        mine, other = (side.metrics if side else {} for side in (ours, theirs))
-        for name in sorted({*mine, *other}):
-            both = mine.get(name), other.get(name)
-            first, second = map(_value, both)
-            lines.append(f"  {name}: ours {first}, theirs {second}")
-            unit = (both[0] or other[name]).metric.unit
-            numbers = [
-                cell
-                for stored in both
-                for cell in ((centre_of(stored), len(stored.current)) if stored else (None, None))
-            ]
-            rows.append((conflict.test, name, unit, *numbers, taken))
-        lines += [f"  ours: {_provenance(ours)}", f"  theirs: {_provenance(theirs)}"]
-        about = {"test": conflict.test, "taken": taken, "settled": conflict.settled}
-        documents.append({**about, "ours": _document(ours), "theirs": _document(theirs)})
+        yield f"{head} in {path}: {conflict.test} {how}; {conflict.taken.value} is in it"
+        ours, theirs = (s.metrics if s else {} for s in (conflict.ours, conflict.theirs))
+        for name in sorted({*ours, *theirs}):
+            first, second = map(_value, (ours.get(name), theirs.get(name)))
+            yield f"  {name}: ours {first}, theirs {second}"
+        yield f"  ours: {_provenance(conflict.ours)}"
+        yield f"  theirs: {_provenance(conflict.theirs)}"
     if merged.unsettled:
-        lines += _commands(path)
-    document = {"path": path, "joined": list(merged.joined), "conflicts": documents}
-    return Listing(tuple(lines), document, _COLUMNS, tuple(rows))
+        add = command_line("git", "add", place_of(path))
+        take = ("--path", place_of(path), "--take", "theirs")
+        theirs_command = command_line("ttnn-perf", "baseline", "merge", *take)
+        yield f"  take theirs with: {theirs_command} && {add}"
+        yield f"  keep ours with: {add}"
 
 
 def _value(stored: MetricBaseline | None) -> str:
@@ -299,36 +283,9 @@ def _provenance(side: TestBaseline | None) -> str:
     return f"accepted {accepted.at}{commit}, {accepted.reason or 'no reason given'}"
 
 
-def _document(side: TestBaseline | None) -> dict[str, object] | None:
-    if side is None:
-        return None
-    return {
-        "at": side.accepted.at,
-        "commit": side.accepted.commit,
-        "reason": side.accepted.reason,
-        "metrics": {
-            name: {
-                "centre": centre_of(stored),
-                "unit": stored.metric.unit,
-                "sessions": len(stored.current),
-            }
-            for name, stored in side.metrics.items()
-        },
-    }
-
-
-def _commands(path: str) -> tuple[str, str]:
-    add = command_line("git", "add", place_of(path))
-    theirs = command_line(
-        "ttnn-perf", "baseline", "merge", "--path", place_of(path), "--take", "theirs"
-    )
-    return f"  take theirs with: {theirs} && {add}", f"  keep ours with: {add}"
-
-
 def add_install(parser: argparse.ArgumentParser) -> None:
     add_argument(parser, "--dry-run", "show the changes without writing them")
     add_baselines(parser)
-    add_format(parser)
 
 
 #: Takes the folder that git works in out of the path: a module of the project's is none of ours.
@@ -336,7 +293,6 @@ _MAIN: Final = (
     "import sys; sys.path = [folder for folder in sys.path if folder]; "
     "from pytest_ttnn_perf.cli.main import main; sys.exit(main())"
 )
-_SETTING: Final = ("where", "what", "state")
 
 
 def run_install(options: argparse.Namespace) -> Result:
@@ -373,21 +329,12 @@ def run_install(options: argparse.Namespace) -> Result:
         for name, value in settings.items()
         if Git(root).ask(*config, "--get", name) != value
     }
-    states = {True: "new", False: "is set"}
-    rows = [("git config", f"{n} = {v}", states[n in new_settings]) for n, v in settings.items()]
-    rows += [(".gitattributes", line, states[line in new_lines]) for line in wanted]
-    would = "would set" if options.dry_run else "set"
-    shown = [
-        f"{where}: {would if state == 'new' else 'already set'}: {what}"
-        for where, what, state in rows
-    ]
-    document = {
-        "dry_run": options.dry_run,
-        "settings": [dict(zip(_SETTING, row, strict=True)) for row in rows],
-    }
-    text = Listing(tuple(shown), document, _SETTING, tuple(rows)).text(options.format)
+    states = {True: "would set" if options.dry_run else "set", False: "already set"}
+    shown = [f"git config: {states[n in new_settings]}: {n} = {v}" for n, v in settings.items()]
+    shown += [f".gitattributes: {states[line in new_lines]}: {line}" for line in wanted]
+    result = plain(shown)
     if options.dry_run or not (new_lines or new_settings):
-        return Result(text)
+        return result
 
     def then() -> Result:
         for name, value in new_settings.items():
@@ -396,10 +343,9 @@ def run_install(options: argparse.Namespace) -> Result:
         if new_lines:
             ended = before if not before or before.endswith("\n") else f"{before}\n"
             write_text(attributes, ended + "".join(f"{line}\n" for line in new_lines))
-        next_step = "commit .gitattributes; git config applies to this clone only\n"
-        return Result(next_step if options.format == "table" else "")
+        return Result("commit .gitattributes; git config applies to this clone only\n")
 
-    return Result(text, then=then)
+    return replace(result, then=then)
 
 
 def _quote(pattern: str) -> str:
