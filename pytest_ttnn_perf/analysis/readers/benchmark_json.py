@@ -10,7 +10,6 @@ import math
 import re
 from collections import defaultdict
 from hashlib import blake2b
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -34,7 +33,6 @@ from pytest_ttnn_perf.core.observation import (
     Observation,
     Run,
 )
-from pytest_ttnn_perf.measure.timing import least_count
 from pytest_ttnn_perf.report.benchmark_json import OURS, WHOLE_RUN, BenchmarkRun, Measurement
 
 if TYPE_CHECKING:
@@ -57,6 +55,7 @@ _ESTIMATE: Final = "an estimate, not a measurement"
 _REFERENCE: Final = "a value of another system"
 _CPU: Final = "measured on the host's CPU, as a reference"
 _SETTING: Final = "a setting of the benchmark"
+_PERCENTILE: Final = "a percentile: mean and median are gated"
 _READY: Final = "the time to get ready, not to run"
 _PLACEHOLDER: Final = "a placeholder of a run that measured nothing"
 _FORCED: Final = "measured while the tokens of a reference are fed, which is no real decoding"
@@ -65,12 +64,10 @@ _FORCED: Final = "measured while the tokens of a reference are fed, which is no 
 _NAMES: Final[tuple[tuple[str, Kind, str | None, str], ...]] = (
     # model_targets.yaml has prefill_time_to_first_token in milliseconds, results in seconds.
     ("s", Kind.TIME, None, "TTFT time_to_token prefill_time_to_token prefill_time_to_first_token "
-     "inference_time inference_time_s total_time e2e_latency device_fw_duration "
-     "device_kernel_duration"),
+     "inference_time inference_time_s e2e_latency device_fw_duration device_kernel_duration"),
     ("ms", Kind.TIME, None, "avg_decode_time_first_128 ttft e2el"),
     ("tok/s", Kind.THROUGHPUT, None, "tokens/s tokens_per_sec prefill_t/s decode_t/s "
-     "tokens_per_second decode_tokens_per_second output_throughput input_throughput "
-     "total_token_throughput tps_decode_throughput tps_prefill_throughput tput tput_prefill"),
+     "tokens_per_second decode_tokens_per_second output_throughput tps_decode_throughput tps_prefill_throughput tput tput_prefill"),
     ("tok/s/user", Kind.THROUGHPUT, None, "tokens/s/user tokens_per_sec_per_user decode_t/s/u "
      "prefill_decode_t/s/u tsu_e2e mean_tps tput_user t/s/u"),
     ("req/s", Kind.THROUGHPUT, None, "request_throughput req_tput request_goodput"),
@@ -101,7 +98,9 @@ _NAMES: Final[tuple[tuple[str, Kind, str | None, str], ...]] = (
     ("requests", Kind.COUNT, _SETTING, "max_concurrent_requests"),
     ("tokens", Kind.COUNT, _SETTING, "total_input_tokens"),
     ("tokens", Kind.COUNT, "it follows the text that is generated", "total_output_tokens"),
-    ("s", Kind.TIME, "the throughput says the same", "duration"),
+    ("s", Kind.TIME, "the throughput says the same", "duration total_time"),
+    ("tok/s", Kind.THROUGHPUT, "output_throughput says the same",
+     "input_throughput total_token_throughput"),
     ("tok/s", Kind.THROUGHPUT, _MAXIMUM, "max_output_tokens_per_s"),
     ("", Kind.ACCURACY, _REFERENCE, "published_score gpu_reference_score"),
 )  # fmt: skip
@@ -111,7 +110,6 @@ _READYING: Final = (
     r"(?:.*[_-])?(?:warm_?up|load(?:ing)?|set_?up|init|download|start_?up|cold_start)"
 )
 _LATENCY: Final = r"(?:ttft|tpot|itl|e2el|e2e_latency)_ms"
-_PERCENTILE: Final = re.compile(r"p([1-9]\d?(?:\.\d+)?)_.+_" + _UNIT)
 #: Names that are made by a rule, with unit, kind and why they are not gated. The first that fits
 #: counts: what is not gated comes first. A unit in the name wins.
 _FAMILIES: Final = tuple(
@@ -145,7 +143,7 @@ _FAMILIES: Final = tuple(
         (rf"max_.*_{_UNIT}", "", Kind.TIME, _MAXIMUM),
         (rf"p100_{_LATENCY}", "ms", Kind.TIME, _MAXIMUM),  # p100 and p150 are boards, too
         (rf"(?:mean|median)_{_LATENCY}", "ms", Kind.TIME, None),
-        (_PERCENTILE.pattern, "", Kind.TIME, None),
+        (rf"p[1-9]\d?(?:\.\d+)?_.+_{_UNIT}", "", Kind.TIME, _PERCENTILE),
         (rf".*[_-]min(?:[_-]{_UNIT})?", "", Kind.TIME, _MINIMUM),
         (rf".*[_-]max(?:[_-]{_UNIT})?", "", Kind.TIME, _MAXIMUM),
         (rf".*[_-]std(?:[_-]{_UNIT})?", "", Kind.TIME, _SPREAD),
@@ -156,18 +154,6 @@ _FAMILIES: Final = tuple(
         (r"(?:.*[_-])?pcc", "", Kind.ACCURACY, None),
     )
 )
-#: What is computed from what, mostly in reports of servers; the first that a file has is gated.
-_SAME_AS: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("mean_tps", "tput_user", "t/s/u"), ("mean_tpot_ms",)),
-    **dict.fromkeys(("tps_decode_throughput", "tput"), ("mean_tpot_ms", "mean_tps", "tput_user")),
-    **dict.fromkeys(("tps_prefill_throughput", "tput_prefill"), ("mean_ttft_ms",)),
-    "total_time": ("samples_per_sec",),
-    # All are over the duration. With texts of other lengths, requests are not alike; tokens are.
-    "total_token_throughput": ("output_throughput", "request_throughput"),
-    "input_throughput": ("output_throughput", "request_throughput"),
-    "request_throughput": ("output_throughput",),
-    "req_tput": ("output_throughput", "request_throughput"),
-}
 
 
 class KnownMeasurement(NamedTuple):
@@ -233,32 +219,6 @@ def _is_forced(benchmark: BenchmarkRun) -> bool:
     """Return whether reference tokens are fed, as tt-metal recognises it."""
     names = {measurement.name for measurement in benchmark.measurements}
     return not names.isdisjoint({"top1_token_accuracy", "top5_token_accuracy"})
-
-
-def _why_ungated(benchmark: BenchmarkRun, metric: Metric, name: str, step: str) -> str | None:
-    """Say why a result is not gated in this benchmark."""
-    if metric.kind is not Kind.ACCURACY and _is_forced(benchmark):
-        return _FORCED
-    measured = {m.name for m in benchmark.measurements if m.step_name == step and isfinite(m.value)}
-    source = next((other for other in _SAME_AS.get(name, ()) if other in measured), None)
-    if source is not None:
-        return f"{source} says the same"
-    percentile = _PERCENTILE.fullmatch(name)
-    return _too_few_requests(benchmark, float(percentile[1]) / 100) if percentile else None
-
-
-def _too_few_requests(benchmark: BenchmarkRun, fraction: float) -> str | None:
-    """Say that a percentile has too few requests; None otherwise."""
-    counts = dict(benchmark.config_params or {})
-    counts |= {m.name: m.value for m in benchmark.measurements if isfinite(m.value)}
-    found = [counts.get(name) for name in ("completed", "num_prompts", "num_requests")]
-    count = next((n for n in found if isinstance(n, (int, float))), None)
-    needed = least_count(max(fraction, 1 - fraction))
-    if count is None:
-        return "a percentile, and the file does not say of how many requests"
-    if count >= needed:
-        return None
-    return f"p{100 * fraction:g} needs at least {needed} requests, and there are {count:g}"
 
 
 def is_volatile(name: str, value: object) -> bool:
@@ -461,7 +421,8 @@ def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
             metric, limits, why = _own_metric(defined[own], own)
         else:
             metric, why = metric_of_measurement(name, step)
-            why = why or _why_ungated(benchmark, metric, name, step)
+            if metric.kind is not Kind.ACCURACY and _is_forced(benchmark):
+                why = why or _FORCED
         yield MetricObservation(
             metric,
             tuple(m.value for m in ordered),

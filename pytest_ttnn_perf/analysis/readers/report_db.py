@@ -113,21 +113,11 @@ class ConvConfig(NamedTuple):
     """Configuration of a convolution; None for unknown, or left to TTNN."""
 
     weights_dtype: str | None
-    activation: str | None
     shard_layout: str | None
-    output_layout: str | None
     act_block_h_override: int | None
-    act_block_w_div: int | None
     enable_act_double_buffer: bool | None
     enable_weights_double_buffer: bool | None
-    deallocate_activation: bool | None
-    reallocate_halo_output: bool | None
     reshard_if_not_optimal: bool | None
-    override_sharding_config: bool | None
-    transpose_shards: bool | None
-    config_tensors_in_dram: bool | None
-    enable_activation_reuse: bool | None
-    full_inner_dim: bool | None
 
 
 class Operation(Struct, frozen=True):
@@ -379,16 +369,11 @@ def conv_of(arguments: Mapping[str, str]) -> ConvConfig | None:
     if found is None:
         return None
     text = found[:_LONGEST]
-    activation = attribute(text, "activation") or ""
-    flags = {name: attribute_flag(text, name) for name in ConvConfig._fields[6:]}
     return ConvConfig(
-        weights_dtype=bare_name(attribute(text, "weights_dtype")),
-        activation=bare_name(attribute(activation, "op_type") or activation),
-        shard_layout=bare_name(attribute(text, "shard_layout")),
-        output_layout=bare_name(attribute(text, "output_layout")),
-        act_block_h_override=attribute_int(text, "act_block_h_override"),
-        act_block_w_div=attribute_int(text, "act_block_w_div"),
-        **flags,
+        bare_name(attribute(text, "weights_dtype")),
+        bare_name(attribute(text, "shard_layout")),
+        attribute_int(text, "act_block_h_override"),
+        *(attribute_flag(text, name) for name in ConvConfig._fields[3:]),
     )
 
 

@@ -78,13 +78,6 @@ class KernelTime(NamedTuple):
     longest: Span
 
 
-class NocCount(NamedTuple):
-    """Transfers over one of the networks, e.g. NOC_0."""
-
-    noc: str
-    transfers: int
-
-
 class Barriers(NamedTuple):
     """Barriers, and how many transfers each has; None if unknown."""
 
@@ -107,16 +100,11 @@ class ProgramPerf(Struct, frozen=True):
     dram_write: Transfers
     l1_read: Transfers | None = None
     l1_write: Transfers | None = None
-    l1_targets: int | None = None
-    l1_target_grid: tuple[int, int] | None = None
     multicast: Transfers | None = None
     bandwidth_gb_s: float | None = None
     transfer_sizes: tuple[Transfers, ...] = ()
     read_barriers: Barriers | None = None
     write_barriers: Barriers | None = None
-    semaphore_events: int | None = None
-    noc_reads: tuple[NocCount, ...] = ()
-    noc_writes: tuple[NocCount, ...] = ()
     dram_channels: int | None = None
     kernel_times: tuple[KernelTime, ...] = ()
 
@@ -250,7 +238,6 @@ class GraphOp(NamedTuple):
     thread: str
     line: int | None
     op: str
-    direction: str | None = None
 
 
 class CircularBuffer(NamedTuple):
@@ -259,14 +246,10 @@ class CircularBuffer(NamedTuple):
     number: int
     producers: tuple[GraphOp, ...]
     consumers: tuple[GraphOp, ...]
-    dma_ops: tuple[GraphOp, ...]
-    wait_ops: tuple[GraphOp, ...]
 
 
-class FlowGraph(NamedTuple):
-    """The circular buffers of a kernel, by number."""
-
-    buffers: tuple[CircularBuffer, ...]
+#: The circular buffers of a kernel, by number.
+FlowGraph = tuple[CircularBuffer, ...]
 
 
 class Pipe(NamedTuple):
@@ -276,15 +259,6 @@ class Pipe(NamedTuple):
     first_target: tuple[int, int]
     last_target: tuple[int, int]
     receiver_buffer: int
-    runtime_arg_slot: int
-    net: int | None = None
-
-
-class PipeGraph(NamedTuple):
-    """The pipes of a kernel."""
-
-    runtime_args: int
-    pipes: tuple[Pipe, ...]
 
 
 class TtlangLog(Struct, frozen=True):
@@ -297,7 +271,7 @@ class TtlangLog(Struct, frozen=True):
     auto_profiles: tuple[AutoProfile, ...] = ()
     signpost_profiles: tuple[SignpostProfile, ...] = ()
     flow_graphs: tuple[FlowGraph, ...] = ()
-    pipe_graphs: tuple[PipeGraph, ...] = ()
+    pipe_graphs: tuple[tuple[Pipe, ...], ...] = ()
     problems: tuple[Problem, ...] = ()
     sim: SimCounters | None = None
 
@@ -682,7 +656,6 @@ _SIZE: Final = rf"({DECIMAL}) (B|KB|MB)"
 _SPAN: Final = rf"({WHOLE}) cycles \(({DECIMAL}) (us|ms)\)"
 _ONE_SIZE: Final = re.compile(rf"{_SIZE} \(uniform\)")
 _COUNTED_SIZE: Final = re.compile(rf"{_SIZE}x({WHOLE})")
-_NOC: Final = re.compile(rf"(NOC_[0-9]{{1,3}})=({WHOLE})")
 _KERNEL_TIME: Final = re.compile(rf"    ([A-Z]{{1,20}}(?:_[0-9])?) +{_SPAN}(?: - {_SPAN})?")
 _MOVED: Final = {
     "DRAM read": "dram_read",
@@ -718,10 +691,6 @@ def _moved(what: str, number: str, unit: str, transfers: str) -> _Fields:
     return {_MOVED[what]: Transfers(_bytes(number, unit), whole(transfers))}
 
 
-def _targets(cores: str, x: str, y: str) -> _Fields:
-    return {"l1_targets": whole(cores), "l1_target_grid": (whole(x), whole(y))}
-
-
 def _sizes(text: str) -> _Fields:
     one = _ONE_SIZE.fullmatch(text)
     if one is not None:
@@ -738,12 +707,8 @@ def _barriers(reads: str, each_read: str | None, writes: str, each_write: str | 
     }
 
 
-def _noc(way: str, text: str | None) -> _Fields:
-    parts = [_NOC.fullmatch(part) for part in text.split(", ")] if text else []
-    counts = [NocCount(part[1], whole(part[2])) for part in parts if part]
-    return {f"noc_{way}": tuple(counts)} if len(counts) == len(parts) else {}
-
-
+#: Lines that say nothing of what a program costs.
+_NOT_READ: Final = re.compile(r"  (?:L1 targets|semaphores|noc reads|noc writes):(?: +\S.*)?")
 #: No two adjacent quantifiers match the same: time grows with length, no faster.
 _FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[..., _Fields]], ...]] = tuple(
     (re.compile(pattern), read)
@@ -751,7 +716,6 @@ _FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[..., _Fields]], ...]] = tup
         (rf"grid: ({WHOLE})x({WHOLE}) \(({WHOLE}) (?:cores|nodes)\)", _grid),
         (rf"duration: {_SPAN}", lambda *span: {"duration": _span(*span)}),
         (rf"  ({'|'.join(_MOVED)}): +{_SIZE} +\(({WHOLE}) transfers(?:, pipe)?\)", _moved),
-        (rf"  L1 targets: +({WHOLE}) (?:cores|nodes) \(({WHOLE})x({WHOLE})\)", _targets),
         (
             rf"  effective BW: +({DECIMAL}) GB/s(?: \(.*\))?",
             lambda number: {"bandwidth_gb_s": float(number)},
@@ -762,8 +726,6 @@ _FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[..., _Fields]], ...]] = tup
             rf" ({WHOLE}) write(?: \(1 per ({WHOLE}) writes\))?",
             _barriers,
         ),
-        (rf"  semaphores: +({WHOLE}) events", lambda n: {"semaphore_events": whole(n)}),
-        (r"  noc (reads|writes):(?: +(\S.*))?", _noc),
         (rf"  DRAM channels: +({WHOLE})", lambda n: {"dram_channels": whole(n)}),
         (r"  kernel time:", lambda: {"kernel_times": ()}),
     )
@@ -844,6 +806,8 @@ class _Section:
 
     def _read_content(self, line: str) -> bool:
         if self._programs:
+            if _NOT_READ.fullmatch(line):
+                return True
             values = self._programs[-1]
             new = _kernel_time(line, values.get("kernel_times")) or {}
             for pattern, read in _FIELDS if not new else ():
@@ -1024,7 +988,7 @@ def _read_graph(lines: Lines, decode: Callable[[Value], G], *, what: str) -> G |
 def _flow_graph(root: Value) -> FlowGraph:
     buffers = [_buffer(buffer) for buffer in root.field("circular_buffers").array()]
     # The compiler's order changes from run to run.
-    return FlowGraph(tuple(sorted(buffers, key=lambda buffer: buffer.number)))
+    return tuple(sorted(buffers, key=lambda buffer: buffer.number))
 
 
 def _buffer(value: Value) -> CircularBuffer:
@@ -1032,42 +996,29 @@ def _buffer(value: Value) -> CircularBuffer:
         found = [_op(op) for op in value.field(name).array()]
         return tuple(sorted(found, key=lambda op: (op.kernel, op.line or -1, op.op)))
 
-    index = value.field("cb_index").integer()
-    return CircularBuffer(
-        index, ops("producers"), ops("consumers"), ops("dma_ops"), ops("wait_ops")
-    )
+    return CircularBuffer(value.field("cb_index").integer(), ops("producers"), ops("consumers"))
 
 
 def _op(value: Value) -> GraphOp:
     line = value.field("line").integer(at_least=-1)
-    direction = value.optional("direction")
     return GraphOp(
         value.field("kernel").string(),
         value.field("thread").string(),
         None if line < 0 else line,
         value.field("op").string(),
-        None if direction is None else direction.string(),
     )
 
 
-def _pipe_graph(root: Value) -> PipeGraph:
-    pipes = tuple(_pipe(pipe) for pipe in root.field("pipes").array())
-    return PipeGraph(root.field("numPipeRuntimeArgs").integer(), pipes)
+def _pipe_graph(root: Value) -> tuple[Pipe, ...]:
+    return tuple(_pipe(pipe) for pipe in root.field("pipes").array())
 
 
 def _pipe(value: Value) -> Pipe:
     def core(prefix: str) -> tuple[int, int]:
         return value.field(f"{prefix}X").integer(), value.field(f"{prefix}Y").integer()
 
-    net = value.optional("pipeNetId")
-    return Pipe(
-        core("src"),
-        core("dstStart"),
-        core("dstEnd"),
-        value.field("receiverCBIndex").integer(at_least=-1),
-        value.field("runtimeArgSlot").integer(at_least=-1),
-        None if net is None else net.integer(at_least=-1),
-    )
+    buffer = value.field("receiverCBIndex").integer(at_least=-1)
+    return Pipe(core("src"), core("dstStart"), core("dstEnd"), buffer)
 
 
 _MOST_SHOWN: Final = 300

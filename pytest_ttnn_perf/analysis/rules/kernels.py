@@ -202,10 +202,9 @@ def stalls_of(log: TtlangLog) -> list[Stall]:
 
 
 def _buffer_at(log: TtlangLog, kernel: str | None, line: int, op: str) -> int | None:
-    graph = log.flow_graphs[-1] if log.flow_graphs else None
     places = {
         buffer.number
-        for buffer in (graph.buffers if graph else ())
+        for buffer in (log.flow_graphs[-1] if log.flow_graphs else ())
         for used in (*buffer.producers, *buffer.consumers)
         if (used.kernel, used.line, used.op) == (kernel, line, op)
     }
@@ -215,7 +214,7 @@ def _buffer_at(log: TtlangLog, kernel: str | None, line: int, op: str) -> int | 
 def _pipe_into(log: TtlangLog, buffer: int | None) -> str | None:
     """Say which pipe fills a buffer, if one does."""
     for graph in log.pipe_graphs[-1:]:
-        for pipe in graph.pipes:
+        for pipe in graph:
             if buffer is not None and pipe.receiver_buffer == buffer:
                 return f"by a pipe from core {pipe.source[0]},{pipe.source[1]}"
     return None

@@ -10,10 +10,8 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     AutoProfile,
     Barriers,
     Bytes,
-    FlowGraph,
     PerfSummary,
     Pipe,
-    PipeGraph,
     Problem,
     ProblemKind,
     ProgramPerf,
@@ -212,8 +210,8 @@ def test_profiles_that_are_not_whole_have_no_cycles(log: TtlangLog, why: str) ->
 @pytest.mark.parametrize(
     "log",
     [
-        TtlangLog(flow_graphs=(FlowGraph(()),), auto_profiles=(PROFILE,)),
-        TtlangLog(pipe_graphs=(PipeGraph(1, (Pipe((0, 0), (0, 1), (0, 1), 0, 0),)),)),
+        TtlangLog(flow_graphs=((),), auto_profiles=(PROFILE,)),
+        TtlangLog(pipe_graphs=((Pipe((0, 0), (0, 1), (0, 1), 0),),)),
         TtlangLog(signpost_profiles=(SignpostProfile((), complete=False),)),
         TtlangLog(problems=(Problem(1, ProblemKind.NO_PROFILE, "[Auto-profile] no"),)),
     ],

@@ -82,7 +82,7 @@ def test_what_has_a_batch_or_lies_in_l1_is_an_activation() -> None:
 
 
 def test_a_report_tells_the_weights_of_a_convolution_by_its_arguments() -> None:
-    config = ConvConfig("BFLOAT16", *[None] * 15)
+    config = ConvConfig("BFLOAT16", *[None] * (len(ConvConfig._fields) - 1))
     weights = "ttnn.Tensor(shape=Shape([64, 32, 3, 3]), dtype=DataType.BFLOAT16, tensor_id=6)"
     conv = Operation(1, "ttnn.conv2d", arguments={"weight_tensor": weights}, conv=config)
     answer = ttp101.with_limits(worth=0.0)(report=report([conv]))
