@@ -67,7 +67,8 @@ _NAMES: Final[tuple[tuple[str, Kind, str | None, str], ...]] = (
      "inference_time inference_time_s e2e_latency device_fw_duration device_kernel_duration"),
     ("ms", Kind.TIME, None, "avg_decode_time_first_128 ttft e2el"),
     ("tok/s", Kind.THROUGHPUT, None, "tokens/s tokens_per_sec prefill_t/s decode_t/s "
-     "tokens_per_second decode_tokens_per_second output_throughput tps_decode_throughput tps_prefill_throughput tput tput_prefill"),
+     "tokens_per_second decode_tokens_per_second output_throughput tps_decode_throughput "
+     "tps_prefill_throughput tput tput_prefill"),
     ("tok/s/user", Kind.THROUGHPUT, None, "tokens/s/user tokens_per_sec_per_user decode_t/s/u "
      "prefill_decode_t/s/u tsu_e2e mean_tps tput_user t/s/u"),
     ("req/s", Kind.THROUGHPUT, None, "request_throughput req_tput request_goodput"),

@@ -10,14 +10,14 @@ from msgspec import Struct
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, parse_json, read_text
-from pytest_ttnn_perf.core.hardware import WORMHOLE, System, system_of
+from pytest_ttnn_perf.core.hardware import system_of
 from pytest_ttnn_perf.gate.targets import Target, TargetEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from pytest_ttnn_perf.core.hardware import Hardware
+    from pytest_ttnn_perf.core.hardware import Hardware, System
 
 
 class NotTaken(Struct, frozen=True):
@@ -35,12 +35,7 @@ class ReadTargets(Struct, frozen=True):
 
 
 #: Members that only such files have, and the way that lists of ops begin.
-_MARKS: Final = (
-    '"phases"',
-    '"kernel_duration_relative_margin"',
-    '"decode_pcc"',
-    '"pinned_config"',
-)
+_MARKS: Final = ('"phases"', '"kernel_duration_relative_margin"')
 _OPS: Final = re.compile(r'\s*\{\s*"[A-Za-z]\w*_\d+"\s*:\s*[\d.]+')
 
 
@@ -63,14 +58,12 @@ def read_target_file(
         found = list(_central(targets))
     elif _has_ops(document) or any(isinstance(v, dict) and _has_ops(v) for v in document.values()):
         found = [NotTaken(file.name, _OF_OPS)]
-    elif "pinned_config" in document:
-        found = [NotTaken(file.name, _OF_BENCHMARK)]
-    elif not isinstance(targets, dict) and not isinstance(document.get("phases"), dict):
+    elif not isinstance(document.get("phases"), dict):
         raise InputError(file, "its content is none that is known: targets by model, or phases")
     elif model is None:
         raise InputError(file, "it does not say which model it is of: add --model NAME")
     else:
-        found = list(_of_model(document, model, hardware, file))
+        found = list(_of_model(document["phases"], model, hardware, file))
     entries = tuple(item for item in found if isinstance(item, TargetEntry))
     return ReadTargets(entries, tuple(item for item in found if isinstance(item, NotTaken)))
 
@@ -102,7 +95,6 @@ def _has_ops(value: Mapping[str, Any]) -> bool:
 
 _OP: Final = re.compile(r"[A-Za-z]\w*_\d+")
 _OF_OPS: Final = "ops are compared with those of the baseline, and have no targets of their own"
-_OF_BENCHMARK: Final = "these are limits of one benchmark: accept its results as a baseline"
 
 
 _PREFILL: Final = ("prefill_t/s", "tokens/s.inference_prefill")
@@ -205,35 +197,15 @@ def _is_number(value: object) -> bool:
     return is_number and isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST
 
 
-#: The two kinds of Galaxy in tests of tt-metal.
-_GALAXIES: Final = {"4U": System(WORMHOLE, "tg"), "6U": System(WORMHOLE, "galaxy")}
-#: The units in ``text_demo_targets.json``.
-_DEMO: Final = {"prefill_pcc": "", "decode_pcc": "", "throughput": "tok/s/user"}
-
-
 def _of_model(
-    document: Mapping[str, Any], model: str, hardware: Hardware | None, file: Path
+    phases: Mapping[str, Any], model: str, hardware: Hardware | None, file: Path
 ) -> Iterator[TargetEntry | NotTaken]:
-    """Read a file of one model: phases, or targets by Galaxy."""
-    phases, demo = document.get("phases"), document.get("targets")
-    if isinstance(phases, dict):
-        if hardware is None:
-            problem = "it does not say on which board it was measured"
-            raise InputError(file, f"{problem}: add --hardware ARCH-BOARD")
-        goals = tuple(Target((name,), v, "ms") for name, v in phases.items() if _is_number(v))
-        if goals:
-            yield TargetEntry((model,), hardware.arch, goals, hardware.board)
-        for name in (name for name, v in phases.items() if not _is_number(v)):
-            yield NotTaken(f"phases, {name}", "it is no number")
-        return
-    for kind, values in (demo or {}).items():
-        system = _GALAXIES.get(kind)
-        if system is None or not isinstance(values, dict):
-            yield NotTaken(str(kind), "unknown system: expected 4U or 6U")
-            continue
-        goals = tuple(
-            Target((name,), values[name], unit)
-            for name, unit in _DEMO.items()
-            if _is_number(values.get(name))
-        )
-        yield TargetEntry((model,), system.arch, goals, system.board)
+    """Read the times of a model's phases."""
+    if hardware is None:
+        problem = "it does not say on which board it was measured"
+        raise InputError(file, f"{problem}: add --hardware ARCH-BOARD")
+    goals = tuple(Target((name,), v, "ms") for name, v in phases.items() if _is_number(v))
+    if goals:
+        yield TargetEntry((model,), hardware.arch, goals, hardware.board)
+    for name in (name for name, v in phases.items() if not _is_number(v)):
+        yield NotTaken(f"phases, {name}", "it is no number")
