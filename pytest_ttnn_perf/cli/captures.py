@@ -84,7 +84,7 @@ _FILES: Final = (
 ANALYSIS_NAMES: Final = (
     *("dtype", "fidelity", "layout", "padding", "sharding", "reshards", "memory", "host-overhead"),
     *("trace", "queues", "conv", "matmul", "devices", "cores", "dram", "bottlenecks"),
-    *("mesh", "l1"),
+    "l1",
 )
 
 
@@ -140,7 +140,7 @@ def _name_and_files(word: str | None, files: Sequence[str]) -> tuple[str | None,
 
 
 #: Analyses that look at several steps, or at devices side by side.
-_OF_ALL_STEPS: Final = frozenset({"devices", "host-overhead", "trace", "queues", "mesh"})
+_OF_ALL_STEPS: Final = frozenset({"devices", "host-overhead", "trace", "queues"})
 
 
 def _analyses_of(subject: Subject, name: str) -> list[tuple[str, Analysis]]:

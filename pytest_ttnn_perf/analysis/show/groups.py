@@ -40,7 +40,7 @@ from pytest_ttnn_perf.analysis.checklist.products import (
 from pytest_ttnn_perf.analysis.checklist.products import whole as whole_number
 from pytest_ttnn_perf.analysis.ops.regions import why_invalid
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, in_dram, size_of
-from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard, allocated_bytes
+from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard
 from pytest_ttnn_perf.analysis.rules.conv import (
     NO_CONVOLUTIONS,
     blocks_in_report,
@@ -49,7 +49,6 @@ from pytest_ttnn_perf.analysis.rules.conv import (
 )
 from pytest_ttnn_perf.analysis.rules.host import crossings
 from pytest_ttnn_perf.analysis.rules.kernels import kernels_of
-from pytest_ttnn_perf.analysis.rules.mesh import placed_in
 from pytest_ttnn_perf.core.finding import Answer, Input
 from pytest_ttnn_perf.core.metric import Kind, Metric
 from pytest_ttnn_perf.core.ops import Category
@@ -70,7 +69,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.checklist.operands import Operand
     from pytest_ttnn_perf.analysis.rules.kernels import Kernel
-    from pytest_ttnn_perf.analysis.rules.mesh import MeshOperand
     from pytest_ttnn_perf.core.finding import Subject
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.report.tables import Block
@@ -598,66 +596,6 @@ def _bottlenecks(subject: Subject) -> Iterator[Part]:
     yield _kernel_times(kernels)
 
 
-_MESH: Final = re.compile(r"mesh_shape=MeshShape\(\[([\d, ]+)\]\)")
-_SHAPE: Final = re.compile(r"shape=Shape\(\[([\d, ]+)\]\)")
-_COPIED: Final = "replicated"
-_NO_PLACEMENTS: Final = (
-    "the report does not say how tensors are placed on the mesh: calls have no arguments, as in a "
-    "captured graph, or of a release that does not say"
-)
-
-
-@_analysis("mesh", "what is replicated on a mesh and what is sharded", Input.REPORT)
-def _mesh(subject: Subject) -> Iterator[Part]:
-    report = subject.report
-    assert report is not None
-    roles = {edge.tensor: "activation" for edge in report.edges}
-    roles |= {weight.key: "weight" for weight in weights_in_report(report)}
-    arguments = ((op.name, text) for op in report.operations for text in op.arguments.values())
-    extents: tuple[int, ...] = (1,)
-    kinds: list[Row] = []
-    tensors: dict[object, Row] = {}
-    copied = 0.0
-    for name, text in arguments:
-        spread = placed_in(text)
-        if spread is None:
-            continue
-        mesh = _MESH.search(text)
-        own = mesh[1].split(",") if mesh else [extent for extent, _ in spread.spread]
-        extents = max(extents, tuple(map(int, own)), key=prod)
-        key = spread.tensor if spread.tensor is not None else text
-        if key in tensors:
-            continue
-        role = roles.get(key, "input")
-        record = report.tensors.get(spread.tensor) if spread.tensor is not None else None
-        size = 0.0 if record is None else allocated_bytes(record)
-        shape = _SHAPE.search(text)
-        dtype = f" {record.dtype}" if record is not None and record.dtype else ""
-        what = f"{name} {shape[1].replace(', ', 'x') if shape else '?'}{dtype}"
-        how = _how_spread(spread)
-        kinds.append(Row(f"{role}, {how}", size))
-        tensors[key] = Row(f"{how}, {role} of {what}", size)
-        copied += size if role == "weight" and how == _COPIED else 0.0
-    devices = prod(extents)
-    if not tensors:
-        yield Answer.not_measured(_NO_PLACEMENTS)
-    elif devices == 1:
-        yield Answer.not_applicable("one device: nothing is spread over a mesh")
-    else:
-        yield Figure(f"the mesh is {shape_text(extents)}", devices, "devices")
-        yield Figure("weights that every device has a copy of", copied, "B")
-        yield _section("placements", kinds, "B", "of the bytes on a device")
-        yield _section("tensors", tensors.values(), "B", "of the bytes on a device")
-
-
-def _how_spread(operand: MeshOperand) -> str:
-    cuts = [f"dim {cut} over {n}" for n, cut in operand.spread if cut is not None and n > 1]
-    if not cuts:
-        return _COPIED
-    copies = prod(n for n, cut in operand.spread if cut is None)
-    return f"sharded: {', '.join(cuts)}" + (f", {copies} copies" if copies > 1 else "")
-
-
 @_analysis("l1", "what is in L1 at each operation, and on each core", Input.REPORT)
 def _l1(subject: Subject) -> Iterator[Part]:
     report = subject.report
@@ -670,24 +608,18 @@ def _l1(subject: Subject) -> Iterator[Part]:
     if not running:
         yield Answer.not_measured("the report does not say what ran inside its operations")
         return
-    rows: dict[str, list[Row]] = defaultdict(list)
+    used, by_core = [], []
     for each in running:
-        name, by_core = operation_name(report, each), each.l1_by_core
-        tensors = max(by_core.values(), default=each.bytes_per_bank.get(BufferType.L1, 0))
-        circular = each.cb_bytes_per_core or 0
-        rows["in use on the fullest core"].append(Row(name, tensors + circular))
-        rows["tensors, on the fullest core"].append(Row(name, tensors))
-        rows["circular buffers, on the fullest core"].append(Row(name, circular))
-        rows["tensors by core"] += (
-            Row(f"{name}, core {x}-{y}", held) for (x, y), held in sorted(by_core.items())
-        )
-    used = [row.value for row in rows["in use on the fullest core"]]
-    most = max(used)
-    yield Figure(f"most in use, at {running[used.index(most)].name}", most, "B")
-    yield Figure("left free there", max(budget - most, 0), "B")
+        name, cores = operation_name(report, each), each.l1_by_core
+        tensors = max(cores.values(), default=each.bytes_per_bank.get(BufferType.L1, 0))
+        used.append(Row(name, tensors + (each.cb_bytes_per_core or 0)))
+        by_core += [Row(f"{name}, core {x}-{y}", held) for (x, y), held in sorted(cores.items())]
+    most = max(used, key=lambda row: row.value)
+    yield Figure(f"most in use, at {running[used.index(most)].name}", most.value, "B")
+    yield Figure("left free there", max(budget - most.value, 0), "B")
     yield Figure("L1 of a core for tensors and circular buffers", budget, "B")
-    for heading, own in rows.items():
-        yield _section(heading, (row for row in own if row.value), "B", "of L1", budget)
+    for heading, rows in (("in use on the fullest core", used), ("tensors by core", by_core)):
+        yield _section(heading, (row for row in rows if row.value), "B", "of L1", budget)
     silent = sum(each.cb_bytes_per_core is None for each in running)
     if silent:
         yield (

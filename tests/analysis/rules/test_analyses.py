@@ -13,7 +13,7 @@ from pytest_ttnn_perf.cli.captures import ANALYSIS_NAMES as NAMES
 from pytest_ttnn_perf.core.finding import Input, Subject
 from tests.analysis.rules.convolving import DEVICE, called, conv, convolving, output
 from tests.analysis.rules.kernel_logs import printed, program
-from tests.analysis.rules.reports import COPY, Operation, linear, placed, record, report
+from tests.analysis.rules.reports import Operation, record, report
 from tests.analysis.rules.tables import Op, Tensor, TraceReplays, on_host, op, table, tensor
 
 if TYPE_CHECKING:
@@ -347,45 +347,6 @@ def test_queues() -> None:
     assert queues.notes[0].startswith("times of transfers: not measured: no profiler sees")
 
 
-def on_mesh(*texts: str) -> Analysis:
-    texts = tuple(
-        text.replace("device_id=1", f"tensor_id={number}, device_id=1")
-        for number, text in enumerate(texts, start=1)
-    )
-    calls = [
-        replace(linear(at, texts[0], text), inputs=(1, at + 1))
-        for at, text in enumerate(texts)
-        if at
-    ]
-    tensors = [record(at, 4, 1, 32, 64) for at in range(1, len(texts) + 1)]
-    return ANALYSES["mesh"].analysis(Subject(report=report(calls, tensors)))
-
-
-def test_what_is_replicated_and_what_is_sharded() -> None:
-    mesh = "2, 4"
-    found = on_mesh(
-        placed(mesh, "PlacementShard(0)", COPY),
-        placed(mesh, COPY, "PlacementShard(3)"),
-        placed(mesh, "PlacementShard(2)", "PlacementShard(3)"),
-        placed(mesh, COPY, COPY),
-    )
-    size = 4 * 32 * 64 * 2.0
-    assert found.figures == (
-        Figure("the mesh is 2x4", 8, "devices"),
-        Figure("weights that every device has a copy of", size, "B"),
-    )
-    told = rows(found)
-    assert {label for label, *_ in told["placements"]} == {
-        "input, sharded: dim 0 over 2, 4 copies",
-        "weight, sharded: dim 3 over 4, 2 copies",
-        "weight, sharded: dim 2 over 2, dim 3 over 4",
-        "weight, replicated",
-    }
-    assert ("replicated, weight of ttnn.linear 4x1x32x64 BFLOAT16", size, 0.25, 1) in told[
-        "tensors"
-    ]
-
-
 def test_l1_over_the_operations_and_by_core() -> None:
     subject = Subject(report=replace(report([RELU, CONV, VIEW]), devices=(DEVICE,)))
     found = ANALYSES["l1"].analysis(subject)
@@ -397,8 +358,6 @@ def test_l1_over_the_operations_and_by_core() -> None:
     conv, relu = "ttnn.conv2d (operation 1)", "ttnn.relu (operation 2)"
     assert rows(found) == {
         "in use on the fullest core": [(conv, 7_500, 0.75, 1), (relu, 100, 0.01, 1)],
-        "tensors, on the fullest core": [(conv, 5_000, 0.5, 1), (relu, 100, 0.01, 1)],
-        "circular buffers, on the fullest core": [(conv, 2_500, 0.25, 1)],
         "tensors by core": [
             (f"{conv}, core {core}", held, held / 10_000, 1)
             for core, held in (("0-0", 5_000), ("1-0", 1_000), ("1-1", 10))
@@ -420,7 +379,6 @@ def of_calls(*calls: Operation, **fields: Any) -> Subject:
 
 
 NOT_MEASURED, NOT_APPLICABLE = AnalysisOutcome.NOT_MEASURED, AnalysisOutcome.NOT_APPLICABLE
-ONE_DEVICE = linear(1, placed("1", COPY), placed("1", COPY))
 
 
 @pytest.mark.parametrize(
@@ -428,7 +386,7 @@ ONE_DEVICE = linear(1, placed("1", COPY), placed("1", COPY))
     [
         (NAMES, Subject(), NOT_MEASURED, "needs "),
         ("dtype", Subject(), NOT_MEASURED, "needs an op table or a report database"),
-        ("queues mesh l1", of_op(), NOT_MEASURED, "needs a report database"),
+        ("queues l1", of_op(), NOT_MEASURED, "needs a report database"),
         ("dtype", Subject(absent={Input.OPS: "it is off"}), NOT_MEASURED, "it is off"),
         ("dtype layout sharding memory padding dram", of_op(), NOT_MEASURED,
          "the capture says nothing about the tensors that ops take and give"),
@@ -448,9 +406,6 @@ ONE_DEVICE = linear(1, placed("1", COPY), placed("1", COPY))
         ("cores bottlenecks dram", printed(), NOT_MEASURED,
          "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
         ("queues", of_calls(RELU), NOT_APPLICABLE, "the report has no transfer between host"),
-        ("mesh", of_calls(ONE_DEVICE), NOT_APPLICABLE, "one device: nothing is spread over a mesh"),
-        ("mesh", of_calls(RELU), NOT_MEASURED,
-         "the report does not say how tensors are placed on the mesh"),
         ("l1", of_calls(CONV), NOT_MEASURED, "the report does not say how much L1 a core has"),
         ("l1", of_calls(VIEW, devices=(DEVICE,)), NOT_MEASURED,
          "the report does not say what ran inside its operations"),
