@@ -8,13 +8,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from itertools import groupby
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_ttnn_perf.core.observation import Outcome
-from pytest_ttnn_perf.core.text import digits, visible
+from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.report.sentences import ACCEPTED
 
 #: A page or a part of it: plain text, and numbers in the unit of their name.
@@ -43,23 +42,10 @@ _SPELT: Final = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 def page_json(page: Part) -> str:
     """The page as JSON that is safe in a script element."""
-    tests = [
-        {**test, "main": main_metric(test), "metrics": [*map(_packed, test["metrics"])]}
-        for test in page["tests"]
-    ]
+    tests = [{**test, "main": main_metric(test)} for test in page["tests"]]
     whole = _plain({"page": {**page, "tests": tests}, "tones": TONES})
     text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(_SPELT)
-
-
-def _packed(metric: Part) -> Part:
-    """Return a metric whose history counts equal values in a row."""
-    history = dict(metric["history"])
-    # How far each run is ahead of its own place: equal for runs in a row.
-    history["runs"] = [run - place for place, run in enumerate(history["runs"])]
-    for name in ("runs", "outcomes", "marks"):
-        history[name] = [(each, len([*same])) for each, same in groupby(history[name])]
-    return {**metric, "history": history}
 
 
 def _plain(value: Any) -> Any:
@@ -121,7 +107,6 @@ def page_html(page: Part) -> str:
     script = f'(() => {{\n"use strict";\n{script}}})();\n'
     return environment.get_template("page.html.jinja").render(
         page=page,
-        rows=[_row(test) for test in page["tests"]],
         tone=tone,
         data=Markup(page_json(page)),
         style=Markup(style),
@@ -129,30 +114,6 @@ def page_html(page: Part) -> str:
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
-
-
-def _row(test: Part) -> Part:
-    place = main_metric(test)
-    metric = None if place is None else test["metrics"][place]
-    others = [
-        one["sentence"]
-        for one in test["metrics"]
-        if one["gated"] and one["sentence"] and tone(one["outcome"]) != "good"
-    ]
-    return {
-        "test": test,
-        "tone": "bad" if test["failed"] else tone(test["outcome"]),
-        "metric": metric,
-        "value": _amount(metric, "value"),
-        "baseline": _amount(metric, "baseline"),
-        "summary": test["summary"] or "\n".join(others),
-    }
-
-
-def _amount(metric: Part | None, name: str) -> str:
-    if metric is None or metric[name] is None:
-        return ""
-    return f"{digits(metric[name] * metric['scale'])} {metric['unit']}".strip()
 
 
 def _hash(text: str) -> str:

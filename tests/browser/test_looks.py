@@ -1,4 +1,4 @@
-"""How a page looks: charts keep to their place, widths, paper, contrast; and what it costs."""
+"""How a page looks: charts keep to their place, widths, contrast; and what it costs."""
 
 from __future__ import annotations
 
@@ -97,17 +97,3 @@ def test_texts_can_be_read(reader: Reader, scheme: str) -> None:
     assert page.evaluate(FAINT) == []
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(18, 20, 23)") == (scheme == "dark")
-
-
-def test_paper_has_all_verdicts_and_the_test_that_is_open(reader: Reader) -> None:
-    page = reader.open("large", width=700)
-    page.locator("tr[data-place] a").first.click()
-    page.locator("#test header h2").wait_for()
-    page.emulate_media(media="print")
-    page.locator("tr[data-place]").nth(999).wait_for(state="attached")
-    assert page.locator("#overview").is_visible()
-    assert page.locator("#test header h2").is_visible()
-    assert not page.locator(".tools").is_visible()
-    assert page.evaluate(SIDEWAYS) == 0
-    page.emulate_media(media="screen")
-    page.locator("tr[data-place]").nth(59).wait_for(state="detached")

@@ -46,7 +46,9 @@ def data_of(document: str) -> Any:
     return json.loads(found[0])
 
 
-def test_texts_of_others_are_no_markup(document: str) -> None:
+def test_texts_of_others_are_no_markup() -> None:
+    # In the head; tables and charts are made of data by scripts.
+    document = page_html({**small(), "headline": HOSTILE[0], "notes": [HOSTILE[3], HOSTILE[4]]})
     tags = Tags(document)
     assert tags.found.count("script") == 2
     assert not {"img", "iframe", "object", "b2"} & set(tags.found)
@@ -100,13 +102,3 @@ def test_the_worst_gated_metric_stands_for_a_test(document: str) -> None:
     assert test["metrics"][place]["name"] == "wall_time"
     assert data_of(document)["page"]["tests"][0]["main"] == place
     assert main_metric({"metrics": []}) is None
-
-
-def test_without_scripts_there_is_a_table(document: str) -> None:
-    (table,) = re.findall(r"<noscript>.*?</noscript>", document, flags=re.DOTALL)
-    rows = table.split("<tr>")[2:]
-    assert len(rows) == len(small()["tests"])
-    assert '<span class="badge bad">REGRESSED</span>' in rows[0]
-    assert "8.2 % slower, limit 3.0 %; confirmed by 2 of 2." in rows[0]
-    assert "<pre>ttnn-perf baseline accept" in rows[0]
-    assert "<td>13.43 ms</td><td>12.41 ms</td>" in rows[0]

@@ -149,14 +149,6 @@ const sizes = new ResizeObserver((entries) => {
   }
 });
 
-
-// Paper is narrower than most screens: charts are drawn for it, and for the screen again.
-const PAPER = 640;
-
-function fitCharts(forPaper) {
-  for (const { width, paint } of drawn.values()) if (width > PAPER) paint(forPaper ? PAPER : width);
-}
-
 // A chart. `paint(width)` returns { height, shapes, points }; points are { x, y, lines } that a
 // reader can go to. `label` says in words what the chart shows.
 function chart({ title, label, legend = [], kind, paint, after = [] }) {

@@ -5,13 +5,9 @@ const toneOf = (outcome) => tones[outcome.toUpperCase().replaceAll(" ", "_")] ??
 const toneOfTest = (test) => (test.failed ? "bad" : toneOf(test.outcome));
 const mainMetric = (test) => (test.main === null ? null : test.metrics[test.main]);
 
-// A history, run after run. Columns but that of values are [value, count] for equal ones in a row; of
-// runs, it is how far each is ahead of its own place.
-function pointsOf(history) {
-  const column = (name) => history[name].flatMap(([value, count]) => Array(count).fill(value));
-  const [ahead, outcomes, marks] = ["runs", "outcomes", "marks"].map(column);
-  return history.values.map((value, place) => ({ place, value, run: page.runs[place + ahead[place]], outcome: outcomes[place], mark: marks[place] }));
-}
+// A history, run after run.
+const pointsOf = ({ runs, values, outcomes, marks }) =>
+  values.map((value, place) => ({ place, value, run: page.runs[runs[place]], outcome: outcomes[place], mark: marks[place] }));
 
 // What a link calls each test: its id, and more where several have the same.
 const names = new Map();

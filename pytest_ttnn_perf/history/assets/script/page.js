@@ -108,10 +108,10 @@ function whatHappened(test) {
   return test.metrics.filter((metric) => metric.gated && metric.sentence && toneOf(metric.outcome) !== "good").map((metric) => metric.sentence).join("\n");
 }
 
-// The table of tests. Only rows near the window are in the document, so a thousand cost as much as ten.
+// The table of tests: the first rows, and all of them when a reader asks.
 
-const EXTRA_ROWS = 8;
-const tableView = { rows: [], cursor: -1, from: -1, to: -1, body: null, whole: false };
+const FIRST_ROWS = 200;
+const tableView = { rows: [], body: null, all: false };
 
 // Columns that sort: what comes first has the least of these.
 const SORTS = {
@@ -183,38 +183,27 @@ function tableHeads() {
 }
 
 function refreshTable() {
-  const before = tableView.rows[tableView.cursor];
   tableView.rows = chosenTests();
-  tableView.cursor = tableView.rows.indexOf(before);
-  tableView.from = -1;
   const head = tableView.body.parentElement.querySelector("thead tr");
   const focused = document.activeElement?.dataset?.sort;
   head.replaceChildren(...tableHeads());
   if (focused) head.querySelector(`[data-sort="${focused}"]`)?.focus();
-  tableView.body.parentElement.setAttribute("aria-rowcount", tableView.rows.length + 1);
   drawRows();
 }
 
-const rowHeight = () => (innerWidth <= 704 ? 58 : 35);
-
 function drawRows() {
-  const { rows, body, whole } = tableView;
-  if (!body?.isConnected) return;
-  const height = rowHeight();
-  const first = Math.floor(-body.getBoundingClientRect().top / height);
-  const from = whole ? 0 : Math.max(0, Math.min(first - EXTRA_ROWS, rows.length - 1));
-  const to = whole ? rows.length : Math.min(rows.length, Math.max(0, first) + Math.ceil(innerHeight / height) + EXTRA_ROWS);
-  if (from === tableView.from && to === tableView.to && tableView.height === height) return;
-  Object.assign(tableView, { from, to, height });
-  const lines = rows.slice(from, to).map((test, place) => testRow(test, from + place));
-  body.replaceChildren(spaceRow(from * height), ...lines, spaceRow((rows.length - to) * height));
-  if (!rows.length) body.replaceChildren(make("tr", { class: "space" }, make("td", { colspan: 7, class: "empty quiet" }, "No test is like this. ", make("a", { href: addressOf({ ...EMPTY }) || "#" }, "Show all"))));
+  const { rows, body, all } = tableView;
+  const shown = all ? rows : rows.slice(0, FIRST_ROWS);
+  body.replaceChildren(...shown.map(testRow));
+  if (!rows.length) body.append(spanningRow("No test is like this. ", make("a", { href: addressOf({ ...EMPTY }) || "#" }, "Show all")));
+  if (rows.length > shown.length) body.append(spanningRow(make("button", { type: "button", onclick: showAllRows }, `Show all ${counted(rows.length, "test")}`)));
 }
 
-function spaceRow(height) {
-  const cell = make("td");
-  cell.style.height = `${height}px`;
-  return make("tr", { class: "space", "aria-hidden": "true" }, cell);
+const spanningRow = (...content) => make("tr", { class: "space" }, make("td", { colspan: 7, class: "empty quiet" }, content));
+
+function showAllRows() {
+  tableView.all = true;
+  drawRows();
 }
 
 // An id as its folder and file, and the test in it; that of a capture as its folder and file.
@@ -230,7 +219,7 @@ function testRow(test, place) {
   const change = metric?.change ?? null;
   const saving = largestSaving(test);
   const cell = (kind, ...content) => make("td", { class: kind, role: "cell" }, content);
-  const row = make("tr", { role: "row", "data-place": place, "aria-rowindex": place + 2, class: place === tableView.cursor ? "cursor" : "" },
+  return make("tr", { role: "row", "data-place": place },
     cell("outcome", badge(state.metric && metric ? metric.outcome : test.outcome, tone)),
     cell("test", make("div", { class: "line" }, make("a", { class: "id", href: addressOf({ test: names.get(test) }), title: test.id }, idParts(test.id)), make("small", null, test.key))),
     cell("metric quiet", metric?.name ?? ""),
@@ -238,19 +227,6 @@ function testRow(test, place) {
     cell(`change number ${metric ? toneOf(metric.outcome) : ""}`, change === null ? "" : signedPercent(change)),
     cell("trend", metric ? sparkline(metric, toneOf(metric.outcome)) : null),
     cell("saving number quiet", saving ? microseconds(saving) : ""));
-  return row;
-}
-
-// Moves the cursor by so many rows, and shows it.
-function moveCursor(step) {
-  const { rows, body } = tableView;
-  if (!rows.length) return;
-  tableView.cursor = Math.max(0, Math.min(rows.length - 1, tableView.cursor + step));
-  const top = body.getBoundingClientRect().top + tableView.cursor * rowHeight();
-  if (top < 60 || top > innerHeight - 2 * rowHeight()) scrollBy({ top: top - innerHeight / 2, behavior: "instant" });
-  tableView.from = -1;
-  drawRows();
-  body.querySelector("tr.cursor a")?.focus({ preventScroll: true });
 }
 
 // One test: its verdict and what to do, then its numbers, then where its time goes.
@@ -336,7 +312,7 @@ function timelinesSection(test) {
 
 // All tests: what failed, the table with its filters, and what is true of the run as a whole.
 
-const search = make("input", { type: "search", placeholder: "Search tests ( / )", "aria-label": "Search tests", autocomplete: "off", spellcheck: "false" });
+const search = make("input", { type: "search", placeholder: "Search tests", "aria-label": "Search tests", autocomplete: "off", spellcheck: "false" });
 const shownCount = make("span", { class: "quiet", role: "status" });
 const choices = {};
 
@@ -346,7 +322,7 @@ function overview() {
     outcomeChips(),
     choice("metric", "Main metric", page.tests.flatMap((test) => test.metrics.map((metric) => metric.name))),
     choice("key", "All keys", page.tests.map((test) => test.key)),
-    make("button", { type: "button", "aria-label": "Keys", onclick: showHelp }, "?"), shownCount);
+    shownCount);
   return make("div", { id: "overview" },
     attentionSection(),
     make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()),
@@ -420,46 +396,6 @@ function sweepSection(sweep) {
     ], sweep.points));
 }
 
-// Keys, as in other tools for lists: the help names all of them.
-
-const KEYS = [["/", "search"], ["j  k", "next, previous test"], ["Enter", "open the test"], ["Escape", "back to all tests; leave the search"],
-  ["← →", "from point to point in a chart"], ["+ −  0", "zoom a timeline, show all of it"], ["?", "this help"]];
-
-const help = make("dialog", { "aria-label": "Keys" }, make("h3", null, "Keys"),
-  make("dl", null, KEYS.flatMap(([key, does]) => [make("dt", null, key.split("  ").map((one) => [make("kbd", null, one), " "])), make("dd", null, does)])),
-  make("form", { method: "dialog" }, make("button", null, "Close")));
-
-const showHelp = () => help.open || help.showModal();
-
-function nextTest(step) {
-  const place = tableView.rows.indexOf(byName.get(state.test));
-  const other = tableView.rows[place + step];
-  if (place >= 0 && other) location.replace(addressOf({ test: names.get(other) }));
-}
-
-const ACTIONS = {
-  "/": () => (state.test ? go({ test: "" }) : null, setTimeout(() => search.focus())),
-  "?": showHelp,
-  j: () => (state.test ? nextTest(1) : moveCursor(1)),
-  k: () => (state.test ? nextTest(-1) : moveCursor(-1)),
-  Enter: () => {
-    const test = tableView.rows[tableView.cursor];
-    if (!state.test && test) go({ test: names.get(test) });
-  },
-  Escape: () => state.test && go({ test: "" }),
-};
-
-function onKey(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
-  const typing = event.target.closest("input, select, textarea");
-  if (typing && event.key === "Escape") return typing.blur();
-  // Enter on a link or a button is what the browser does with it.
-  if (typing || (event.key === "Enter" && event.target.closest("a, button, summary"))) return;
-  if (!ACTIONS[event.key]) return;
-  event.preventDefault();
-  ACTIONS[event.key]();
-}
-
 // Puts the page together, and shows what its address says.
 
 const testPlace = make("div", { id: "test" });
@@ -486,25 +422,11 @@ function showTest(test) {
     testPlace.querySelector("h2").focus({ preventScroll: true });
   } else {
     scrollTo({ top: listScroll, behavior: "instant" });
-    drawRows();
   }
-}
-
-// On paper there is no window to draw rows in.
-function printed(whole) {
-  tableView.whole = whole;
-  fitCharts(whole);
-  drawRows();
 }
 
 history.scrollRestoration = "manual";
 document.getElementById("main").append(wholeRun, testPlace);
-document.body.append(tip, help);
+document.body.append(tip);
 show();
 addEventListener("hashchange", show);
-addEventListener("scroll", drawRows, { passive: true });
-addEventListener("resize", drawRows);
-addEventListener("keydown", onKey);
-addEventListener("beforeprint", () => printed(true));
-addEventListener("afterprint", () => printed(false));
-matchMedia("print").addEventListener("change", (event) => printed(event.matches));
