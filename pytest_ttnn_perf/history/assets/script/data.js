@@ -138,7 +138,7 @@ function sectionOf(kind, title, ...content) {
 
 // What a reader looks at is in the address: it can be sent to others, and the back button works.
 
-const EMPTY = { test: "", outcome: "", metric: "", key: "", search: "", sort: "" };
+const EMPTY = { test: "", outcome: "", search: "", sort: "" };
 let state = { ...EMPTY };
 
 function stateOfAddress() {

@@ -48,17 +48,16 @@ function findingsSection(test) {
   if (!test.findings.length) return null;
   const saving = (finding) => finding.saving_us ?? -1;
   const found = test.findings.filter((finding) => finding.state === "found").sort((one, other) => other.fails - one.fails || saving(other) - saving(one));
-  const most = Math.max(0, ...found.map(saving));
   const others = STATES.slice(1).map((state) => {
     const those = test.findings.filter((finding) => finding.state === state);
-    return those.length ? opened(`${those.length} ${state}`, () => make("ul", { class: "stack" }, those.map((finding) => findingItem(finding, 0)))) : null;
+    return those.length ? opened(`${those.length} ${state}`, () => make("ul", { class: "stack" }, those.map(findingItem))) : null;
   });
   return section("Checklist", make("div", { class: "panel stack" },
-    found.length ? make("ol", { class: "stack ranked" }, found.map((finding) => findingItem(finding, most))) : make("p", { class: "quiet" }, "Nothing was found."),
+    found.length ? make("ol", { class: "stack ranked" }, found.map(findingItem)) : make("p", { class: "quiet" }, "Nothing was found."),
     others));
 }
 
-function findingItem(finding, most) {
+function findingItem(finding) {
   const share = finding.share === null ? "" : `, ${percent(finding.share)} of the region`;
   const saving = finding.saving_us === null ? null : make("b", { class: "better" }, `saves up to ${microseconds(finding.saving_us)}${share}`);
   return make("li", { class: "finding" },
@@ -66,14 +65,8 @@ function findingItem(finding, most) {
       make("code", { class: finding.fails ? "bad" : "" }, finding.code), make("span", null, finding.title),
       finding.fails ? badge("fails the test", "bad") : null),
     saving ? make("div", { class: "metric-head" }, saving, finding.region ? make("span", { class: "quiet" }, `in ${finding.region}`) : null) : null,
-    finding.saving_us !== null && most > 0 ? savingBar(finding.saving_us / most) : null,
     finding.evidence.length ? make("ul", null, finding.evidence.map((line) => make("li", null, line))) : null,
     finding.fix.length ? make("ul", { class: "fix" }, finding.fix.map((line) => make("li", null, line))) : null);
-}
-
-function savingBar(part) {
-  return make("div", { class: "bar", "aria-hidden": "true" },
-    draw("svg", { viewBox: "0 0 100 6", preserveAspectRatio: "none" }, draw("rect", { x: 0, y: 0, width: 100 * part, height: 6 })));
 }
 
 // The saving of the finding that would save most: savings overlap, so they are not added.
@@ -117,14 +110,10 @@ const tableView = { rows: [], body: null, all: false };
 const SORTS = {
   outcome: (test) => test.worst,
   test: (test) => test.id,
-  metric: (test) => shownMetric(test)?.name ?? "",
-  change: (test) => -Math.abs(shownMetric(test)?.change ?? 0),
+  metric: (test) => mainMetric(test)?.name ?? "",
+  change: (test) => -Math.abs(mainMetric(test)?.change ?? 0),
   saving: (test) => -largestSaving(test),
 };
-
-function shownMetric(test) {
-  return state.metric ? (test.metrics.find((metric) => metric.name === state.metric) ?? null) : mainMetric(test);
-}
 
 const searched = new Map();
 function searchText(test) {
@@ -138,8 +127,6 @@ function chosenTests() {
   const words = state.search.toLowerCase().split(/\s+/).filter(Boolean);
   const chosen = page.tests.filter((test) =>
     (!state.outcome || test.outcome === state.outcome) &&
-    (!state.key || test.key === state.key) &&
-    (!state.metric || shownMetric(test)) &&
     words.every((word) => searchText(test).includes(word)));
   const [column, reverse] = sortOf();
   const keys = new Map(chosen.map((test) => [test, SORTS[column](test)]));
@@ -214,13 +201,12 @@ function idParts(id) {
 }
 
 function testRow(test, place) {
-  const metric = shownMetric(test);
-  const tone = state.metric && metric ? toneOf(metric.outcome) : toneOfTest(test);
+  const metric = mainMetric(test);
   const change = metric?.change ?? null;
   const saving = largestSaving(test);
   const cell = (kind, ...content) => make("td", { class: kind, role: "cell" }, content);
   return make("tr", { role: "row", "data-place": place },
-    cell("outcome", badge(state.metric && metric ? metric.outcome : test.outcome, tone)),
+    cell("outcome", badge(test.outcome, toneOfTest(test))),
     cell("test", make("div", { class: "line" }, make("a", { class: "id", href: addressOf({ test: names.get(test) }), title: test.id }, idParts(test.id)), make("small", null, test.key))),
     cell("metric quiet", metric?.name ?? ""),
     cell("value number", metric ? amount(metric, metric.value) : ""),
@@ -262,13 +248,10 @@ function testHead(test) {
     test.trace ? traceLink(test.trace) : null);
 }
 
-// A link to a file beside the page; anything else than a file or a page is no link.
-function traceLink(trace) {
-  const address = URL.canParse(trace, document.baseURI) ? new URL(trace, document.baseURI) : null;
-  if (!address || !["file:", "http:", "https:"].includes(address.protocol)) return make("p", null, `Trace: ${trace}`);
-  return make("p", null, make("a", { href: trace, download: "" }, `Trace: ${trace}`), make("span", { class: "quiet" }, " (open it at "),
+// A link to a file, whose place is relative to that of the page: with ./ before it, it is nothing else.
+const traceLink = (trace) =>
+  make("p", null, make("a", { href: `./${trace}`, download: "" }, `Trace: ${trace}`), make("span", { class: "quiet" }, " (open it at "),
     make("a", { href: "https://ui.perfetto.dev", rel: "noreferrer" }, "ui.perfetto.dev"), make("span", { class: "quiet" }, ")"));
-}
 
 function metricsSection(test) {
   if (!test.metrics.length) return null;
@@ -314,15 +297,11 @@ function timelinesSection(test) {
 
 const search = make("input", { type: "search", placeholder: "Search tests", "aria-label": "Search tests", autocomplete: "off", spellcheck: "false" });
 const shownCount = make("span", { class: "quiet", role: "status" });
-const choices = {};
 
 function overview() {
   search.addEventListener("input", () => goOn({ search: search.value.trim() ? search.value : "", test: "" }));
   const tools = make("div", { class: "tools", role: "search" }, search,
-    outcomeChips(),
-    choice("metric", "Main metric", page.tests.flatMap((test) => test.metrics.map((metric) => metric.name))),
-    choice("key", "All keys", page.tests.map((test) => test.key)),
-    shownCount);
+    outcomeChips(), shownCount);
   return make("div", { id: "overview" },
     attentionSection(),
     make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()),
@@ -330,16 +309,6 @@ function overview() {
     trendsSection(),
     differencesSection(),
     page.sweeps.length ? sectionOf("run", "Sweeps", make("div", { class: "stack" }, page.sweeps.map(sweepSection))) : null);
-}
-
-// A list to choose from; nothing where there is no choice.
-function choice(name, all, words) {
-  const known = [...new Set(words)].filter(Boolean);
-  if (known.length < 2) return null;
-  const select = make("select", { "aria-label": all, "data-filter": name }, make("option", { value: "" }, all), known.map((word) => make("option", { value: word }, word)));
-  select.addEventListener("change", () => go({ [name]: select.value, test: "" }));
-  choices[name] = select;
-  return select;
 }
 
 // Buttons that show the tests of one outcome, with their number; nothing where all have one.
@@ -358,7 +327,6 @@ function outcomeChips() {
 
 function refreshTools() {
   if (document.activeElement !== search) search.value = state.search;
-  for (const [name, select] of Object.entries(choices)) select.value = state[name];
   for (const button of document.querySelectorAll("[data-outcome]")) button.setAttribute("aria-pressed", button.dataset.outcome === state.outcome);
   const [some, all] = [tableView.rows.length, page.tests.length];
   shownCount.textContent = some === all ? counted(all, "test") : `${grouped(String(some))} of ${counted(all, "test")}`;
