@@ -6,11 +6,13 @@ import json
 import logging
 import os
 import re
+import traceback
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import pluggy
 import pytest
 from _pytest._code.code import (
     ExceptionChainRepr,
@@ -29,13 +31,12 @@ from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
 from pytest_ttnn_perf.core.observation import CaptureFormat, Coverage, Location
 from pytest_ttnn_perf.core.text import repr_of, text_of
 from pytest_ttnn_perf.plugin.settings import is_parametrised, settings_of
-from pytest_ttnn_perf.report.tables import NARROWEST, Style, printed
+from pytest_ttnn_perf.report.tables import NARROWEST, Style, printed, shown_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from _pytest._io import TerminalWriter
-    from pluggy import HookImpl
 
     from pytest_ttnn_perf.core.observation import Observation, Run
     from pytest_ttnn_perf.core.settings import Settings
@@ -149,8 +150,9 @@ def _place(argument: str, config: pytest.Config) -> str | None:
     return "" if place == "." else place.replace(os.sep, "/")
 
 
-# Calls of the hooks that other plugins implement, each by itself: one that fails is named.
+# Calls of the hooks that other plugins implement.
 
+_PLUGGY: Final = Path(pluggy.__file__).parent
 #: What an implementation may end with; pytest's outcomes are no Exceptions.
 _RAISED: Final = (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception)
 
@@ -158,8 +160,17 @@ _RAISED: Final = (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exce
 class HookError(TtnnPerfError):
     """An implementation of one of our hooks that raised, or returned nonsense."""
 
-    def __init__(self, owner: str, hook: str, problem: str) -> None:
-        super().__init__(f"{owner}: {hook} {problem}")
+
+def _call(config: pytest.Config, name: str, /, **arguments: object) -> Any:
+    """Call a hook; name the file of an implementation that raises."""
+    try:
+        return getattr(config.hook, name)(**arguments)
+    except _RAISED as error:
+        files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)[1:]]
+        own = [shown_path(f, config.rootpath) for f in files if f.parent != _PLUGGY]
+        text = f"raised {type(error).__name__}: {text_of(error)}".rstrip(": ")
+        message = f"{own[0] if own else 'a plugin'}: {name} {text}"
+        raise HookError(message) from error
 
 
 class Extensions:
@@ -178,13 +189,11 @@ class Extensions:
         try:  # most runs have none, and pay for none
             rules = _all_of(config, hook, CustomRule)
             if rules or settings.select or settings.ignore or settings.rules:
-                owners: dict[str, str] = {}
-                for rule, owner in rules:
-                    if rule.code in owners:
-                        other = owners[rule.code]
-                        problem = f"returned {rule.code}, which is a rule of {other} already"
-                        raise HookError(owner, hook, problem)
-                    owners[rule.code] = owner
+                codes = [rule.code for rule in rules]
+                twice = next((code for code in codes if codes.count(code) > 1), None)
+                if twice is not None:
+                    message = f"{hook} returned two rules {twice}"
+                    raise HookError(message)
                 wings.call("use_rules", rules)
                 wings.call("select_rules", settings.select, settings.ignore, settings.rules)
             formats = _all_of(config, "pytest_ttnn_perf_capture_formats", CaptureFormat)
@@ -200,8 +209,7 @@ def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
     if known is not None and UNKNOWN not in {known.arch, known.board}:
         return observation
     try:
-        results = _results(item.config, name, {"item": item, "hardware": known})
-        owner, result = next(((o, r) for o, r in results if r is not None), ("", None))
+        result = _call(item.config, name, item=item, hardware=known)
         if result is None:
             return observation
         # A mesh may be missing.
@@ -210,71 +218,43 @@ def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
             if all(isinstance(part, str) and part.strip() for part in parts):
                 return replace(observation, hardware=result)
         expected = "expected Hardware(arch, board, mesh) of non-empty strings"
-        raise HookError(owner, name, f"returned {repr_of(result)}: {expected}")
+        message = f"{name} returned {repr_of(result)}: {expected}"
+        raise HookError(message)
     except HookError as error:
         return replace(observation, problems=(*observation.problems, str(error)))
 
 
 def report_run(config: pytest.Config, run: Run) -> list[str]:
-    """Let others report a run; return what went wrong, a sentence each."""
-    name, errors = "pytest_ttnn_perf_report", []
-    for implementation in _implementations(config, name):
-        from pytest_ttnn_perf.report.run import run_text
+    """Let others report a run; return what went wrong."""
+    name = "pytest_ttnn_perf_report"
+    if not getattr(config.hook, name).get_hookimpls():
+        return []
+    from pytest_ttnn_perf.report.run import run_text
 
-        # A document for each: what one changes in it is not what the next one reports.
-        arguments = {"config": config, "run": run, "document": json.loads(run_text(run))}
-        try:
-            _call(config, name, implementation, arguments)
-        except HookError as error:
-            errors.append(str(error))
-    return errors
+    try:
+        _call(config, name, config=config, run=run, document=json.loads(run_text(run)))
+    except HookError as error:
+        return [str(error)]
+    return []
 
 
-def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[tuple[Extension, str]]:
-    found: list[tuple[Extension, str]] = []
-    for owner, result in _results(config, name, {"config": config}):
-        if not isinstance(result, (list, tuple, type(None))):
-            problem = f"returned {type(result).__name__}: expected a list of {kind.__name__}"
-            raise HookError(owner, name, problem)
-        for extension in result or ():
+def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[Extension]:
+    found: list[Extension] = []
+    for result in _call(config, name, config=config):
+        if not isinstance(result, (list, tuple)):
+            message = f"{name} returned {type(result).__name__}: expected a list of {kind.__name__}"
+            raise HookError(message)
+        for extension in result:
             if not isinstance(extension, kind):
                 shown = repr_of(extension)
-                problem = f"returned a list with {shown} in it: expected {kind.__name__}"
-                raise HookError(owner, name, problem)
+                message = f"{name} returned a list with {shown} in it: expected {kind.__name__}"
+                raise HookError(message)
             mistake = extension.problem()
             if mistake is not None:
-                raise HookError(owner, name, f"returned something that cannot be used: {mistake}")
-            found.append((extension, owner))
+                message = f"{name} returned something that cannot be used: {mistake}"
+                raise HookError(message)
+            found.append(extension)
     return found
-
-
-def _results(
-    config: pytest.Config, name: str, arguments: Mapping[str, object]
-) -> Iterator[tuple[str, object]]:
-    for implementation in _implementations(config, name):
-        yield _owner(config, implementation), _call(config, name, implementation, arguments)
-
-
-def _implementations(config: pytest.Config, name: str) -> list[HookImpl]:
-    found: list[HookImpl] = getattr(config.hook, name).get_hookimpls()
-    return found[::-1]
-
-
-def _call(
-    config: pytest.Config, name: str, implementation: HookImpl, arguments: Mapping[str, object]
-) -> object:
-    try:
-        return implementation.function(*(arguments[given] for given in implementation.argnames))
-    except _RAISED as error:
-        text = f"raised {type(error).__name__}: {text_of(error)}".rstrip(": ")
-        raise HookError(_owner(config, implementation), name, text) from error
-
-
-def _owner(config: pytest.Config, implementation: HookImpl) -> str:
-    """Name a plugin: a conftest file by its path from the root."""
-    name = str(implementation.plugin_name)
-    path = Path(name)
-    return str(path.relative_to(config.rootpath)) if path.is_relative_to(config.rootpath) else name
 
 
 _INTERRUPTED: Final = re.compile(r"KeyboardInterrupt in ([^\0]+):(\d{1,9})")

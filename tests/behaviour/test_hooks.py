@@ -110,25 +110,26 @@ def test_a_rule_that_raises_fails_the_test_and_costs_no_other_finding(project: P
     ran = gate(project)
 
     assert counts_of(ran) == "1 failed"
-    assert (
-        "the rule, which is of conftest.py, raised ZeroDivisionError: division by zero" in ran.text
-    )
+    assert "the rule raised ZeroDivisionError: division by zero" in ran.text
     assert len(findings_of(project)) > 1
 
 
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("import pytest; pytest.skip('not here')", "raised Skipped: not here"),
-        ("return [3]", "returned a list with 3 in it: expected CustomRule"),
+        (
+            "import pytest; pytest.skip('not here')",
+            "conftest.py: pytest_ttnn_perf_rules raised Skipped: not here",
+        ),
+        ("return [3]", "pytest_ttnn_perf_rules returned a list with 3 in it: expected CustomRule"),
         (
             "return [CustomRule('TTP001', 'x', Severity.INFO, print)]",
-            "returned something that cannot be used: TTP001: codes that begin with TTP are "
-            "those of ttnn-perf",
+            "pytest_ttnn_perf_rules returned something that cannot be used: TTP001: codes that "
+            "begin with TTP are those of ttnn-perf",
         ),
         (
             "return [CustomRule('ACM001', 'x', Severity.INFO, print)] * 2",
-            "returned ACM001, which is a rule of conftest.py already",
+            "pytest_ttnn_perf_rules returned two rules ACM001",
         ),
     ],
 )
@@ -145,7 +146,7 @@ def test_a_mistaken_hook_stops_the_run_before_it_starts(
         test_model=MODEL,
     )
     refused = refusal_of(gate(project))
-    assert refused == f"conftest.py: pytest_ttnn_perf_rules {message}"
+    assert refused == message
     assert not (project.path / ".ttnn_perf" / "runs").exists()
 
 
@@ -178,7 +179,7 @@ def test_a_file_of_another_format_is_replayed(project: Project) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"acme": 1}', "the reader of 'acme trace', which is of conftest.py, raised KeyError"),
+        ('{"acme": 1}', "the reader of 'acme trace' raised KeyError"),
         ('{"acme": 1, "cycles": "many"}', "sim_cycles"),
         ('{"other": 1}', "its format is not known"),
     ],
@@ -229,7 +230,7 @@ def test_mistaken_hardware_fails_the_test_and_keeps_its_record(
     )
     ran = gate(project)
     assert counts_of(ran) == "1 failed"
-    assert f"conftest.py: pytest_ttnn_perf_hardware {message}" in ran.text
+    assert f"pytest_ttnn_perf_hardware {message}" in ran.text
     assert record_of(project)["tests"][TEST]["metrics"]["latency"]["samples"] == [10, 10, 10]
 
 
@@ -243,20 +244,20 @@ def test_a_report_of_ones_own_is_written_once(project: Project) -> None:
     assert written == [record_of(project)["id"], f"{TEST} latency NO_BASELINE"]
 
 
-def test_a_report_that_fails_costs_neither_the_record_nor_other_reports(project: Project) -> None:
+def test_a_report_that_fails_does_not_cost_the_record(project: Project) -> None:
     failing = """
         def pytest_ttnn_perf_report(document):
             document.clear()
             raise ValueError("no disk")
     """
-    project.write(conftest=REPORT, failing=failing, test_model=MODEL)
+    project.write(conftest=failing, test_model=MODEL)
 
-    project.pytester.syspathinsert()
-    ran = gate(project, "-p", "failing")
+    ran = gate(project)
 
     assert (ran.code, counts_of(ran)) == (1, "1 passed")
-    assert "not written: failing: pytest_ttnn_perf_report raised ValueError: no disk" in ran.text
-    assert (project.path / "own.txt").exists()
+    assert (
+        "not written: conftest.py: pytest_ttnn_perf_report raised ValueError: no disk" in ran.text
+    )
     assert record_of(project)["tests"]
 
 

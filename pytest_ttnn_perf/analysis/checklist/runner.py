@@ -106,8 +106,8 @@ def all_rules() -> tuple[Rule, ...]:
     return tuple(map(rule_of, codes()))
 
 
-def use_custom_rules(rules: Sequence[tuple[CustomRule, str]] | None) -> None:
-    """Register rules of other plugins, each with its owner.
+def use_custom_rules(rules: Sequence[CustomRule] | None) -> None:
+    """Register rules of other plugins.
 
     None: rules of others are not known in this process, or not yet. Codes that may be theirs are
     not refused then.
@@ -115,7 +115,7 @@ def use_custom_rules(rules: Sequence[tuple[CustomRule, str]] | None) -> None:
     global _known  # noqa: PLW0603 (a process has one set of rules, as it has one registry)
     _known = rules is not None
     _REGISTERED.clear()
-    _REGISTERED.update((rule.code, _as_rule(rule, owner)) for rule, owner in rules or ())
+    _REGISTERED.update((rule.code, _as_rule(rule)) for rule in rules or ())
     codes.cache_clear()
     _select_rules.cache_clear()
 
@@ -127,7 +127,7 @@ def may_be_custom(code: str) -> bool:
     return not any(known.startswith(code) for known in codes())
 
 
-def _as_rule(custom: CustomRule, owner: str) -> Rule:
+def _as_rule(custom: CustomRule) -> Rule:
     """Wrap a rule of others, whose mistakes fail the test."""
 
     def look(subject: Subject) -> Answer:
@@ -139,10 +139,9 @@ def _as_rule(custom: CustomRule, owner: str) -> Rule:
             if isinstance(answer, Answer):
                 return answer
             wrong = f"returned {type(answer).__name__} instead of an Answer"
-        reason = f"the rule, which is of {owner}, {wrong}"
-        return Answer(RuleOutcome.FOUND, reason, severity=Severity.ERROR)
+        return Answer(RuleOutcome.FOUND, f"the rule {wrong}", severity=Severity.ERROR)
 
-    look.__doc__ = f"A rule of {owner}.\n\n## What to do\n\n{custom.fix}"
+    look.__doc__ = f"A rule of another plugin.\n\n## What to do\n\n{custom.fix}"
     return Rule(custom.code, custom.name, custom.severity, custom.needs, look, ("subject",), {})
 
 

@@ -182,11 +182,11 @@ def _benchmark(file: Path) -> Artifact:
 
 # Capture formats of other plugins and of conftest files, for ``attach`` and replays.
 
-_formats: tuple[tuple[CaptureFormat, str], ...] = ()
+_formats: tuple[CaptureFormat, ...] = ()
 
 
-def use_capture_formats(formats: Sequence[tuple[CaptureFormat, str]]) -> None:
-    """Read these formats too, each given with its plugin."""
+def use_capture_formats(formats: Sequence[CaptureFormat]) -> None:
+    """Read these formats of other plugins too."""
     global _formats  # noqa: PLW0603 (a process has one set of formats)
     _formats = tuple(formats)
 
@@ -197,14 +197,14 @@ def _read_custom_format(file: Path) -> Artifact | None:
         head = head_of(file) if _formats else b""
     except InputError:
         return None
-    known = [custom for custom in _formats if head and _recognises(*custom, file, head)]
+    known = [custom for custom in _formats if head and _recognises(custom, file, head)]
     if not known:
         return None
     if len(known) > 1:
-        both = " and ".join(f"{custom.name!r} (of {owner})" for custom, owner in known)
+        both = " and ".join(repr(custom.name) for custom in known)
         raise InputError(file, f"several formats recognise it: {both}")
-    chosen, owner = known[0]
-    reader = f"the reader of {chosen.name!r}, which is of {owner},"
+    chosen = known[0]
+    reader = f"the reader of {chosen.name!r}"
     try:
         artifact: object = chosen.read(file)
     except TtnnPerfError:
@@ -220,11 +220,11 @@ def _read_custom_format(file: Path) -> Artifact | None:
     return artifact
 
 
-def _recognises(custom: CaptureFormat, owner: str, file: Path, head: bytes) -> bool:
+def _recognises(custom: CaptureFormat, file: Path, head: bytes) -> bool:
     try:
         return custom.recognises(head)
     except Exception as error:
-        problem = f"recognises() of {custom.name!r}, which is of {owner}, raised"
+        problem = f"recognises() of {custom.name!r} raised"
         raise InputError(file, f"{problem} {type(error).__name__}: {text_of(error)}") from error
 
 
