@@ -207,8 +207,7 @@ def _measure(
     config.stash[INSTRUMENTS] = instruments
     is_apart = assignment is not None or beside_others
     worker = Worker(settings, interrupts, is_apart=is_apart)
-    if settings.observe:
-        worker.observe_helpers(instruments, assignment, beside_others=beside_others)
+    worker.watch_tests(instruments, assignment, beside_others=beside_others)
     config.pluginmanager.register(worker, "ttnn_perf_worker")
 
 

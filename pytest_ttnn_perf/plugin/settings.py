@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -65,12 +63,6 @@ def _given(config: pytest.Config) -> dict[str, Any]:
 
 
 NAME: Final = "ttnn_perf"
-#: How the functions of tt-metal begin that profile a command in a process of its own.
-_OWN_PROFILE: Final = ("run_device_perf", "run_device_profiler")
-#: How many functions lie at most between a test and one of these.
-_DEPTH: Final = 3
-#: Whether functions of tests name one of these; gone with their module.
-_PROFILING: Final[WeakKeyDictionary[FunctionType, bool]] = WeakKeyDictionary()
 _ASKED = pytest.StashKey[TestSettings]()
 
 
@@ -107,34 +99,6 @@ def who_asked(item: pytest.Item, settings: Settings) -> Requester | None:
         return Requester.TEST
     marked = any(item.get_closest_marker(name) for name in settings.markers)
     return Requester.PROJECT if marked else None
-
-
-def profiles_itself(item: pytest.Item) -> bool:
-    """Return whether a test seems to start a profiled process.
-
-    By the functions that it names, and that these name in turn. What cannot be seen so is noticed
-    when it happens; what is known before costs no second start.
-    """
-    function = getattr(item, "obj", None)
-    function = getattr(function, "__func__", function)
-    if not isinstance(function, FunctionType):
-        return False
-    if function not in _PROFILING:  # tests of many parameters have one function
-        _PROFILING[function] = _names_profiler(function, _DEPTH, set())
-    return _PROFILING[function]
-
-
-def _names_profiler(function: FunctionType, depth: int, seen: set[FunctionType]) -> bool:
-    seen.add(function)
-    names = function.__code__.co_names
-    if any(name.startswith(_OWN_PROFILE) for name in names):
-        return True
-    named = (function.__globals__.get(name) for name in names)
-    return depth > 0 and any(
-        _names_profiler(each, depth - 1, seen)
-        for each in named
-        if isinstance(each, FunctionType) and each not in seen
-    )
 
 
 def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:

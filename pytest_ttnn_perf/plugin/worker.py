@@ -22,7 +22,7 @@ from pytest_ttnn_perf.core.assignment import PassKind
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.observation import Observation
-from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind
+from pytest_ttnn_perf.core.settings import ProfilerKind
 from pytest_ttnn_perf.core.text import text_of
 from pytest_ttnn_perf.machine.environment import on_this_host
 from pytest_ttnn_perf.machine.processes import CAPTURED, Interrupts, show_stacks_on_request
@@ -44,7 +44,6 @@ from pytest_ttnn_perf.plugin.settings import (
     is_marked,
     is_measured,
     is_parametrised,
-    profiles_itself,
     settings_of,
     test_settings,
 )
@@ -123,12 +122,12 @@ class Worker:
         #: The tests that are known to start a profiled process of their own.
         self.apart: frozenset[str] = frozenset()
 
-    def observe_helpers(
+    def watch_tests(
         self, instruments: Instruments, assignment: Assignment | None, *, beside_others: bool
     ) -> None:
         from pytest_ttnn_perf.measure.helpers import HelperFinder, SelfProfilingWatch
 
-        self.helpers = HelperFinder()
+        self.helpers = HelperFinder() if self.settings.observe else None
         if not instruments.knows_devices:
             return
         if assignment is not None and assignment.alone:  # what it opens is its own affair
@@ -160,8 +159,7 @@ class Worker:
         watch = self.watch
         if watch is not None:
             watch.stopped = False
-            stops = watch.can_stop and watch.must_not_profile and is_measured(item, self.settings)
-            if stops and (item.nodeid in self.apart or profiles_itself(item)):
+            if item.nodeid in self.apart and watch.can_stop and watch.must_not_profile:
                 watch.stop()  # another worker is going to run it
         item.stash[BEGAN] = time()
         if OBSERVER in item.stash:
@@ -189,8 +187,8 @@ class Worker:
             with observer.turn if observer and whole else _NOTHING, self._kept_output(item):
                 if observer is not None and self.helpers is not None:
                     self.helpers.begin(observer)
-                    if self.watch is not None:
-                        self.watch.begin(observer)
+                if observer is not None and self.watch is not None:
+                    self.watch.begin(observer)
                 start = perf_counter_ns()
                 result = yield
                 elapsed_ns = perf_counter_ns() - start
@@ -199,24 +197,23 @@ class Worker:
         except BaseException:
             # What a test measured before it raised, as by an assertion of a helper, is kept.
             with suppress(TtnnPerfError):
-                self._end_observing(item, observer, began_s)
+                self._end_observing(observer, began_s)
             raise
         finally:
             self.running = None
-        self._end_observing(item, observer, began_s)
+        self._end_observing(observer, began_s)
         if observer and whole and observer.told_nothing:
             gated = is_marked(item) or self.settings.gate_call_time
             observer.whole_call(elapsed_ns, gated=gated)
         return result
 
-    def _end_observing(self, item: pytest.Item, observer: Observer | None, began_s: float) -> None:
+    def _end_observing(self, observer: Observer | None, began_s: float) -> None:
         if observer is None:
             return
         if self.watch is not None:
             self.watch.end()
         try:
-            if observer.profiles_itself or profiles_itself(item):
-                observer.profiles_itself = True
+            if observer.profiles_itself:
                 observer.attach_reports_since(began_s)
         finally:
             if self.helpers is not None:
@@ -464,8 +461,6 @@ class AssignedTests:
         settings = settings_of(config)
         if self.assignment.kind is PassKind.DEVICE:
             items[:] = [item for item in items if is_measured(item, settings)]
-            if settings.passes is not PassChoice.DEVICE:  # the wall pass runs them
-                items[:] = [item for item in items if not profiles_itself(item)]
         if self.assignment.tests is not None:
             wanted = frozenset(self.assignment.tests)
             grouped = getattr(config.option, "loadgroup", False)

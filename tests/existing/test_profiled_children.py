@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from tests.harness.project import Ran
 
 OPS = (Op("matmul", 6e6), Op("relu", 5e5), Op("add", 2e6))
-#: A child that runs a test of the project under Tracy. The first is seen by the functions that the
-#: test names; the second is noticed when it starts its child.
+#: A child that runs a test of the project under Tracy, by a helper and by itself.
 CHILDREN = """
     import subprocess
     import sys
