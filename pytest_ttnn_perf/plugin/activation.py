@@ -256,9 +256,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: tuple[int, int] | Non
     register = config.pluginmanager.register
     collection = TestCollection(config)
     register(collection, "ttnn_perf_gathering")
-    summary = orchestrator.RunSummary(run)
-    register(summary, "ttnn_perf_closing")
-    register(orchestrator.FittedFailures(summary), "ttnn_perf_failures")
+    register(orchestrator.RunSummary(run), "ttnn_perf_closing")
     if isolated:
         # Of pytest-cov: there is nothing to cover here, and nothing is covered in the workers.
         config.known_args_namespace.no_cov = True

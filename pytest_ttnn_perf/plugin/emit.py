@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import traceback
 import warnings
 from pathlib import Path
@@ -72,21 +71,10 @@ def fail_report(report: pytest.TestReport, text: str) -> None:
         del report.wasxfail
 
 
-def show_as(report: pytest.TestReport, lines: Sequence[str]) -> None:
-    if isinstance(report.longrepr, ExceptionChainRepr):
-        entries = [ReprEntryNative([f"{line}\n" for line in lines])]
-        report.longrepr.reprtraceback.reprentries = entries
-
-
 def place_in_code(location: Place) -> Location:
     """Return where a test is written; pytest counts lines from 0."""
     file, line, _ = location
     return Location(file, None if line is None else line + 1)
-
-
-def interruption_text(excinfo: pytest.ExceptionInfo[BaseException]) -> str:
-    crash = getattr(excinfo.getrepr(), "reprcrash", None)
-    return f"KeyboardInterrupt in {crash.path}:{crash.lineno}" if crash else "KeyboardInterrupt"
 
 
 def live_logs(config: pytest.Config) -> logging.StreamHandler[Any] | None:
@@ -257,9 +245,6 @@ def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[Ext
     return found
 
 
-_INTERRUPTED: Final = re.compile(r"KeyboardInterrupt in ([^\0]+):(\d{1,9})")
-
-
 class TextRepr(TerminalRepr):
     """A failure as text; pytest would cut a bare string."""
 
@@ -268,21 +253,6 @@ class TextRepr(TerminalRepr):
 
     def toterminal(self, tw: TerminalWriter) -> None:
         tw.line(self.text)
-
-
-def interruption(text: str) -> KeyboardInterrupt | None:
-    """Return a worker's interruption, as if raised in the same line here.
-
-    pytest says where it was interrupted, and that is in a test. None: it told of something else.
-    """
-    found = _INTERRUPTED.fullmatch(text)
-    try:
-        if found is not None:
-            code = compile("raise KeyboardInterrupt", found[1], "exec")
-            exec(code.replace(co_firstlineno=int(found[2])), {})
-    except KeyboardInterrupt as error:
-        return error
-    return KeyboardInterrupt() if text in {"", "KeyboardInterrupt"} else None
 
 
 #: A test that takes no longer shows by its result that there is progress.

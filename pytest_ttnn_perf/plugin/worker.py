@@ -34,7 +34,6 @@ from pytest_ttnn_perf.plugin.emit import (
     FAILED,
     SHOWN,
     identities_among,
-    interruption_text,
     live_logs,
     place_in_code,
     with_hardware,
@@ -676,7 +675,8 @@ class SessionForwarder:
             asked = error.returncode
             code = int(pytest.ExitCode.INTERRUPTED if asked is None else asked)
         elif not isinstance(error, pytest.Session.Interrupted):
-            text = interruption_text(excinfo)
+            crash = getattr(excinfo.getrepr(), "reprcrash", None)
+            text = f"KeyboardInterrupt in {crash.path}:{crash.lineno}" if crash else text
         self._stop("ended", text, code)
 
     @pytest.hookimpl(trylast=True)

@@ -46,14 +46,13 @@ def write_ending(project: Project, **statements: str) -> None:
     ("statement", "code"),
     [
         ("pytest.exit('enough', returncode=7)", 7),
-        pytest.param("raise KeyboardInterrupt", 2, marks=pytest.mark.long),
         ("session.shouldfail = 'as good as failed'", 1),
     ],
 )
 def test_session_that_a_test_ends(project: Project, statement: str, code: int) -> None:
     write_ending(project, in_test=statement)
 
-    sessions = run_both(project, "-v", process="Keyboard" in statement)
+    sessions = run_both(project, "-v")
 
     sessions.assert_equal()
     assert sessions.gated.code == code

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.plugin.emit import interruption
 from tests.behaviour.model import counts_of, failure_of
 from tests.faults.refusals import PYTEST_USAGE, assert_no_traceback, assert_refused
 from tests.faults.workers import outcome_of, run, the_record, told, write_tests
@@ -175,16 +174,6 @@ def test_a_damaged_stream_costs_the_test_that_was_running(project: Project) -> N
     # Messages too many change nothing.
     assert (counts_of(ran), ran.code) == ("2 failed, 3 passed", 1)
     assert_no_traceback(ran)
-
-
-@pytest.mark.parametrize("place", ["a.py:3", f"a.py:{10**30}", "a.py:2000000000", "a\0.py:3"])
-def test_an_interruption_is_raised_in_its_line_if_there_can_be_one(place: str) -> None:
-    found = interruption(f"KeyboardInterrupt in {place}")
-    assert (found is not None) == (place == "a.py:3")
-    if found is not None:
-        assert found.__traceback__
-        assert found.__traceback__.tb_next
-        assert found.__traceback__.tb_next.tb_lineno == 3
 
 
 def test_text_that_is_no_text_comes_through(
