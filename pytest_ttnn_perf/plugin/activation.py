@@ -256,7 +256,9 @@ def _lead(config: pytest.Config, settings: Settings, rank: tuple[int, int] | Non
     register = config.pluginmanager.register
     collection = TestCollection(config)
     register(collection, "ttnn_perf_gathering")
-    register(orchestrator.RunSummary(run), "ttnn_perf_closing")
+    summary = orchestrator.RunSummary(run)
+    register(summary, "ttnn_perf_closing")
+    register(orchestrator.FittedFailures(summary), "ttnn_perf_failures")
     if isolated:
         # Of pytest-cov: there is nothing to cover here, and nothing is covered in the workers.
         config.known_args_namespace.no_cov = True

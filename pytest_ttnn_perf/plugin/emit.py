@@ -71,6 +71,12 @@ def fail_report(report: pytest.TestReport, text: str) -> None:
         del report.wasxfail
 
 
+def show_as(report: pytest.TestReport, lines: Sequence[str]) -> None:
+    if isinstance(report.longrepr, ExceptionChainRepr):
+        entries = [ReprEntryNative([f"{line}\n" for line in lines])]
+        report.longrepr.reprtraceback.reprentries = entries
+
+
 def place_in_code(location: Place) -> Location:
     """Return where a test is written; pytest counts lines from 0."""
     file, line, _ = location

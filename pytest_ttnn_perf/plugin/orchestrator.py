@@ -39,6 +39,7 @@ from pytest_ttnn_perf.plugin.emit import (
     live_logs,
     place_in_code,
     report_run,
+    show_as,
     style_of,
 )
 from pytest_ttnn_perf.plugin.preflight import check_chips, check_untouched, lease
@@ -47,7 +48,7 @@ from pytest_ttnn_perf.plugin.wire import IDENTITY, OBSERVATION, PHASES, Message
 from pytest_ttnn_perf.plugin.workers import Pass, Workers, run_confirm_passes, run_device_pass
 from pytest_ttnn_perf.report.run import RunReport, RunResult, heading
 from pytest_ttnn_perf.report.sentences import command_line, place_of
-from pytest_ttnn_perf.report.tables import Line, Style, printed
+from pytest_ttnn_perf.report.tables import Line, Style, fitted, printed
 from pytest_ttnn_perf.report.terminal import shift_line, suspicion_line
 
 if TYPE_CHECKING:
@@ -593,6 +594,28 @@ def _show_errors(session: pytest.Session) -> Iterator[None]:
         error = pytest.ExceptionInfo.from_current()
         session.config.notify_exception(error, session.config.option)
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+
+class FittedFailures:
+    """Wraps failures to the width of a terminal, there only."""
+
+    def __init__(self, summary: RunSummary) -> None:
+        self.summary = summary
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, None, None]:
+        style, session, run = style_of(terminalreporter), self.summary.session, self.summary.run
+        if style.wrap and session is not None:
+            with _show_errors(session):
+                for report in _shown_failures(terminalreporter):
+                    judged = run.gate.judged(report.nodeid)
+                    text = run.failure(judged) if judged else None
+                    if text is not None and report.longreprtext == text:
+                        lines = [fitted(each, style.width) for each in text.split("\n")]
+                        show_as(report, [line for some in lines for line in some])
+        return (yield)
 
 
 def _shown_failures(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:

@@ -116,7 +116,7 @@ class Worker:
         self.printed = ""
         #: Observes the helpers that tests call; None where that is not wanted.
         self.helpers: HelperFinder | None = None
-        #: Watches the processes that tests start; None where there are no devices.
+        #: Watches the processes that tests start.
         self.watch: SelfProfilingWatch | None = None
         #: The tests that are known to start a profiled process of their own.
         self.apart: frozenset[str] = frozenset()
@@ -127,8 +127,6 @@ class Worker:
         from pytest_ttnn_perf.measure.helpers import HelperFinder, SelfProfilingWatch
 
         self.helpers = HelperFinder() if self.settings.observe else None
-        if not instruments.knows_devices:
-            return
         if assignment is not None and assignment.alone:  # what it opens is its own affair
             self.watch = SelfProfilingWatch(lambda: False)
             return

@@ -330,21 +330,31 @@ def _pieces(word: str, width: int) -> Iterator[str]:
     yield word
 
 
-#: A command at the end of a line.
+#: A command at the end of a line, and its words: what is quoted is part of one.
 _COMMAND: Final = re.compile(r"(?<=: )(?:[A-Z][A-Z_]*=\S+ )*(?:pytest|ttnn-perf|python) \S.*$")
+_WORDS: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*")+""")
 
 
 def fitted(text: str, width: int) -> Iterator[str]:
     """Yield a line as a terminal of this ``width`` shows it.
 
-    A command at its end can still be copied: it stands in a line of its own, which is not broken.
+    A command at its end can still be copied: it is broken between words, as a shell reads it.
     """
     found = _COMMAND.search(text) if columns_of(text) > width else None
     if found is None:
         yield from wrapped(text, width)
         return
     yield from wrapped(text[: found.start()].rstrip(), width)
-    yield " " * (len(text) - len(text.lstrip(" ")) + _HANGING) + found[0]
+    indent = " " * (len(text) - len(text.lstrip(" ")) + _HANGING)
+    first, *words = map(inert, _WORDS.findall(found[0]))
+    line = indent + first
+    for word in words:
+        if columns_of(f"{line} {word} \\") > width:
+            yield f"{line} \\"
+            line = f"{indent}  {word}"
+        else:
+            line = f"{line} {word}"
+    yield line
 
 
 def printed(blocks: Iterable[Block], style: Style) -> Iterator[str]:

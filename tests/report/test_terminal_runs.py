@@ -1,4 +1,4 @@
-"""A gated run on a real terminal: progress that leaves no trace."""
+"""A gated run on a real terminal: progress that leaves no trace, failures that fit."""
 
 from __future__ import annotations
 
@@ -68,4 +68,4 @@ def test_progress_of_confirm_passes_leaves_no_trace_on_a_terminal(
     assert max(map(len, shown)) < 60
     seen = clean(re.sub(r"[^\n]*\r\x1b\[2K", "", sent))
     assert "confirm pass " not in seen.replace("confirm passes", "")
-    assert "REGRESSED: latency 12.00 ms, baseline 10.00 ms: 20.0 % slower" in seen
+    assert "REGRESSED: latency 12.00 ms, baseline 10.00 ms: 20.0 %\n      slower" in seen
