@@ -130,58 +130,20 @@ def attribute_of(name: str) -> str:
     return "ttnn_perf" if name == "enabled" else f"ttnn_perf_{name}"
 
 
-def is_meant(name: str) -> bool:
-    """Return whether a table's name means us, in any spelling.
-
-    >>> is_meant("ttnn_perf"), is_meant("pytest-ttnn-perf"), is_meant("ttnn")
-    (True, True, False)
-    """
-    return name.lower().replace("-", "").replace("_", "") in {"ttnnperf", "pytestttnnperf"}
-
-
-def may_configure_us(root: Path) -> bool:
-    """Return whether to look closer; most projects never name ttnn."""
-    try:
-        names = os.listdir(root)  # noqa: PTH208 (folders may be large)
-        if any("ttnn" in name.lower() and name.lower().endswith(".toml") for name in names):
-            return True
-        shared = root / SHARED_FILE
-        # As pytest, which reads it too: whoever opens a pipe waits.
-        text = shared.read_bytes().lower() if SHARED_FILE in names and shared.is_file() else b""
-    except OSError:
-        return False
-    if b"ttnn" not in text:
-        return False
-    import re
-
-    return _mentions_us(re.sub(rb"""(?<!\.)["']pytest-ttnn-perf""", b"", text))
+#: Far more than any file of settings has.
+LARGEST_TEXT_BYTES: Final = 64 * 2**20
+#: What tables of ours begin with, also misspelt ones.
+_TABLES: Final = (b"tool.ttnn", b"tool.pytest-ttnn")
 
 
 def files_of(folder: Path) -> list[Path]:
     """Return the configuration files of a folder, our own first."""
+    own, shared = folder / OWN_FILE, folder / SHARED_FILE
+    found = [own] if os.path.lexists(own) else []
     try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 (folders may be large)
+        if shared.is_file() and shared.stat().st_size <= LARGEST_TEXT_BYTES:
+            text = shared.read_bytes().lower()
+            found += [shared] if any(table in text for table in _TABLES) else []
     except OSError:
-        return []
-    own = [folder / name for name in names if _is_own(name)]
-    return [*own, folder / SHARED_FILE] if _shares(folder / SHARED_FILE) else own
-
-
-def _is_own(name: str) -> bool:
-    stem, _, suffix = name.rpartition(".")
-    return suffix.lower() == "toml" and is_meant(stem.lstrip("."))
-
-
-def _shares(file: Path) -> bool:
-    from pytest_ttnn_perf.core.errors import InputError
-    from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, open_file
-
-    try:
-        with open_file(file, most_bytes=LARGEST_TEXT_BYTES) as stream:
-            return _mentions_us(stream.readall())
-    except (OSError, InputError):
-        return False
-
-
-def _mentions_us(text: bytes) -> bool:
-    return b"ttnnperf" in text.lower().replace(b"-", b"").replace(b"_", b"")
+        pass  # pytest reads it too
+    return found

@@ -8,22 +8,26 @@ from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import LARGEST, Coding, Value, decode
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, UsageError
-from pytest_ttnn_perf.core.files import LARGEST_TEXT_BYTES, read_text
+from pytest_ttnn_perf.core.files import read_text
 from pytest_ttnn_perf.core.finding import Severity
 from pytest_ttnn_perf.core.metric import OF_DEVICE, Source
-from pytest_ttnn_perf.core.options import OWN_FILE, SHARED_FILE, files_of, is_meant, option_of
+from pytest_ttnn_perf.core.options import (
+    LARGEST_TEXT_BYTES,
+    OWN_FILE,
+    SHARED_FILE,
+    files_of,
+    option_of,
+)
 from pytest_ttnn_perf.core.text import did_you_mean, repr_of
 
 if TYPE_CHECKING:
-    from urllib.parse import SplitResult
-
     from pytest_ttnn_perf.core.observation import SweepPoint
 
 
@@ -381,9 +385,6 @@ def _holds(file: Path, text: bytes) -> bool:
 
 
 def _table(file: Path) -> Any:
-    is_own = file.name != SHARED_FILE
-    if is_own and file.name != OWN_FILE:
-        raise InputError(file, f"expected the name {OWN_FILE}, found {file.name}")
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -392,35 +393,14 @@ def _table(file: Path) -> Any:
         document = tomllib.loads(read_text(file, most_bytes=LARGEST_TEXT_BYTES))
     except ValueError as cause:
         raise InputError(file, f"not valid TOML: {cause}") from cause
-    return document if is_own else _shared_table(file, document)
-
-
-def _shared_table(file: Path, document: dict[str, Any]) -> Any:
-    """Return our table; a misspelt one is refused, not ignored."""
-    for name, table in document.items():
-        inside = table if name.lower() in {"tool", "tools"} and isinstance(table, dict) else {}
-        found = [name] if is_meant(name) else [f"{name}.{key}" for key in inside if is_meant(key)]
-        for path in found:
-            if path != "tool.ttnn_perf":
-                problem = f"expected the table [tool.ttnn_perf], found [{path}]"
-                raise InputError(file, problem)
-    tool = document.get("tool")
-    if not isinstance(tool, dict):
-        return None
-    _refuse_options_of_pytest(file, tool.get("pytest"))
+    if file.name == OWN_FILE:
+        return document
+    tool = document.get("tool", {})
+    for name in tool:  # a misspelt table is refused, not ignored
+        plain = name.lower().replace("-", "").replace("_", "")
+        if plain.removeprefix("pytest") == "ttnnperf" and name != "ttnn_perf":
+            raise InputError(file, f"expected the table [tool.ttnn_perf], found [tool.{name}]")
     return tool.get("ttnn_perf")
-
-
-def _refuse_options_of_pytest(file: Path, table: Any) -> None:
-    """Refuse our settings among pytest's, which would only warn of them."""
-    if not isinstance(table, dict):
-        return
-    for place, options in (("pytest", table), ("pytest.ini_options", table.get("ini_options"))):
-        for key in options if isinstance(options, dict) else ():
-            name = key.replace("-", "_").removeprefix("ttnn_perf_")
-            if name in Settings.__struct_fields__ and name != key:
-                problem = f"[tool.{place}] {key}: expected {name} in [tool.ttnn_perf], found it"
-                raise InputError(file, f"{problem} among the options of pytest")
 
 
 def _complaint(error: DecodeError, file_name: str) -> str:
@@ -438,41 +418,34 @@ def _complaint(error: DecodeError, file_name: str) -> str:
 HISTORY_VARIABLE: Final = "TTNN_PERF_HISTORY"
 #: What installs all that a database needs.
 INSTALL: Final = "pip install 'pytest-ttnn-perf[history]'"
-SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql+psycopg"
-_SCHEMES: Final = {SQLITE: SQLITE, POSTGRESQL: POSTGRESQL, "postgresql": POSTGRESQL}
 _EXPECTED: Final = (
     "expected sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, found"
 )
-#: Parameters of libpq that are passwords too, or lead to other servers than the one that is shown.
-_SECRET: Final = frozenset({"password", "sslpassword", "user", "host", "hostaddr", "service"})
 
 
 class DatabaseUrl(Struct, frozen=True):
     """The place of a database; ``str()`` and ``repr()`` leave out the password.
 
-    ``file`` is that of SQLite. The others are of PostgreSQL; ``options`` are parameters of its
-    connection, such as sslmode.
+    ``file`` is that of SQLite, ``server`` the whole URL of PostgreSQL.
     """
 
-    scheme: str
     file: Path | None = None
-    host: str | None = None
-    port: int | None = None
-    user: str | None = None
-    password: str | None = None
-    database: str | None = None
-    options: tuple[tuple[str, str], ...] = ()
+    server: str = ""
+
+    @property
+    def password(self) -> str | None:
+        secret = urlsplit(self.server).password
+        return None if secret is None else unquote(secret)
 
     def __str__(self) -> str:
         if self.file is not None:
             file, here = self.file, Path.cwd()
-            return f"{self.scheme}:///{file.relative_to(here) if here in file.parents else file}"
-        secret = "" if self.password is None else ":***"
-        user = "" if self.user is None else f"{self.user}{secret}@"
-        host = f"[{self.host}]" if self.host and ":" in self.host else self.host or ""
-        port = "" if self.port is None else f":{self.port}"
-        return f"{self.scheme}://{user}{host}{port}/{self.database}"
+            return f"sqlite:///{file.relative_to(here) if here in file.parents else file}"
+        parts = urlsplit(self.server)
+        user, at, host = parts.netloc.rpartition("@")
+        name, secret, _ = user.partition(":")
+        return f"{POSTGRESQL}://{name}{secret and ':***'}{at}{host}{parts.path}"
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -491,84 +464,61 @@ def database_url(text: str, folder: Path) -> DatabaseUrl:
     >>> str(database_url("postgresql://ci:s3cret@db.example.org/perf", Path("/")))
     'postgresql+psycopg://ci:***@db.example.org/perf'
     """
-    try:
-        parts = urlsplit(text)
-        scheme, port = _SCHEMES.get(parts.scheme), parts.port
-    except ValueError:  # a bracket or a port that is none: its text may be part of a password
-        message = (
-            f"{_EXPECTED} a URL whose host or port cannot be read: in a password, write / ? # @ : "
-            "and % as %2F %3F %23 %40 %3A and %25"
-        )
-        raise UsageError(message) from None
-    is_url = text.partition("://")[0].strip().lower() == parts.scheme
-    if scheme is None or not is_url:
-        known = is_url and parts.scheme.isidentifier()
-        found = f"a URL that begins with {parts.scheme}://" if known else "no URL of a database"
-        message = f"{_EXPECTED} {found}"
-        raise UsageError(message)
-    if scheme == SQLITE:
-        return DatabaseUrl(scheme, file=_file(text, folder))
-    return _server(scheme, parts, port)
-
-
-def _file(text: str, folder: Path) -> Path:
-    head, found, path = text.partition(":///")
-    # Characters of a file's name stay as they are; what follows a ? is meant for drivers.
-    if head != SQLITE or not found or not path or "?" in path or path == ":memory:":
+    scheme, is_url, place = text.partition("://")
+    message = ""
+    if scheme == "sqlite":
+        # Characters of a file's name stay as they are; what follows a ? is meant for drivers.
+        if place[:1] == "/" and place[1:] not in {"", ":memory:"} and "?" not in place:
+            return DatabaseUrl(folder / Path(place[1:]).expanduser())
         message = (
             "expected the file of an SQLite database, as in sqlite:///perf.db or "
             "sqlite:////srv/perf.db, found a URL without one, or with parameters"
         )
+    elif not is_url or scheme not in {POSTGRESQL, "postgresql"}:
+        known = is_url and scheme.isidentifier()
+        found = f"a URL that begins with {scheme}://" if known else "no URL of a database"
+        message = f"{_EXPECTED} {found}"
+    else:
+        message = _problem_of_server(text)
+    if message:
         raise UsageError(message)
-    return folder / Path(path).expanduser()
+    return DatabaseUrl(server=text)
 
 
-def _server(scheme: str, parts: SplitResult, port: int | None) -> DatabaseUrl:
-    database = unquote(parts.path.removeprefix("/"))
-    if not database or "/" in database or parts.fragment:
-        message = (
+def _problem_of_server(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        readable = parts.netloc.count("@") < 2 and parts.port != 0
+    except ValueError:  # a bracket or a port that is none: its text may be part of a password
+        readable = False
+    if not readable:
+        return (
+            f"{_EXPECTED} a URL whose host or port cannot be read: in a password, write / ? # @ : "
+            "and % as %2F %3F %23 %40 %3A and %25"
+        )
+    if parts.path.count("/") != 1 or parts.path == "/" or parts.fragment:
+        return (
             f"{_EXPECTED} a URL without a database, or with a / or # too many: in a password, "
             "write these as %2F and %23"
         )
-        raise UsageError(message)
-    options = tuple(parse_qsl(parts.query, keep_blank_values=True))
-    hidden = sorted({name for name, _ in options} & _SECRET)
-    if hidden:
-        message = f"{hidden[0]} is a parameter of the history URL: expected it before the database"
-        raise UsageError(message)
-    return DatabaseUrl(
-        scheme,
-        host=unquote(parts.hostname) if parts.hostname else None,
-        port=port,
-        user=None if parts.username is None else unquote(parts.username),
-        password=None if parts.password is None else unquote(parts.password),
-        database=database,
-        options=options,
-    )
+    if "password" in parts.query:
+        return "password is a parameter of the history URL: expected it before the database"
+    return ""
 
 
 def check_installed(url: DatabaseUrl) -> None:
     """Check, without importing anything, that the needs of a database are installed.
 
     Raises:
-        UsageError: it is not, or is too old, or the folder of an SQLite file is missing.
+        UsageError: it is not, or the folder of an SQLite file is missing.
     """
     needed = ("sqlalchemy",) if url.file is not None else ("sqlalchemy", "psycopg")
     for module in needed:
         if find_spec(module) is None:
             message = f"a history database needs {module}, which is not installed: {INSTALL}"
             raise UsageError(message)
-    from importlib.metadata import version
-
-    found = version("sqlalchemy")
-    if int(found.partition(".")[0]) < 2:
-        message = f"a history database needs sqlalchemy 2, found {found}: {INSTALL}"
-        raise UsageError(message)
     if url.file is not None and not url.file.parent.is_dir():
         message = f"{url}: expected the folder {url.file.parent}, found none: make it first"
-        raise UsageError(message)
-    if url.file is not None and url.file.is_dir():
-        message = f"{url}: expected the file of a database, found a folder"
         raise UsageError(message)
 
 

@@ -24,7 +24,6 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import (
-    URL,
     BigInteger,
     Boolean,
     Column,
@@ -42,6 +41,7 @@ from sqlalchemy import (
     func,
     insert,
     inspect,
+    make_url,
     select,
     text,
 )
@@ -55,7 +55,7 @@ from pytest_ttnn_perf.core.files import LARGEST_RECORD_BYTES, parse_json
 from pytest_ttnn_perf.core.hardware import Environment
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Outcome, Reason, Verdict, decode_run
-from pytest_ttnn_perf.core.settings import INSTALL
+from pytest_ttnn_perf.core.settings import INSTALL, POSTGRESQL
 from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.history.runs import (
     Reading,
@@ -247,14 +247,13 @@ class Database:
     def _new_engine(self, *, writes: bool) -> Engine:
         url, new_engine = self.url, partial(create_engine, poolclass=NullPool, hide_parameters=True)
         if url.file is None:
-            options = {
+            usual = {
                 "connect_timeout": str(_WAIT_S),
                 "tcp_user_timeout": str(_STATEMENT_MS // 2),
                 "application_name": "ttnn-perf",
-                **dict(url.options),
             }
-            place = (url.user, url.password, url.host, url.port, url.database)
-            return new_engine(URL.create(url.scheme, *place, options))
+            server = make_url(url.server)
+            return new_engine(server.set(drivername=POSTGRESQL, query={**usual, **server.query}))
         engine = new_engine("sqlite://", creator=lambda: self._open_file(writes=writes))
         # A transaction that reads first and then writes cannot wait for another one.
         begin = "BEGIN IMMEDIATE" if writes else "BEGIN"

@@ -38,7 +38,7 @@ from pytest_ttnn_perf.core.options import (  # noqa: E402 (is not to be rewritte
     OPTIONS,
     TURN_ON,
     attribute_of,
-    may_configure_us,
+    files_of,
     option_of,
 )
 
@@ -120,7 +120,7 @@ def _gate_is_wanted(config: pytest.Config) -> bool:
         return True
     # A configuration file may turn the gate on; parsing it is worth it only if it names us. So is
     # looking whether a reason explains anything.
-    if options.ttnn_perf_reason is None and not may_configure_us(config.rootpath):
+    if options.ttnn_perf_reason is None and not files_of(config.rootpath):
         return False
     from pytest_ttnn_perf.plugin.settings import settings_of
 
