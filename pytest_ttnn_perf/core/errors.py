@@ -36,10 +36,7 @@ class AccuracyError(TtnnPerfError, AssertionError):
 
 
 class DecodeError(TtnnPerfError):
-    """A wrong value in a JSON document.
-
-    ``path`` leads from the document's root to the value: keys and indices.
-    """
+    """A wrong value in a JSON document, at ``path``: keys and indices."""
 
     def __init__(self, path: tuple[str | int, ...], expected: str, found: str) -> None:
         super().__init__(path, expected, found)

@@ -195,38 +195,11 @@ def open_file(file: Path, *, most_bytes: int = LARGEST_CAPTURE_BYTES) -> io.File
         InputError: it is something else, a link that leads nowhere, or larger.
         OSError: as ``open``.
     """
-
-    def refuse(found: str | None) -> None:
-        if found is not None:
-            size = f" of at most {most_bytes} bytes" if found.endswith(" bytes") else ""
-            raise InputError(file, f"expected a file{size}, found {found}")
-
-    refuse(no_file_at(file, most_bytes=most_bytes))
-    # It may have become something else since it was looked at: a pipe is not waited for.
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-    stream = _Reader(os.open(file, flags))
-    try:
-        refuse(_no_file(os.fstat(stream.fileno()), most_bytes))
-    except InputError:
-        stream.close()
-        raise
-    return stream
-
-
-class _Reader(io.FileIO):
-    """A file with an end; reading /proc/kmsg, which waits for more, fails."""
-
-    def readall(self) -> bytes:
-        return self._known(super().readall())
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        count: int | None = super().readinto(buffer)
-        return self._known(count)
-
-    def _known(self, found: T | None) -> T:
-        if found is None:
-            raise OSError(errno.EAGAIN, "it waits for more, and has no end")
-        return found
+    found = no_file_at(file, most_bytes=most_bytes)
+    if found is not None:
+        size = f" of at most {most_bytes} bytes" if found.endswith(" bytes") else ""
+        raise InputError(file, f"expected a file{size}, found {found}")
+    return io.FileIO(file)
 
 
 def no_file_at(
@@ -240,22 +213,18 @@ def no_file_at(
     if out is not None:
         return out
     try:
-        return _no_file(file.stat(), most_bytes)
-    except OSError as cause:
-        nowhere = cause.errno == errno.ELOOP or file.is_symlink()
-        return "a link that leads nowhere" if nowhere else None
+        state = file.stat()
+    except OSError:
+        return "a link that leads nowhere" if file.is_symlink() else None
+    if not stat.S_ISREG(state.st_mode):
+        return next((name for is_one, name in _NO_FILES if is_one(state.st_mode)), "a device")
+    return f"{state.st_size} bytes" if state.st_size > most_bytes else None
 
 
 def leads_out(file: Path, folder: Path) -> str | None:
     real = os.path.realpath(file)
     inside = Path(real).is_relative_to(os.path.realpath(folder))
     return None if inside else f"a link that leads out of it, to {real}"
-
-
-def _no_file(state: os.stat_result, most_bytes: int) -> str | None:
-    if not stat.S_ISREG(state.st_mode):
-        return next((name for is_one, name in _NO_FILES if is_one(state.st_mode)), "a device")
-    return f"{state.st_size} bytes" if state.st_size > most_bytes else None
 
 
 def read_json(
@@ -292,52 +261,42 @@ def reading(file: Path) -> Iterator[None]:
 
 
 _GZIP: Final = b"\x1f\x8b"
-#: Captures shrink to a thirtieth at best; what grows by more than this was made to fill a disk.
-_MOST_GROWTH: Final = 200
-_ALWAYS_FINE: Final = 2**26
 
 
 @contextlib.contextmanager
-def unpacked(
-    file: Path,
-    *,
-    buffering: int = io.DEFAULT_BUFFER_SIZE,
-    most_bytes: int = LARGEST_CAPTURE_BYTES,
-) -> Iterator[BinaryIO]:
+def unpacked(file: Path, *, most_bytes: int = LARGEST_CAPTURE_BYTES) -> Iterator[BinaryIO]:
     """Open a file, unpacked if it is gzip, whatever its name.
 
-    Reading it raises InputError where a packed file is cut or damaged, or unpacks to far more than
-    any capture does; opening it what ``open_file`` raises.
+    Reading it raises InputError where a packed file is cut, damaged or unpacks to more; opening it
+    what ``open_file`` raises.
     """
-    with io.BufferedReader(open_file(file, most_bytes=most_bytes), buffering) as plain:
+    with io.BufferedReader(open_file(file, most_bytes=most_bytes)) as plain:
         if plain.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
             yield plain
             return
-        grown = _MOST_GROWTH * os.fstat(plain.fileno()).st_size
-        most = min(most_bytes, max(_ALWAYS_FINE, grown))
-        words = f"{most:,} bytes" + (f", {_MOST_GROWTH} times its size" if most == grown else "")
-        # GzipFile has all that BufferedReader asks of a raw stream.
-        packed = _UnpackedFile(file, plain, most, words)
-        with io.BufferedReader(packed, buffering) as stream:
+        with io.BufferedReader(_UnpackedFile(file, plain, most_bytes)) as stream:
             yield stream
 
 
-class _UnpackedFile(gzip.GzipFile):
+class _UnpackedFile(io.RawIOBase):
     """The content of a packed file, up to a number of bytes."""
 
-    def __init__(self, file: Path, packed: BinaryIO, most_bytes: int, most: str) -> None:
-        super().__init__(fileobj=packed)
-        self._file, self._most_bytes, self._most = file, most_bytes, most
-        self._bytes = 0
+    def __init__(self, file: Path, packed: BinaryIO, most_bytes: int) -> None:
+        self._stream = gzip.GzipFile(fileobj=packed)
+        self._file, self._most_bytes, self._bytes = file, most_bytes, 0
+
+    def readable(self) -> bool:
+        return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         try:
-            count = super().readinto(buffer)
+            count = self._stream.readinto(buffer)
         except (EOFError, OSError, zlib.error) as cause:
             raise InputError(self._file, f"not a whole gzip file: {cause}") from cause
         self._bytes += count
         if self._bytes > self._most_bytes:
-            raise InputError(self._file, f"it unpacks to more than {self._most}: no capture does")
+            most = f"{self._most_bytes:,} bytes"
+            raise InputError(self._file, f"it unpacks to more than {most}: no capture does")
         return count
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-# On what, and in which setting, a test ran: what decides whether two numbers may be compared.
-
 #: What stands in a key for an architecture or a board that nothing tells.
 UNKNOWN: Final = "unknown"
 #: A value of a configuration or a fact.
@@ -44,11 +42,7 @@ class Hardware(Struct, frozen=True):
 
     @classmethod
     def from_key(cls, key: str) -> Hardware | None:
-        """Return the hardware of a key; None for any other text.
-
-        >>> Hardware.from_key("wormhole_b0-n150-1x1-host_lab7")
-        Hardware(arch='wormhole_b0', board='n150', mesh='1x1', simulated=False, host='lab7')
-        """
+        """Return the hardware of a key; None for any other text."""
         found = _KEY.fullmatch(key)
         if found is None:
             return None
@@ -59,14 +53,9 @@ class Hardware(Struct, frozen=True):
     def key(self) -> str:
         """The name that baselines are filed under.
 
-        >>> Hardware("wormhole_b0", "n150", "1x1").key
-        'wormhole_b0-n150-1x1'
-        >>> Hardware("wormhole_b0", "n150", "1x1", simulated=True).key
-        'wormhole_b0-n150-1x1-sim'
-        >>> Hardware("host", "x86_64").key
-        'host-x86_64'
-        >>> Hardware("wormhole_b0", "n150", "1x1", host="lab7").key
-        'wormhole_b0-n150-1x1-host_lab7'
+        >>> hardware = Hardware("wormhole_b0", "n150", "1x1", simulated=True, host="lab7")
+        >>> hardware.key, Hardware.from_key(hardware.key) == hardware
+        ('wormhole_b0-n150-1x1-sim-host_lab7', True)
         """
         simulated, host = "sim" if self.simulated else None, self.host and f"host_{self.host}"
         parts = (self.arch, self.board, self.mesh, simulated, host)
@@ -80,11 +69,7 @@ _KEY: Final = re.compile(
 
 
 def member_name(enumerated: str) -> str:
-    """Return the spelling in keys of an enum member of TTNN.
-
-    >>> member_name("ClusterType.P150_X4"), member_name("Arch.WORMHOLE_B0"), member_name("T3K")
-    ('p150_x4', 'wormhole_b0', 't3k')
-    """
+    """Return the spelling in keys of an enum member of TTNN: ``p150_x4``."""
     return enumerated.rpartition(".")[2].lower()
 
 
@@ -95,10 +80,9 @@ def first_difference(
 
     A field that only one side has differs: an unknown setting is not the same setting.
     """
-    for name in sorted({*one, *other}):
-        if (name in one) != (name in other) or one.get(name) != other.get(name):
-            return name, one.get(name), other.get(name)
-    return None
+    names = sorted({*one, *other})
+    differing = (n for n in names if n not in one or n not in other or one[n] != other[n])
+    return next(((name, one.get(name), other.get(name)) for name in differing), None)
 
 
 class Environment(Struct, frozen=True):
@@ -191,14 +175,7 @@ class System(NamedTuple):
 
 
 def system_of(name: str) -> System | None:
-    """Return the system of a SKU, device name or card type.
-
-    >>> system_of("wh_llmbox_perf"), system_of("P150b"), system_of("wormhole")
-    (System(arch='wormhole_b0', board='t3k'), System(arch='blackhole', board='p150'), \
-System(arch='wormhole_b0', board=None))
-    >>> system_of("my-host") is None
-    True
-    """
+    """Return the system of a SKU, device name or card type."""
     plain = _QUALIFIER.sub("", name.strip().lower().replace("-", "_"))
     if plain in _BY_NAME:
         return _BY_NAME[plain]
@@ -226,11 +203,7 @@ def system_of_chips(cards: Iterable[str]) -> System | None:
 
 
 def typed_hardware(key: str) -> Hardware:
-    """Return the hardware of a key that a user typed.
-
-    Raises:
-        UsageError: it is none, or its board is not of its architecture.
-    """
+    """Return the hardware of a key that a user typed."""
     hardware = Hardware.from_key(key)
     if hardware is None:
         message = f"expected a hardware key such as wormhole_b0-n150-1x1, found {key!r}"
@@ -248,11 +221,7 @@ def typed_hardware(key: str) -> Hardware:
 
 
 def card_of(name: str) -> str:
-    """Return a card without its chip's side and its build letter.
-
-    >>> card_of("n300 L"), card_of("p150a"), card_of("tt-galaxy-wh L")
-    ('n300', 'p150', 'tt-galaxy-wh')
-    """
+    """Return a card without its chip's side and its build letter."""
     return _without_build(name.strip().lower().partition(" ")[0])
 
 

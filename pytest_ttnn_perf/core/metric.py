@@ -40,26 +40,14 @@ _COUNTED_BY_PROFILERS: Final = (OP_COUNT, "program_count")
 COUNTED_IN_GRAPHS: Final = (CALL_COUNT, "graph_op_count")
 
 
-#: Stands before the name of a region in that of a metric: ``device_kernel_time.decode``.
-_BEFORE_REGION: Final = "."
-
-
 def metric_in(region: str, metric: str) -> str:
-    """Return the name of a metric of a region.
-
-    >>> metric_in("decode", "op_count"), metric_in("", "op_count")
-    ('op_count.decode', 'op_count')
-    """
-    return metric + _BEFORE_REGION + region if region else metric
+    """Return the name of a metric of a region: ``op_count.decode``."""
+    return f"{metric}.{region}" if region else metric
 
 
 def split_metric(name: str) -> tuple[str, str]:
-    """Return the name of a metric without its region, and the region.
-
-    >>> split_metric("op_count.decode"), split_metric("op_count")
-    (('op_count', 'decode'), ('op_count', ''))
-    """
-    metric, _, region = name.partition(_BEFORE_REGION)
+    """Return the name of a metric without its region, and the region."""
+    metric, _, region = name.partition(".")
     return metric, region
 
 
@@ -198,8 +186,7 @@ class Metric(Struct, frozen=True):
     @property
     def compared_by_ratio(self) -> bool:
         """True if compared by ratio; such values are above zero."""
-        kind = self.kind
-        ratio = kind is Kind.TIME or kind is Kind.THROUGHPUT
+        ratio = self.kind is Kind.TIME or self.kind is Kind.THROUGHPUT
         return ratio and self.better is not Better.EQUAL
 
     def differs_from(self, other: Metric) -> str | None:
@@ -208,21 +195,15 @@ class Metric(Struct, frozen=True):
         The source is not part of the definition: another source is another measurement of the same
         quantity, which the gate calls NOT_COMPARABLE.
         """
-        if self.unit != other.unit:
-            return "unit"
-        if self.better is not other.better:
-            return "better"
-        if self.kind is not other.kind:
-            return "kind"
-        return None
+        parts = ("unit", "better", "kind")
+        return next((p for p in parts if getattr(self, p) != getattr(other, p)), None)
 
     def part(self, name: str) -> str:
         """Return the part of the definition that ``differs_from`` named, as text."""
         return {"unit": self.unit, "better": self.better.value, "kind": self.kind.value}[name]
 
 
-# Of the standard library's statistics nothing else is needed, and to import them takes as long as
-# three modules of ours.
+# To import the standard library's statistics takes as long as three modules of ours.
 
 
 def median(values: Iterable[float]) -> float:
@@ -239,18 +220,12 @@ def median_of_sorted(ordered: Sequence[float]) -> float:
     return high if low == high else (low + high) / 2
 
 
-_UNITS_OF_KINDS: Final = {Kind.TIME: "ns", Kind.BYTES: "B"}
-
-
 def recorded_metric(
     name: str, kind: Kind, *, better: Better | None = None, source: Source = Source.DEVICE
 ) -> Metric:
-    """Return a recorded metric with unit and direction of its kind.
-
-    >>> recorded_metric("l1_peak_bytes", Kind.BYTES).unit
-    'B'
-    """
-    return Metric(name, _UNITS_OF_KINDS.get(kind, ""), better or kind.usual_direction, kind, source)
+    """Return a recorded metric with unit and direction of its kind."""
+    unit = {Kind.TIME: "ns", Kind.BYTES: "B"}.get(kind, "")
+    return Metric(name, unit, better or kind.usual_direction, kind, source)
 
 
 def unrecorded(option: str, name: str) -> str:
@@ -266,10 +241,7 @@ def told_twice(names: Sequence[str], first: str, second: str) -> str:
 
 
 def representative(metric: Metric, samples: tuple[float, ...]) -> float:
-    """Return the median of samples, or the worst accuracy.
-
-    One bad output is not made good by others.
-    """
+    """Return the median of samples, or the worst accuracy: others do not make it good."""
     if metric.kind is not Kind.ACCURACY:
         return median(samples)
     return max(samples) if metric.better is Better.LOWER else min(samples)

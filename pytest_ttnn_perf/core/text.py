@@ -16,20 +16,12 @@ _PLURAL: Final = re.compile(r"(?:(?<=ss)es|(?<=\bop)s|(?<=[a-z]{4})s)(?= per |$)
 
 
 def percent(fraction: float) -> str:
-    """Return a fraction as a percentage.
-
-    >>> percent(0.0731)
-    '7.3 %'
-    """
+    """Return a fraction as a percentage."""
     return f"{fraction * 100:.1f} %"
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count with its noun.
-
-    >>> counted(1, "test"), counted(2, "test")
-    ('1 test', '2 tests')
-    """
+    """Return a count with its noun."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -43,20 +35,12 @@ def unit_for(value: float, unit: str) -> str:
 
 
 def microseconds(nanoseconds: float) -> str:
-    """Return a time in microseconds, as in all lines of the checklist.
-
-    >>> microseconds(1_234_567)
-    '1,234.6 µs'
-    """
+    """Return a time in microseconds, as in all lines of the checklist."""
     return f"{nanoseconds / 1000:,.1f} µs"
 
 
 def size(count: float) -> str:
-    """Return a number of bytes in the unit that suits it.
-
-    >>> size(4_976_640), size(64)
-    ('4.746 MiB', '64 B')
-    """
+    """Return a number of bytes in the unit that suits it."""
     is_small = abs(count) < 1024 and float(count).is_integer()
     return f"{int(count)} B" if is_small else scaled(count, BYTE_UNITS)
 
@@ -70,11 +54,7 @@ def scaled(
 
 
 def unit_filled_by(value: float, units: tuple[tuple[str, float], ...]) -> tuple[str, float]:
-    """Return the first unit that a value fills, with its size.
-
-    >>> unit_filled_by(2048, BYTE_UNITS)
-    ('KiB', 1024.0)
-    """
+    """Return the first unit that a value fills, with its size."""
     # Half a unit of the last digit below the boundary: 999.96 ms would print as "1000 ms".
     return next((u for u in units if abs(value) >= u[1] * 0.99995), units[-1])
 
@@ -90,23 +70,12 @@ def digits(value: float) -> str:
     return f"{rounded:.3e}"
 
 
-_CUT: Final = "..."
-
-
 def text_of(value: object) -> str:
-    """Return ``str()`` of any object, even if its class fails.
-
-    >>> text_of(ValueError("too large"))
-    'too large'
-    """
-    return _made(str, value)
+    """Return ``str()`` of any object, even if its class fails."""
+    return repr_of(value, str)
 
 
-def repr_of(value: object) -> str:
-    return _made(repr, value)
-
-
-def _made(make: Callable[[object], str], value: object) -> str:
+def repr_of(value: object, make: Callable[[object], str] = repr) -> str:
     try:
         return make(value)
     except KeyboardInterrupt:
@@ -126,22 +95,19 @@ def plain(value: Any) -> Any:
 
 
 def visible(text: str) -> str:
-    r"""Return one line with everything unprintable spelt out.
+    """Return one line with everything unprintable spelt out.
 
     Line breaks, colours of a terminal, marks that turn the direction of writing, half a surrogate
     pair: all lose their effect.
-
-    >>> visible("one\ntwo\x1b[31m")
-    'one\\ntwo\\x1b[31m'
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else _spelt(c) for c in text)
+    spelt = (c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return "".join(spelt)
 
 
 #: What CI systems obey wherever it stands in a line: ##[error], ##vso[...], ##teamcity[...].
 _ORDER: Final = re.compile(r"##(?=[a-z]*\[)", re.IGNORECASE)
-_ORDER_BEGINS: Final = "::"
 
 
 def inert(text: str) -> str:
@@ -153,7 +119,7 @@ def inert(text: str) -> str:
     shown = visible(text)
     if "##" in shown:
         shown = _ORDER.sub(r"#\\x23", shown)
-    if shown.lstrip().startswith(_ORDER_BEGINS):
+    if shown.lstrip().startswith("::"):
         shown = shown.replace(":", r"\x3a", 1)
     return shown
 
@@ -163,25 +129,15 @@ def inert_lines(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return beginning and end of a text that is too long.
-
-    >>> shortened("test_model[a-very-long-parameter]", 21)
-    'test_mode...arameter]'
-    """
+    """Return beginning and end of a text that is too long."""
     if len(text) <= most:
         return text
-    end = (most - len(_CUT)) // 2
-    return text[: most - len(_CUT) - end] + _CUT + text[len(text) - end :]
+    end = (most - 3) // 2
+    return f"{text[: most - 3 - end]}...{text[len(text) - end :]}"
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a hint at the nearest known name, or an empty text.
-
-    >>> did_you_mean("warm_up", ["warmup", "iterations"])
-    '; did you mean warmup?'
-    >>> did_you_mean("x", ["warmup", "iterations"])
-    ''
-    """
+    """Return a hint at the nearest known name, or an empty text."""
     near = nearest(name, names)
     return f"; did you mean {near}?" if near is not None else ""
 
@@ -192,10 +148,6 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
     near = get_close_matches(name, list(names), n=1, cutoff=0.8)
     return near[0] if near else None
-
-
-def _spelt(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 #: Nanoseconds in one of each unit of time.

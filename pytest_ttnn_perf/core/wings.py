@@ -6,10 +6,8 @@ experiments, history, agents, cli). They call a function of one by the name of a
     artifact: Artifact = wings.call("read_attached", file, choice, began_s=0.0)
 
 Which function is behind a door stands in one table, ``WINGS`` in ``plugin/activation.py``, as
-"module:function". There are doors of three kinds: read a capture, find what is wrong or changed
-in it, and a run has finished. A gated run and each command register the table by its name; table
-and wing are imported at the first call. Arguments go through as they are, and errors come back as
-they are. Annotate the result: what comes through a door is ``Any``.
+"module:function". Table and wing are imported at the first call. Annotate the result: what comes
+through a door is ``Any``.
 """
 
 from __future__ import annotations

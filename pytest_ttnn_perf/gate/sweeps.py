@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping  # noqa: TC003 (read with a sweep)
 from enum import Enum
 from itertools import combinations
-from math import hypot, isfinite, log, log1p, sqrt
-from typing import TYPE_CHECKING, Final, NamedTuple
+from math import isfinite, sqrt
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import Omit  # noqa: TC001 (read with a sweep)
-from pytest_ttnn_perf.core.hardware import (
-    Scalar,
-    first_difference,
-)
-from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, representative
+from pytest_ttnn_perf.core.hardware import Scalar, first_difference
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median, representative
 from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import quantity
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Observation
-    from pytest_ttnn_perf.core.ops import OpGroups
+    from pytest_ttnn_perf.core.ops import OpGroup, OpGroups
+
+    #: A value, and the part of it by which one and the same model differs between points.
+    Estimate = tuple[float, float]
 
 
 class Role(Enum):
@@ -48,7 +47,6 @@ class SweepMetric(Struct, frozen=True):
 
     @property
     def metric(self) -> Metric:
-        """The metric as values are shown by."""
         return Metric(self.name, self.unit, self.better, self.kind)
 
 
@@ -68,7 +66,6 @@ class PointResult(Struct, frozen=True):
     unmet: Omit[tuple[str, ...]] = ()
 
     def value(self, role: Role) -> float | None:
-        """Return the value of a role; None where it was not measured."""
         return self.values.get(role.value)
 
 
@@ -99,46 +96,38 @@ class Sweep(Struct, frozen=True):
     require: Omit[Mapping[str, Scalar]] = {}
 
 
-class Estimate(NamedTuple):
-    """A value, and its standard error as a fraction of it."""
+#: Points are measured one after another: by so much a model differs between runs, by its clock.
+_NOISE_OF_HOST: Final = 0.07
+_NOISE_OF_DEVICE: Final = 0.024
+#: What samples show of their median's noise: a limit of 3.4 standard errors, in their MAD.
+_OF_MAD: Final = 6.3
 
-    value: float
-    error: float
 
-    def exceeds(self, other: Estimate) -> bool:
-        """Return whether this is more than another by more than noise."""
-        if not (self.value > 0 and other.value > 0):
-            return self.value > other.value
-        reach = DEFAULT_POLICY.deviations * hypot(self.error, other.error)
-        return log(self.value / other.value) > max(reach, log1p(DEFAULT_POLICY.floor))
+def _exceeds(one: Estimate, other: Estimate) -> bool:
+    """Return whether a number is more than another by more than noise."""
+    return one[0] > other[0] * (1 + max(one[1], other[1]))
 
 
 def _estimate(judged: JudgedTest, name: str) -> Estimate | None:
-    """Return a metric with its noise; None without usable samples.
-
-    Points are measured one after another, so the noise between runs is part of it: as much as the
-    gate assumes, or more where the runs of the baseline show more.
-    """
+    """Return a metric with its noise; None without usable samples."""
     observed = judged.observation.metrics.get(name)
     if observed is None or not observed.samples or not all(map(isfinite, observed.samples)):
         return None
-    metric, samples, policy = observed.metric, observed.samples, DEFAULT_POLICY
+    metric, samples = observed.metric, observed.samples
     value = representative(metric, samples)
-    if not metric.compared_by_ratio:
-        return Estimate(value, 0.0)
-    if value <= 0:
-        return None
-    within = MEDIAN_ERROR * MAD_TO_SIGMA * mad(samples, value) / value / sqrt(len(samples))
-    by_clock = metric.source is Source.WALL
-    error = hypot(within, policy.prior_wall if by_clock else policy.prior_device)
+    if not metric.compared_by_ratio or value <= 0:
+        return None if metric.compared_by_ratio else (value, 0.0)
+    usual = _NOISE_OF_HOST if metric.source is Source.WALL else _NOISE_OF_DEVICE
+    mad = median(abs(sample - value) for sample in samples)
+    noise = max(usual, _OF_MAD * mad / value / sqrt(len(samples)))
     verdict = next((each for each in judged.verdicts if each.metric.name == name), None)
     if verdict is None or verdict.centre is None:
-        return Estimate(value, error)
+        return value, noise
     if verdict.confirmed and verdict.observed:
         value = verdict.observed  # all that was measured, as the gate sees it
     if verdict.limit and not verdict.provisional and observed.limits.tolerance is None:
-        error = max(error, log1p(verdict.limit) / policy.deviations)
-    return Estimate(value, error)
+        noise = max(noise, verdict.limit)
+    return value, noise
 
 
 def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
@@ -159,7 +148,7 @@ def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
             state = "failed" if own.ended else "measured"
             if own.out_of_memory is not None:
                 state = "out of memory"
-            values = {role.value: number.value for role, number in numbers[own.test].items()}
+            values = {role.value: number for role, (number, _) in numbers[own.test].items()}
             unmet = tuple(_unmet(each)) if state == "measured" else ()
             why = own.out_of_memory or own.error or own.lost
             results.append(PointResult(own.test, _axes(each), state, values, why, unmet))
@@ -243,16 +232,14 @@ def _unmet(judged: JudgedTest) -> Iterator[str]:
         if number is None:
             yield f"{name} was not measured"
             continue
-        metric = observation.metrics[name].metric
+        metric, value = observation.metrics[name].metric, number[0]
         limit = quantity(bound, unit=metric.unit) if isinstance(bound, str) else bound
         if limit is None:
             yield f"{name} cannot be compared with {bound}"
-        elif metric.better is Better.HIGHER and not number.value >= limit:
+        elif metric.better is not Better.LOWER and value < limit:
             yield f"{name} below {bound}"
-        elif metric.better is Better.LOWER and not number.value <= limit:
+        elif metric.better is not Better.HIGHER and value > limit:
             yield f"{name} above {bound}"
-        elif metric.better is Better.EQUAL and number.value != limit:
-            yield f"{name} not {bound}"
 
 
 def _best(
@@ -265,10 +252,10 @@ def _best(
         if not point.unmet and role in numbers[point.test]
     }
     if role is Role.LATENCY:
-        near = [test for test in able if not able[test].exceeds(min(able.values()))]
-        return tuple(sorted(near, key=lambda test: able[test].value))
-    near = [test for test in able if not max(able.values()).exceeds(able[test])]
-    return tuple(sorted(near, key=lambda test: -able[test].value))
+        near = [test for test in able if not _exceeds(able[test], min(able.values()))]
+        return tuple(sorted(near, key=lambda test: able[test]))
+    near = [test for test in able if not _exceeds(max(able.values()), able[test])]
+    return tuple(sorted(near, key=lambda test: able[test], reverse=True))
 
 
 def _effects(tests: Sequence[JudgedTest]) -> Iterator[AxisEffect]:
@@ -310,20 +297,14 @@ def _differ(first: JudgedTest, second: JudgedTest, axis: str) -> bool:
     )
 
 
-def _ops(table: OpGroups | None) -> list[tuple[object, ...]] | None:
+def _ops(table: OpGroups | None) -> list[OpGroup] | None:
     """Return the ops that ran, without their times."""
-    if table is None:
-        return None
-    return [
-        (each.region, each.signature, each.cores, each.fidelity, each.settings, each.count)
-        for each in table.groups
-    ]
+    untimed = {"total_ns": 0.0, "median_ns": 0.0}
+    return None if table is None else [replace(each, **untimed) for each in table.groups]
 
 
 def _moved(first: JudgedTest, second: JudgedTest, name: str) -> bool:
     one, other = _estimate(first, name), _estimate(second, name)
     if one is None or other is None:
         return False
-    if not first.observation.metrics[name].metric.compared_by_ratio:
-        return one.value != other.value
-    return one.exceeds(other) or other.exceeds(one)
+    return _exceeds(one, other) or _exceeds(other, one)

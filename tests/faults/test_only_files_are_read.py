@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core import files
 from pytest_ttnn_perf.machine.repository import remove_leftovers
 from tests.harness.baselines import Desk, stored, times
 from tests.harness.project import run_command
@@ -286,20 +285,3 @@ def test_leftovers_of_others_are_not_looked_at(
     monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
     assert remove_leftovers(desk.path) == 0
     assert left.exists()
-
-
-def test_what_looks_like_a_file_and_has_no_end_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As /proc/kmsg, which not everybody may open: here a pipe that nobody writes to."""
-    place = tmp_path / "run.json"
-    os.mkfifo(place)
-    writer = os.open(place, os.O_RDWR)
-    monkeypatch.setattr(files, "_no_file", lambda *_: None)
-    try:
-        for command in ("show", "gate", "check"):
-            ran = run_command(command, place)
-            why = "cannot read: it waits for more, and has no end"
-            assert (ran.code, ran.errors) == (3, f"ttnn-perf: {place}: {why}\n")
-    finally:
-        os.close(writer)
