@@ -241,7 +241,7 @@ def told_twice(names: Sequence[str], first: str, second: str) -> str:
 
 
 def representative(metric: Metric, samples: tuple[float, ...]) -> float:
-    """Return the median of samples, or the worst accuracy: others do not make it good."""
+    """Return the median of samples, or the worst accuracy."""
     if metric.kind is not Kind.ACCURACY:
         return median(samples)
     return max(samples) if metric.better is Better.LOWER else min(samples)

@@ -16,7 +16,6 @@ import pytest
 
 from pytest_ttnn_perf.machine.repository import remove_leftovers
 from tests.harness.baselines import Desk, stored, times
-from tests.harness.project import run_command
 from tests.harness.repository import Repository
 
 if TYPE_CHECKING:
