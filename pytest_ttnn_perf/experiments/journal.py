@@ -470,7 +470,7 @@ def _lines(steps: Sequence[Step], ways: Sequence[Way]) -> Iterator[Block]:
         yield ""
         widest = max(len(name) for name, *_ in _waterfall(way))
         for name, value, bar in _waterfall(way):
-            yield Line(f"  {name:<{widest}}  {value:>12}  {bar}".rstrip(), drawn=True)
+            yield Line(f"  {name:<{widest}}  {value:>12}  {bar}".rstrip())
         yield ""
         yield from _remaining(way)
     if not ways:

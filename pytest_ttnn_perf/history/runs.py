@@ -650,7 +650,7 @@ def runs_listing(series: Sequence[Series], history: RunHistory, *, all_metrics: 
     ]
     lines: list[Block] = []
     for each, own in zip(shown, rows, strict=True):
-        lines += [_heading(each), Line(f"  {_drawn(each)}", drawn=True), *_ROWS.table(own), ""]
+        lines += [_heading(each), f"  {_drawn(each)}", *_ROWS.table(own), ""]
     other = len(series) - len(shown)
     if other:
         lines.append(f"{counted(other, 'metric')} not shown, as no verdict is given on them: "

@@ -38,10 +38,7 @@ class ModelKind(Enum):
 
 
 class Step(Struct, frozen=True):
-    """A step; ``open_rules`` keep it open, or from being done.
-
-    Of a step that is done, ``unmeasured`` rules had no answer.
-    """
+    """A step; ``open_rules`` keep it open, ``unmeasured`` ones had no answer."""
 
     name: str
     state: State
@@ -50,10 +47,7 @@ class Step(Struct, frozen=True):
 
 
 class First(Struct, frozen=True):
-    """The finding to begin with, of a step of its region.
-
-    ``saving_ns`` is None where no finding has a saving.
-    """
+    """The finding to begin with; ``saving_ns`` is None where none is known."""
 
     code: str
     name: str
@@ -64,17 +58,15 @@ class First(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True):
-    """The optimization steps of a model, in the order of their numbers.
-
-    ``kind`` is None where the ops do not show it, ``first`` where no step is open. ``invalid`` are
-    the rules that say that the numbers cannot be trusted, which comes before any step.
-    """
+    """The optimization steps of a model, in the order of their numbers."""
 
     baseline: Step
     steps: tuple[Step, ...]
     pcc: Step
+    #: None where the ops do not show it.
     kind: ModelKind | None = None
     first: First | None = None
+    #: Rules that say that the numbers cannot be trusted, which comes before any step.
     invalid: tuple[str, ...] = ()
 
     @property
@@ -216,10 +208,7 @@ _MOST_TESTS: Final = 3
 def findings_lines(
     tests: Sequence[JudgedTest], *, told: frozenset[str] = frozenset()
 ) -> Iterator[Line]:
-    """Lay out the findings of a run, each once.
-
-    Those that fail the tests in ``told`` were shown with their failure.
-    """
+    """Lay out the findings of a run, each once; failures of ``told`` tests were shown."""
     lines = [
         Line(f"{judged.observation.test}: bottleneck: {clause}")
         for judged in tests
@@ -363,11 +352,7 @@ def _leaves_most(finding: Finding) -> bool:
 
 
 def _first(findings: Sequence[Finding], kind: ModelKind | None) -> First | None:
-    """Return the finding with the largest saving of open steps.
-
-    The path of the kind decides where that is about the same, or nothing can be said. What is only
-    for information, and upper bounds of a model that does not wait, come last.
-    """
+    """Return the finding with the largest saving; the kind decides between equals."""
     chosen = [
         one
         for one in findings

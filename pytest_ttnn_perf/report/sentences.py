@@ -118,14 +118,12 @@ _DIRECTION: Final = {
 def sentence(verdict: Verdict) -> str:
     if verdict.outcome is Outcome.NO_DATA:
         return _no_data(verdict)
-    now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
-    start = f"{verdict.metric.name} {now}"
+    name, then = verdict.metric.name, format_value(verdict.metric, verdict.centre)
     if verdict.reason is Reason.OUT_OF_MEMORY:
-        stored = f"{verdict.metric.name} {format_value(verdict.metric, verdict.centre)}"
-        return f"out of memory, and it used to fit (baseline {stored}): {verdict.detail}"
+        return f"out of memory, and it used to fit (baseline {name} {then}): {verdict.detail}"
+    start = f"{name} {format_value(verdict.metric, verdict.observed, beside=verdict.centre)}"
     if verdict.reason is not None and verdict.outcome is not Outcome.SHIFTED:
         return f"{start}{_REASONED[verdict.reason](verdict)}"
-    then = format_value(verdict.metric, verdict.centre)
     compared = f"{start}, baseline {then}: {change_in_words(verdict)}"
     if verdict.outcome is Outcome.TOO_NOISY:
         return f"{compared}; too noisy to judge: noise alone reaches {_limit(verdict)}"
@@ -135,10 +133,7 @@ def sentence(verdict: Verdict) -> str:
 
 
 def worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Sort verdicts: wrong outputs first, then times, then missing baselines.
-
-    The first line is all that pytest's short summary, and many a reader, has of a failure.
-    """
+    """Sort verdicts: wrong outputs first, then times, then missing baselines."""
 
     def badness(verdict: Verdict) -> tuple[bool, bool, int]:
         missing = verdict.outcome in WITHOUT_BASELINE
@@ -160,7 +155,6 @@ ACCEPTED: Final = "ACCEPTED"
 
 
 def outcome_word(verdict: Verdict, judged: JudgedTest) -> str:
-    """Return the outcome of a metric, or that its regression was accepted."""
     fails = verdict.outcome in {Outcome.REGRESSED, Outcome.NOT_COMPARABLE}
     accepted = fails and verdict.metric.name in judged.written
     return ACCEPTED if accepted else verdict.outcome.value
@@ -228,21 +222,13 @@ def _no_data(verdict: Verdict) -> str:
         case Reason.NOT_POSITIVE:
             return f"{name} is zero or less: {detail}"
         case Reason.NOT_CONFIRMED:
-            return f"{name}{_seen_once(verdict)} could not be confirmed: {detail}"
+            now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
+            seen = f" {now}{_beside_baseline(verdict)}, which" if verdict.observed else ""
+            return f"{name}{seen} could not be confirmed: {detail}"
         case Reason.LOST:
             return f"nothing was judged: its worker {detail}"
     what = "has no samples" if verdict.reason is Reason.NO_SAMPLES else "is not a finite number"
     return f"{name} {what}" + (f": {detail}" if detail else "")
-
-
-def _seen_once(verdict: Verdict) -> str:
-    if verdict.observed is None:
-        return ""
-    now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
-    if verdict.centre is None:
-        return f" {now}"
-    then = format_value(verdict.metric, verdict.centre)
-    return f" {now}, baseline {then}: {change_in_words(verdict)}, which"
 
 
 def _bound(verdict: Verdict) -> str:
@@ -361,11 +347,7 @@ _AUTO_PROFILE: Final = (
 
 
 def command_line(*words: str) -> str:
-    r"""Return a quoted command; unprintable letters are spelt for bash and zsh.
-
-    >>> command_line("pytest", "test_a.py::test_x[a b]", "two\nlines")
-    "pytest 'test_a.py::test_x[a b]' $'two\\nlines'"
-    """
+    """Return a quoted command; unprintable letters are spelt for bash and zsh."""
     return " ".join(shlex.quote(word) if inert(word) == word else _spelt(word) for word in words)
 
 
@@ -386,12 +368,7 @@ def place_of(path: str) -> str:
 
 
 class UpdateCommands(NamedTuple):
-    """Commands that change the baseline of a test.
-
-    They keep a gain, record a new test, accept any result or forget the test. ``file``
-    is the run record. ``just_run``: this run was one of these commands, and running it again would
-    resolve no more.
-    """
+    """Commands that change a baseline; one that was ``just_run`` resolves no more."""
 
     keep: str
     record: str
@@ -408,10 +385,7 @@ def accept_command(
     *,
     update: str = "all",
 ) -> str:
-    """Return the command that accepts tests of recorded runs; all without any.
-
-    Behind the two dashes a word is the id of one test, whatever it looks like.
-    """
+    """Return the command that accepts tests of recorded runs; all without any."""
     words = ("ttnn-perf", "baseline", "accept", *map(place_of, records), *options)
     how = '--reason "why"' if update == "all" else f"--update {update}"
     only = f" -- {command_line(*tests)}" if tests else ""
@@ -426,20 +400,18 @@ def rename_command(before: str, after: str, options: Sequence[str]) -> str:
 
 
 class Rerun(Struct, frozen=True):
-    """The commands that repeat or accept tests.
+    """The commands that repeat or accept tests."""
 
-    ``folder`` leads from there to the folder that test ids start from; ``options`` and
-    ``selection`` are those of this run. ``record`` is its record, ``records`` are those of a run
-    that was made elsewhere, and cannot be repeated here. ``node_ids`` has the ids of tests that are
-    filed under other names. ``tracy``: ttnn is built with Tracy, which a full profile needs.
-    """
-
+    #: Leads to the folder that test ids start from.
     folder: str = ""
     options: tuple[str, ...] = ()
     selection: tuple[str, ...] = ()
     record: str | None = None
+    #: Of a run that was made elsewhere, and cannot be repeated here.
     records: tuple[str, ...] = ()
+    #: Of tests that are filed under other names.
     node_ids: Mapping[str, str] = {}
+    #: Whether ttnn is built with Tracy, which a full profile needs.
     tracy: bool = False
     update: Update | None = None
 
@@ -491,10 +463,7 @@ class Rerun(Struct, frozen=True):
         return None
 
     def accept_all(self) -> str:
-        """Return the command that accepts all tests, measured anew.
-
-        It is for a machine that has changed for good: one measurement of it is not enough.
-        """
+        """Return the command that accepts all tests, measured anew."""
         if self.records:
             return self.accept()
         selection = self.selection or ((self.folder,) if self.folder else ())

@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
-from unicodedata import combining, east_asian_width
+from unicodedata import east_asian_width
 
 from msgspec import Struct
 
@@ -64,15 +64,11 @@ def shown_path(path: Path, cwd: Path) -> str:
 
 
 class Line(NamedTuple):
-    """A line of output; ``bad`` and ``good`` ones may be coloured.
-
-    One that is ``drawn`` is cut where it is too long, others are wrapped.
-    """
+    """A line of output; ``bad`` and ``good`` ones may be coloured."""
 
     text: str
     bad: bool = False
     good: bool = False
-    drawn: bool = False
 
 
 #: A line in several colours.
@@ -80,14 +76,12 @@ ColouredParts = list[tuple[str, str | None]]
 
 
 class Fit(NamedTuple):
-    """The fate of a column in a table that is too wide.
+    """The fate of a column in a table that is too wide."""
 
-    It is cut to no less than ``least`` columns (None: not at all), in the ``middle`` or at its end.
-    Columns are left out in the order of ``drop`` (None: never), or stand ``below`` their row.
-    """
-
+    #: It is cut to no less than this (None: not at all), in the middle or at its end.
     least: int | None = None
     middle: bool = False
+    #: Columns are left out in this order (None: never), or stand below their row.
     drop: int | None = None
     below: bool = False
 
@@ -121,11 +115,7 @@ _STAND_IN: Final = 0xF0000
 
 
 class Table(Struct, frozen=True):
-    """Rows under headings, laid out in a given width.
-
-    Columns in ``right`` are aligned to the right. ``narrower`` is laid out instead where this one
-    does not fit.
-    """
+    """Rows under headings, or ``narrower`` ones where these do not fit."""
 
     headings: Sequence[str]
     rows: Sequence[Row]
@@ -210,11 +200,7 @@ def table_of(
 
 
 def _fit_columns(widths: dict[int, int], fits: Mapping[int, Fit], most: int) -> dict[int, int]:
-    """Return the widths of the columns that there is room for.
-
-    Columns are left out in the order of ``drop``, then from the right; of those that stay, the
-    widest that may be cut gives way first.
-    """
+    """Return the widths of the columns that there is room for."""
 
     def excess(of: Mapping[int, int]) -> int:
         return sum(of.values()) + _BETWEEN * (len(of) - 1) - most
@@ -235,31 +221,15 @@ def _fit_columns(widths: dict[int, int], fits: Mapping[int, Fit], most: int) -> 
 
 
 def columns_of(text: str) -> int:
-    """Return the columns of a terminal that a text takes.
-
-    >>> columns_of("op"), columns_of("漢字")
-    (2, 4)
-    """
-    if text.isascii():
-        return len(text)
-    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+    """Return the columns of a terminal that a text takes."""
+    return len(text) + (0 if text.isascii() else sum(east_asian_width(c) in "WF" for c in text))
 
 
 def cut_end(text: str, width: int) -> str:
-    """Cut a text at its end to ``width`` columns.
-
-    >>> cut_end("MatmulDeviceOperation", 9)
-    'MatmulDe…'
-    """
     return text if columns_of(text) <= width else _first(text, width - 1) + _CUT
 
 
 def cut_middle(text: str, width: int) -> str:
-    """Cut a text in its middle to ``width`` columns.
-
-    >>> cut_middle("test_model[a-very-long-parameter]", 21)
-    'test_model…parameter]'
-    """
     if columns_of(text) <= width:
         return text
     end = (width - 1) // 2
@@ -278,13 +248,9 @@ def cut_id(test: str, width: int) -> str:
 
 
 def _first(text: str, width: int) -> str:
-    if text.isascii():
-        return text[: max(width, 0)]
-    taken = 0
-    for place, character in enumerate(text):
-        taken += columns_of(character)
-        if taken > width:
-            return text[:place]
+    text = text[: max(width, 0)]
+    while columns_of(text) > max(width, 0):
+        text = text[:-1]
     return text
 
 
@@ -306,28 +272,20 @@ def wrapped(text: str, width: int, *, hanging: int | None = None) -> Iterator[st
         return
     start = len(text) - len(text.lstrip(" "))
     indent = " " * min(start + _HANGING if hanging is None else hanging, width // 2)
-    line = " " * min(start, width // 2)
     words = [word.replace(_JOINED, " ") for word in _UNIT.sub(_JOINED, text[start:]).split(" ")]
-    for word in map(inert, words):  # each may begin a line
-        shown = cut_id(word, width // 2) if "::" in word and len(words) > 1 else word
-        for number, piece in enumerate(_pieces(shown, width - len(indent))):
-            longer = f"{line} {piece}" if line.strip() else line + piece
-            if line.strip() and (number or columns_of(longer) > width):
-                yield line.rstrip()
-                line = indent + piece
-            else:
-                line = longer
+    line = " " * min(start, width // 2)
+    for word in words:
+        piece = cut_id(word, width // 2) if "::" in word and len(words) > 1 else word
+        piece = inert(piece)  # it may begin a line
+        if line.strip() and columns_of(f"{line} {piece}") > width:
+            yield line.rstrip()
+            line = indent
+        line = f"{line} {piece}" if line.strip() else line + piece
+        while columns_of(line) > width:  # a long word
+            first = _first(line, width)
+            yield first
+            line = indent + inert(line[len(first) :])
     yield line.rstrip()
-
-
-def _pieces(word: str, width: int) -> Iterator[str]:
-    while columns_of(word) > width:
-        first = _first(word, width)
-        if word[len(first) :].startswith("::"):  # no line begins as a command to CI does
-            first = first[:-1]
-        yield first
-        word = inert(word[len(first) :])
-    yield word
 
 
 #: A command at the end of a line, and its words: what is quoted is part of one.
@@ -336,10 +294,7 @@ _WORDS: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*")+""")
 
 
 def fitted(text: str, width: int) -> Iterator[str]:
-    """Yield a line as a terminal of this ``width`` shows it.
-
-    A command at its end can still be copied: it is broken between words, as a shell reads it.
-    """
+    """Yield a line in this ``width``; a command at its end can still be copied."""
     found = _COMMAND.search(text) if columns_of(text) > width else None
     if found is None:
         yield from wrapped(text, width)
@@ -369,7 +324,7 @@ def printed(blocks: Iterable[Block], style: Style) -> Iterator[str]:
         text = inert(line.text)
         texts: Iterable[str] = [text]
         if style.wrap:
-            texts = [cut_end(text, style.width)] if line.drawn else fitted(text, style.width)
+            texts = fitted(text, style.width)
         code = RED if line.bad else GREEN if line.good else None
         yield from (coloured(each, code, style) for each in texts)
 
@@ -384,13 +339,7 @@ _COUNTED: Final = frozenset({Kind.COUNT, Kind.BYTES})
 
 
 def format_value(metric: Metric, value: float | None, *, beside: float | None = None) -> str:
-    """Return a value with its unit.
-
-    ``beside``: the unit is chosen for this value, which it is compared with.
-
-    >>> format_value(Metric("wall_time", "ns"), 12_410_000)
-    '12.41 ms'
-    """
+    """Return a value in its unit, or in that of the value ``beside`` it."""
     if value is None:
         return "-"
     if metric.kind is Kind.ACCURACY:
@@ -410,11 +359,7 @@ def format_value(metric: Metric, value: float | None, *, beside: float | None = 
 
 
 def display_unit(metric: Metric, value: float | None) -> tuple[str, float]:
-    """Return the unit that a value is shown in, and its factor.
-
-    >>> display_unit(Metric("wall_time", "us"), 12_410.0)
-    ('ms', 0.001)
-    """
+    """Return the unit that a value is shown in, and its factor."""
     if metric.kind is not Kind.ACCURACY and value is not None:
         if metric.unit in NANOSECONDS_IN:
             unit, factor = unit_filled_by(value * NANOSECONDS_IN[metric.unit], _TIME_UNITS)
@@ -426,20 +371,11 @@ def display_unit(metric: Metric, value: float | None) -> tuple[str, float]:
 
 
 def format_ns(nanoseconds: float) -> str:
-    """Return a time in the unit that suits it.
-
-    >>> format_ns(61_300)
-    '61.30 us'
-    """
     return scaled(nanoseconds, _TIME_UNITS)
 
 
 def format_change(change: float | None) -> str:
-    """Return a signed percentage.
-
-    >>> format_change(0.218), format_change(-0.0001)
-    ('+21.8 %', '0.0 %')
-    """
+    """Return a signed percentage."""
     if change is None:
         return "-"
     text = f"{change * 100:+.1f} %"
@@ -447,11 +383,7 @@ def format_change(change: float | None) -> str:
 
 
 def format_fraction(fraction: float | None) -> str:
-    """Return a percentage without a sign.
-
-    >>> format_fraction(0.0499)
-    '5.0 %'
-    """
+    """Return a percentage without a sign."""
     return "-" if fraction is None else percent(abs(fraction))
 
 
@@ -459,22 +391,17 @@ T = TypeVar("T")
 
 
 class Column(Struct, Generic[T], frozen=True):
-    """One column of a listing.
-
-    Programs read ``value`` under ``name``, people ``cell`` (or the value) under ``heading``;
-    either may be missing. Cells ``once`` are empty where all such columns repeat the row above.
-
-    In a table that is too wide, ``short`` is shown instead, as ``fit`` says, below a line with the
-    ``title`` that rows share, such as the file of tests.
-    """
+    """One column of a listing, for programs under ``name``, for people under ``heading``."""
 
     name: str
     value: Callable[[T], object]
     heading: str = ""
     cell: Callable[[T], str] | None = None
     right: bool = False
+    #: Its cell is empty where all such columns repeat the row above.
     once: bool = False
     fit: Fit = Fit()
+    #: In a table that is too wide: what is shown, and a line above the rows that share it.
     short: Callable[[T], str] | None = None
     title: Callable[[T], str] | None = None
     colour: Callable[[T], str | None] | None = None
@@ -608,16 +535,13 @@ def _csv_cell(value: object) -> object:
 
 
 class Result(Struct, frozen=True):
-    """The text to print, and the outcome for the shell.
-
-    ``shifted``: no test is to blame, but the machine is slower as a whole. ``errors`` go to stderr.
-    ``then`` is called once the text is out, so that a change is read before it is made; its result
-    is printed after it.
-    """
+    """The text to print, errors for stderr, and the outcome for the shell."""
 
     text: str
     failed: bool = False
+    #: No test is to blame, but the machine is slower as a whole.
     shifted: bool = False
     inconclusive: bool = False
     errors: str = ""
+    #: Called once the text is out, so that a change is read before it is made.
     then: Callable[[], Result] | None = None

@@ -1,4 +1,4 @@
-"""The whole output of ``ttnn-perf ab``: one story in real processes, and every shape."""
+"""The whole output of ``ttnn-perf ab``: one story in real processes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.core.observation import Outcome, Reason, Verdict
-from pytest_ttnn_perf.experiments.ab import AbResult, ab_listing
-from pytest_ttnn_perf.experiments.compare_runs import Difference
-from pytest_ttnn_perf.experiments.paired import Comparison
-from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
 from tests.harness.golden import assert_golden
 from tests.harness.versions import Versions
 
@@ -108,48 +101,3 @@ def test_the_whole_story(versions: Versions) -> None:
     assert versions.left_behind() == []
     assert not (versions.root / "baselines").exists()
     assert not (versions.root / "user.log").exists(), "of so many runs, none is the user's"
-
-
-TIME = Metric("wall_time", "ns")
-KERNEL = Metric("device_kernel_time", "ns", source=Source.DEVICE)
-TOKENS = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
-OPS = Metric("op_count", "", kind=Kind.COUNT, better=Better.EQUAL)
-WITHIN, WORSE, BETTER = Outcome.WITHIN, Outcome.REGRESSED, Outcome.IMPROVED
-NOISY, APART = Outcome.TOO_NOISY, Outcome.NOT_COMPARABLE
-
-
-def verdict(metric: Metric, outcome: Outcome, then: float, now: float, change: float) -> Verdict:
-    return Verdict(metric, outcome, observed=now, centre=then, change=change, limit=0.25)
-
-
-def result(**more: object) -> AbResult:
-    """Return a result with one of everything."""
-    t, u = "t.py::test_t", "t.py::test_u"
-    noisy = replace(verdict(TIME, NOISY, 2e6, 2.1e6, 0.05), reason=Reason.UNDECIDED)
-    apart = Verdict(TIME, APART, Reason.OTHER_CONFIGURATION, observed=2e6, centre=1e6)
-    differ = Verdict(OPS, NOISY, Reason.SAMPLES_DIFFER, "7 to 8", centre=7)
-    changed = Verdict(OPS, WORSE, Reason.VALUE_CHANGED, observed=8, centre=7)
-    compared = (
-        Comparison(verdict(KERNEL, WORSE, 1e6, 1.5e6, 0.5), 0.4, 0.6, 3, t,
-                   (1e6, 1e6, 1e6), (1.4e6, 1.5e6, 1.6e6), by_op="+50.0 % = Matmul +500 us"),
-        Comparison(verdict(TOKENS, BETTER, 100, 200, -0.5), -0.6, -0.4, rounds=3, test=t),
-        Comparison(noisy, -0.2, 0.4, rounds=3, test=t),
-        Comparison(apart, rounds=3, test=u, obstacle=Difference("num_command_queues", 1, 2)),
-        Comparison(differ, rounds=3, test=u),
-        Comparison(changed, rounds=3, test=u),
-        Comparison(Verdict(KERNEL, APART, Reason.NEW_METRIC, observed=5.0), rounds=3, test=u),
-        Comparison(Verdict(TOKENS, APART, Reason.NOT_RECORDED, centre=5.0), rounds=3, test=u),
-        Comparison(Verdict(TIME, Outcome.NO_DATA, Reason.NOT_RECORDED), rounds=3, test=u),
-    )  # fmt: skip
-    known = {
-        "compared": compared, "only_before": ("t.py::test_old",), "only_after": ("t.py::test_new",),
-        "troubles": {"t.py::test_v": "working tree, round 2: ValueError"}, "remarks": ("noted",),
-    }  # fmt: skip
-    tree = WorkingTree(Commit("b" * 40, "bbbbbbb", "Fuse"), 0, 2)
-    ref = Commit("a" * 40, "aaaaaaa", "Start")
-    return AbResult("main", ref, tree, 5, 3, **{"stopped": "interrupted", **known, **more})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("shape", ["table", "json", "csv"])
-def test_everything_in_every_shape(shape: str) -> None:
-    assert_golden(f"ab_everything_{shape}", ab_listing(result()).text(shape).rstrip("\n"))

@@ -119,12 +119,6 @@ def test_everything_that_may_be_said(project: Project) -> None:
     assert_golden("compare_runs_table", ran.text)
 
 
-def test_a_run_is_the_same_as_itself(tmp_path: Path) -> None:
-    lines = _compare(*_written(tmp_path, BEFORE, BEFORE)).splitlines()
-    assert lines[2] == "environment: nothing that is recorded differs"
-    assert lines[-2] == "12 metrics compared: 12 unchanged"
-
-
 def test_a_journal_is_compared_like_a_record_and_was_cut_short(tmp_path: Path) -> None:
     first, second = _written(tmp_path, BEFORE, AFTER)
     heading = {key: value for key, value in BEFORE.items() if key != "tests"}

@@ -55,7 +55,6 @@ def mixed(project: Project) -> Project:
     ("name", "options"),
     [
         ("usual", []),
-        pytest.param("verbose_uncaptured", ["-vvs"], marks=pytest.mark.long),
         # Classic: whether it stopped at 100 % of the tests differs between versions of pytest.
         (
             "stopped_by_a_verdict",
@@ -94,15 +93,3 @@ def test_expected_failures(project: Project) -> None:
     ran = run(project, "-rxX")
     assert ran.code == 1
     matches("expected_failures", project, ran)
-
-
-@pytest.mark.long
-def test_recording_and_accepting(mixed: Project) -> None:
-    (mixed.path / "test_more.py").unlink()
-    ran = run(mixed, "--ttnn-perf-update")
-    assert ran.code == 1
-    matches("improvement_kept", mixed, ran)
-    mixed.baseline().unlink()
-    ran = run(mixed, "--ttnn-perf-update=new")
-    assert ran.code == 0
-    matches("recorded", mixed, ran)

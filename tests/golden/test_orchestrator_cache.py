@@ -76,18 +76,3 @@ def test_failed_verdicts_are_remembered(project: Project) -> None:
     # Goes on from the first of them; how that is written down differs between versions of pytest.
     stepwise = str(remembered(project, "stepwise"))
     assert [name in stepwise for name in failed] == [True, False]
-
-
-def test_own_cache_of_a_project_can_be_read(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_model(cache):
-                assert cache.get("board/known", None) == "n150"
-        """
-    )
-    cache = project.path / ".pytest_cache" / "v" / "board" / "known"
-    cache.parent.mkdir(parents=True)
-    cache.write_text('"n150"')
-
-    assert project.pytest(*GATED).code == 0
-    assert not list(project.path.glob(".ttnn_perf/passes"))

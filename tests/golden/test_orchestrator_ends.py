@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.golden.sessions import GATED, junit, run_both
+from tests.golden.sessions import junit, run_both
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -115,26 +115,3 @@ def test_internal_error_of_a_worker_is_shown_as_one(project: Project) -> None:
     for report in reports:
         assert '<error message="internal error">Traceback' in report
         assert "RuntimeError: a plugin is broken</error>" in report
-
-
-@pytest.mark.long
-def test_more_tests_than_a_command_line_names_go_on_after_a_crash(project: Project) -> None:
-    project.write(
-        test_many="""
-            import os
-
-            import pytest
-
-            LONG = "x" * 25_000
-
-            @pytest.mark.parametrize("number", range(100), ids=lambda n: f"{n}-{LONG}")
-            def test_many(number):
-                if number == 1:
-                    os._exit(1)
-        """
-    )
-
-    ran = project.pytest(*GATED, "-q", "--tb=no", "-rN")
-
-    assert ran.code == 1
-    assert ran.text.splitlines()[-1] == "1 failed, 99 passed in TIME"

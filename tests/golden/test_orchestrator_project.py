@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -162,7 +161,6 @@ def run_in(project: Project, folder: str, command: list[str]) -> None:
     assert sessions.gated.code == 0
 
 
-PYTEST = [str(Path(sys.executable).with_name("pytest"))]
 MODULE = [sys.executable, "-m", "pytest"]
 
 
@@ -180,35 +178,6 @@ MODULE = [sys.executable, "-m", "pytest"]
 )
 def test_place_and_command_are_kept(nested: Project, folder: str, command: list[str]) -> None:
     run_in(nested, folder, command)
-
-
-def test_current_folder_is_on_the_path_only_for_a_module(nested: Project) -> None:
-    (nested.path / "helper.py").touch()
-    nested.write(**{"models/test_a": "def test_import():\n    import helper"})
-
-    # That it is there for a module, the sessions in other places show.
-    ran = nested.run(*PYTEST, *GATED, "models/test_a.py")
-
-    assert ran.code == 1
-    assert "No module named 'helper'" in ran.text
-
-
-@pytest.mark.long
-def test_session_of_a_script(nested: Project) -> None:
-    nested.write(
-        run="""
-            import sys
-
-            import pytest
-
-            if __name__ == "__main__":
-                sys.exit(pytest.main([*sys.argv[1:], "models"], plugins=["more"]))
-        """,
-        **{"plugins/more": "import pytest\n@pytest.fixture\ndef more(): return 'more'"},
-    )
-    nested.write(**{"models/test_c": "def test_more(more): print(more)"})
-
-    run_in(nested, ".", [sys.executable, "run.py"])
 
 
 def test_workers_leave_the_files_of_the_session_alone(nested: Project) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.golden.sessions import GATED, junit, run_both
+from tests.golden.sessions import junit, run_both
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -195,22 +195,3 @@ def test_subtests_are_counted_and_shown(project: Project) -> None:
     # A value becomes its text on its way, as with pytest-xdist.
     sessions.assert_equal(lambda text: re.sub(r"batch='(\d)'", r"batch=\1", text))
     assert sessions.gated.code == 1
-
-
-def test_crash_after_a_failed_subtest_is_that_of_the_test(project: Project) -> None:
-    pytest.importorskip("_pytest.subtests", reason="this pytest has no subtests")
-    project.write(test_model=SUBTESTS.format(after="os._exit(7)"))
-
-    ran = project.pytest(*GATED, "-q", "-rfE", "--tb=no", "--ttnn-perf-update=new")
-
-    lines = ran.text.splitlines()
-    said = "its worker ended with exit code 7; log: "
-    assert any(
-        line.startswith(f"FAILED test_model.py::Model::test_batches - {said}") for line in lines
-    )
-    assert any(
-        line.startswith(f"NO_DATA test_model.py::Model::test_batches: nothing was judged: {said}")
-        for line in lines
-    )
-    assert lines[-1].startswith("2 failed")
-    assert not (project.path / "baselines").exists()

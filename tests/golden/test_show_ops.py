@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers.detect import op_table_of
-from pytest_ttnn_perf.analysis.show.ops import op_listing
-from pytest_ttnn_perf.report.tables import Style
 from tests.harness.captures import capture, op, signpost
 from tests.harness.corpus import corpus
 from tests.harness.golden import assert_golden
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.core.ops import OpTable
     from tests.harness.project import Project
 
 MUL = {
@@ -61,25 +57,6 @@ def test_every_op_in_every_shape(captured: Project, shape: str) -> None:
     ran = captured.cli("show", "model.csv", "--ops", "--format", shape)
     assert (ran.code, ran.errors) == (0, "")
     assert_golden(f"show_ops_{shape}", ran.text)
-
-
-def test_colours_are_for_terminals_alone() -> None:
-    table = op_table_of(corpus("ops_perf/gemma_sliding_decode_final.csv"))
-    plain = shown(table, name="g.csv", style=Style(80))
-    coloured = shown(table, name="g.csv", style=Style(80, colour=True))
-    assert not any("\x1b" in line for line in plain)
-    assert any("\x1b[32m" in line for line in coloured)
-    assert [_bare(line) for line in coloured] == plain
-
-
-def shown(table: OpTable, *, name: str, style: Style) -> list[str]:
-    return op_listing(table, name=name, style=style).text("table", style).splitlines()
-
-
-def _bare(line: str) -> str:
-    for code in ("1", "31", "32", "33", "36", "0"):
-        line = line.replace(f"\x1b[{code}m", "")
-    return line
 
 
 def test_what_the_checklist_names_is_found_by_its_number(project: Project) -> None:

@@ -75,8 +75,6 @@ def test_run(models: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     for width in WIDTHS:
         text = Terminal(models, monkeypatch, width=width).pytest("--ttnn-perf", FOLDER)
         assert_golden(f"widths/run_{width}", fits(ours(text), width))
-    text = Terminal(models, monkeypatch, width=80).pytest("--ttnn-perf", FOLDER, "-v")
-    assert_golden("widths/run_verbose", fits(ours(text), 80))
     terminal = Terminal(models, monkeypatch, width=80, colour=True)
     text = terminal.pytest("--ttnn-perf", FOLDER)
     for code, word in (("31", "REGRESSED"), ("32", "IMPROVED"), ("33", "NO_BASELINE")):
@@ -90,7 +88,6 @@ def test_run(models: Project, monkeypatch: pytest.MonkeyPatch) -> None:
         ("check", ("check", "--csv", "cnn.csv")),
         ("compare", ("compare", "cnn.csv", "slower.csv")),
         ("show", ("show", "cnn.csv")),
-        ("analyze", ("analyze", "cores", "--csv", "cnn.csv")),
         ("overview", ("analyze", "cnn.csv")),
         ("baseline_list", ("baseline", "list")),
     ],
@@ -101,6 +98,5 @@ def test_commands(
     for file, rows in (("cnn", CNN), ("slower", SLOWER)):
         (project.path / f"{file}.csv").write_text(capture(*rows))
     Desk(project.path).store(RESNET, stored(TIME, PCC))
-    for width in WIDTHS:
-        text = Terminal(project, monkeypatch, width=width).cli(*command)
-        assert_golden(f"widths/{name}_{width}", fits(text, width))
+    text = Terminal(project, monkeypatch, width=60).cli(*command)
+    assert_golden(f"widths/{name}_60", fits(text, 60))

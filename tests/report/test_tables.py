@@ -66,7 +66,7 @@ def test_no_line_is_a_command_to_a_terminal_or_to_ci(
 ) -> None:
     """Wherever lines are broken, and whatever is left out before a cell."""
     cells = table_of(*table, fits=[Fit(least=4, middle=True, drop=0)] * len(table[0]))
-    blocks: list[Block] = [text, f"  accept it with: pytest {text}", Line(text, drawn=True), cells]
+    blocks: list[Block] = [text, f"  accept it with: pytest {text}", Line(text), cells]
     for line in printed(blocks, Style(width, wrap=True)):
         assert line.isprintable()
         assert not line.lstrip().startswith("::")
