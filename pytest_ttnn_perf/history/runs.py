@@ -31,7 +31,6 @@ from pytest_ttnn_perf.report.tables import (
     Column,
     Columns,
     Fit,
-    Line,
     Listing,
     format_change,
     format_value,

@@ -47,7 +47,7 @@ class Step(Struct, frozen=True):
 
 
 class First(Struct, frozen=True):
-    """The finding to begin with; ``saving_ns`` is None where none is known."""
+    """The finding to begin with, of a step of its region."""
 
     code: str
     name: str
@@ -208,7 +208,7 @@ _MOST_TESTS: Final = 3
 def findings_lines(
     tests: Sequence[JudgedTest], *, told: frozenset[str] = frozenset()
 ) -> Iterator[Line]:
-    """Lay out the findings of a run, each once; failures of ``told`` tests were shown."""
+    """Lay out findings, each once; failures of ``told`` tests were shown."""
     lines = [
         Line(f"{judged.observation.test}: bottleneck: {clause}")
         for judged in tests

@@ -294,7 +294,7 @@ _WORDS: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*")+""")
 
 
 def fitted(text: str, width: int) -> Iterator[str]:
-    """Yield a line in this ``width``; a command at its end can still be copied."""
+    """Yield a line in this ``width``; its command can be copied."""
     found = _COMMAND.search(text) if columns_of(text) > width else None
     if found is None:
         yield from wrapped(text, width)
@@ -339,7 +339,7 @@ _COUNTED: Final = frozenset({Kind.COUNT, Kind.BYTES})
 
 
 def format_value(metric: Metric, value: float | None, *, beside: float | None = None) -> str:
-    """Return a value in its unit, or in that of the value ``beside`` it."""
+    """Return a value in its unit, or that of the other value."""
     if value is None:
         return "-"
     if metric.kind is Kind.ACCURACY:
@@ -391,7 +391,7 @@ T = TypeVar("T")
 
 
 class Column(Struct, Generic[T], frozen=True):
-    """One column of a listing, for programs under ``name``, for people under ``heading``."""
+    """A column: programs read ``name``, people ``heading``; either may be missing."""
 
     name: str
     value: Callable[[T], object]
@@ -535,7 +535,7 @@ def _csv_cell(value: object) -> object:
 
 
 class Result(Struct, frozen=True):
-    """The text to print, errors for stderr, and the outcome for the shell."""
+    """The text and errors to print, and the outcome for the shell."""
 
     text: str
     failed: bool = False
