@@ -208,7 +208,7 @@ _MOST_TESTS: Final = 3
 def findings_lines(
     tests: Sequence[JudgedTest], *, told: frozenset[str] = frozenset()
 ) -> Iterator[Line]:
-    """Lay out findings, each once; failures of ``told`` tests were shown."""
+    """Lay out findings, each once, but those that were shown."""
     lines = [
         Line(f"{judged.observation.test}: bottleneck: {clause}")
         for judged in tests
