@@ -208,7 +208,7 @@ _MOST_TESTS: Final = 3
 def findings_lines(
     tests: Sequence[JudgedTest], *, told: frozenset[str] = frozenset()
 ) -> Iterator[Line]:
-    """Lay out findings, each once, but those that were shown."""
+    """Lay out findings, each once; some were shown with a failure."""
     lines = [
         Line(f"{judged.observation.test}: bottleneck: {clause}")
         for judged in tests
